@@ -1,0 +1,74 @@
+"""The one family of errors that users of veilog can meet.
+
+Every error is raised at the boundary where the mistake can still be named in the user's words: the file, the line,
+the parameter, what is wrong and what to do about it. Errors carry their facts as data, not only as text.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["InputError", "MissingExtraError", "OutputError", "ParameterError", "SolverError", "VeilogError"]
+
+
+class VeilogError(Exception):
+    """Base of every error that veilog raises on purpose."""
+
+
+class InputError(VeilogError):
+    """The data that came in cannot be used: what, where (file, line, column) and what to do."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | Path | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        advice: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.path = None if path is None else str(path)
+        self.line = line
+        self.column = column
+        self.advice = advice
+        place = "" if self.path is None else self.path
+        if line is not None:
+            place += f":{line}" if place else f"line {line}"
+            if column is not None:
+                place += f":{column}" if self.path is not None else f", column {column}"
+        text = f"{place}: {problem}" if place else problem
+        super().__init__(text if advice is None else f"{text} {advice}")
+
+
+class ParameterError(VeilogError):
+    """A parameter is outside its range, unknown, or does not fit the others."""
+
+    def __init__(self, problem: str, *, parameter: str | None = None, advice: str | None = None) -> None:
+        self.problem = problem
+        self.parameter = parameter
+        self.advice = advice
+        super().__init__(problem if advice is None else f"{problem} {advice}")
+
+
+class OutputError(VeilogError):
+    """Something could not be written; nothing half written is left behind."""
+
+    def __init__(self, problem: str, *, path: str | Path | None = None, advice: str | None = None) -> None:
+        self.problem = problem
+        self.path = None if path is None else str(path)
+        self.advice = advice
+        text = problem if path is None else f"{path}: {problem}"
+        super().__init__(text if advice is None else f"{text} {advice}")
+
+
+class MissingExtraError(VeilogError):
+    """An optional part of veilog is needed that is not installed."""
+
+    def __init__(self, what: str, *, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f"{what} needs the optional part '{extra}': pip install 'veilog[{extra}]'")
+
+
+class SolverError(VeilogError):
+    """A value could not be proved to be the optimum, so none is given."""

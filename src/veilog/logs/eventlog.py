@@ -1,0 +1,192 @@
+"""EventLog: the events and cases of a log as two Arrow tables, its variants and its statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog.errors import InputError, MissingExtraError, ParameterError
+from veilog.logs.findings import Finding
+from veilog.logs.metadata import Metadata
+from veilog.logs.variants import IntArray, Variants
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ACTIVITY", "CASE", "CASE_INDEX", "EVENT_INDEX", "TIMESTAMP", "EventLog", "Statistics"]
+
+CASE = "case:concept:name"
+ACTIVITY = "concept:name"
+TIMESTAMP = "time:timestamp"
+CASE_INDEX = "case:index"
+EVENT_INDEX = "event:index"
+
+TIMESTAMP_TYPE = pa.timestamp("us", tz="UTC")
+LABEL_TYPE = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The numbers that ``veilog info`` shows. Statistics of raw data: never part of a release."""
+
+    cases: int
+    events: int
+    activities: int
+    variants: int
+    uniqueness: float
+    """Variants per case, the papers' trace uniqueness."""
+    length_min: int
+    length_median: float
+    length_mean: float
+    length_max: int
+    start: str | None
+    end: str | None
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "cases": self.cases,
+            "events": self.events,
+            "activities": self.activities,
+            "variants": self.variants,
+            "uniqueness": self.uniqueness,
+            "length": {
+                "min": self.length_min,
+                "median": self.length_median,
+                "mean": self.length_mean,
+                "max": self.length_max,
+            },
+            "start": self.start,
+            "end": self.end,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class EventLog:
+    """An event log: an Arrow table of events, an Arrow table of cases, and what the file said about itself.
+
+    ``events`` holds ``case:index`` (row of the case in ``cases``), ``event:index`` (position in the log: the explicit
+    order of events), ``concept:name`` (dictionary of activities), ``time:timestamp`` (microseconds in UTC, null where
+    unknown) and one column for each further attribute; its rows are grouped by case and in event order. ``cases``
+    holds ``concept:name`` (the case's name) and one column for each case attribute, a row for each case, also for
+    those without events. A field's metadata holds ``xes:key`` and ``xes:type`` where the column's name or Arrow type
+    does not say it; the column ``xes:nested``, where there is one, holds what does not fit a column (lists,
+    containers, attributes of attributes) as JSON.
+    """
+
+    events: pa.Table
+    cases: pa.Table
+    metadata: Metadata = field(default_factory=Metadata)
+    findings: tuple[Finding, ...] = ()
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP):
+            if name not in self.events.column_names:
+                raise InputError(f"The events have no column {name!r}.")
+        if ACTIVITY not in self.cases.column_names:
+            raise InputError(f"The cases have no column {ACTIVITY!r} (their name).")
+
+    def __len__(self) -> int:
+        """Number of events."""
+        return int(self.events.num_rows)
+
+    def __repr__(self) -> str:
+        return f"EventLog({self.cases.num_rows} cases, {len(self)} events)"
+
+    @cached_property
+    def offsets(self) -> IntArray:
+        """The events of case ``i`` are the rows ``offsets[i]`` up to ``offsets[i + 1]``."""
+        index = self.events.column(CASE_INDEX).to_numpy()
+        sizes = np.bincount(index, minlength=self.cases.num_rows)
+        offsets = np.zeros(self.cases.num_rows + 1, dtype=np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        return offsets
+
+    @cached_property
+    def variants(self) -> Variants:
+        """The variants by activity name, in event order; a case without events is the empty variant."""
+        return self.variants_by((ACTIVITY,))
+
+    def variants_by(self, keys: tuple[str, ...]) -> Variants:
+        """Variants by a classifier: the values of these event attributes, joined by ``+`` as XES does."""
+        for key in keys:
+            if key not in self.events.column_names:
+                raise ParameterError(
+                    f"The log has no event attribute {key!r}.",
+                    parameter="classifier",
+                    advice=f"It has: {', '.join(c for c in self.events.column_names if ':index' not in c)}.",
+                )
+        if keys == (ACTIVITY,):
+            column = self.events.column(ACTIVITY)
+        else:
+            parts = [pc.fill_null(self.events.column(key).cast(pa.string()), "") for key in keys]
+            column = pc.binary_join_element_wise(*parts, "+")
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        combined = column.unify_dictionaries().combine_chunks()
+        if isinstance(combined, pa.ChunkedArray):
+            combined = combined.chunk(0) if combined.num_chunks else pa.array([], LABEL_TYPE)
+        codes = combined.indices.to_numpy(zero_copy_only=False)
+        return Variants.from_arrays(combined.dictionary.to_pylist(), codes, self.offsets)
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        variants = self.variants
+        lengths = np.diff(self.offsets)
+        times = pc.min_max(self.events.column(TIMESTAMP)).as_py()
+        cases = self.cases.num_rows
+        return Statistics(
+            cases=cases,
+            events=len(self),
+            activities=len(variants.labels),
+            variants=len(variants),
+            uniqueness=len(variants) / cases if cases else 0.0,
+            length_min=int(lengths.min()) if cases else 0,
+            length_median=float(np.median(lengths)) if cases else 0.0,
+            length_mean=float(lengths.mean()) if cases else 0.0,
+            length_max=int(lengths.max()) if cases else 0,
+            start=None if times["min"] is None else times["min"].isoformat(),
+            end=None if times["max"] is None else times["max"].isoformat(),
+        )
+
+    def with_findings(self, findings: tuple[Finding, ...]) -> EventLog:
+        return replace(self, findings=findings)
+
+    def to_arrow(self) -> pa.Table:
+        """One flat table in pm4py's columns: ``case:...`` attributes repeated on every event, in event order.
+
+        A case without events has no row in a flat table; the caller who must not lose it uses ``cases``.
+        """
+        index = self.events.column(CASE_INDEX)
+        columns: dict[str, Any] = {CASE: self.cases.column(ACTIVITY).take(index)}
+        for name in self.events.column_names:
+            if name not in (CASE_INDEX, EVENT_INDEX):
+                columns[name] = self.events.column(name)
+        for name in self.cases.column_names:
+            if name != ACTIVITY:
+                columns[f"case:{name}"] = self.cases.column(name).take(index)
+        return pa.table(columns)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A DataFrame that pm4py takes as it is."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError as error:
+            raise MissingExtraError("to_pandas()", extra="pandas") from error
+        table = self.to_arrow()
+        plain = [
+            column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+            for column in table.columns
+        ]
+        return pa.table(plain, names=table.column_names).to_pandas()
+
+
+def empty_table(columns: Mapping[str, pa.DataType]) -> pa.Table:
+    """A table without rows."""
+    return pa.table({name: pa.array([], kind) for name, kind in columns.items()})

@@ -1,0 +1,159 @@
+"""What reading a log has noticed: one finding a rule, counted, with an example and its line, and a policy.
+
+A reader never drops, merges or repairs anything without a finding. The policy of a rule says what happens to the
+element concerned: ``fail`` (reading stops with an :class:`InputError`), ``drop`` (it is left out) or ``keep``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from veilog.errors import InputError, ParameterError
+
+__all__ = ["RULES", "Finding", "Findings", "Policy", "Rule"]
+
+Policy = Literal["drop", "keep", "fail"]
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing that can be wrong with a log: what it is, what may be done about it, what is done by default."""
+
+    name: str
+    what: str
+    severity: Severity
+    default: Policy
+    policies: tuple[Policy, ...]
+    advice: str
+
+
+_RULES = (
+    Rule("case-without-name", "a case has no name (concept:name)", "error", "fail", ("drop", "keep", "fail"),
+         "'keep' names such a case by its position, 'drop' leaves the whole case out."),
+    Rule("event-without-activity", "an event has no activity (concept:name)", "error", "fail", ("drop", "fail"),
+         "'drop' leaves such events out."),
+    Rule("missing-timestamp", "an event has no timestamp although others have one", "error", "fail",
+         ("drop", "keep", "fail"), "'keep' keeps the event without a time, 'drop' leaves it out."),
+    Rule("bad-timestamp", "a timestamp cannot be read", "error", "fail", ("drop", "keep", "fail"),
+         "'keep' keeps the event without a time, 'drop' leaves the event out."),
+    Rule("bad-value", "an attribute's value does not fit its type", "warning", "keep", ("drop", "keep", "fail"),
+         "'keep' keeps the value as text in a column of its own, 'drop' leaves the attribute out."),
+    Rule("duplicate-case-id", "several cases have the same name", "warning", "keep", ("drop", "keep", "fail"),
+         "'keep' keeps them as separate cases, 'drop' keeps only the first."),
+    Rule("empty-trace", "a case has no event", "info", "keep", ("drop", "keep", "fail"),
+         "'keep' counts it as a case with the empty variant."),
+    Rule("duplicate-attribute", "an element has two attributes with the same key", "warning", "keep",
+         ("keep", "fail"), "The first one is used."),
+    Rule("unordered-timestamps", "the events of a case are not in the order of their timestamps", "info", "keep",
+         ("keep", "fail"), "The order of the file is kept, times are left as they are."),
+    Rule("no-timestamps", "no event has a timestamp", "info", "keep", ("keep", "fail"),
+         "The order of the file is the order of events."),
+    Rule("timestamp-without-zone", "a timestamp has no time zone", "info", "keep", ("keep", "fail"),
+         "It is read as UTC."),
+    Rule("mixed-time-zones", "timestamps have different offsets from UTC", "info", "keep", ("keep", "fail"),
+         "All are converted to UTC."),
+    Rule("precision-lost", "a timestamp is finer than a microsecond", "info", "keep", ("keep", "fail"),
+         "It is cut to microseconds."),
+    Rule("unknown-element", "an element is not part of XES", "warning", "drop", ("drop", "fail"),
+         "It is left out with everything inside it."),
+)  # fmt: skip
+
+RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How often a rule was met, one example, and the line of that example where there is one."""
+
+    rule: str
+    severity: Severity
+    count: int
+    example: str
+    line: int | None
+    policy: Policy
+
+    @property
+    def advice(self) -> str:
+        return RULES[self.rule].advice
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "rule": self.rule,
+            "severity": self.severity,
+            "count": self.count,
+            "example": self.example,
+            "line": self.line,
+            "policy": self.policy,
+        }
+
+
+@dataclass
+class Findings:
+    """Collects findings while a log is read, and applies the policies.
+
+    ``Findings({"bad-timestamp": "drop"}, path)`` overrides the default policy of a rule. ``collect_all`` turns ``fail``
+    into a finding, for ``validate``, which wants to see them all.
+    """
+
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    path: str | None = None
+    collect_all: bool = False
+    _found: dict[str, Finding] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, policy in self.policies.items():
+            if name not in RULES:
+                raise ParameterError(
+                    f"There is no rule {name!r}.", parameter=name, advice=f"Rules: {', '.join(sorted(RULES))}."
+                )
+            if policy not in RULES[name].policies:
+                raise ParameterError(
+                    f"Rule {name!r} cannot be set to {policy!r}.",
+                    parameter=name,
+                    advice=f"Possible: {', '.join(RULES[name].policies)}.",
+                )
+
+    def policy(self, rule: str) -> Policy:
+        return self.policies.get(rule, RULES[rule].default)
+
+    def add(self, rule: str, example: str, *, line: int | None = None, count: int = 1) -> Policy:
+        """Note ``count`` occurrences of a rule and say what is to be done; raises if the policy is ``fail``.
+
+        Under ``collect_all`` a failing rule is noted and ``drop`` (where the rule allows it, else ``keep``) returned.
+        """
+        if count < 1:
+            raise ValueError("a finding is something that was found")
+        policy = self.policy(rule)
+        if policy == "fail" and not self.collect_all:
+            what = RULES[rule].what
+            others = [p for p in RULES[rule].policies if p != "fail"]
+            raise InputError(
+                f"{what[0].upper()}{what[1:]}: {example}.",
+                path=self.path,
+                line=line,
+                advice=f"{RULES[rule].advice} Choose with --on {rule}={'|'.join(others)}.",
+            )
+        known = self._found.get(rule)
+        if known is None:
+            self._found[rule] = Finding(rule, RULES[rule].severity, count, example, line, policy)
+        else:
+            earlier = known.line is None or (line is not None and line < known.line)
+            self._found[rule] = Finding(
+                rule,
+                known.severity,
+                known.count + count,
+                example if earlier and line is not None else known.example,
+                line if earlier and line is not None else known.line,
+                policy,
+            )
+        if policy == "fail":
+            return "drop" if "drop" in RULES[rule].policies else "keep"
+        return policy
+
+    def result(self) -> tuple[Finding, ...]:
+        """The findings so far: errors first, then warnings, then remarks; by name within."""
+        rank = {"error": 0, "warning": 1, "info": 2}
+        return tuple(sorted(self._found.values(), key=lambda f: (rank[f.severity], f.rule)))

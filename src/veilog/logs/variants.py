@@ -1,0 +1,221 @@
+"""Variants: the multiset of activity sequences of a log, in columns.
+
+All that most methods see of a log. Four arrays hold millions of variants without an object each, and a canonical
+order makes equal multisets equal in memory, whatever order the rows of the log came in.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import InputError
+
+__all__ = ["Sequences", "Variants"]
+
+IntArray = npt.NDArray[np.int64]
+CodeArray = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Distinct activity sequences without their counts.
+
+    Sequence ``i`` is ``codes[offsets[i]:offsets[i + 1]]``; code ``c`` stands for ``labels[c]``.
+    """
+
+    labels: tuple[str, ...]
+    codes: CodeArray
+    offsets: IntArray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> IntArray:
+        """Number of events of each sequence."""
+        return np.diff(self.offsets)
+
+    def __getitem__(self, index: int) -> tuple[str, ...]:
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return tuple(self.labels[c] for c in self.codes[self.offsets[index] : self.offsets[index + 1]].tolist())
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        for row in self.code_tuples():
+            yield tuple(self.labels[c] for c in row)
+
+    def code_tuples(self) -> list[tuple[int, ...]]:
+        """The sequences as tuples of codes: what string-distance libraries take."""
+        codes = self.codes.tolist()
+        bounds = self.offsets.tolist()
+        return [tuple(codes[a:b]) for a, b in itertools.pairwise(bounds)]
+
+    def rows(self, start: int, stop: int) -> Sequences:
+        """The sequences ``start`` up to ``stop``: views, nothing is copied but the offsets."""
+        first, last = self.offsets[start], self.offsets[stop]
+        return Sequences(self.labels, self.codes[first:last], self.offsets[start : stop + 1] - first)
+
+
+@dataclass(frozen=True, eq=False)
+class Variants:
+    """A multiset of activity sequences: labels, codes, offsets and counts; immutable and in canonical order.
+
+    Canonical: labels are sorted and each occurs in some sequence, sequences are distinct and sorted by length and then
+    by code, every count is positive. Build one with :meth:`from_dict`, :meth:`from_sequences` or
+    :meth:`from_arrays`, which bring any input into that form.
+    """
+
+    labels: tuple[str, ...]
+    codes: CodeArray
+    offsets: IntArray
+    counts: IntArray
+
+    @staticmethod
+    def from_arrays(
+        labels: Sequence[str],
+        codes: npt.ArrayLike,
+        offsets: npt.ArrayLike,
+        counts: npt.ArrayLike | None = None,
+    ) -> Variants:
+        """Variants from coded sequences in any order, with or without repetitions; one case each without counts."""
+        codes_ = np.asarray(codes, dtype=np.int32)
+        offsets_ = np.asarray(offsets, dtype=np.int64)
+        counts_ = np.ones(len(offsets_) - 1, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+        if len(counts_) != len(offsets_) - 1:
+            raise InputError(f"There are {len(offsets_) - 1} sequences but {len(counts_)} counts.")
+        if len(counts_) and counts_.min() < 0:
+            raise InputError("A variant has a negative number of cases.")
+        return _canonical(tuple(labels), codes_, offsets_, counts_)
+
+    @staticmethod
+    def from_sequences(sequences: Iterable[Sequence[str]], counts: Iterable[int] | None = None) -> Variants:
+        """Variants from sequences of activity names, each standing for ``counts`` cases (one without counts)."""
+        coding: dict[str, int] = {}
+        codes: list[int] = []
+        offsets = [0]
+        for sequence in sequences:
+            if isinstance(sequence, str):
+                raise InputError(
+                    f"{sequence!r} is one string, not a sequence of activities.",
+                    advice="Give a tuple or list of activity names.",
+                )
+            codes.extend(coding.setdefault(activity, len(coding)) for activity in sequence)
+            offsets.append(len(codes))
+        return Variants.from_arrays(tuple(coding), codes, offsets, None if counts is None else list(counts))
+
+    @staticmethod
+    def from_dict(counts: Mapping[Sequence[str], int]) -> Variants:
+        """Variants from ``{("a", "b"): 25, ...}``."""
+        return Variants.from_sequences(counts.keys(), counts.values())
+
+    def to_dict(self) -> dict[tuple[str, ...], int]:
+        return dict(zip(self.sequences, self.counts.tolist(), strict=True))
+
+    def __len__(self) -> int:
+        """Number of variants (not of cases)."""
+        return len(self.counts)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Variants):
+            return NotImplemented
+        return (
+            self.labels == other.labels
+            and np.array_equal(self.counts, other.counts)
+            and np.array_equal(self.offsets, other.offsets)
+            and np.array_equal(self.codes, other.codes)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Variants({self.cases} cases, {len(self)} variants, {len(self.labels)} activities)"
+
+    @property
+    def sequences(self) -> Sequences:
+        """The distinct sequences without their counts."""
+        return Sequences(self.labels, self.codes, self.offsets)
+
+    @property
+    def lengths(self) -> IntArray:
+        """Number of events of a case of each variant."""
+        return np.diff(self.offsets)
+
+    @property
+    def cases(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def events(self) -> int:
+        return int((self.lengths * self.counts).sum())
+
+    def with_counts(self, counts: npt.ArrayLike) -> Variants:
+        """The same sequences with other counts; those with count 0 are left out."""
+        return Variants.from_arrays(self.labels, self.codes, self.offsets, counts)
+
+    def by_frequency(self) -> IntArray:
+        """Indices of the variants, most frequent first; ties in canonical order."""
+        return np.argsort(-self.counts, kind="stable").astype(np.int64)
+
+
+def _canonical(labels: tuple[str, ...], codes: CodeArray, offsets: IntArray, counts: IntArray) -> Variants:
+    lengths = np.diff(offsets)
+    if len(codes) and not (codes.min() >= 0 and codes.max() < len(labels)):
+        raise InputError("A sequence holds a code that has no label.")
+    keep = counts > 0
+    codes = codes[np.repeat(keep, lengths)]
+    lengths, counts = lengths[keep], counts[keep]
+
+    used = np.unique(codes)
+    names = [labels[c] for c in used.tolist()]
+    if len(set(names)) != len(names):
+        raise InputError("An activity label occurs twice.")
+    order = sorted(range(len(names)), key=names.__getitem__)
+    recode = np.zeros(len(labels), dtype=np.int32)
+    recode[used[order]] = np.arange(len(order), dtype=np.int32)
+    codes = recode[codes]
+
+    codes, lengths, counts = _merge_equal(codes, lengths, counts)
+    new_offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=new_offsets[1:])
+    for array in (codes, new_offsets, counts):
+        array.setflags(write=False)
+    return Variants(tuple(names[i] for i in order), codes, new_offsets, counts)
+
+
+def _merge_equal(codes: CodeArray, lengths: IntArray, counts: IntArray) -> tuple[CodeArray, IntArray, IntArray]:
+    """Sort sequences by length, then by code, and add up the counts of equal ones.
+
+    Sequences of one length form a matrix; read as big-endian bytes its rows compare like the code sequences.
+    """
+    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    by_length = np.argsort(lengths, kind="stable")
+    sizes, first = np.unique(lengths[by_length], return_index=True)
+    bounds = [*first.tolist(), len(by_length)]
+    out_codes, out_lengths, out_counts = [], [], []
+    for length, a, b in zip(sizes.tolist(), bounds[:-1], bounds[1:], strict=True):
+        members = by_length[a:b]
+        if length == 0:
+            out_lengths.append(np.zeros(1, dtype=np.int64))
+            out_counts.append(counts[members].sum(keepdims=True))
+            continue
+        matrix = codes[starts[members][:, None] + np.arange(length)]
+        keys = np.ascontiguousarray(matrix.astype(">u4")).view(np.dtype((np.void, 4 * length))).ravel()
+        _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        sums = np.zeros(len(index), dtype=np.int64)
+        np.add.at(sums, inverse, counts[members])
+        out_codes.append(matrix[index].ravel())
+        out_lengths.append(np.full(len(index), length, dtype=np.int64))
+        out_counts.append(sums)
+    return (
+        np.concatenate(out_codes) if out_codes else np.zeros(0, dtype=np.int32),
+        np.concatenate(out_lengths) if out_lengths else np.zeros(0, dtype=np.int64),
+        np.concatenate(out_counts) if out_counts else np.zeros(0, dtype=np.int64),
+    )
