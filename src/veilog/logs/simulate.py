@@ -172,11 +172,11 @@ def _emergency(rng: np.random.Generator, diary: _Diary, who: Ints, clock: Floats
     for _ in range(5):
         if not len(again):
             break
-        test = _after(rng, clock[again], 40, 0.3)
+        result = _after(rng, clock[again], 40, 0.3)
         blood = rng.random(len(again)) < 0.7
-        diary.note(who[again[blood]], "Blood test", test[blood])
-        diary.note(who[again[~blood]], "X-ray", test[~blood])
-        clock[again] = _after(rng, test, 25, 0.3)
+        diary.note(who[again[blood]], "Blood test", result[blood])
+        diary.note(who[again[~blood]], "X-ray", result[~blood])
+        clock[again] = _after(rng, result, 25, 0.3)
         diary.note(who[again], "Consultation", clock[again])
         again = again[rng.random(len(again)) < 0.35]
     return clock + 15 * _MINUTE
