@@ -1,0 +1,1 @@
+"""The trusted kernel: the only code that sees raw counts or draws noise."""

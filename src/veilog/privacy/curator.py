@@ -1,0 +1,281 @@
+"""The curator: holds the raw log, answers questions with noise and keeps the account.
+
+A method sees the log through these questions only. Each proves its sensitivity in its docstring (neighbouring logs
+differ by one case, added or removed), draws its noise from :mod:`veilog.privacy.noise` and records a charge. The
+guarantee of a release is derived from the charges; a :meth:`Curator.peek` makes it "none".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences, Variants
+from veilog.privacy import noise
+from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon, round_up
+from veilog.privacy.domain import Domain
+from veilog.privacy.guarantee import NEIGHBOURS, UNITS, Charge, Guarantee
+
+__all__ = ["Assign", "Curator", "SparseHistogram"]
+
+IntArray = npt.NDArray[np.int64]
+Assign = Callable[[Sequences], npt.ArrayLike]
+"""Maps each sequence, by itself, to a bin 0, 1, ..., or to -1 for none."""
+
+_BLOCK = 65_536
+_DENSE_LIMIT = 50_000_000
+_LAPLACE = "discrete Laplace, scale 1/epsilon"
+
+
+@dataclass(frozen=True)
+class SparseHistogram:
+    """The bins whose noisy count exceeds a threshold, in ascending order, and their noisy counts."""
+
+    bins: IntArray
+    counts: IntArray
+
+
+class Curator:
+    """Holder of the raw log; the only way to it is to ask."""
+
+    def __init__(
+        self,
+        variants: Variants,
+        *,
+        domain: Domain | None = None,
+        unit: str = "case",
+        randomness: noise.Randomness | None = None,
+    ) -> None:
+        if unit not in UNITS:
+            raise ParameterError(
+                f"The unit {unit!r} is not supported.", parameter="unit", advice=f"Possible: {', '.join(UNITS)}."
+            )
+        self.domain = domain or Domain()
+        self.unit = unit
+        self._variants = self.domain.fit(variants)
+        self._randomness = randomness or noise.operating_system()
+        self._charges: list[Charge] = []
+        self._assumptions: dict[str, None] = {}
+        self._peeks: dict[str, None] = {}
+
+    # Public facts ---------------------------------------------------------------------------------------------------
+
+    @property
+    def activities(self) -> tuple[str, ...]:
+        """The public alphabet: declared, or else taken from the log, which the guarantee then says."""
+        if self.domain.activities is not None:
+            return self.domain.activities
+        self._assumptions["The set of activity labels is public; it was taken from the log, not declared."] = None
+        return self._variants.labels
+
+    @property
+    def max_length(self) -> int:
+        """The public bound on the length of a trace: declared, or else taken from the log, which is then said."""
+        if self.domain.max_length is not None:
+            return self.domain.max_length
+        self._assumptions["The length of the longest trace is public; it was taken from the log, not declared."] = None
+        return int(self._variants.lengths.max(initial=0))
+
+    @property
+    def randomness(self) -> noise.Randomness:
+        """The source of random bits, for what a method draws itself after its questions are answered."""
+        return self._randomness
+
+    # Questions ------------------------------------------------------------------------------------------------------
+
+    def count(self, epsilon: Number, *, purpose: str = "number of cases") -> int:
+        """The number of cases plus discrete Laplace noise of scale 1/epsilon.
+
+        Sensitivity: one case changes the number by exactly 1, so this is epsilon-differentially private.
+        """
+        eps = parse_epsilon(epsilon)
+        self._charge("count", purpose, _LAPLACE, "1 (L1)", eps)
+        return self._variants.cases + int(noise.discrete_laplace(eps, 1, self._randomness)[0])
+
+    @overload
+    def histogram(self, assign: Assign, size: int, epsilon: Number, *, purpose: str = ...) -> IntArray: ...
+
+    @overload
+    def histogram(
+        self, assign: Assign, size: int, epsilon: Number, *, keep_above: int, purpose: str = ...
+    ) -> SparseHistogram: ...
+
+    def histogram(
+        self,
+        assign: Assign,
+        size: int,
+        epsilon: Number,
+        *,
+        keep_above: int | None = None,
+        purpose: str = "histogram",
+    ) -> IntArray | SparseHistogram:
+        """Noisy numbers of cases in bins 0, ..., size-1: each bin gets independent discrete Laplace noise.
+
+        ``assign`` maps each sequence, by itself, to one bin or to none (-1). With ``keep_above`` only the bins whose
+        noisy count exceeds it come back.
+
+        Sensitivity: a case is in at most one bin, whatever else is in the log, so adding or removing it changes one
+        count by 1: L1 sensitivity 1, epsilon-differentially private for all bins together. Leaving out bins by their
+        noisy counts is post-processing.
+
+        With ``keep_above`` the work follows what comes back and not ``size``, which may be as large as 2**61: of the
+        empty bins each survives with ``p = P(noise > keep_above)``, independently, so the next that survives is a
+        geometric number of bins away, and given that it survives its count is ``keep_above + 1`` plus a geometric
+        number. Both are drawn exactly: the result has the distribution of the dense histogram.
+        """
+        eps = parse_epsilon(epsilon)
+        if keep_above is None and not 0 <= size <= _DENSE_LIMIT:
+            raise ParameterError(
+                f"A histogram of {size} bins is too large to list every bin.",
+                parameter="size",
+                advice="Ask for the bins above a threshold.",
+            )
+        if not 0 <= size <= 2**61:
+            raise ParameterError(f"A histogram of {size} bins is too large.", parameter="size")
+        if keep_above is not None:
+            self._refuse_flood(size, eps, keep_above)
+        assigned, weights = self._assigned(assign, size)
+        self._charge("histogram", f"{purpose} ({size} bins)", _LAPLACE, "1 (L1)", eps)
+        occupied, inverse = np.unique(assigned, return_inverse=True)
+        exact = np.zeros(len(occupied), dtype=np.int64)
+        np.add.at(exact, inverse, weights)
+        if keep_above is None:
+            noisy = noise.discrete_laplace(eps, size, self._randomness)
+            noisy[occupied] += exact
+            return noisy
+        noisy = exact + noise.discrete_laplace(eps, len(occupied), self._randomness)
+        survives = noisy > keep_above
+        empty = self._surviving_empty_bins(size - len(occupied), eps, keep_above)
+        # The i-th empty bin is bin i plus the number of occupied bins before it.
+        empty += np.searchsorted(occupied - np.arange(len(occupied)), empty, side="right")
+        empty_counts = keep_above + 1 + noise.geometric(eps, len(empty), self._randomness)
+        bins = np.concatenate([occupied[survives], empty])
+        counts = np.concatenate([noisy[survives], empty_counts])
+        order = np.argsort(bins, kind="stable")
+        return SparseHistogram(bins[order], counts[order])
+
+    def partitions(self, epsilon: Number, delta: Number, *, purpose: str = "frequent variants") -> Variants:
+        """The variants whose count plus k-TSGD noise exceeds k, with these noisy counts.
+
+        Noise: ``P(x) ~ exp(-epsilon |x|)`` on [-k, k], with k the smallest that has ``P(k) <= delta``. A variant that
+        nobody has is never released.
+
+        Sensitivity: adding a case changes one variant's count, from m to m+1. For outputs that both counts can give,
+        the probabilities differ by at most a factor ``exp(epsilon)``. Only count m+1 can give the output m+1+k, with
+        probability ``P(k) <= delta``; only count m can give m-k, with the same probability (or, where m-k <= k, that
+        output is "not released", which both can give). Hence (epsilon, delta)-differentially private. For m = 0 the
+        output is released with probability exactly ``P(k) <= delta`` if the case is there and never if it is not.
+        """
+        eps, failure = parse_epsilon(epsilon), parse_delta(delta)
+        if failure == 0:
+            raise ParameterError(
+                "Selecting variants needs a delta above 0.",
+                parameter="delta",
+                advice="Take less than one over the number of cases, e.g. 1e-6.",
+            )
+        k = noise.tsgd_bound(eps, failure)
+        mechanism = f"k-truncated symmetric geometric, k = {k}, released iff above k"
+        self._charge("partitions", purpose, mechanism, "1 (one variant's count)", eps, failure)
+        noisy = self._variants.counts + noise.tsgd_noise(eps, k, len(self._variants), self._randomness)
+        return self._variants.with_counts(np.where(noisy > k, noisy, 0))
+
+    def peek(self, reason: str) -> Variants:
+        """The raw variants. From here on there is no guarantee, and ``reason`` is listed as why."""
+        self._peeks[reason] = None
+        return self._variants
+
+    # Account --------------------------------------------------------------------------------------------------------
+
+    def guarantee(self, *, nominal_epsilon: Number | None = None, nominal_delta: Number | None = None) -> Guarantee:
+        """What the questions asked so far amount to."""
+        epsilon, delta = compose(self._charges)
+        reasons = list(self._peeks)
+        numerics = "exact integer noise from the operating system's cryptographic source"
+        if self._randomness.seed is not None:
+            reasons.append(f"seeded: the noise can be recomputed from the seed {self._randomness.seed}")
+            numerics = "exact integer noise from a seeded generator, for experiments only"
+        if delta >= 1:
+            reasons.append("the deltas of the questions add up to 1 or more")
+        proven = not reasons
+        return Guarantee(
+            status="proven" if proven else "none",
+            epsilon=round_up(epsilon) if proven else None,
+            delta=round_up(delta) if proven else None,
+            nominal_epsilon=None if nominal_epsilon is None else float(Fraction(parse_epsilon(nominal_epsilon))),
+            nominal_delta=None if nominal_delta is None else float(parse_delta(nominal_delta)),
+            unit=self.unit,
+            neighbours=NEIGHBOURS,
+            numerics=numerics,
+            assumptions=tuple(self._assumptions),
+            reasons=tuple(reasons),
+            charges=tuple(self._charges),
+        )
+
+    def _charge(
+        self,
+        question: str,
+        purpose: str,
+        mechanism: str,
+        sensitivity: str,
+        eps: Fraction,
+        delta: Fraction = Fraction(0),
+    ) -> None:
+        self._charges.append(Charge(question, purpose, mechanism, sensitivity, eps, delta))
+
+    def _assigned(self, assign: Assign, size: int) -> tuple[IntArray, IntArray]:
+        """The bins that ``assign`` gives, in blocks, with the cases in each; sequences without a bin are left out."""
+        sequences = self._variants.sequences
+        parts = []
+        for start in range(0, len(sequences), _BLOCK):
+            block = sequences.rows(start, min(start + _BLOCK, len(sequences)))
+            bins = np.asarray(assign(block))
+            if bins.shape != (len(block),) or not np.issubdtype(bins.dtype, np.integer):
+                raise ParameterError("assign must give one integer for each sequence.", parameter="assign")
+            if len(bins) and (bins.min() < -1 or bins.max() >= size):
+                raise ParameterError(f"assign must give bins from -1 to {size - 1}.", parameter="assign")
+            parts.append(bins.astype(np.int64))
+        assigned = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+        has_bin = assigned >= 0
+        return assigned[has_bin], self._variants.counts[has_bin]
+
+    @staticmethod
+    def _refuse_flood(size: int, eps: Fraction, keep_above: int) -> None:
+        """Refuse, before anything is asked, a threshold so low that noise alone would fill the memory."""
+        if keep_above < 0:
+            raise ParameterError("keep_above must be at least 0.", parameter="keep_above")
+        expected = size * _upper(noise.laplace_tail(eps, keep_above))
+        if expected > _DENSE_LIMIT:
+            raise ParameterError(
+                f"About {expected:.3g} empty bins would survive the threshold {keep_above}.",
+                parameter="keep_above",
+                advice="Raise the threshold or epsilon.",
+            )
+
+    def _surviving_empty_bins(self, empty: int, eps: Fraction, keep_above: int) -> IntArray:
+        """Positions, among ``empty`` bins of count 0, of those whose noise exceeds ``keep_above``."""
+        survive = noise.laplace_tail(eps, keep_above)
+        chance = _upper(survive)
+        positions: list[IntArray] = []
+        last = -1
+        while last < empty - 1:
+            expected = (empty - 1 - last) * chance
+            steps = noise.gaps(survive, int(expected + 4 * expected**0.5) + 16, self._randomness)
+            # A gap that leads beyond the end ends the walk; cut it so that the sum cannot overflow.
+            walk = last + np.cumsum(np.minimum(steps, empty) + 1, dtype=object if empty > 2**40 else np.int64)
+            inside = walk < empty
+            positions.append(np.asarray(walk[inside], dtype=np.int64))
+            if not inside.all():
+                break
+            last = int(walk[-1])
+        return np.concatenate(positions) if positions else np.zeros(0, dtype=np.int64)
+
+
+def _upper(probability: noise.Real) -> float:
+    """A float at or just above a probability, for estimates of work only."""
+    return float(Fraction(probability(96)[1], 2**96))

@@ -1,0 +1,92 @@
+"""What a release may claim: charges for the questions asked, and the guarantee that follows from them.
+
+A :class:`Charge` is a frozen description of what one question spent; a :class:`Guarantee` is what
+:func:`veilog.privacy.accounting.compose` makes of all of them. Neither can be set by a method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+__all__ = ["NEIGHBOURS", "UNITS", "Charge", "Guarantee", "Status"]
+
+Status = Literal["proven", "none"]
+
+UNITS = ("case",)
+NEIGHBOURS = "logs that differ by adding or removing one case"
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One question to the curator: what was asked, how it was answered and what that costs."""
+
+    question: str
+    """What was asked, e.g. "partitions"."""
+    purpose: str
+    """What the method asked it for, in words."""
+    mechanism: str
+    """The noise, e.g. "discrete Laplace, scale 1/epsilon"."""
+    sensitivity: str
+    """By how much one case can change the exact answer, in which norm."""
+    epsilon: Fraction
+    delta: Fraction
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "question": self.question,
+            "purpose": self.purpose,
+            "mechanism": self.mechanism,
+            "sensitivity": self.sensitivity,
+            "epsilon": float(self.epsilon),
+            "delta": float(self.delta),
+        }
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The derived guarantee of a release, beside what its method's paper would call it (nominal)."""
+
+    status: Status
+    """"proven": every contact with the data was a charged question. "none": see ``reasons``."""
+    epsilon: float | None
+    """The derived epsilon, None where nothing can be derived."""
+    delta: float | None
+    nominal_epsilon: float | None
+    """What was asked for under the paper's calibration."""
+    nominal_delta: float | None
+    unit: str
+    neighbours: str
+    numerics: str
+    assumptions: tuple[str, ...]
+    """What the proof takes for granted, each in a sentence."""
+    reasons: tuple[str, ...]
+    """Why the status is "none"; empty when it is "proven"."""
+    charges: tuple[Charge, ...]
+
+    @property
+    def proven(self) -> bool:
+        return self.status == "proven"
+
+    def in_words(self) -> str:
+        """One sentence for people."""
+        if not self.proven:
+            return "No guarantee: " + "; ".join(self.reasons) + "."
+        pair = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+        return f"Differentially private for one {self.unit}, {pair}."
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "status": self.status,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "nominal_epsilon": self.nominal_epsilon,
+            "nominal_delta": self.nominal_delta,
+            "unit": self.unit,
+            "neighbours": self.neighbours,
+            "numerics": self.numerics,
+            "assumptions": list(self.assumptions),
+            "reasons": list(self.reasons),
+            "charges": [charge.to_json() for charge in self.charges],
+        }
