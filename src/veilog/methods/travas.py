@@ -1,0 +1,100 @@
+"""TraVaS and uTraVaS: release the frequent variants.
+
+M. Rafiei, F. Wangelik, W.M.P. van der Aalst, "TraVaS: Differentially Private Trace Variant Selection for Process
+Mining", ICPM Workshops 2022.
+
+TraVaS adds k-truncated symmetric geometric noise to the count of every variant of the log and releases those that end
+up above k. A case has one variant, so this is one question of sensitivity 1 and the paper's (epsilon, delta) holds.
+
+uTraVaS asks the same question n times at (epsilon/n, delta/n) and averages the answers; where a variant is missing
+from one of them, the count expected of an unreleased variant stands in. The paper chooses the n from 2, 3, ... whose
+result resembles the raw log best. That choice reads the raw log, and every candidate that was run is a release of its
+own: as published nothing can be derived. Certified, n is fixed beforehand.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Variants
+from veilog.methods.method import Request
+from veilog.privacy.curator import Curator
+from veilog.privacy.noise import tsgd_bound
+
+__all__ = ["travas", "utravas"]
+
+SMALLEST_SPLIT = 2
+"""uTraVaS tries numbers of subqueries from here on (the authors' program; one subquery is TraVaS)."""
+
+
+def travas(curator: Curator, request: Request) -> Variants:
+    """The variants whose noisy count exceeds k, with these counts: (epsilon, delta), certified and as published."""
+    return curator.partitions(request.epsilon, request.delta, purpose="variants above the threshold k")
+
+
+def utravas(curator: Curator, request: Request, *, subqueries: int | None, repetitions: int) -> Variants:
+    """The average of several TraVaS answers.
+
+    Certified: ``subqueries`` answers (default 2) at (epsilon/n, delta/n) each, (epsilon, delta) together. As
+    published: every n from 2 to ``subqueries`` (default 10) is run ``repetitions`` times, and a result of the n with
+    the highest mean similarity to the raw log is released: guarantee "none".
+    """
+    if not request.as_published:
+        return _average_of(curator, request.epsilon, request.delta, subqueries or SMALLEST_SPLIT)
+
+    most = subqueries or 10
+    if most < SMALLEST_SPLIT:
+        raise ParameterError(
+            f"As published, uTraVaS tries {SMALLEST_SPLIT} subqueries and more; the largest number cannot be {most}.",
+            parameter="subqueries",
+        )
+    original = curator.peek(
+        "uTraVaS keeps the number of subqueries whose result scores best against the raw log (relative log similarity)"
+    )
+    best, best_score = None, -1.0
+    splits = range(SMALLEST_SPLIT, most + 1)
+    for i, n in enumerate(splits):
+        scores = []
+        for j in range(repetitions):
+            request.progress(f"trying {n} subqueries", (i * repetitions + j) / (len(splits) * repetitions))
+            candidate = _average_of(curator, request.epsilon, request.delta, n)
+            scores.append(request.score(original, candidate) if candidate.cases else 0.0)
+        if np.mean(scores) > best_score:
+            best, best_score = candidate, float(np.mean(scores))
+    assert best is not None, "there is at least one split"
+    return best
+
+
+def _average_of(curator: Curator, epsilon: Fraction, delta: Fraction, n: int) -> Variants:
+    """The mean of n answers at (epsilon/n, delta/n) over all variants that occur in any of them."""
+    share, failure = epsilon / n, delta / n
+    answers = [
+        curator.partitions(share, failure, purpose=f"variants above the threshold k, subquery {i + 1} of {n}")
+        for i in range(n)
+    ]
+    if n == 1:
+        return answers[0]
+    together = Variants.from_sequences(
+        (sequence for answer in answers for sequence in answer.sequences),
+        (count for answer in answers for count in answer.counts.tolist()),
+    )
+    times_seen = Variants.from_sequences(sequence for answer in answers for sequence in answer.sequences).counts
+    missing = (n - times_seen) * unreleased_count(share, failure)
+    return together.with_counts(np.rint((together.counts + missing) / n).astype(np.int64))
+
+
+def unreleased_count(epsilon: Fraction, delta: Fraction) -> float:
+    """The count expected of a variant that was not released: counts 1, ..., 2k weighted by their chance of that.
+
+    A public number: ``sum_f f P(f + X <= k) / sum_f P(f + X <= k)``, with X the k-TSGD noise.
+    """
+    k = tsgd_bound(epsilon, delta)
+    noise = np.arange(-k, k + 1)
+    chances = np.exp(-float(epsilon) * np.abs(noise))
+    at_most = np.cumsum(chances)  # at_most[i] ~ P(X <= i - k)
+    counts = np.arange(1, 2 * k + 1)
+    weights = at_most[2 * k - counts]
+    return float((counts * weights).sum() / weights.sum())

@@ -1,0 +1,64 @@
+"""Data flows one way: a module imports its own layer and the layers before it, never a later one."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "veilog"
+
+LAYERS = (
+    {"_version", "errors"},
+    {"logs"},
+    {"privacy"},
+    {"methods"},
+    {"measures"},
+    {"audit"},
+    {"releasing", "reading"},
+    {"demo"},
+    {"experiments"},
+    {"report"},
+    {"__init__"},
+    {"cli"},
+    {"__main__"},
+)
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+
+
+def imported(path: Path) -> set[str]:
+    """The parts of veilog that a file imports, also inside functions and under TYPE_CHECKING."""
+    parts = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the layer"
+            names = [node.module or ""]
+            if node.module == "veilog":
+                names = [f"veilog.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name == "veilog" or name.startswith("veilog."):
+                part = name.partition(".")[2].split(".")[0] or "__init__"
+                parts.add(part if part in RANK else "__init__")
+    return parts
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_module_imports_only_its_own_layer_and_those_before(path: Path) -> None:
+    own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    assert own in RANK, f"{own} has no place in the layers"
+    later = {part for part in imported(path) if RANK[part] > RANK[own]}
+    assert not later, f"{own} imports {sorted(later)}"
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "methods").rglob("*.py")), ids=lambda p: p.name)
+def test_methods_reach_raw_data_through_questions_only(path: Path) -> None:
+    """No method touches a private attribute of the curator or draws randomness of its own."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute):
+            private = node.attr.startswith("_") and not node.attr.startswith("__")
+            own = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
+            assert not private or own, f"{path.name}:{node.lineno} uses {node.attr}"
+            assert node.attr not in {"default_rng", "urandom"}, f"{path.name}:{node.lineno} draws {node.attr}"
