@@ -233,7 +233,7 @@ def _metadata(released: Release) -> Metadata:
         ("privacy:nominal_delta", guarantee.nominal_delta),
     )
     facts += [(key, value, "float") for key, value in pairs if value is not None]
-    facts += [("privacy:assumption", text, "string") for text in guarantee.assumptions[:1]]
+    facts += [("privacy:assumptions", " ".join(guarantee.assumptions), "string")] if guarantee.assumptions else []
     facts += [("privacy:reason", "; ".join(guarantee.reasons), "string")] if guarantee.reasons else []
     facts.append(("privacy:software", f"veilog {__version__}", "string"))
     operation = Attribute("1", None, "container", tuple(Attribute(*fact) for fact in facts))

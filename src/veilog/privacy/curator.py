@@ -21,6 +21,7 @@ from veilog.privacy import noise
 from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon, round_up
 from veilog.privacy.domain import Domain
 from veilog.privacy.guarantee import NEIGHBOURS, UNITS, Charge, Guarantee
+from veilog.privacy.intervals import Real
 
 __all__ = ["Assign", "Curator", "SparseHistogram"]
 
@@ -276,6 +277,6 @@ class Curator:
         return np.concatenate(positions) if positions else np.zeros(0, dtype=np.int64)
 
 
-def _upper(probability: noise.Real) -> float:
+def _upper(probability: Real) -> float:
     """A float at or just above a probability, for estimates of work only."""
     return float(Fraction(probability(96)[1], 2**96))
