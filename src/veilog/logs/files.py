@@ -291,7 +291,7 @@ def _matching(name: str) -> list[Path]:
     """The files that a name or pattern stands for, in the order of their names."""
     if not glob.has_magic(name) or Path(name).exists():
         return [Path(name)]
-    found = sorted(Path(match) for match in glob.glob(name, recursive=True))  # noqa: PTH207: the pattern may be absolute
+    found = sorted(Path(match) for match in glob.glob(name, recursive=True))  # noqa: PTH207
     if not found:
         raise InputError("No file matches this pattern.", path=name)
     return found
