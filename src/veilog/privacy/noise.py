@@ -39,6 +39,7 @@ __all__ = [
     "bernoulli",
     "discrete_laplace",
     "gaps",
+    "generator",
     "geometric",
     "laplace_tail",
     "operating_system",
@@ -80,6 +81,15 @@ def seeded(seed: int) -> Randomness:
         return generator.integers(0, 2**WORD_BITS, size=n, dtype=np.uint32)
 
     return Randomness(words, seed)
+
+
+def generator(source: Randomness) -> np.random.Generator:
+    """A fast generator of floats, seeded from the source: for post-processing only, it protects nothing.
+
+    What is drawn from noisy answers alone (play-outs, samples, mutations) needs no exact sampler; noise that is added
+    to raw data never comes from here.
+    """
+    return np.random.Generator(np.random.PCG64(source.words(8)))
 
 
 @dataclass(frozen=True)
