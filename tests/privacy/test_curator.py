@@ -1,0 +1,260 @@
+"""The curator's answers have the sensitivity they are charged for, and the account adds up."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences, Variants
+from veilog.privacy import noise
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Domain
+
+trace = st.lists(st.sampled_from("abcd"), max_size=5).map(tuple)
+traces = st.lists(trace, min_size=1, max_size=30)
+
+
+@contextmanager
+def noise_off() -> Iterator[None]:
+    """Exact answers, to measure by how much one case changes them."""
+
+    def nothing(*arguments: object) -> np.ndarray:
+        return np.zeros(next(a for a in reversed(arguments) if isinstance(a, int)), dtype=np.int64)
+
+    with patch.object(noise, "discrete_laplace", nothing), patch.object(noise, "tsgd_noise", nothing):
+        yield
+
+
+def log(cases: list[tuple[str, ...]]) -> Variants:
+    return Variants.from_dict(Counter(cases))
+
+
+def length_and_first(sequences: Sequences) -> np.ndarray:
+    """A row-wise map into 11 bins, and none for the empty sequence."""
+    first = np.array([0 if not s else 1 + (s[0] > "b") for s in sequences], dtype=int)
+    return np.where(first == 0, -1, np.minimum(sequences.lengths, 4) * 2 + first)
+
+
+def bins(variants: Variants) -> np.ndarray:
+    return Curator(variants).histogram(length_and_first, 11, 1)
+
+
+@given(cases=traces, extra=trace)
+def test_one_case_changes_the_count_by_one(cases: list[tuple[str, ...]], extra: tuple[str, ...]) -> None:
+    with noise_off():
+        assert Curator(log([*cases, extra])).count(1) - Curator(log(cases)).count(1) == 1
+
+
+@given(cases=traces, extra=trace)
+def test_one_case_changes_one_bin_by_one(cases: list[tuple[str, ...]], extra: tuple[str, ...]) -> None:
+    with noise_off():
+        assert np.abs(bins(log([*cases, extra])) - bins(log(cases))).sum() <= 1
+
+
+@given(cases=traces, extra=trace)
+def test_one_case_changes_one_variant_of_partitions_by_one(
+    cases: list[tuple[str, ...]], extra: tuple[str, ...]
+) -> None:
+    with noise_off(), patch.object(noise, "tsgd_bound", lambda epsilon, delta: 0):
+        with_it = Curator(log([*cases, extra])).partitions(1, 0.1).to_dict()
+        without = Curator(log(cases)).partitions(1, 0.1).to_dict()
+    difference = Counter(with_it)
+    difference.subtract(without)
+    assert {k: v for k, v in difference.items() if v} == {extra: 1}
+
+
+@given(cases=traces)
+def test_an_assignment_is_asked_for_single_sequences(cases: list[tuple[str, ...]]) -> None:
+    """The same bin whatever else is in the log: the whole log's histogram is the sum over its cases."""
+    with noise_off():
+        together = bins(log(cases))
+        alone = sum(bins(log([case])) for case in cases)
+    assert np.array_equal(together, alone)
+
+
+def test_only_sequences_and_no_counts_reach_an_assignment() -> None:
+    seen = []
+    Curator(log([("a",), ("a",), ("b",)])).histogram(lambda s: seen.append(s) or [0] * len(s), 1, 1)
+    assert [type(s) for s in seen] == [Sequences]
+    assert not hasattr(seen[0], "counts")
+
+
+@given(size=st.integers(4, 60), keep_above=st.integers(0, 3), seed=st.integers(0, 2**32))
+def test_sparse_bins_are_valid_and_above_the_threshold(size: int, keep_above: int, seed: int) -> None:
+    curator = Curator(log([("a",), ("a", "b"), ("a", "b")]), randomness=noise.seeded(seed))
+    answer = curator.histogram(lambda s: s.lengths, size, 1, keep_above=keep_above)
+    assert np.all(np.diff(answer.bins) > 0)
+    assert np.all((answer.bins >= 0) & (answer.bins < size))
+    assert np.all(answer.counts > keep_above)
+
+
+@pytest.mark.parametrize("keep_above", [0, 2])
+def test_sparse_and_dense_histograms_have_one_distribution(keep_above: int) -> None:
+    """Chi-squared over which of 5 bins survive (2 occupied, 3 empty) and, for one empty bin, with which count.
+
+    The seeds are fixed; the false-alarm rate for fresh ones is 1e-4 each.
+    """
+    variants = log([("a",)] * 2 + [("a", "b", "c")] * 4)
+    runs = 4000
+    patterns: dict[str, Counter[tuple[int, ...]]] = {"sparse": Counter(), "dense": Counter()}
+    values: dict[str, Counter[int]] = {"sparse": Counter(), "dense": Counter()}
+    source = noise.seeded(7)
+    for _ in range(runs):
+        sparse = Curator(variants, randomness=source).histogram(lambda s: s.lengths, 5, "0.5", keep_above=keep_above)
+        patterns["sparse"][tuple(sparse.bins.tolist())] += 1
+        values["sparse"][min(int(sparse.counts[sparse.bins == 2].sum()), 9)] += 1
+        dense = Curator(variants, randomness=source).histogram(lambda s: s.lengths, 5, "0.5")
+        kept = np.where(dense > keep_above, dense, 0)
+        patterns["dense"][tuple(np.flatnonzero(kept).tolist())] += 1
+        values["dense"][min(int(kept[2]), 9)] += 1
+    for counters in (patterns, values):
+        outcomes = sorted(set(counters["sparse"]) | set(counters["dense"]))
+        table = np.array([[counters[how][o] for o in outcomes] for how in ("sparse", "dense")])
+        assert stats.chi2_contingency(table[:, table.sum(axis=0) >= 10]).pvalue > 1e-4
+
+
+def test_as_many_empty_bins_survive_as_should() -> None:
+    """Binomial in a large universe; false-alarm rate 1e-4."""
+    size, keep_above = 10**7, 60
+    answer = Curator(log([("a",)]), randomness=noise.seeded(8)).histogram(
+        lambda s: s.lengths, size, "0.1", keep_above=keep_above
+    )
+    chance = math.exp(-0.1 * (keep_above + 1)) / (1 + math.exp(-0.1))
+    assert stats.binomtest(len(answer.bins), size, chance).pvalue > 1e-4
+    assert stats.kstest(answer.bins / size, "uniform").pvalue > 1e-4
+
+
+def test_a_huge_universe_costs_what_comes_back() -> None:
+    size = 2**60
+    answer = Curator(log([("a",)] * 100), randomness=noise.seeded(1)).histogram(
+        lambda s: s.lengths, size, 1, keep_above=38
+    )
+    assert answer.bins[0] == 1
+    assert answer.counts[0] > 38
+    expected = size * math.exp(-39) / (1 + math.exp(-1))
+    assert abs(len(answer.bins) - expected) < 6 * math.sqrt(expected)
+
+
+def test_a_threshold_that_would_flood_the_memory_is_refused_before_anything_is_spent() -> None:
+    curator = Curator(log([("a",)]))
+    with pytest.raises(ParameterError, match="empty bins would survive"):
+        curator.histogram(lambda s: s.lengths, 2**60, "0.1", keep_above=5)
+    assert curator.guarantee().charges == ()
+
+
+@pytest.mark.parametrize("size", [-1, 2**62])
+def test_an_impossible_size_is_refused(size: int) -> None:
+    with pytest.raises(ParameterError):
+        Curator(log([("a",)])).histogram(lambda s: s.lengths, size, 1)
+
+
+@pytest.mark.parametrize(
+    "assign", [lambda s: [7] * len(s), lambda s: [-2] * len(s), lambda s: [0.5] * len(s), lambda s: [0]]
+)
+def test_an_assignment_outside_its_bins_is_refused_uncharged(assign: object) -> None:
+    curator = Curator(log([("a",), ("b",), ("c",)]))
+    with pytest.raises(ParameterError, match="assign must give"):
+        curator.histogram(assign, 7, 1)  # type: ignore[arg-type]
+    assert curator.guarantee().charges == ()
+
+
+def test_a_variant_that_nobody_has_is_never_released() -> None:
+    variants = log([("a",)] * 50 + [("b",)] * 50)
+    for seed in range(50):
+        released = Curator(variants, randomness=noise.seeded(seed)).partitions("0.01", "0.5")
+        assert set(released.to_dict()) <= {("a",), ("b",)}
+
+
+def test_a_single_case_is_released_with_probability_delta() -> None:
+    """delta = 0.1 at epsilon 1: k = 2 and P(k) = 0.0713; false-alarm rate 1e-4."""
+    variants, source = log([("a",)]), noise.seeded(4)
+    k = noise.tsgd_bound(Fraction(1), Fraction(1, 10))
+    chance = float(noise.tsgd_tail(Fraction(1), k)(60)[0]) / 2**60
+    assert chance <= 0.1
+    hits = sum(Curator(variants, randomness=source).partitions(1, "0.1").cases > 0 for _ in range(5000))
+    assert stats.binomtest(hits, 5000, chance).pvalue > 1e-4
+
+
+def test_charges_add_up_exactly() -> None:
+    curator = Curator(log([("a",), ("b",)]))
+    for _ in range(10):
+        curator.count(Fraction(1, 10))
+    curator.partitions("0.3", "1e-6")
+    guarantee = curator.guarantee()
+    assert guarantee.proven
+    assert (guarantee.epsilon, guarantee.delta) == (1.3, 1e-6)
+    assert [c.question for c in guarantee.charges] == ["count"] * 10 + ["partitions"]
+    assert "epsilon = 1.3, delta = 1e-06" in guarantee.in_words()
+
+
+def test_three_thirds_are_one() -> None:
+    curator = Curator(log([("a",)]))
+    for _ in range(3):
+        curator.count(Fraction(1, 3))
+    assert curator.guarantee().epsilon == 1.0
+
+
+def test_a_peek_leaves_no_guarantee() -> None:
+    curator = Curator(log([("a",)]))
+    curator.count(1)
+    curator.peek("the rules are read from the raw log")
+    guarantee = curator.guarantee(nominal_epsilon=1)
+    assert (guarantee.status, guarantee.epsilon, guarantee.nominal_epsilon) == ("none", None, 1.0)
+    assert guarantee.reasons == ("the rules are read from the raw log",)
+
+
+def test_a_seed_leaves_no_guarantee() -> None:
+    guarantee = Curator(log([("a",)]), randomness=noise.seeded(3)).guarantee()
+    assert guarantee.status == "none"
+    assert "seed" in guarantee.in_words()
+
+
+def test_deltas_that_add_up_to_one_leave_no_guarantee() -> None:
+    curator = Curator(log([("a",)]))
+    for _ in range(2):
+        curator.partitions(1, "0.5")
+    assert not curator.guarantee().proven
+
+
+def test_public_facts_taken_from_the_log_are_assumptions() -> None:
+    curator = Curator(log([("b", "a")]))
+    assert curator.guarantee().assumptions == ()
+    assert (curator.activities, curator.max_length) == (("a", "b"), 2)
+    assert len(curator.guarantee().assumptions) == 2
+
+
+def test_declared_facts_need_no_assumption() -> None:
+    curator = Curator(log([("b", "a")]), domain=Domain.of(["a", "b", "z"], 9))
+    assert (curator.activities, curator.max_length) == (("a", "b", "z"), 9)
+    assert curator.guarantee().assumptions == ()
+
+
+@given(cases=traces, extra=trace, length=st.integers(1, 4))
+def test_fitting_a_domain_keeps_neighbours_neighbours(
+    cases: list[tuple[str, ...]], extra: tuple[str, ...], length: int
+) -> None:
+    domain = Domain.of("abd", length)
+    expected = Counter(tuple(a for a in case if a in "abd")[:length] for case in cases)
+    assert domain.fit(log(cases)).to_dict() == expected
+    expected[tuple(a for a in extra if a in "abd")[:length]] += 1
+    assert domain.fit(log([*cases, extra])).to_dict() == expected
+
+
+@pytest.mark.parametrize("activities", [[], ["a", "a"], "abc", [1]])
+def test_a_nonsensical_domain_is_refused(activities: object) -> None:
+    with pytest.raises(ParameterError):
+        Domain(activities)  # type: ignore[arg-type]
+
+
+def test_an_unknown_unit_is_refused() -> None:
+    with pytest.raises(ParameterError, match="person"):
+        Curator(log([("a",)]), unit="person")
