@@ -260,13 +260,12 @@ class Curator:
 
     def _surviving_empty_bins(self, empty: int, eps: Fraction, keep_above: int) -> IntArray:
         """Positions, among ``empty`` bins of count 0, of those whose noise exceeds ``keep_above``."""
-        survive = noise.laplace_tail(eps, keep_above)
-        chance = _upper(survive)
+        chance = _upper(noise.laplace_tail(eps, keep_above))
         positions: list[IntArray] = []
         last = -1
         while last < empty - 1:
             expected = (empty - 1 - last) * chance
-            steps = noise.gaps(survive, int(expected + 4 * expected**0.5) + 16, self._randomness)
+            steps = noise.gaps(eps, keep_above, int(expected + 4 * expected**0.5) + 16, self._randomness)
             # A gap that leads beyond the end ends the walk; cut it so that the sum cannot overflow.
             walk = last + np.cumsum(np.minimum(steps, empty) + 1, dtype=object if empty > 2**40 else np.int64)
             inside = walk < empty

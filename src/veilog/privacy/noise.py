@@ -167,17 +167,23 @@ def geometric(epsilon: Fraction, n: int, source: Randomness) -> IntArray:
     return _draw(_laplace_digits(epsilon), n, source)
 
 
-def gaps(success: Real, n: int, source: Randomness) -> IntArray:
-    """``n`` numbers of failures before a success of the given probability, cut at ``LARGEST``.
-
-    Adding them up (plus one each) visits the successes of a long row of coins without tossing every one.
-    """
-    failure = one_minus(success)
+@lru_cache(maxsize=256)
+def _gap_digits(epsilon: Fraction, above: int) -> _Digits:
+    failure = one_minus(laplace_tail(epsilon, above))
 
     def is_negligible(place: int) -> bool:
         return is_at_most(power(failure, place), Fraction(1, 2**64))
 
-    return _draw(_geometric_digits(lambda place: power(failure, place), is_negligible), n, source)
+    return _geometric_digits(lambda place: power(failure, place), is_negligible)
+
+
+def gaps(epsilon: Fraction, above: int, n: int, source: Randomness) -> IntArray:
+    """``n`` numbers of discrete Laplace draws that fail to exceed ``above`` before one that does, cut at ``LARGEST``.
+
+    Adding them up (plus one each) visits, in a long row of draws, those that exceed without drawing every one: the
+    number of failures before a success of probability p is geometric with ratio 1 - p.
+    """
+    return _draw(_gap_digits(epsilon, above), n, source)
 
 
 @lru_cache(maxsize=256)
