@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Attribute", "Metadata"]
+__all__ = ["ARTIFICIAL_TIMES", "Attribute", "Metadata"]
+
+ARTIFICIAL_TIMES = "veilog:artificial_timestamps"
+"""Log attribute (boolean): the timestamps carry the order of events and nothing else."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,241 @@
+"""What a release kept of its original: every utility measure in one call, each a value or why there is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import TypeVar
+
+from veilog.errors import ParameterError, VeilogError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.metadata import ARTIFICIAL_TIMES
+from veilog.logs.variants import Variants
+from veilog.measures import directly_follows
+from veilog.measures.complexity import complexity, length_error
+from veilog.measures.distances import Progress
+from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
+
+__all__ = ["Comparison", "Coverage", "VariantCounts", "compare"]
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class VariantCounts:
+    """Variants in both logs, in the release only, in the original only."""
+
+    common: int
+    added: int
+    lost: int
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Shares of the original's activities and of its directly-follows pairs that the release has at all.
+
+    Stands beside fitness: a release that keeps one frequent variant has a fitting model and next to no coverage.
+    """
+
+    activities: float
+    directly_follows: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Utility of a release. A measure that is None has its reason in ``not_computed``."""
+
+    original_cases: int
+    released_cases: int
+    relative_log_similarity: float | None
+    relative_log_similarity_exact: float | None
+    absolute_log_difference: int | None
+    absolute_log_difference_maximum: int | None
+    dfg_frequency_emd: float | None
+    dfg_time_emd: float | None
+    """In months of 730.5 hours."""
+    dfg_moved: float | None
+    """Share of directly-follows mass that is on other edges."""
+    dfg_largest_changes: tuple[directly_follows.EdgeShare, ...]
+    size_ratio: float | None
+    """Released cases divided by original cases."""
+    length_error: float | None
+    """Relative error of the mean number of events a case."""
+    sequence_entropy: float | None
+    """Normalised sequence entropy of the release."""
+    sequence_entropy_original: float | None
+    variants: VariantCounts
+    keep_real: float | None
+    """Share of released cases whose variant exists in the original."""
+    coverage: Coverage
+    fitness: float | None = None
+    precision: float | None = None
+    f_score: float | None = None
+    generalization: float | None = None
+    normal_share: float | None = None
+    """Share of released cases that an isolation forest trained on the original takes for normal."""
+    not_computed: Mapping[str, str] = field(default_factory=dict)
+    verdict: str = ""
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, object]:
+        out: dict[str, object] = {f.name: getattr(self, f.name) for f in fields(self)}
+        out["variants"] = vars(self.variants).copy()
+        out["coverage"] = vars(self.coverage).copy()
+        out["dfg_largest_changes"] = [vars(edge).copy() for edge in self.dfg_largest_changes]
+        out["not_computed"] = dict(self.not_computed)
+        return out
+
+
+def compare(
+    original: EventLog | Variants,
+    released: EventLog | Variants,
+    *,
+    models: bool = False,
+    anomalies: bool = False,
+    model_seconds: float = 300.0,
+    model_memory: int = 4 << 30,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare a release with its original by all measures.
+
+    ``models`` adds the quality of the process model discovered from the release (extra ``models``), in a subprocess
+    that gets ``model_seconds`` and ``model_memory`` bytes and runs while the other measures are computed. ``anomalies``
+    adds the share of released cases that look normal (extra ``anomalies``). Neither log is changed, and no value
+    depends on the order of rows. What cannot be computed is None, with its reason in ``not_computed``.
+    """
+    started = time.perf_counter()
+    say = progress or (lambda text, fraction: None)
+    first = original if isinstance(original, Variants) else original.variants
+    second = released if isinstance(released, Variants) else released.variants
+    reasons: dict[str, str] = {}
+    attempt = partial(_attempt, reasons)
+    say("Similarity of variants", None)
+    direct = attempt("relative_log_similarity", lambda: relative_log_similarity(first, second, progress=progress).value)
+    exact = attempt(
+        "relative_log_similarity_exact",
+        lambda: relative_log_similarity(first, second, matching="exact", progress=progress).value,
+    )
+    say("Absolute differences", None)
+    by_length = attempt(
+        "absolute_log_difference", lambda: int(absolute_log_difference(first, second, progress=progress).value)
+    )
+    by_maximum = attempt(
+        "absolute_log_difference_maximum",
+        lambda: int(absolute_log_difference(first, second, buffer="maximum", progress=progress).value),
+    )
+    say("Directly-follows graphs", None)
+    moved = attempt("dfg_moved", lambda: directly_follows.moved_mass(first, second))
+    counts, real = _overlap(first, second)
+    result = Comparison(
+        original_cases=first.cases,
+        released_cases=second.cases,
+        relative_log_similarity=direct,
+        relative_log_similarity_exact=exact,
+        absolute_log_difference=by_length,
+        absolute_log_difference_maximum=by_maximum,
+        dfg_frequency_emd=attempt("dfg_frequency_emd", lambda: directly_follows.frequency_emd(first, second)),
+        dfg_time_emd=attempt("dfg_time_emd", lambda: _time_emd(original, released)),
+        dfg_moved=None if moved is None else moved.share,
+        dfg_largest_changes=() if moved is None else moved.edges,
+        size_ratio=attempt("size_ratio", lambda: _share(second.cases, first.cases, "original")),
+        length_error=attempt("length_error", lambda: length_error(first, second)),
+        sequence_entropy=attempt("sequence_entropy", lambda: _entropy(second)),
+        sequence_entropy_original=attempt("sequence_entropy_original", lambda: _entropy(first)),
+        variants=counts,
+        keep_real=attempt("keep_real", lambda: _share(real, second.cases, "released")),
+        coverage=Coverage(*directly_follows.edge_coverage(first, second)),
+        not_computed=reasons,
+    )
+    return replace(result, verdict=_verdict(result), seconds=time.perf_counter() - started)
+
+
+def _attempt(reasons: dict[str, str], name: str, measure: Callable[[], _T]) -> _T | None:
+    try:
+        return measure()
+    except VeilogError as error:
+        reasons[name] = str(error)
+        return None
+
+
+def _overlap(original: Variants, released: Variants) -> tuple[VariantCounts, int]:
+    """Common, added and lost variants, and how many released cases follow a common one."""
+    known = set(original.sequences)
+    common, real = 0, 0
+    for sequence, count in zip(released.sequences, released.counts.tolist(), strict=True):
+        if sequence in known:
+            common += 1
+            real += count
+    return VariantCounts(common, len(released) - common, len(original) - common), real
+
+
+def _share(part: int, whole: int, name: str) -> float:
+    if whole == 0:
+        raise ParameterError(f"The {name} log has no cases.", parameter=name)
+    return part / whole
+
+
+def _entropy(variants: Variants) -> float:
+    value = complexity(variants).normalized_sequence_entropy
+    if value is None:
+        raise ParameterError("A log with fewer than two events has no normalised entropy.")
+    return value
+
+
+def _time_emd(original: EventLog | Variants, released: EventLog | Variants) -> float:
+    return directly_follows.time_emd(_timed(original, "original"), _timed(released, "released"))
+
+
+def _timed(log: EventLog | Variants, name: str) -> EventLog:
+    if isinstance(log, Variants):
+        raise ParameterError(f"Of the {name} log only the variants were given, not its times.", parameter=name)
+    if any(a.key == ARTIFICIAL_TIMES and a.value is True for a in log.metadata.attributes):
+        raise ParameterError(
+            f"The timestamps of the {name} log are artificial: they carry the order only.", parameter=name
+        )
+    return log
+
+
+_GRADES = (
+    (0.95, "is almost the original"),
+    (0.85, "is close to the original"),
+    (0.7, "keeps the main behaviour of the original"),
+    (0.5, "keeps part of the original's behaviour"),
+    (0.0, "has little to do with the original"),
+)
+
+
+def _verdict(result: Comparison) -> str:
+    """A few sentences for people; the numbers beside them say the same exactly."""
+    if result.released_cases == 0:
+        return "The release is empty: nothing of the original can be seen in it."
+    if result.original_cases == 0:
+        return "The original is empty, so there is nothing to compare with."
+    counts = result.variants
+    sentences = []
+    if result.relative_log_similarity is not None:
+        grade = next(text for least, text in _GRADES if result.relative_log_similarity >= least)
+        sentences.append(f"The release {grade} (similarity {result.relative_log_similarity:.2f} of 1).")
+    if result.coverage.activities == 0.0 and result.dfg_moved is not None:
+        sentences.append("The two logs have no activity in common.")
+    total = counts.common + counts.lost
+    sentences.append(
+        f"{_percent(result.keep_real)} of its cases follow a variant that exists in the original; of the original's "
+        f"{total} variants it has {counts.common}, and it adds {counts.added}."
+    )
+    if result.dfg_moved is not None:
+        sentences.append(
+            f"{_percent(result.dfg_moved)} of the directly-follows steps moved to other edges, and "
+            f"{_percent(result.coverage.directly_follows)} of the original's kinds of steps occur at all."
+        )
+    ratio = result.size_ratio
+    if ratio is not None and not 0.9 <= ratio <= 1.1:
+        sentences.append(f"It has {ratio:.2g} times as many cases as the original.")
+    if result.fitness is not None and result.coverage.directly_follows < 0.5 and result.fitness >= 0.9:
+        sentences.append("Its model's high fitness says little: less than half of the original's steps are in it.")
+    return " ".join(sentences)
+
+
+def _percent(share: float | None) -> str:
+    return "an unknown share" if share is None else f"{100 * share:.0f} %"
