@@ -1,0 +1,123 @@
+"""Levenshtein distances between sequences of activities, in blocks, whatever codes the two logs use."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rapidfuzz.distance import Levenshtein
+from rapidfuzz.process import cdist
+
+from veilog.logs.variants import IntArray, Sequences
+
+__all__ = ["EditDistances", "Progress", "as_strings", "edit_distances", "levenshtein_block"]
+
+Progress = Callable[[str, float | None], None]
+"""Called now and then in long phases with what is being done and, where it is known, how much of it is done."""
+
+Strings = list[Any]
+"""Sequences as strings of one character an activity (tuples of codes where there are more activities than
+characters): what the string-distance library compares fastest."""
+
+DistanceArray = npt.NDArray[np.unsignedinteger]
+
+_CHARACTERS = 0x110000
+_BLOCK = 1 << 20
+"""Distances computed between two looks at the clock and at Ctrl-C."""
+_KEPT_BYTES = 768 << 20
+"""Matrices up to this size are kept; a larger one is computed again each time it is passed over."""
+
+
+@dataclass(frozen=True, eq=False)
+class EditDistances:
+    """All distances between two lists of sequences: kept in the narrowest type, or computed again when asked for."""
+
+    rows: Strings
+    columns: Strings
+    row_lengths: IntArray
+    column_lengths: IntArray
+    kept: DistanceArray | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.rows), len(self.columns)
+
+    def block(self, start: int, stop: int) -> DistanceArray:
+        """The distances of the rows ``start`` up to ``stop`` to all columns."""
+        if self.kept is not None:
+            return self.kept[start:stop]
+        return _cdist(self.rows[start:stop], self.columns, _narrowest(self.row_lengths, self.column_lengths))
+
+    def pairs(self, rows: IntArray, columns: IntArray) -> IntArray:
+        """The distances of single pairs."""
+        if self.kept is not None:
+            return self.kept[rows, columns].astype(np.int64)
+        chosen = zip(rows.tolist(), columns.tolist(), strict=True)
+        return np.array([Levenshtein.distance(self.rows[i], self.columns[j]) for i, j in chosen], dtype=np.int64)
+
+    def largest(self) -> int:
+        """The largest distance of all pairs."""
+        step = max(1, _BLOCK // max(1, len(self.columns)))
+        return max((int(self.block(s, s + step).max(initial=0)) for s in range(0, len(self.rows), step)), default=0)
+
+
+def as_strings(a: Sequences, b: Sequences) -> tuple[Strings, Strings]:
+    """Both lists of sequences in one coding: activities are the same when their names are, whatever their codes."""
+    coding = {label: code for code, label in enumerate(dict.fromkeys(a.labels + b.labels))}
+    return _recoded(a, coding), _recoded(b, coding)
+
+
+def _recoded(sequences: Sequences, coding: dict[str, int]) -> Strings:
+    codes = np.array([coding[label] for label in sequences.labels], dtype="<u4")[sequences.codes]
+    bounds = sequences.offsets.tolist()
+    text: Any = codes.tolist()
+    if len(coding) <= _CHARACTERS:
+        text = codes.tobytes().decode("utf-32-le", "surrogatepass")
+        return [text[i:j] for i, j in itertools.pairwise(bounds)]
+    return [tuple(text[i:j]) for i, j in itertools.pairwise(bounds)]
+
+
+def levenshtein_block(a: Sequences, b: Sequences) -> DistanceArray:
+    """The Levenshtein distance of every sequence of ``a`` to every one of ``b``, as uint8, uint16 or uint32.
+
+    Insertions, deletions and substitutions cost 1. Activities are compared by name. The matrix has ``len(a)`` rows;
+    for a part of it give ``a.rows(start, stop)``.
+    """
+    rows, columns = as_strings(a, b)
+    return _cdist(rows, columns, _narrowest(a.lengths, b.lengths))
+
+
+def edit_distances(
+    rows: Strings, columns: Strings, *, keep_bytes: int = _KEPT_BYTES, progress: Progress | None = None
+) -> EditDistances:
+    """Distances of strings from :func:`as_strings`; kept when the matrix takes at most ``keep_bytes``."""
+    row_lengths = np.array([len(s) for s in rows], dtype=np.int64)
+    column_lengths = np.array([len(s) for s in columns], dtype=np.int64)
+    dtype = _narrowest(row_lengths, column_lengths)
+    kept: DistanceArray | None = None
+    if len(rows) * len(columns) * dtype.itemsize <= keep_bytes:
+        kept = np.empty((len(rows), len(columns)), dtype=dtype)
+        # Blocks of many rows let the library compare several sequences at once; small enough to get Ctrl-C through.
+        step = max(1, 16 * _BLOCK // max(1, len(columns)))
+        for start in range(0, len(rows), step):
+            kept[start : start + step] = _cdist(rows[start : start + step], columns, dtype)
+            if progress is not None and len(rows) > step:
+                progress("Comparing variants", min(1.0, (start + step) / len(rows)))
+        kept.setflags(write=False)
+    return EditDistances(rows, columns, row_lengths, column_lengths, kept)
+
+
+def _narrowest(row_lengths: IntArray, column_lengths: IntArray) -> np.dtype[Any]:
+    """The narrowest type that holds every distance: none is longer than the longer sequence."""
+    return np.min_scalar_type(int(max(row_lengths.max(initial=0), column_lengths.max(initial=0))))
+
+
+def _cdist(rows: Strings, columns: Strings, dtype: np.dtype[Any]) -> DistanceArray:
+    if not rows or not columns:
+        return np.zeros((len(rows), len(columns)), dtype=dtype)
+    matrix: DistanceArray = cdist(rows, columns, scorer=Levenshtein.distance, dtype=dtype)
+    return matrix
