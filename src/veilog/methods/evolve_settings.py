@@ -1,0 +1,75 @@
+"""The constants of ``evolve``, in one place so that an ablation can replace any of them.
+
+They were found on three public logs (Sepsis, BPIC 2013 incidents, Receipt) and hold for all: each is a number or a
+function of public facts and noisy answers. None is chosen for a log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DEFAULTS", "Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every constant of the method. ``g`` is epsilon times the noisy number of cases: the size that counts."""
+
+    max_length: int = 60
+    """Cases are cut to this for the chain, and prototypes are at most this long."""
+    most_activities: int = 5000
+    """Above this the alphabet has to be mapped to a smaller one first."""
+    wide_from: int = 64
+    """From so many activities on, the wide stage looks for the frequent ones first."""
+    fewest_cases: int = 20
+    """The number of cases is taken to be at least this."""
+
+    count_share: float = 0.03
+    low_g: float = 150.0
+    high_g: float = 700.0
+    """lam goes from 0 at ``low_g`` to 1 at ``high_g``, in the logarithm of g."""
+    relations_low: float = 0.70
+    relations_high: float = 0.35
+    """Share of the relations at lam = 0 and lam = 1."""
+    low_until: float = 0.5
+    """Below this lam the log is *low*: one round of votes, a linear program, soft thresholds."""
+    first_round: float = 0.40
+    """Share of the first of two rounds in the budget of the votes."""
+    theta_low: float = 0.45
+    theta_high: float = 0.90
+    """Cells of the relations are kept from ``theta b ln(A + 1)`` on, b the scale of their noise."""
+
+    contribution: int = 5
+    """A case adds at most this to all relations (trigrams, presences) together."""
+    scale_bits: int = 20
+    """Contributions are multiples of ``2 ** -scale_bits``."""
+
+    wide_presence: tuple[float, float] = (0.25, 0.15)
+    wide_relations: tuple[float, float] = (0.50, 0.40)
+    """Wide: shares at g = 1200 and at g = 3600."""
+    wide_g: float = 1200.0
+    wide_keep: float = 3.0
+    """Wide: activities are kept above this many noise scales."""
+
+    trigram_share: float = 0.25
+    trigram_worth: float = 4.0
+    """Trigrams are asked for when the mass of a supported one is at least this many noise scales."""
+
+    pool: int = 10_000
+    candidates: int = 2000
+    candidates_trigrams: int = 900
+    """Traces of the pool among which prototypes are chosen."""
+    votes_for_prototype: float = 1.2
+    """One prototype for so many cases times the round's epsilon."""
+    fewest_prototypes: int = 3
+    most_prototypes: int = 1000
+    fit_iterations: int = 200
+
+    resampled: float = 0.40
+    """Share of the second pool that is drawn again; the rest are mutants."""
+    mutations: tuple[float, float, float, float, float] = (0.20, 0.15, 0.20, 0.15, 0.30)
+    """Chances to delete, insert, move, substitute an event, and to cross two traces over."""
+    second_mutation: float = 0.40
+
+
+DEFAULTS = Settings()

@@ -1,0 +1,95 @@
+"""Imagined traces in a padded matrix: sampled, mutated and compared many at a time.
+
+Nothing here sees data: traces come from noisy answers and random numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rapidfuzz.distance import Levenshtein
+from rapidfuzz.process import cdist
+
+from veilog.logs.variants import Sequences
+
+__all__ = ["Traces", "distances", "distinct", "nearest", "strings", "strings_of"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Floats32 = npt.NDArray[np.float32]
+Codes = npt.NDArray[np.int32]
+Strings = list[str]
+
+PAD = -1
+_BLOCK = 1 << 22
+"""Distances held at once."""
+_PARALLEL = 1 << 20
+"""Distances from which on threads are worth their start."""
+
+
+@dataclass(frozen=True, eq=False)
+class Traces:
+    """One trace a row, its codes first and then PAD; the matrix is as wide as the longest trace may be."""
+
+    codes: Codes
+    lengths: Ints
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def take(self, rows: npt.NDArray[Any]) -> Traces:
+        return Traces(self.codes[rows], self.lengths[rows])
+
+
+def joined(parts: list[Traces]) -> Traces:
+    return Traces(np.concatenate([p.codes for p in parts]), np.concatenate([p.lengths for p in parts]))
+
+
+def distinct(traces: Traces, weights: Floats) -> tuple[Traces, Floats]:
+    """The distinct traces, in the order of their codes, and the sum of the weights of each."""
+    rows = np.ascontiguousarray(traces.codes.astype(">i4"))
+    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    sums = np.bincount(inverse.ravel(), weights=weights, minlength=len(index))
+    return traces.take(index), sums.astype(np.float64)
+
+
+def strings(traces: Traces) -> Strings:
+    """One character an activity: what the string-distance library compares fastest."""
+    used = np.arange(traces.codes.shape[1]) < traces.lengths[:, None]
+    return _cut(traces.codes[used], np.concatenate([[0], np.cumsum(traces.lengths)]))
+
+
+def strings_of(sequences: Sequences, codes: Codes) -> Strings:
+    """The sequences as strings, with ``codes[c]`` the public code of the label of code ``c``."""
+    return _cut(codes[sequences.codes], sequences.offsets)
+
+
+def _cut(codes: Codes, bounds: Ints) -> Strings:
+    text = codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    ends = bounds.tolist()
+    return [text[i:j] for i, j in itertools.pairwise(ends)]
+
+
+def distances(rows: Strings, columns: Strings) -> Floats32:
+    """Levenshtein distances divided by the longer length; two empty traces are equal."""
+    longest = max(map(len, rows + columns), default=0)
+    workers = -1 if len(rows) * len(columns) > _PARALLEL else 1
+    matrix = cdist(rows, columns, scorer=Levenshtein.distance, dtype=np.min_scalar_type(longest), workers=workers)
+    a = np.array([len(s) for s in rows], dtype=np.float32)
+    b = np.array([len(s) for s in columns], dtype=np.float32)
+    # Equal ratios are equal after rounding, so ties are ties.
+    longer: Floats32 = np.maximum(np.maximum(a[:, None], b), np.float32(1))
+    ratio: Floats32 = np.divide(matrix, longer, dtype=np.float32)
+    return ratio
+
+
+def nearest(rows: Strings, columns: Strings) -> Ints:
+    """The nearest column of each row, the first of equally near ones; each row by itself."""
+    step = max(1, _BLOCK // max(1, len(columns)))
+    parts = [distances(rows[s : s + step], columns).argmin(axis=1) for s in range(0, len(rows), step)]
+    return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,211 @@
+"""Prototypes to vote for, the fit to the votes, and the next generation of traces."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+
+from veilog.methods.evolve_chain import Chain
+from veilog.methods.evolve_settings import Settings
+from veilog.methods.evolve_traces import PAD, Codes, Floats, Floats32, Ints, Traces, distinct, joined
+
+__all__ = ["fit", "medoids", "next_generation", "rounded", "soft_thresholded"]
+
+
+def medoids(distance: Floats32, weights: Floats, number: int) -> Ints:
+    """``number`` columns that lie near the weighted rows: lazy greedy facility location.
+
+    Each step adds the column that lowers ``sum_i w_i min_j d(i, j)`` most. Gains only shrink (the objective is
+    submodular), so an old gain is a bound and most columns are not looked at again (Minoux 1978).
+    """
+    weighted = (distance * weights[:, None].astype(np.float32)).T.copy()  # a row is a candidate
+    w = weights.astype(np.float32)
+    now = w.copy()  # no distance is above 1
+    gains = now.sum() - weighted.sum(axis=1)
+    queue = [(-float(g), j) for j, g in enumerate(gains)]
+    heapq.heapify(queue)
+    chosen: list[int] = []
+    fresh = np.zeros(len(queue), dtype=np.int64)
+    while queue and len(chosen) < number:
+        _, j = heapq.heappop(queue)
+        if fresh[j] == len(chosen):
+            chosen.append(j)
+            np.minimum(now, weighted[j], out=now)
+            continue
+        fresh[j] = len(chosen)
+        gain = float(np.maximum(now - weighted[j], 0).sum())
+        heapq.heappush(queue, (-gain, j))
+    return np.array(chosen, dtype=np.int64)
+
+
+def fit(prior: Floats, cells: list[Ints], shares: list[Floats], deviations: list[float], iterations: int) -> Floats:
+    """The distribution p nearest to ``prior`` that explains the votes of all rounds.
+
+    ``argmin KL(p || prior) + sum over rounds r and cells c of (P_p(c) - share)^2 / (2 s_r^2)``, by L-BFGS on the dual:
+    ``p_i ~ prior_i exp(-sum_r u[r, cell_r(i)])`` with u minimising
+    ``log sum_i prior_i exp(...) + u . shares + sum s_r^2 u^2 / 2``.
+    """
+    sizes = [len(s) for s in shares]
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    index = [c + start for c, start in zip(cells, starts[:-1], strict=True)]
+    target = np.concatenate(shares)
+    variance = np.concatenate([np.full(n, s * s) for n, s in zip(sizes, deviations, strict=True)])
+    log_prior = np.log(np.maximum(prior, 1e-300))
+
+    def tilted(u: Floats) -> tuple[Floats, float]:
+        score = log_prior.copy()
+        for i in index:
+            score -= u[i]
+        top = score.max()
+        p = np.exp(score - top)
+        total = p.sum()
+        return p / total, float(top + np.log(total))
+
+    def dual(u: Floats) -> tuple[float, Floats]:
+        p, log_total = tilted(u)
+        mass = np.zeros(len(target))
+        for i, start, n in zip(index, starts[:-1], sizes, strict=True):
+            mass[start : start + n] = np.bincount(i - start, weights=p, minlength=n)
+        value = log_total + float(u @ target) + 0.5 * float((variance * u) @ u)
+        return value, target - mass + variance * u
+
+    answer = minimize(dual, np.zeros(len(target)), jac=True, method="L-BFGS-B", options={"maxiter": iterations})
+    return tilted(answer.x)[0]
+
+
+def next_generation(
+    traces: Traces, p: Floats, chain: Chain, settings: Settings, rng: np.random.Generator
+) -> tuple[Traces, Floats]:
+    """A new pool: traces drawn again as the fit says, and mutants of such traces; with equal weights, made distinct."""
+    again = traces.take(rng.choice(len(traces), size=round(settings.resampled * settings.pool), p=p))
+    wanted = settings.pool - len(again)
+    parts, found = [again], 0
+    for _ in range(6):
+        parents = traces.take(rng.choice(len(traces), size=wanted, p=p))
+        partners = traces.take(rng.choice(len(traces), size=wanted, p=p))
+        children = _mutated(parents, partners, chain, settings, rng)
+        twice = np.flatnonzero(rng.random(wanted) < settings.second_mutation)
+        if len(twice):
+            more = _mutated(children.take(twice), partners.take(twice[::-1]), chain, settings, rng)
+            children.codes[twice], children.lengths[twice] = more.codes, more.lengths
+        children = children.take(np.flatnonzero(_possible(children, chain)))
+        children = children.take(np.arange(min(len(children), wanted - found)))
+        parts.append(children)
+        found += len(children)
+        if found >= wanted:
+            break
+    pool = joined(parts)
+    return distinct(pool, np.full(len(pool), 1.0 / len(pool)))
+
+
+def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Settings, rng: np.random.Generator) -> Traces:
+    """Each parent with one event deleted, inserted, moved or substituted, or crossed with its partner."""
+    codes, lengths = parents.codes.copy(), parents.lengths.copy()
+    kind = rng.choice(5, size=len(lengths), p=settings.mutations)
+    width = codes.shape[1]
+    short = lengths == 0
+    kind[short] = -1
+    kind[(kind == 0) & (lengths < 2)] = 3
+    kind[(kind == 1) & (lengths >= width)] = 3
+    place = (rng.random(len(lengths)) * np.maximum(lengths, 1)).astype(np.int64)
+    for operation, rows in ((o, np.flatnonzero(kind == o)) for o in range(5)):
+        if not len(rows):
+            continue
+        own, n, at = parents.codes[rows], parents.lengths[rows], place[rows]
+        if operation == 0:
+            new, size = _without(own, n, at)
+        elif operation == 1:
+            at = (rng.random(len(rows)) * (n + 1)).astype(np.int64)
+            new, size = _with(own, n, at, _following(own, at, chain, rng))
+        elif operation == 2:
+            moved = own[np.arange(len(rows)), at]
+            new, size = _without(own, n, at)
+            new, size = _with(new, size, (rng.random(len(rows)) * n).astype(np.int64), moved)
+        elif operation == 3:
+            new, size = own.copy(), n
+            new[np.arange(len(rows)), at] = _following(own, at, chain, rng)
+        else:
+            new, size = _crossed(own, n, at, partners.codes[rows], partners.lengths[rows], rng)
+        codes[rows], lengths[rows] = new, size
+    return Traces(codes, lengths)
+
+
+def _following(own: Codes, at: Ints, chain: Chain, rng: np.random.Generator) -> Codes:
+    """An activity that the chain lets follow the event before ``at``; any where it knows none."""
+    end = chain.size
+    before = np.where(at > 0, own[np.arange(len(own)), np.maximum(at - 1, 0)], end)
+    table = np.cumsum(chain.next_chances()[before][:, :end], axis=1)
+    draw = rng.random(len(own)) * table[:, -1]
+    found = np.minimum((table <= draw[:, None]).sum(axis=1), end - 1)
+    return np.where(table[:, -1] > 0, found, rng.integers(0, end, size=len(own))).astype(np.int32)
+
+
+def _without(own: Codes, n: Ints, at: Ints) -> tuple[Codes, Ints]:
+    t = np.arange(own.shape[1])
+    source = np.minimum(t + (t >= at[:, None]), own.shape[1] - 1)
+    new = np.take_along_axis(own, source, axis=1)
+    new[t >= (n - 1)[:, None]] = PAD
+    return new, n - 1
+
+
+def _with(own: Codes, n: Ints, at: Ints, code: Codes) -> tuple[Codes, Ints]:
+    t = np.arange(own.shape[1])
+    new = np.take_along_axis(own, np.maximum(t - (t > at[:, None]), 0), axis=1)
+    new[np.arange(len(own)), at] = code
+    return new, n + 1
+
+
+def _crossed(
+    own: Codes, n: Ints, at: Ints, other: Codes, other_n: Ints, rng: np.random.Generator
+) -> tuple[Codes, Ints]:
+    """The parent up to an event, then the partner from an event of the same activity on; unchanged without one."""
+    rows = np.arange(len(own))
+    width = own.shape[1]
+    same = (other == own[rows, at][:, None]) & (np.arange(width) < other_n[:, None])
+    pick = np.where(same, rng.random(other.shape), -1.0).argmax(axis=1)
+    size = at + other_n - pick
+    works = same.any(axis=1) & (size <= width)
+    t = np.arange(width)
+    source = np.clip(t - at[:, None] + pick[:, None], 0, width - 1)
+    crossed = np.where(t < at[:, None], own, np.take_along_axis(other, source, axis=1))
+    crossed[t >= size[:, None]] = PAD
+    return np.where(works[:, None], crossed, own).astype(np.int32), np.where(works, size, n)
+
+
+def _possible(traces: Traces, chain: Chain) -> npt.NDArray[np.bool_]:
+    """Whether every step of a trace, from start to end, is in the support of the chain."""
+    end = chain.size
+    rows, width = traces.codes.shape
+    to = np.full((rows, width + 1), end, dtype=np.int64)
+    to[:, :width] = np.where(traces.codes == PAD, end, traces.codes)
+    came = np.concatenate([np.full((rows, 1), end), to[:, :-1]], axis=1)
+    beyond = np.arange(width + 1) > traces.lengths[:, None]
+    result: npt.NDArray[np.bool_] = (chain.support[came, to] | beyond).all(axis=1) & (traces.lengths > 0)
+    return result
+
+
+def soft_thresholded(votes: Ints, total: float) -> Floats:
+    """``max(votes - 1.5 tau, 0)`` with tau such that ``max(votes - tau, 0)`` adds up to ``total``."""
+    sorted_votes = np.sort(votes.astype(float))[::-1]
+    excess = (np.cumsum(sorted_votes) - total) / np.arange(1, len(votes) + 1)
+    inside = sorted_votes > excess
+    tau = float(excess[np.flatnonzero(inside)[-1]]) if inside.any() else float(excess[0])
+    return np.maximum(votes - 1.5 * tau, 0.0) if tau > 0 else np.maximum(votes, 0.0)
+
+
+def rounded(weights: Floats, e: float, total: float) -> Ints:
+    """Whole numbers of cases: small weights dropped, the rest scaled to ``total``, by largest remainder."""
+    if not len(weights) or weights.max() <= 0:
+        return np.zeros(len(weights), dtype=np.int64)
+    kept = np.where(weights >= max(0.3, min(0.5 / e, weights.max() / 2)), weights, 0.0)
+    if kept.sum() <= 0:
+        kept = np.where(weights >= weights.max() / 2, weights, 0.0)
+    exact = kept * (max(1.0, round(total)) / kept.sum())
+    whole: Ints = np.floor(exact).astype(np.int64)
+    missing = round(float(exact.sum())) - int(whole.sum())
+    order = np.argsort(-(exact - whole), kind="stable")
+    whole[order[:missing]] += 1
+    return whole
