@@ -15,6 +15,7 @@ LAYERS = (
     {"measures"},
     {"audit"},
     {"releasing", "reading"},
+    {"display"},
     {"demo"},
     {"experiments"},
     {"report"},

@@ -18,7 +18,7 @@ from veilog._version import __version__
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS, Method
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Release", "release"]
-
-ARTIFICIAL_TIMES = "veilog:artificial_timestamps"
-"""Log attribute of a release of variants: its timestamps carry the order of events and nothing else."""
 
 _EXTENSIONS = (
     ("Concept", "concept", "http://www.xes-standard.org/concept.xesext"),
@@ -57,7 +54,8 @@ class Release:
     seconds: float
     remarks: tuple[str, ...] = ()
     """What the reader should know, from public and released quantities only."""
-    _shuffle: np.random.Generator = field(default_factory=np.random.default_rng, repr=False, compare=False)
+    order: np.random.Generator = field(default_factory=np.random.default_rng, repr=False, compare=False)
+    """Where the order of the released cases comes from."""
 
     @cached_property
     def log(self) -> EventLog:
@@ -66,7 +64,7 @@ class Release:
         A release of variants has no times; its events get artificial ones, an hour apart from 1970-01-01 on, because
         most tools sort by time. A log attribute says so.
         """
-        return _event_log(self, self._shuffle)
+        return _event_log(self)
 
     def to_pandas(self) -> pd.DataFrame:
         """The released events as a DataFrame with pm4py's columns."""
@@ -154,7 +152,7 @@ def release(
         guarantee=guarantee,
         seconds=seconds,
         remarks=_remarks(released, failure),
-        _shuffle=np.random.default_rng(source.words(8)),
+        order=noise.generator(source),
     )
 
 
@@ -194,20 +192,23 @@ def _remarks(released: Variants, delta: Fraction) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _event_log(released: Release, shuffle: np.random.Generator) -> EventLog:
+def _event_log(released: Release) -> EventLog:
     variants = released.variants
     owner = np.repeat(np.arange(len(variants)), variants.counts)
-    owner = owner[shuffle.permutation(len(owner))]
+    owner = owner[released.order.permutation(len(owner))]
     lengths = variants.lengths[owner]
     ends = np.cumsum(lengths)
     events = int(ends[-1]) if len(ends) else 0
     position = np.arange(events) - np.repeat(ends - lengths, lengths)
     codes = variants.codes[np.repeat(variants.offsets[owner], lengths) + position]
+    labels = pa.array(variants.labels, pa.string())
     table = pa.table(
         {
             CASE_INDEX: np.repeat(np.arange(len(owner)), lengths),
             EVENT_INDEX: np.arange(events),
-            ACTIVITY: pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(variants.labels, pa.string())),
+            ACTIVITY: pa.DictionaryArray.from_arrays(
+                pa.array(codes, pa.int32()), pa.array(variants.labels, pa.string())
+            ),
             TIMESTAMP: pa.array(position * _HOUR, pa.int64()).cast(TIMESTAMP_TYPE),
         }
     )

@@ -1,0 +1,61 @@
+"""The main job once, on a made-up log, with everything it did said and left in a folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from veilog import display
+from veilog.errors import OutputError
+from veilog.logs import files, simulate
+from veilog.measures.comparison import compare
+from veilog.releasing import release
+
+__all__ = ["run_demo"]
+
+CASES = 2000
+METHOD, EPSILON, DELTA = "travas", "1", "1e-4"
+
+
+def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, object]:
+    """Make the sample log, release it, compare both; returns what the command writes as JSON."""
+    started = time.perf_counter()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"The folder cannot be made: {error.strerror}.", path=folder) from error
+    original_path, release_path = folder / "hospital.xes", folder / "release.xes"
+
+    made = simulate.hospital(CASES, seed=1)
+    files.write(made, original_path)
+    show(Text(f"1. A made-up hospital log of {CASES:,} patients, written to {original_path}", style="bold"))
+    original = files.read(original_path)
+    show(display.info_table(original.statistics, str(original_path)))
+    show(display.variants_table(original.variants))
+
+    show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}, delta {DELTA}", style="bold"))
+    released = release(original, METHOD, epsilon=EPSILON, delta=DELTA)
+    released.save(release_path)
+    show(display.release_view(released, str(release_path)))
+
+    show(Text("\n3. What the release kept of the original (for the owner of the log only)", style="bold"))
+    result = compare(original, files.read(release_path))
+    show(display.comparison_table(result))
+
+    seconds = time.perf_counter() - started
+    show(Text(f"\nDone in {seconds:.1f} s. The same by hand:", style="bold"))
+    show(f"  veilog info {original_path}")
+    show(f"  veilog release {original_path} {release_path} --method {METHOD} --epsilon {EPSILON} --delta {DELTA}")
+    show(f"  veilog compare {original_path} {release_path}")
+    return {
+        "original": str(original_path),
+        "release": str(release_path),
+        "info": original.statistics.to_json(),
+        "released": released.to_json(),
+        "compared": result.to_json(),
+        "seconds": seconds,
+    }

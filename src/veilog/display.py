@@ -1,0 +1,199 @@
+"""How the command shows things to people: tables and panels. Nothing here computes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from veilog.logs.eventlog import Statistics
+from veilog.logs.findings import Finding
+from veilog.logs.variants import Variants
+from veilog.measures.comparison import Comparison
+from veilog.methods import Method
+from veilog.privacy.guarantee import Guarantee
+from veilog.releasing import Release
+
+__all__ = [
+    "comparison_table",
+    "findings_table",
+    "guarantee_panel",
+    "info_table",
+    "key_values",
+    "methods_table",
+    "release_view",
+    "variants_table",
+]
+
+_SEVERITY = {"error": "bold red", "warning": "yellow", "info": "dim"}
+
+
+def key_values(rows: Iterable[tuple[str, Any]], title: str | None = None) -> Table:
+    """Two columns: what, and its value."""
+    table = Table(title=title, show_header=False, box=None, title_justify="left", padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for key, value in rows:
+        table.add_row(key, value if isinstance(value, Text) else escape(_shown(value)))
+    return table
+
+
+def info_table(statistics: Statistics, source: str) -> Table:
+    s = statistics
+    lengths = f"{s.length_min} to {s.length_max}, median {s.length_median:g}, mean {s.length_mean:.2f}"
+    rows: list[tuple[str, Any]] = [
+        ("cases", s.cases),
+        ("events", s.events),
+        ("activities", s.activities),
+        ("variants", s.variants),
+        ("uniqueness", f"{s.uniqueness:.1%} (variants per case)"),
+        ("events per case", lengths),
+    ]
+    if s.start is not None and s.end is not None:
+        rows.append(("from", s.start))
+        rows.append(("to", s.end))
+    return key_values(rows, title=escape(source))
+
+
+def variants_table(variants: Variants, most: int = 5) -> Table:
+    """The most frequent variants."""
+    table = Table(title="most frequent variants", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.add_column("cases", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("variant", overflow="ellipsis", no_wrap=True)
+    for index in variants.by_frequency()[:most].tolist():
+        count = int(variants.counts[index])
+        sequence = " > ".join(variants.sequences[index]) or "(no events)"
+        table.add_row(f"{count:,}", f"{count / variants.cases:.1%}", escape(sequence))
+    return table
+
+
+def findings_table(findings: tuple[Finding, ...]) -> RenderableType:
+    if not findings:
+        return Text("Nothing to remark.", style="green")
+    table = Table(box=None, padding=(0, 2, 0, 0), title="findings", title_justify="left")
+    table.add_column("finding", no_wrap=True)
+    table.add_column("count", justify="right")
+    table.add_column("what happens")
+    table.add_column("line", justify="right")
+    table.add_column("example", overflow="fold")
+    for f in findings:
+        table.add_row(
+            Text(f.rule, style=_SEVERITY[f.severity]),
+            f"{f.count:,}",
+            f.policy,
+            "" if f.line is None else str(f.line),
+            escape(f.example),
+        )
+    advice = [Text(f"{f.rule}: {f.advice}", style="dim") for f in findings]
+    return Group(table, *advice)
+
+
+def methods_table(methods: Iterable[Method]) -> Table:
+    table = Table(box=None, padding=(0, 2, 1, 0))
+    for column in ("method", "releases", "certified", "as published", "parameters (-p name=value)"):
+        table.add_column(column)
+    for m in methods:
+        parameters = "\n".join(f"{p.name}: {p.what}" for p in m.parameters) or "none"
+        table.add_row(
+            Text(m.name, style="bold"), m.releases, escape(m.guarantee), escape(m.as_published), escape(parameters)
+        )
+    return table
+
+
+def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
+    """The guarantee in words, with all that it rests on."""
+    lines: list[RenderableType] = [Text(guarantee.in_words(), style="bold green" if guarantee.proven else "bold red")]
+    if as_published or not guarantee.proven:
+        lines.append(Text(f"nominal (what was asked for): {_pair(guarantee.nominal_epsilon, guarantee.nominal_delta)}"))
+        lines.append(Text(f"derived (what is proved): {_pair(guarantee.epsilon, guarantee.delta)}"))
+    lines.append(Text(f"Protects against: telling apart {guarantee.neighbours}."))
+    lines.append(Text(f"Noise: {guarantee.numerics}."))
+    lines.extend(Text(f"Assumes: {text}") for text in guarantee.assumptions)
+    charges = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("question", "for", "noise", "epsilon", "delta"):
+        charges.add_column(column, style="dim")
+    shown = guarantee.charges[:8]
+    for c in shown:
+        charges.add_row(c.question, escape(c.purpose), c.mechanism, f"{float(c.epsilon):g}", f"{float(c.delta):g}")
+    if len(guarantee.charges) > len(shown):
+        charges.add_row(f"... {len(guarantee.charges) - len(shown)} more", "", "", "", "")
+    lines.append(charges)
+    return Panel(
+        Group(*lines), title="guarantee", title_align="left", border_style="green" if guarantee.proven else "red"
+    )
+
+
+def release_view(released: Release, target: str) -> Group:
+    """What ``veilog release`` prints about the release itself."""
+    v = released.variants
+    name = released.method + (" (as published)" if released.as_published else "")
+    top = key_values(
+        [("released", f"{v.cases:,} cases, {len(v):,} variants, {v.events:,} events"), ("method", name)]
+        + [(f"  {key}", value) for key, value in released.parameters.items() if value is not None]
+        + [("written to", target), ("seconds", f"{released.seconds:.2f}")]
+    )
+    remarks = [Text(remark, style="yellow") for remark in released.remarks]
+    return Group(top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks)
+
+
+def comparison_table(result: Comparison) -> Group:
+    """Every measure, and the verdict in words."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("measure", style="dim")
+    table.add_column("value", justify="right")
+    table.add_column("")
+    for name, value, meaning in _measures(result):
+        table.add_row(name, _shown(value), meaning)
+    missing = [Text(f"{name}: {reason}", style="dim") for name, reason in sorted(result.not_computed.items())]
+    return Group(table, Text(result.verdict, style="bold"), *missing)
+
+
+def _measures(result: Comparison) -> Iterable[tuple[str, Any, str]]:
+    yield "relative log similarity", result.relative_log_similarity, "1 = the same shares of variants (direct matching)"
+    yield "  exact", result.relative_log_similarity_exact, "the optimum of the earth mover's distance"
+    yield (
+        "absolute log difference",
+        result.absolute_log_difference,
+        "events to change; an unmatched case costs its length",
+    )
+    yield "  maximum buffer", result.absolute_log_difference_maximum, "unmatched cases cost the dearest transfer + 10"
+    yield "directly-follows frequency EMD", result.dfg_frequency_emd, "0 = the same counts"
+    yield "directly-follows time EMD", result.dfg_time_emd, "months; 0 = the same times"
+    yield "directly-follows mass moved", result.dfg_moved, "share of directly-follows pairs that is elsewhere"
+    yield "size ratio", result.size_ratio, "released cases / original cases"
+    yield "variants in both", result.variants.common, ""
+    yield "variants added", result.variants.added, "not in the original"
+    yield "variants lost", result.variants.lost, "not in the release"
+    yield "cases with a real variant", result.keep_real, "share of released cases"
+    for name in ("fitness", "precision", "f_score", "generalization"):
+        value = getattr(result, name)
+        if value is not None:
+            yield name.replace("_", "-"), value, "of the model discovered from the release, against the original"
+
+
+def _pair(epsilon: float | None, delta: float | None) -> str:
+    if epsilon is None:
+        return "none"
+    return f"epsilon = {epsilon:g}" + (f", delta = {delta:g}" if delta else "")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.0f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)
+
+
+def error_line(console: Console, message: str) -> None:
+    console.print(Text("Error: ", style="bold red") + Text(message), soft_wrap=True)

@@ -1,0 +1,144 @@
+"""TraVaS and uTraVaS: what they release, at which budget, and the published figures."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import veilog
+from veilog.errors import ParameterError
+from veilog.logs.variants import Variants
+from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
+from veilog.methods.travas import unreleased_count
+from veilog.privacy.noise import tsgd_bound
+
+LOG = Variants.from_dict({("a", "b"): 500, ("a", "c"): 300, ("a", "b", "c"): 80, ("c",): 3, (): 1})
+
+EPSILONS = ("2", "1", "0.1", "0.01")
+DELTAS = ("0.5", "0.1", "0.05", "0.01", "0.001")
+PUBLISHED = {
+    "bpic2013_incidents": (
+        (0.928, 0.902, 0.903, 0.886, 0.880),
+        (0.946, 0.917, 0.897, 0.885, 0.862),
+        (0.965, 0.931, 0.914, 0.873, 0.819),
+        (0.966, 0.933, 0.921, 0.889, 0.797),
+    ),
+    "sepsis": (
+        (0.771, 0.628, 0.622, 0.551, 0.516),
+        (0.840, 0.730, 0.639, 0.566, 0.475),
+        (0.889, 0.781, 0.726, 0.623, 0.441),
+        (0.893, 0.785, 0.732, 0.600, 0.470),
+    ),
+}
+
+
+def test_travas_costs_exactly_what_was_asked() -> None:
+    guarantee = veilog.release(LOG, "travas", epsilon="0.3", delta="1e-5").guarantee
+    assert guarantee.proven
+    assert (guarantee.epsilon, guarantee.delta) == (0.3, 1e-5)
+    assert guarantee.assumptions == ()
+
+
+def test_travas_as_published_derives_the_same() -> None:
+    guarantee = veilog.release(LOG, "travas", epsilon=1, delta="1e-5", as_published=True).guarantee
+    assert guarantee.proven
+    assert (guarantee.epsilon, guarantee.nominal_epsilon) == (1.0, 1.0)
+
+
+@given(n=st.integers(1, 12))
+def test_utravas_splits_its_budget_without_a_remainder(n: int) -> None:
+    guarantee = veilog.release(LOG, "utravas", epsilon="0.7", delta="0.001", subqueries=n).guarantee
+    assert guarantee.proven
+    assert (guarantee.epsilon, guarantee.delta) == (0.7, 0.001)
+    assert len(guarantee.charges) == n
+
+
+def test_utravas_as_published_derives_nothing_and_says_why() -> None:
+    released = veilog.release(LOG, "utravas", epsilon=1, delta="0.01", as_published=True, subqueries=4, repetitions=2)
+    guarantee = released.guarantee
+    assert (guarantee.status, guarantee.epsilon, guarantee.nominal_epsilon) == ("none", None, 1.0)
+    assert "scores best against the raw log" in guarantee.reasons[0]
+    assert len(guarantee.charges) == 2 * (2 + 3 + 4)
+
+
+def test_utravas_keeps_frequent_variants_near_their_counts() -> None:
+    """Mean of 200 seeded runs within 5 standard errors of the truth, with room for the missing-answer estimate."""
+    counts = [
+        veilog.release(LOG, "utravas", epsilon=1, delta="0.01", subqueries=3, seed=s).variants.to_dict()[("a", "b")]
+        for s in range(200)
+    ]
+    assert np.mean(counts) == pytest.approx(500, abs=1.5)
+
+
+def test_the_count_of_an_unreleased_variant_is_the_weighted_mean() -> None:
+    """By hand for epsilon 1 and delta 0.1, where k = 2: counts 1 to 4 weighted by P(count + noise <= 2)."""
+    eps, delta = Fraction(1), Fraction(1, 10)
+    assert tsgd_bound(eps, delta) == 2
+    p = np.exp(-np.abs(np.arange(-2, 3.0)))
+    weights = [p[:4].sum(), p[:3].sum(), p[:2].sum(), p[:1].sum()]
+    expected = np.dot([1, 2, 3, 4], weights) / sum(weights)
+    assert unreleased_count(eps, delta) == pytest.approx(expected)
+
+
+def test_only_real_variants_come_out() -> None:
+    for seed in range(20):
+        released = veilog.release(LOG, "travas", epsilon="0.05", delta="0.4", seed=seed).variants
+        assert set(released.to_dict()) <= set(LOG.to_dict())
+
+
+@pytest.mark.parametrize("arguments", [{}, {"delta": 0}, {"epsilon": 1}, {"epsilon": 1, "delta": 0}])
+def test_a_missing_budget_is_refused(arguments: dict[str, float]) -> None:
+    with pytest.raises(ParameterError):
+        veilog.release(LOG, "travas", **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("subqueries", [0, -1, "two", 1.5, 10**6, float("nan")])
+def test_a_senseless_number_of_subqueries_is_refused(subqueries: object) -> None:
+    with pytest.raises(ParameterError, match="subqueries"):
+        veilog.release(LOG, "utravas", epsilon=1, delta="0.1", subqueries=subqueries)
+
+
+def test_as_published_one_subquery_is_refused() -> None:
+    with pytest.raises(ParameterError, match="2 subqueries"):
+        veilog.release(LOG, "utravas", epsilon=1, delta="0.1", subqueries=1, as_published=True)
+
+
+@pytest.fixture(scope="module", params=sorted(PUBLISHED))
+def real_log(request: pytest.FixtureRequest, logs: Path) -> tuple[str, Variants]:
+    return request.param, veilog.read(logs / f"{request.param}.xes.gz").variants
+
+
+def test_travas_reproduces_the_published_similarities(real_log: tuple[str, Variants]) -> None:
+    """Every cell of the papers' heat maps: the mean of 10 seeded runs within 0.03."""
+    name, variants = real_log
+    far = {}
+    for row, epsilon in enumerate(EPSILONS):
+        for column, delta in enumerate(DELTAS):
+            runs = [
+                relative_log_similarity(
+                    variants, veilog.release(variants, "travas", epsilon=epsilon, delta=delta, seed=s).variants
+                ).value
+                for s in range(10)
+            ]
+            published = PUBLISHED[name][row][column]
+            if abs(np.mean(runs) - published) > 0.03:
+                far[epsilon, delta] = (float(np.mean(runs)), published)
+    assert not far
+
+
+@pytest.mark.parametrize(("delta", "published"), [("0.01", 2.0e5), ("0.001", 2.5e5)])
+def test_travas_reproduces_the_published_differences(logs: Path, delta: str, published: float) -> None:
+    """BPIC13 at epsilon 1, maximum buffer: the mean of 10 seeded runs within 10 %."""
+    variants = veilog.read(logs / "bpic2013_incidents.xes.gz").variants
+    runs = [
+        absolute_log_difference(
+            variants,
+            veilog.release(variants, "travas", epsilon=1, delta=delta, seed=s).variants,
+            buffer="maximum",
+        ).value
+        for s in range(10)
+    ]
+    assert np.mean(runs) == pytest.approx(published, rel=0.10)
