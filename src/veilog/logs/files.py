@@ -157,17 +157,18 @@ def write(log: EventLog, path: str | os.PathLike[str], *, lossy: bool = False) -
     """
     target = Path(path)
     kind = check_target(target)
-    from veilog.logs import tables
-    from veilog.logs.xes import write_xes
+    from veilog.logs import parquet, tables
 
     if kind in (".csv", ".tsv") and not lossy:
         tables.check_flat(log, target)
     with atomic_target(target) as file:
         if kind == ".parquet":
-            tables.write_parquet(log, file)
+            parquet.write_parquet(log, file)
             return
         with _compressed(file, target) as out:
             if kind == ".xes":
+                from veilog.logs.xes import write_xes
+
                 write_xes(log, out)
             else:
                 tables.write_csv(log, out, delimiter="\t" if kind == ".tsv" else ",")
@@ -195,7 +196,7 @@ def atomic_target(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         except VeilogError:
             raise
         except OSError as error:
-            raise OutputError(f"The file cannot be written: {_reason(error)}.", path=path) from error
+            raise OutputError(f"The file cannot be written: {_reason(error)}.", path=os.fspath(path)) from error
         _sync_folder(target.parent)
     finally:
         with contextlib.suppress(OSError):
@@ -207,13 +208,17 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     try:
         target = Path(os.path.realpath(path))
         if target.is_dir():
-            raise OutputError("This is a directory, not a file.", path=path, advice="Give the name of a file in it.")
+            raise OutputError(
+                "This is a directory, not a file.", path=os.fspath(path), advice="Give the name of a file in it."
+            )
         if not target.parent.is_dir():
-            raise OutputError("The folder does not exist.", path=path, advice=f"Create {target.parent} first.")
+            raise OutputError(
+                "The folder does not exist.", path=os.fspath(path), advice=f"Create {target.parent} first."
+            )
         if target.exists() and not target.is_file():
-            raise OutputError("This is not a regular file.", path=path)
+            raise OutputError("This is not a regular file.", path=os.fspath(path))
         if target.exists() and not os.access(target, os.W_OK):
-            raise OutputError("The file is there and may not be overwritten.", path=path)
+            raise OutputError("The file is there and may not be overwritten.", path=os.fspath(path))
         probe = target.with_name(f".veilog-{secrets.token_hex(8)}.part")
         try:
             os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -228,7 +233,7 @@ def check_target(path: str | os.PathLike[str]) -> str:
     """The format that a log would be written to ``path`` in; :class:`OutputError` if it could not be."""
     kind = _suffix(Path(path))
     if kind is None:
-        raise OutputError("The suffix is not known.", path=path, advice=f"Known: {', '.join(SUFFIXES)}.")
+        raise OutputError("The suffix is not known.", path=os.fspath(path), advice=f"Known: {', '.join(SUFFIXES)}.")
     check_writable(path)
     return kind
 
@@ -250,7 +255,7 @@ def _read(
     processes: int,
     progress: Progress | None,
 ) -> EventLog:
-    from veilog.logs import tables
+    from veilog.logs import parquet, tables
 
     case, activity, timestamp = columns
     if _is_table(source):
@@ -264,7 +269,7 @@ def _read(
         return read_xes(path, findings=findings, limit=limit, processes=processes, progress=progress)
     roles = tables.file_roles(path, case, activity, timestamp, limit=limit)
     if kind == ".parquet":
-        return tables.read_parquet(path, roles, findings)
+        return parquet.read_parquet(path, roles, findings)
     return tables.read_csv(path, roles, findings, limit=limit, progress=progress)
 
 
@@ -317,11 +322,11 @@ def _format(path: Path) -> str:
     if kind is None:
         raise InputError(
             "The suffix is not known." if exists else "There is no such file.",
-            path=path,
+            path=os.fspath(path),
             advice=f"Known suffixes: {', '.join(SUFFIXES)}.",
         )
     if not exists:
-        raise InputError("There is no such file.", path=path)
+        raise InputError("There is no such file.", path=os.fspath(path))
     return kind
 
 

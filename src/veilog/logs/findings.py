@@ -57,6 +57,8 @@ _RULES = (
          "All are converted to UTC."),
     Rule("precision-lost", "a timestamp is finer than a microsecond", "info", "keep", ("keep", "fail"),
          "It is cut to microseconds."),
+    Rule("not-utf8", "the text of a table is not UTF-8", "warning", "keep", ("keep", "fail"),
+         "It is read as Windows-1252; look at the letters beyond ASCII, or export the table in UTF-8."),
     Rule("unknown-element", "an element is not part of XES", "warning", "drop", ("drop", "fail"),
          "It is left out with everything inside it."),
 )  # fmt: skip

@@ -1,0 +1,186 @@
+"""Parquet: the flat table with its types, and beside it what a flat table cannot hold.
+
+The file's own metadata (key ``veilog``, JSON) keeps what the log said about itself and the cases without events; where
+cases share a name or are not in the order of their first events, a column ``case:index`` keeps them apart.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from veilog.errors import InputError
+from veilog.logs import tables
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
+from veilog.logs.findings import Findings
+from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.roles import Roles
+
+__all__ = ["Notes", "column_names", "notes", "open_parquet", "read_parquet", "write_parquet"]
+
+_KEY = b"veilog"
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What a Parquet file written by veilog says beside its table."""
+
+    metadata: Metadata
+    case_key: str | None = None
+    """The column that tells cases apart, where their names do not."""
+    empty: pa.Table | None = None
+    """The cases without events, with their ``case:index``."""
+
+
+def open_parquet(path: Path) -> pq.ParquetFile:
+    """The file, or an :class:`InputError` that says why not."""
+    try:
+        if path.stat().st_size == 0:
+            raise InputError("The file is empty.", path=path)
+        return pq.ParquetFile(path)
+    except FileNotFoundError:
+        raise InputError("There is no such file.", path=path) from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(
+            f"This is not a readable Parquet file ({_first_line(error)}).", path=path, advice="Export it again."
+        ) from error
+
+
+def column_names(path: Path) -> list[str]:
+    with open_parquet(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def notes(schema: pa.Schema, path: Path) -> Notes:
+    """What the file's metadata say; nothing for files of other programs."""
+    raw = (schema.metadata or {}).get(_KEY)
+    if raw is None:
+        return Notes(Metadata())
+    try:
+        facts = json.loads(raw)
+        empty = facts.get("empty_cases")
+        table = None if empty is None else pa.ipc.open_stream(base64.b64decode(empty, validate=True)).read_all()
+        if table is not None and CASE_INDEX not in table.column_names:
+            raise ValueError("empty cases without index")
+        key = CASE_INDEX if facts.get("case_index") else None
+        if key is not None and key not in schema.names:
+            raise ValueError("no case:index")
+        return Notes(_metadata_from(facts["metadata"]), key, table)
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, pa.ArrowException) as error:
+        raise InputError(
+            f"The metadata that veilog left in this file are damaged ({_first_line(error)}).",
+            path=path,
+            advice="Convert the log again from its source.",
+        ) from error
+
+
+def read_parquet(path: Path, roles: Roles, findings: Findings) -> EventLog:
+    """The log in a Parquet file, with its types."""
+    with open_parquet(path) as file:
+        found = notes(file.schema_arrow, path)
+        try:
+            table = file.read()
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"The Parquet data cannot be read ({_first_line(error)}).", path=path) from error
+    table = table.replace_schema_metadata(None)
+    if found.case_key is None:
+        return tables.log_from_table(table, roles, findings, source=str(path), metadata=found.metadata)
+    if table.num_rows == 0 and found.empty is not None:
+        raise InputError("All cases are without events.", path=path)
+    log = tables.log_from_table(
+        table, roles, findings, source=str(path), metadata=found.metadata, case_key=found.case_key
+    )
+    return _with_empty_cases(log, found.empty, findings)
+
+
+def _with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) -> EventLog:
+    """Put every case where ``case:index`` says."""
+    cases = log.cases
+    if empty is not None and empty.num_rows:
+        cases = pa.concat_tables([cases, empty], promote_options="permissive")
+        findings.add("empty-trace", f"{empty.num_rows} cases", count=empty.num_rows)
+    order = np.argsort(cases[CASE_INDEX].to_numpy(), kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    case = rank[log.events[CASE_INDEX].to_numpy()]
+    rows = np.argsort(case, kind="stable")
+    events = log.events.set_column(0, CASE_INDEX, pa.array(case, pa.int64())).take(pa.array(rows))
+    cases = cases.take(pa.array(order)).drop_columns([CASE_INDEX])
+    return EventLog(events, cases, log.metadata, findings.result(), log.source)
+
+
+def write_parquet(log: EventLog, file: BinaryIO) -> None:
+    """Write the flat table with everything needed to get the same log back."""
+    keep_index = _needs_case_index(log)
+    table = tables.flat_table(log, case_index=keep_index)
+    facts: dict[str, Any] = {"format": 1, "metadata": _metadata_to(log.metadata)}
+    if keep_index:
+        facts["case_index"] = True
+        empty = np.flatnonzero(np.diff(log.offsets) == 0)
+        if len(empty):
+            rows = log.cases.take(pa.array(empty)).append_column(CASE_INDEX, pa.array(empty, pa.int64()))
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+                stream.write_table(rows)
+            facts["empty_cases"] = base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
+    table = table.replace_schema_metadata({_KEY: json.dumps(facts, ensure_ascii=False).encode()})
+    pq.write_table(table, file, compression="zstd", row_group_size=1 << 19)
+
+
+def _needs_case_index(log: EventLog) -> bool:
+    """Whether the names of the cases and the order of the rows do not tell which case comes when."""
+    sizes = np.diff(log.offsets)
+    names = log.cases.column(ACTIVITY)
+    if not sizes.all() or names.null_count or len(pc.unique(names)) < len(names):
+        return True
+    index = log.events.column(EVENT_INDEX).to_numpy()
+    first = np.minimum.reduceat(index, log.offsets[:-1]) if len(index) else index
+    return not bool((first[1:] > first[:-1]).all())
+
+
+def _metadata_to(metadata: Metadata) -> dict[str, Any]:
+    return {
+        "features": metadata.features,
+        "version": metadata.version,
+        "extensions": metadata.extensions,
+        "globals": [[scope, [_attribute_to(a) for a in attributes]] for scope, attributes in metadata.globals],
+        "classifiers": metadata.classifiers,
+        "attributes": [_attribute_to(a) for a in metadata.attributes],
+    }
+
+
+def _attribute_to(attribute: Attribute) -> list[Any]:
+    value = attribute.value.isoformat() if isinstance(attribute.value, datetime) else attribute.value
+    return [attribute.key, value, attribute.type, [_attribute_to(child) for child in attribute.children]]
+
+
+def _metadata_from(facts: dict[str, Any]) -> Metadata:
+    return Metadata(
+        features=facts["features"],
+        version=facts["version"],
+        extensions=tuple((name, prefix, uri) for name, prefix, uri in facts["extensions"]),
+        globals=tuple((scope, tuple(_attribute_from(a) for a in found)) for scope, found in facts["globals"]),
+        classifiers=tuple((name, keys, scope) for name, keys, scope in facts["classifiers"]),
+        attributes=tuple(_attribute_from(a) for a in facts["attributes"]),
+    )
+
+
+def _attribute_from(facts: list[Any]) -> Attribute:
+    key, value, kind, children = facts
+    if kind == "date" and isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return Attribute(key, value, kind, tuple(_attribute_from(child) for child in children))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200]

@@ -1,0 +1,403 @@
+"""Tables to event logs and back: CSV, Parquet, pandas and Arrow, in pm4py's columns or any others.
+
+A flat table has a row for each event. Its rows become the events of an :class:`EventLog`: the position of a row is the
+explicit event index, the events of a case are ordered by timestamp and, where timestamps are equal, by row. A case in
+which some event has no time keeps the order of its rows. A column ``event:index`` (written where timestamps do not
+tell the order, as in some XES files) overrides both. Columns ``case:...`` that are constant in every case become
+attributes of the cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog.errors import InputError, OutputError
+from veilog.logs import delimited
+from veilog.logs.columns import plain_column, read_times, text_column, typed, written
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.findings import Findings, Policy
+from veilog.logs.metadata import Metadata
+from veilog.logs.roles import Roles, guess_roles
+from veilog.logs.streams import DEFAULT_LIMIT
+from veilog.logs.times import Times
+
+__all__ = [
+    "Roles",
+    "check_flat",
+    "file_roles",
+    "flat_table",
+    "guess_roles",
+    "log_from_table",
+    "read_csv",
+    "read_frame",
+    "write_csv",
+]
+
+IntArray = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+LineOf = Callable[[int], int | None]
+
+_PREFIX = "case:"
+
+
+def file_roles(
+    path: Path,
+    case: str | None = None,
+    activity: str | None = None,
+    timestamp: str | None = None,
+    *,
+    limit: int | None = DEFAULT_LIMIT,
+) -> Roles:
+    """The roles of the columns of a CSV or Parquet file."""
+    if path.name.lower().endswith(".parquet"):
+        from veilog.logs.parquet import column_names
+
+        columns = column_names(path)
+    else:
+        columns = list(delimited.sniff(path, limit=limit, preferred=_delimiters(path)).columns)
+    try:
+        return guess_roles(columns, case=case, activity=activity, timestamp=timestamp)
+    except InputError as error:
+        raise InputError(error.problem, path=path, advice=error.advice) from None
+
+
+def read_csv(
+    path: Path, roles: Roles, findings: Findings, *, limit: int | None = DEFAULT_LIMIT, progress: Any = None
+) -> EventLog:
+    """The log in a CSV or TSV file, plain or gzip.
+
+    Numbers, truth values and times with an offset become typed where the whole column is of one kind and nothing of
+    the text is lost by it; identifiers like ``007`` or ``1e5`` stay text.
+    """
+    dialect = delimited.sniff(path, limit=limit, preferred=_delimiters(path))
+    try:
+        parts = list(delimited.batches(path, dialect, limit=limit, progress=progress))
+    except delimited.NotUtf8Error as error:
+        dialect = dialect.fallback()
+        findings.add("not-utf8", "the text is read as Windows-1252", line=error.line)
+        parts = list(delimited.batches(path, dialect, limit=limit, progress=progress))
+    else:
+        if dialect.encoding == "cp1252":
+            findings.add("not-utf8", "the text is read as Windows-1252", line=1)
+    if not parts:
+        raise InputError("There is a header but not a single row.", path=path)
+    table = pa.Table.from_batches(parts)
+    if progress is not None:
+        progress("ordering events", None)
+    plain = (roles.case, roles.activity, roles.timestamp)
+    table = pa.table({name: table[name] if name in plain else typed(table[name]) for name in table.column_names})
+    return log_from_table(
+        table,
+        roles,
+        findings,
+        source=str(path),
+        line_of=lambda row: delimited.line_of_row(path, dialect, row, limit=limit),
+    )
+
+
+def _delimiters(path: Path) -> tuple[str, ...]:
+    return ("\t", ",", ";", "|") if ".tsv" in path.name.lower() else (",", ";", "\t", "|")
+
+
+def read_frame(source: Any, roles: Roles, findings: Findings) -> EventLog:
+    """The log in a pandas DataFrame or an Arrow table."""
+    if not isinstance(source, pa.Table):
+        source = pa.table({str(name): _from_pandas(source[name], str(name), findings) for name in source.columns})
+    return log_from_table(source, roles, findings, source=None)
+
+
+def _from_pandas(series: Any, name: str, findings: Findings) -> Any:
+    try:
+        return pa.chunked_array([pa.Array.from_pandas(series)]) if len(series) else pa.Array.from_pandas(series)
+    except TypeError:  # already chunked
+        return pa.Array.from_pandas(series)
+    except (pa.ArrowException, OverflowError, ValueError):
+        # A column of objects of several types, or of integers beyond 64 bits: as text, nothing is lost.
+        missing = series.isna().to_numpy()
+        text = [None if gone else str(value) for value, gone in zip(series, missing, strict=True)]
+        findings.add("bad-value", f"column {name!r} mixes types or holds huge numbers", count=max(1, len(text)))
+        return pa.array(text, pa.string())
+
+
+def log_from_table(
+    table: pa.Table,
+    roles: Roles,
+    findings: Findings,
+    *,
+    source: str | None,
+    line_of: LineOf | None = None,
+    metadata: Metadata | None = None,
+    case_key: str | None = None,
+) -> EventLog:
+    """The event log in a flat table whose columns have these roles; ``case_key`` tells cases of one name apart."""
+    if table.num_rows == 0:
+        raise InputError("The table has no rows.", path=source)
+    rows = Rows(findings, line_of)
+    names = text_column(table[roles.case], roles.case, source)
+    labels = text_column(table[roles.activity], roles.activity, source)
+    names, labels, keep = check_names(names, labels, rows)
+    times = read_times(table[roles.timestamp], roles.timestamp, source)
+    keep = check_bad(times, table[roles.timestamp], keep, rows)
+    keep = check_absent(times, keep, rows)
+    count_times(times, findings)
+    micros, known = times.micros, times.known
+    if not keep.any():
+        raise InputError("Not one event is left.", path=source)
+    index = np.flatnonzero(keep)
+    if len(index) < table.num_rows:
+        mask = pa.array(keep)
+        table, names, labels = table.filter(mask), names.filter(mask), labels.filter(mask)
+        micros, known = micros[keep], known[keep]
+
+    case, count = _by_appearance(names if case_key is None else table[case_key])
+    given = _given_index(table, roles)
+    order = _order(case, micros, known, given)
+    index = index if given is None else given
+    if order is not None:
+        case, index, micros, known = case[order], index[order], micros[order], known[order]
+        taken = pa.array(order)
+        table, names, labels = table.take(taken), names.take(taken), labels.take(taken)
+    if given is not None:
+        _note_disorder(case, micros, known, rows.findings)
+    first = np.searchsorted(case, np.arange(count))
+
+    events: dict[str, Any] = {
+        CASE_INDEX: pa.array(case, pa.int64()),
+        EVENT_INDEX: pa.array(index, pa.int64()),
+        ACTIVITY: labels.dictionary_encode().unify_dictionaries(),
+        TIMESTAMP: pa.array(micros, pa.int64(), mask=~known).cast(TIMESTAMP_TYPE),
+    }
+    cases: dict[str, Any] = {ACTIVITY: names.take(pa.array(first))}
+    if case_key is not None:
+        cases[case_key] = table[case_key].take(pa.array(first))
+    used = {roles.case, roles.activity, roles.timestamp, case_key, EVENT_INDEX if given is not None else None}
+    for field in table.schema:
+        name = field.name
+        if name in used:
+            continue
+        column = plain_column(table[name], name, findings)
+        kept = field.with_type(column.type)
+        if name.startswith(_PREFIX) and len(name) > len(_PREFIX) and _constant(column, case, first):
+            free = _free(name.removeprefix(_PREFIX), cases)
+            cases[free] = (kept.with_name(free), column.take(pa.array(first)))
+        else:
+            free = _free(name, events)
+            events[free] = (kept.with_name(free), column)
+    return EventLog(
+        events=_assemble(events),
+        cases=_assemble(cases),
+        metadata=metadata or Metadata(),
+        findings=findings.result(),
+        source=source,
+    )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where findings about rows go, and how a row is named to the user."""
+
+    findings: Findings
+    line_of: LineOf | None = None
+    start: int = 0
+
+    def add(self, rule: str, mask: Mask, example: str) -> Policy:
+        """One finding for all rows of a mask; the example is the first one."""
+        first = int(mask.argmax())
+        line = None if self.line_of is None else self.line_of(self.start + first)
+        where = f"row {self.start + first + 1}" if line is None else f"line {line}"
+        return self.findings.add(rule, f"{example} ({where})", line=line, count=int(mask.sum()))
+
+
+def check_names(names: Any, labels: Any, rows: Rows) -> tuple[Any, Any, Mask]:
+    """Apply the rules for rows without a case or an activity; a kept row without a case is a case of its own."""
+    nameless = _missing(names)
+    keep = np.ones(len(names), dtype=np.bool_)
+    if nameless.any():
+        policy = rows.add("case-without-name", nameless, "a row has no case")
+        if policy == "drop":
+            keep &= ~nameless
+        else:
+            numbers = pa.array(np.flatnonzero(nameless) + rows.start + 1).cast(pa.string())
+            prefix = "row "
+            own = pc.binary_join_element_wise(prefix, numbers, "")
+            while pc.any(pc.is_in(names, own)).as_py():  # never merge with a case that happens to be called so
+                prefix = "nameless " + prefix
+                own = pc.binary_join_element_wise(prefix, numbers, "")
+            names = pc.replace_with_mask(names.combine_chunks(), pa.array(nameless), own)
+            names = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([names])
+    silent = _missing(labels) & keep
+    if silent.any():
+        rows.add("event-without-activity", silent, "a row has no activity")
+        keep &= ~silent
+    return names, labels, keep
+
+
+def check_bad(times: Times, text: Any, keep: Mask, rows: Rows) -> Mask:
+    """Apply the rule for unreadable timestamps to the rows kept so far."""
+    bad = times.bad & keep
+    if bad.any():
+        example = "a time outside the years 1 to 9999"
+        if pa.types.is_string(text.type):
+            example = _shorten(text[int(bad.argmax())].as_py())
+        if rows.add("bad-timestamp", bad, example) == "drop":
+            keep = keep & ~bad
+    return keep
+
+
+def check_absent(times: Times, keep: Mask, rows: Rows) -> Mask:
+    """Apply the rules for rows without a timestamp: none has one, or only some lack it."""
+    absent = ~times.known & ~times.bad & keep
+    if absent.any():
+        if not ((times.known | times.bad) & keep).any():
+            rows.add("no-timestamps", absent, "the column of timestamps is empty")
+        elif rows.add("missing-timestamp", absent, "a row has no timestamp") == "drop":
+            keep = keep & ~absent
+    return keep
+
+
+def count_times(times: Times, findings: Findings) -> None:
+    """The remarks about zones and precision."""
+    if times.naive:
+        findings.add("timestamp-without-zone", "timestamps are read as UTC", count=times.naive)
+    if len(times.offsets) > 1:
+        shown = ", ".join(f"{'-' if o < 0 else '+'}{abs(o) // 60:02d}:{abs(o) % 60:02d}" for o in sorted(times.offsets))
+        findings.add("mixed-time-zones", f"offsets {shown}", count=int(times.known.sum()))
+    if times.cut:
+        findings.add("precision-lost", "timestamps are cut to microseconds", count=times.cut)
+
+
+def _shorten(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _missing(text: Any) -> Mask:
+    mask: Mask = pc.fill_null(pc.equal(text, ""), True).to_numpy()
+    return mask
+
+
+def _by_appearance(names: Any) -> tuple[IntArray, int]:
+    """Codes 0, 1, ... in the order in which the values first appear, and how many there are."""
+    encoded = names.dictionary_encode().unify_dictionaries()
+    codes = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks])
+    count = len(encoded.chunk(0).dictionary)
+    first = np.full(count, len(codes), dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    rank = np.empty(count, dtype=np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(count)
+    return rank[codes], int((first < len(codes)).sum())
+
+
+def _given_index(table: pa.Table, roles: Roles) -> IntArray | None:
+    """The explicit event index, if the table has one."""
+    if EVENT_INDEX not in table.column_names or EVENT_INDEX in (roles.case, roles.activity, roles.timestamp):
+        return None
+    column = table[EVENT_INDEX]
+    if not pa.types.is_integer(column.type) or column.null_count or pa.types.is_uint64(column.type):
+        return None
+    index: IntArray = column.cast(pa.int64()).to_numpy()
+    return index
+
+
+def _order(case: IntArray, micros: IntArray, known: Mask, given: IntArray | None) -> IntArray | None:
+    """The order of the rows by case and time (see the module), or None if they have it already."""
+    if given is not None:
+        key = given
+    else:
+        timeless = np.zeros(int(case.max()) + 1, dtype=np.bool_)
+        timeless[case[~known]] = True
+        key = np.where(timeless[case], 0, micros) if timeless.any() else micros
+    if bool(((case[1:] > case[:-1]) | ((case[1:] == case[:-1]) & (key[1:] >= key[:-1]))).all()):
+        return None
+    order: IntArray = np.lexsort((key, case))
+    return order
+
+
+def _note_disorder(case: IntArray, micros: IntArray, known: Mask, findings: Findings) -> None:
+    back = (case[1:] == case[:-1]) & (micros[1:] < micros[:-1]) & known[1:] & known[:-1]
+    if back.any():
+        count = len(np.unique(case[1:][back]))
+        findings.add("unordered-timestamps", f"{EVENT_INDEX} says another order than the timestamps", count=count)
+
+
+def _constant(column: Any, case: IntArray, first: IntArray) -> bool:
+    encoded = column.dictionary_encode().unify_dictionaries()
+    codes = np.concatenate([pc.fill_null(c.indices, -1).to_numpy(zero_copy_only=False) for c in encoded.chunks])
+    return bool((codes == codes[first][case]).all())
+
+
+def _free(name: str, taken: dict[str, Any]) -> str:
+    while name in taken:
+        name += " (column)"
+    return name
+
+
+def _assemble(columns: dict[str, Any]) -> pa.Table:
+    fields, arrays = [], []
+    for name, value in columns.items():
+        field, array = value if isinstance(value, tuple) else (pa.field(name, value.type), value)
+        fields.append(field)
+        arrays.append(array)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def check_flat(log: EventLog, path: Path) -> None:
+    """Refuse to write a log to CSV that CSV cannot hold."""
+    advice = "Write .xes.gz or .parquet, or accept the loss (lossy=True)."
+    empty = int((np.diff(log.offsets) == 0).sum())
+    if empty:
+        raise OutputError(f"{empty} cases have no event, and CSV cannot hold them.", path=path, advice=advice)
+    names = log.cases.column(ACTIVITY)
+    if len(pc.unique(names)) < len(names):
+        raise OutputError("Several cases have the same name, and CSV would merge them.", path=path, advice=advice)
+    if _missing(names.cast(pa.string())).any():
+        raise OutputError("A case has no name, and CSV needs one.", path=path, advice=advice)
+
+
+def flat_table(log: EventLog, *, case_index: bool = False) -> pa.Table:
+    """One row for each event, in the order of the event index; with it as a column where times do not tell the order.
+
+    Reading the table again gives the same events in the same order in every case. ``case_index`` adds ``case:index``.
+    """
+    table = log.to_arrow()
+    if case_index:
+        table = table.append_column(CASE_INDEX, log.events.column(CASE_INDEX))
+    index = log.events.column(EVENT_INDEX).cast(pa.int64()).to_numpy()
+    case = log.events.column(CASE_INDEX).cast(pa.int64()).to_numpy()
+    times = log.events.column(TIMESTAMP)
+    micros = pc.fill_null(times.cast(pa.int64()), 0).to_numpy()
+    timeless = np.zeros(log.cases.num_rows, dtype=np.bool_)
+    timeless[case[_null(times)]] = True
+    same = case[1:] == case[:-1]
+    rising = index[1:] > index[:-1]
+    timely = micros[1:] > micros[:-1]
+    level = (micros[1:] == micros[:-1]) | timeless[case[1:]]
+    if bool((~same | (timely & ~timeless[case[1:]]) | (level & rising)).all()):
+        if not bool(rising.all()):
+            table = table.take(pa.array(np.argsort(index, kind="stable")))
+        return table
+    if not bool((rising | ~same).all()):
+        index = np.arange(len(index))
+    table = table.append_column(EVENT_INDEX, pa.array(index, pa.int64()))
+    return table.take(pa.array(np.argsort(index, kind="stable")))
+
+
+def _null(column: Any) -> Mask:
+    mask: Mask = pc.is_null(column).to_numpy()
+    return mask
+
+
+def write_csv(log: EventLog, out: BinaryIO, *, delimiter: str = ",") -> None:
+    """Write the events as text in UTF-8. What the log says about itself (extensions, classifiers) has no place there;
+    empty text is ``""``, a missing value is nothing.
+    """
+    table = flat_table(log)
+    columns = {name: written(table[name]) for name in table.column_names}
+    delimited.write_rows(pa.table(columns), out, delimiter=delimiter)
