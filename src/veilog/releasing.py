@@ -206,9 +206,7 @@ def _event_log(released: Release) -> EventLog:
         {
             CASE_INDEX: np.repeat(np.arange(len(owner)), lengths),
             EVENT_INDEX: np.arange(events),
-            ACTIVITY: pa.DictionaryArray.from_arrays(
-                pa.array(codes, pa.int32()), pa.array(variants.labels, pa.string())
-            ),
+            ACTIVITY: pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), labels),
             TIMESTAMP: pa.array(position * _HOUR, pa.int64()).cast(TIMESTAMP_TYPE),
         }
     )

@@ -111,34 +111,48 @@ def real_log(request: pytest.FixtureRequest, logs: Path) -> tuple[str, Variants]
     return request.param, veilog.read(logs / f"{request.param}.xes.gz").variants
 
 
+def nonempty_runs(variants: Variants, epsilon: str, delta: str, runs: int = 10) -> list[Variants]:
+    """Seeded releases, leaving out empty ones, whose similarity is undefined; the papers' averages leave them out too."""
+    found = []
+    for seed in range(100):
+        released = veilog.release(variants, "travas", epsilon=epsilon, delta=delta, seed=seed).variants
+        if released.cases:
+            found.append(released)
+        if len(found) == runs:
+            return found
+    raise AssertionError("hardly any run releases anything")
+
+
 def test_travas_reproduces_the_published_similarities(real_log: tuple[str, Variants]) -> None:
     """Every cell of the papers' heat maps: the mean of 10 seeded runs within 0.03."""
     name, variants = real_log
     far = {}
     for row, epsilon in enumerate(EPSILONS):
         for column, delta in enumerate(DELTAS):
-            runs = [
-                relative_log_similarity(
-                    variants, veilog.release(variants, "travas", epsilon=epsilon, delta=delta, seed=s).variants
-                ).value
-                for s in range(10)
-            ]
+            runs = nonempty_runs(variants, epsilon, delta)
+            mean = float(np.mean([relative_log_similarity(variants, released).value for released in runs]))
             published = PUBLISHED[name][row][column]
-            if abs(np.mean(runs) - published) > 0.03:
-                far[epsilon, delta] = (float(np.mean(runs)), published)
+            if abs(mean - published) > 0.03:
+                far[epsilon, delta] = (mean, published)
     assert not far
 
 
-@pytest.mark.parametrize(("delta", "published"), [("0.01", 2.0e5), ("0.001", 2.5e5)])
-def test_travas_reproduces_the_published_differences(logs: Path, delta: str, published: float) -> None:
-    """BPIC13 at epsilon 1, maximum buffer: the mean of 10 seeded runs within 10 %."""
-    variants = veilog.read(logs / "bpic2013_incidents.xes.gz").variants
+@pytest.mark.parametrize(
+    ("name", "epsilon", "delta", "published"),
+    [
+        ("bpic2013_incidents", "1", "0.01", 2.0e5),
+        ("bpic2013_incidents", "1", "0.001", 2.5e5),
+        ("sepsis", "2", "0.5", 1.2e5),
+        ("sepsis", "1", "0.01", 1.7e5),
+    ],
+)
+def test_travas_reproduces_the_published_differences(
+    logs: Path, name: str, epsilon: str, delta: str, published: float
+) -> None:
+    """With the maximum buffer: the mean of 10 seeded runs within 10 %."""
+    variants = veilog.read(logs / f"{name}.xes.gz").variants
     runs = [
-        absolute_log_difference(
-            variants,
-            veilog.release(variants, "travas", epsilon=1, delta=delta, seed=s).variants,
-            buffer="maximum",
-        ).value
-        for s in range(10)
+        absolute_log_difference(variants, released, buffer="maximum").value
+        for released in nonempty_runs(variants, epsilon, delta)
     ]
     assert np.mean(runs) == pytest.approx(published, rel=0.10)
