@@ -1,0 +1,320 @@
+"""From the blocks of an XES file to an event log: columns joined, findings counted, policies applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog.errors import InputError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.findings import Findings
+from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.xes_columns import NESTED, ColumnKey, name_columns, spread
+from veilog.logs.xes_pieces import Ints, Mask
+from veilog.logs.xes_scan import Block
+from veilog.logs.xes_text import Element, Note, dump_nested, is_foreign, read_attribute
+from veilog.logs.xes_values import format_date, format_float
+
+__all__ = ["Assembler"]
+
+_NAME = ColumnKey(ACTIVITY, "string")
+_TIME = ColumnKey(TIMESTAMP, "date")
+
+
+class Assembler:
+    """Takes the blocks of a file in order and gives the event log."""
+
+    def __init__(self, path: str, findings: Findings) -> None:
+        self._path = path
+        self._findings = findings
+        self._cases = 0
+        self._events = 0
+        self._case_lines: list[Ints] = []
+        self._event_lines: list[Ints] = []
+        self._event_cases: list[Ints] = []
+        self._bad_times: list[Ints] = []
+        self._sizes: list[int] = []
+        self._event_columns: list[dict[ColumnKey, pa.Array]] = []
+        self._case_columns: dict[ColumnKey, list[tuple[Ints, pa.Array]]] = {}
+        self._event_nested: dict[int, list[dict[str, Any]]] = {}
+        self._case_nested: dict[int, list[dict[str, Any]]] = {}
+        self._log_elements: list[Element] = []
+        self._zones: dict[int, tuple[int, str, int]] = {}
+
+    def add(self, block: Block) -> None:
+        """Append a block; a finding whose policy is ``fail`` raises."""
+        for note in block.notes:
+            self._findings.add(note.rule, note.example, line=note.line, count=note.count)
+        for zone, (count, example, line) in block.zones.items():
+            known = self._zones.get(zone)
+            self._zones[zone] = (count, example, line) if known is None else (known[0] + count, *known[1:])
+        first_case, first_event = self._cases, self._events
+        self._case_lines.append(block.case_lines)
+        self._event_lines.append(block.event_lines)
+        self._event_cases.append(block.event_cases + first_case)
+        self._bad_times.append(block.bad_times + first_event)
+        self._sizes.append(len(block.event_lines))
+        self._event_columns.append(block.event_columns)
+        for key, (rows, values) in block.case_columns.items():
+            self._case_columns.setdefault(key, []).append((rows + first_case, values))
+        for row, entry in block.event_nested:
+            self._event_nested.setdefault(row + first_event, []).append(entry)
+        for row, entry in block.case_nested:
+            self._case_nested.setdefault(row + first_case, []).append(entry)
+        self._log_elements.extend(block.log_elements)
+        self._cases += block.cases
+        self._events += len(block.event_lines)
+
+    def finish(self, root: Element, *, drop_bad: bool) -> EventLog:
+        """The event log, once the document has ended properly."""
+        metadata = self._metadata(root, drop_bad)
+        if not self._cases:
+            raise InputError("The log has no traces, so there are no cases.", path=self._path)
+        case_columns = self._join_cases()
+        names = _text_of(case_columns, ACTIVITY).cast(pa.string())
+        event_columns = self._join_events()
+        labels = _text_of(event_columns, ACTIVITY)
+        times = event_columns.get(_TIME)
+        if times is None:
+            times = pa.nulls(self._events, TIMESTAMP_TYPE)
+        index = np.concatenate(self._event_cases) if self._event_cases else np.zeros(0, dtype=np.int64)
+
+        names, keep_cases = self._check_names(names)
+        keep_events = self._check_events(labels, times)
+        keep_cases &= self._check_empty(index, keep_events)
+        keep_events &= keep_cases[index]
+        self._check_order(index, times, keep_events)
+
+        events = _table(
+            {CASE_INDEX: pa.array(index), EVENT_INDEX: pa.array(np.arange(self._events)), ACTIVITY: labels, TIMESTAMP: times},
+            event_columns,
+            self._event_nested,
+        )  # fmt: skip
+        cases = _table({ACTIVITY: names}, case_columns, self._case_nested)
+        if not (keep_events.all() and keep_cases.all()):
+            events, cases = _drop(events, cases, index, keep_events, keep_cases)
+            if not cases.num_rows:
+                raise InputError("No case is left after dropping what cannot be used.", path=self._path)
+        return EventLog(events, cases, metadata, self._findings.result(), self._path)
+
+    # ---- joining
+
+    def _join_events(self) -> dict[ColumnKey, pa.Array]:
+        keys = dict.fromkeys(key for block in self._event_columns for key in block)
+        result = {}
+        for key in keys:
+            present = next(block[key].type for block in self._event_columns if key in block)
+            chunks = [
+                block.pop(key) if key in block else pa.nulls(size, present)
+                for block, size in zip(self._event_columns, self._sizes, strict=True)
+            ]
+            result[key] = _join(chunks)
+        return result
+
+    def _join_cases(self) -> dict[ColumnKey, pa.Array]:
+        result = {}
+        for key, parts in self._case_columns.items():
+            rows = np.concatenate([rows for rows, _ in parts])
+            values = _join([values for _, values in parts])
+            if len(rows) > 1 and not (np.diff(rows) > 0).all():
+                first = np.unique(rows, return_index=True)[1]
+                again = np.setdiff1d(np.arange(len(rows)), first)
+                lines = np.concatenate(self._case_lines)
+                self._findings.add(
+                    "duplicate-attribute", f"key {key.key!r}", line=int(lines[rows[again[0]]]), count=len(again)
+                )
+                rows, values = rows[first], values.take(pa.array(first))
+            result[key] = spread(values, rows, self._cases)
+        return result
+
+    # ---- checking
+
+    def _check_names(self, names: pa.Array) -> tuple[pa.Array, Mask]:
+        lines = np.concatenate(self._case_lines)
+        keep = np.ones(self._cases, dtype=np.bool_)
+        unnamed = np.flatnonzero(names.is_null().to_numpy(zero_copy_only=False))
+        if len(unnamed):
+            first = int(unnamed[0])
+            policy = self._findings.add(
+                "case-without-name", f"case {first + 1}", line=int(lines[first]), count=len(unnamed)
+            )
+            if policy == "keep":
+                filled = names.to_pylist()
+                for i in unnamed.tolist():
+                    filled[i] = f"#{i + 1}"
+                names = pa.array(filled, type=pa.string())
+            else:
+                keep[unnamed] = False
+        codes = names.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        known = np.flatnonzero(~names.is_null().to_numpy(zero_copy_only=False))
+        first_of = known[np.unique(codes[known], return_index=True)[1]]
+        again = np.setdiff1d(known, first_of)
+        if len(again):
+            example, line = repr(names[int(again[0])].as_py()), int(lines[again[0]])
+            if self._findings.add("duplicate-case-id", example, line=line, count=len(again)) == "drop":
+                keep[again] = False
+        return names, keep
+
+    def _check_events(self, labels: pa.Array, times: pa.Array) -> Mask:
+        keep = np.ones(self._events, dtype=np.bool_)
+        if not self._events:
+            return keep
+        lines = np.concatenate(self._event_lines)
+
+        def check(rule: str, rows: Ints) -> None:
+            if not len(rows):
+                return
+            example = f"event {int(rows[0]) + 1} of the log"
+            if self._findings.add(rule, example, line=int(lines[rows[0]]), count=len(rows)) == "drop":
+                keep[rows] = False
+
+        check("event-without-activity", np.flatnonzero(labels.is_null().to_numpy(zero_copy_only=False)))
+        bad = np.concatenate(self._bad_times)
+        if len(bad) and self._dropping("bad-timestamp"):
+            keep[bad] = False
+        untimed = np.setdiff1d(np.flatnonzero(times.is_null().to_numpy(zero_copy_only=False)), bad)
+        if len(untimed) == self._events:
+            self._findings.add("no-timestamps", f"{self._events} events")
+        else:
+            check("missing-timestamp", untimed)
+        if len(self._zones) > 1:
+            others = sorted(self._zones.values(), key=lambda z: z[2])[1:]
+            self._findings.add("mixed-time-zones", others[0][1], line=others[0][2], count=sum(z[0] for z in others))
+        return keep
+
+    def _dropping(self, rule: str) -> bool:
+        """Whether elements under a rule are left out, also where ``fail`` was only noted."""
+        return self._findings.policy(rule) != "keep"
+
+    def _check_empty(self, index: Ints, keep_events: Mask) -> Mask:
+        keep = np.ones(self._cases, dtype=np.bool_)
+        empty = np.flatnonzero(np.bincount(index, minlength=self._cases) == 0)
+        if len(empty):
+            line = int(np.concatenate(self._case_lines)[empty[0]])
+            policy = self._findings.add("empty-trace", f"case {int(empty[0]) + 1}", line=line, count=len(empty))
+            if policy == "drop":
+                keep[np.bincount(index[keep_events], minlength=self._cases) == 0] = False
+        return keep
+
+    def _check_order(self, index: Ints, times: pa.Array, keep: Mask) -> None:
+        known = np.flatnonzero(keep & ~times.is_null().to_numpy(zero_copy_only=False))
+        if len(known) < 2:
+            return
+        us = times.view(pa.int64()).fill_null(0).to_numpy()[known]
+        case = index[known]
+        back = np.flatnonzero((us[1:] < us[:-1]) & (case[1:] == case[:-1])) + 1
+        if len(back):
+            line = int(np.concatenate(self._event_lines)[known[back[0]]])
+            example = f"event {int(known[back[0]]) + 1} of the log"
+            self._findings.add("unordered-timestamps", example, line=line, count=len(np.unique(case[back])))
+
+    # ---- what the log says about itself
+
+    def _metadata(self, root: Element, drop_bad: bool) -> Metadata:
+        notes: list[Note] = []
+        extensions, classifiers, attributes = [], [], []
+        scopes: list[tuple[str, tuple[Attribute, ...]]] = []
+        for element in self._log_elements:
+            given = element.attributes
+            known: tuple[str, ...] = ()
+            if element.name == "extension":
+                known = ("name", "prefix", "uri")
+                extensions.append((given.get("name", ""), given.get("prefix", ""), given.get("uri", "")))
+            elif element.name == "classifier":
+                known = ("name", "keys", "scope")
+                classifiers.append((given.get("name", ""), given.get("keys", ""), given.get("scope", "event")))
+            elif element.name == "global":
+                known = ("scope",)
+                children = (read_attribute(child, notes, drop_bad=drop_bad) for child in element.children)
+                scopes.append((given.get("scope", "event"), tuple(a for a in children if a is not None)))
+            else:
+                attribute = read_attribute(element, notes, drop_bad=drop_bad)
+                if attribute is not None:
+                    attributes.append(attribute)
+                continue
+            extra = [a for a in given if a not in known and not is_foreign(a)]
+            if extra:
+                notes.append(Note("unknown-attribute", f"{extra[0]} in <{element.name}>", element.line))
+            if element.name != "global":
+                notes.extend(Note("unknown-element", f"<{c.name}>", c.line) for c in element.children)
+        for note in notes:
+            self._findings.add(note.rule, note.example, line=note.line, count=note.count)
+        return Metadata(
+            root.attributes.get("xes.features"),
+            root.attributes.get("xes.version"),
+            tuple(extensions),
+            tuple(scopes),
+            tuple(classifiers),
+            tuple(attributes),
+        )
+
+
+def _join(chunks: list[pa.Array]) -> pa.Array:
+    joined = pa.chunked_array(chunks)
+    if pa.types.is_dictionary(joined.type):
+        joined = joined.unify_dictionaries()
+    return joined.combine_chunks()
+
+
+def _text_of(columns: dict[ColumnKey, pa.Array], key: str) -> pa.Array:
+    """The labels under a key: strings, and where an element has none, its value of another type as text."""
+    plain = columns.pop(ColumnKey(key, "string"), None)
+    others = [(column, values) for column, values in columns.items() if column.key == key]
+    if not others:
+        return pa.nulls(_size(columns), LABEL_TYPE) if plain is None else plain
+    text = pa.nulls(len(others[0][1]), pa.string()) if plain is None else plain.cast(pa.string())
+    for column, values in others:
+        if column.type == "date" and not column.as_text:
+            written = pa.array([None if v is None else format_date(v) for v in values.to_pylist()], pa.string())
+        elif column.type == "float" and not column.as_text:
+            written = pa.array([None if v is None else format_float(v) for v in values.to_pylist()], pa.string())
+        else:
+            written = values.cast(pa.string())
+        text = pc.coalesce(text, written)
+    return text.dictionary_encode()
+
+
+def _size(columns: dict[ColumnKey, pa.Array]) -> int:
+    return len(next(iter(columns.values()))) if columns else 0
+
+
+def _table(
+    first: dict[str, pa.Array], columns: dict[ColumnKey, pa.Array], nested: dict[int, list[dict[str, Any]]]
+) -> pa.Table:
+    """The given columns, one for each attribute, and the nested attributes as JSON."""
+    others = {key: values for key, values in columns.items() if not (key == _TIME and TIMESTAMP in first)}
+    fields = [pa.field(name, values.type) for name, values in first.items()]
+    arrays = list(first.values())
+    for key, named in name_columns(others, (*first, NESTED)):
+        fields.append(named)
+        arrays.append(others[key])
+    if nested:
+        column: list[str | None] = [None] * len(arrays[0])
+        for row, entries in nested.items():
+            column[row] = dump_nested(entries)
+        fields.append(pa.field(NESTED, pa.string()))
+        arrays.append(pa.array(column, type=pa.string()))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _drop(
+    events: pa.Table, cases: pa.Table, index: Ints, keep_events: Mask, keep_cases: Mask
+) -> tuple[pa.Table, pa.Table]:
+    renumbered = (np.cumsum(keep_cases) - 1)[index[keep_events]]
+    events = _without_unused(events.filter(pa.array(keep_events)))
+    cases = _without_unused(cases.filter(pa.array(keep_cases)))
+    for name, values in ((CASE_INDEX, renumbered), (EVENT_INDEX, np.arange(len(renumbered)))):
+        events = events.set_column(events.column_names.index(name), name, pa.array(values, type=pa.int64()))
+    return events, cases
+
+
+def _without_unused(table: pa.Table) -> pa.Table:
+    """Labels that only dropped rows had are dropped as well."""
+    columns: Iterable[pa.ChunkedArray] = (
+        c.cast(c.type.value_type).dictionary_encode() if pa.types.is_dictionary(c.type) else c for c in table.columns
+    )
+    return pa.Table.from_arrays([c.combine_chunks() for c in columns], schema=table.schema)

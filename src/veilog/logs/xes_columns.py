@@ -1,0 +1,163 @@
+"""Columns of an event log read from XES: their names, types and metadata, and raw values to Arrow arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, TIMESTAMP, TIMESTAMP_TYPE
+from veilog.logs.xes_values import Dates, parse_dates, parse_scalar, unescape
+
+__all__ = ["NESTED", "ColumnKey", "Converted", "arrow_type", "convert", "field_key", "field_type", "name_columns"]
+
+NESTED = "xes:nested"
+
+_ARROW = {"int": pa.int64(), "float": pa.float64(), "boolean": pa.bool_(), "date": TIMESTAMP_TYPE}
+_INT = "^-?[0-9]{1,18}$"
+_FLOAT = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?$"
+
+
+class ColumnKey(NamedTuple):
+    """What one column holds: the values of a key that have one XES type, or those that do not fit it, as text."""
+
+    key: str
+    type: str
+    as_text: bool = False
+
+
+def arrow_type(column: ColumnKey) -> pa.DataType:
+    return LABEL_TYPE if column.as_text else _ARROW.get(column.type, LABEL_TYPE)
+
+
+def name_columns(columns: Iterable[ColumnKey], reserved: Iterable[str]) -> list[tuple[ColumnKey, pa.Field]]:
+    """Fields for columns in order of first appearance: the first of a key has its name, others ``key (type)``.
+
+    The names that the event log itself uses are kept for what they mean there.
+    """
+    columns = list(columns)
+    taken = set(reserved)
+    canonical = {ACTIVITY: "string", TIMESTAMP: "date"}
+    names: dict[ColumnKey, str] = {}
+    for column in columns:
+        wanted = canonical.get(column.key, column.type)
+        if column.key not in taken and wanted == column.type and not column.as_text:
+            names[column] = column.key
+            taken.add(column.key)
+    result = []
+    for column in columns:
+        name = names.get(column, "")
+        if not name:
+            what = f"{column.type} as text" if column.as_text else column.type
+            name, number = f"{column.key} ({what})", 2
+            while name in taken:
+                name, number = f"{column.key} ({what} {number})", number + 1
+            taken.add(name)
+        metadata = {}
+        if name != column.key:
+            metadata["xes:key"] = column.key
+        if name != column.key or column.type == "id" or column.as_text:
+            metadata["xes:type"] = column.type
+        result.append((column, pa.field(name, arrow_type(column), metadata=metadata or None)))
+    return result
+
+
+def field_key(field: pa.Field) -> str:
+    """The XES key of a column."""
+    key = (field.metadata or {}).get(b"xes:key")
+    return str(field.name) if key is None else key.decode("utf-8")
+
+
+def field_type(field: pa.Field) -> str:
+    """The XES type of a column: what its metadata says, else what its Arrow type says."""
+    kind = (field.metadata or {}).get(b"xes:type")
+    if kind is not None:
+        return str(kind.decode("utf-8"))
+    value = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if pa.types.is_integer(value):
+        return "int"
+    if pa.types.is_floating(value) or pa.types.is_decimal(value):
+        return "float"
+    if pa.types.is_boolean(value):
+        return "boolean"
+    if pa.types.is_timestamp(value) or pa.types.is_date(value):
+        return "date"
+    return "string"
+
+
+@dataclass(frozen=True)
+class Converted:
+    """Typed values of the rows that fit, the rows that do not, and for dates what was seen in them."""
+
+    values: pa.Array
+    good: npt.NDArray[np.bool_] | None
+    """Which rows fit; ``None`` for all."""
+    dates: Dates | None = None
+
+
+def convert(kind: str, raw: pa.Array) -> Converted:
+    """The values of one column, still escaped, as an Arrow array of its type."""
+    if kind == "date":
+        offsets = np.frombuffer(raw.buffers()[1], dtype=np.int32)[raw.offset : raw.offset + len(raw) + 1]
+        data = np.frombuffer(raw.buffers()[2] or b"", dtype=np.uint8)
+        dates = parse_dates(data, offsets)
+        every = bool(dates.ok.all())
+        us = dates.us if every else dates.us[dates.ok]
+        return Converted(pa.array(us, type=pa.int64()).view(TIMESTAMP_TYPE), None if every else dates.ok, dates)
+    encoded = raw.dictionary_encode()
+    if kind in ("string", "id"):
+        return Converted(strings(encoded), None)
+    distinct, fits = _parse_distinct(kind, encoded.dictionary)
+    values = distinct.take(encoded.indices)
+    if fits.all():
+        return Converted(values, None)
+    good = fits[encoded.indices.to_numpy()]
+    return Converted(values.filter(pa.array(good)), good)
+
+
+def _parse_distinct(kind: str, raw: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """Numbers and booleans: Arrow's parser where it is known to agree with XML Schema's, one by one elsewhere."""
+    if kind in ("int", "float") and len(raw) > 20:
+        text = raw.cast(pa.string())
+        regular = pc.match_substring_regex(text, _INT if kind == "int" else _FLOAT)
+        if pc.all(regular).as_py():
+            return text.cast(_ARROW[kind]), np.ones(len(raw), dtype=np.bool_)
+    parsed = [parse_scalar(kind, unescape(value)) for value in raw.to_pylist()]
+    values = pa.array([None if bad else value for value, bad in parsed], type=_ARROW[kind])
+    return values, np.array([not bad for _, bad in parsed], dtype=np.bool_)
+
+
+def strings(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Labels from raw values: references resolved, in order of first appearance, each once."""
+    dictionary = encoded.dictionary
+    raw = bytes(dictionary.buffers()[2] or b"") if len(dictionary) else b""
+    if b"&" not in raw and b"\n" not in raw and b"\t" not in raw and b"\r" not in raw:
+        return pa.DictionaryArray.from_arrays(encoded.indices, dictionary.cast(pa.string()))
+    labels: dict[str, int] = {}
+    recode = [labels.setdefault(unescape(value), len(labels)) for value in dictionary.to_pylist()]
+    indices = np.array(recode, dtype=np.int32)[encoded.indices.to_numpy()]
+    return pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(list(labels), type=pa.string()))
+
+
+def spread(values: pa.Array, rows: npt.NDArray[np.int64], size: int) -> pa.Array:
+    """A column of ``size`` rows with ``values`` at ``rows`` (increasing) and nulls elsewhere."""
+    if len(rows) == size:
+        return values
+    absent = np.ones(size, dtype=np.bool_)
+    absent[rows] = False
+    if pa.types.is_dictionary(values.type):
+        indices = np.zeros(size, dtype=np.int32)
+        indices[rows] = values.indices.to_numpy(zero_copy_only=False)
+        return pa.DictionaryArray.from_arrays(pa.array(indices, mask=absent), values.dictionary)
+    take = np.zeros(size, dtype=np.int64)
+    take[rows] = np.arange(len(rows))
+    return values.take(pa.array(take, mask=absent))
+
+
+RESERVED_EVENTS = (CASE_INDEX, EVENT_INDEX, NESTED)
+RESERVED_CASES = (NESTED,)

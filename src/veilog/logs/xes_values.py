@@ -1,0 +1,238 @@
+"""Values of XES attributes: text to typed Arrow columns and back, in bulk where it matters and exactly everywhere.
+
+Dates are ``YYYY-MM-DDThh:mm:ss`` (or a space for the ``T``), a fraction of 1 to 9 digits, and ``Z``, ``+hh:mm``,
+``+hhmm``, ``+hh`` or nothing. Whatever the bulk parser does not recognise goes to the scalar one, which decides.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["NO_ZONE", "Dates", "format_date", "parse_dates", "parse_scalar", "unescape"]
+
+NO_ZONE = -(1 << 15)
+"""Offset in minutes of a date without a time zone."""
+
+ROOT_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+_MIN_US = (datetime(1, 1, 1, tzinfo=UTC) - ROOT_TIME) // timedelta(microseconds=1)
+_MAX_US = (datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC) - ROOT_TIME) // timedelta(microseconds=1)
+
+_DATE = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
+    r"(Z|z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
+)
+_INT = re.compile(r"[+-]?[0-9]+")
+_FLOAT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SPECIAL_FLOATS = {
+    "INF": float("inf"),
+    "+INF": float("inf"),
+    "-INF": float("-inf"),
+    "NaN": float("nan"),
+    "Infinity": float("inf"),
+    "-Infinity": float("-inf"),
+}
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+_REFERENCE = re.compile(r"&(?:#x([0-9a-fA-F]+)|#([0-9]+)|(lt|gt|amp|quot|apos));")
+_NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+_WHITE = str.maketrans("\t\n\r", "   ")
+
+
+def unescape(raw: bytes) -> str:
+    """The value of an XML attribute (XML 1.0, 3.3.3): literal white space becomes spaces, references are resolved."""
+    text = raw.decode("utf-8")
+    if "\n" in text or "\t" in text or "\r" in text:
+        text = text.replace("\r\n", " ").translate(_WHITE)
+    if "&" not in text:
+        return text
+    return _REFERENCE.sub(_resolve, text)
+
+
+def _resolve(match: re.Match[str]) -> str:
+    hexadecimal, decimal, name = match.groups()
+    if name is not None:
+        return _NAMED[name]
+    return chr(int(hexadecimal, 16) if hexadecimal is not None else int(decimal))
+
+
+def parse_date(text: str) -> tuple[int, int, bool] | None:
+    """(microseconds since 1970 in UTC, offset in minutes or ``NO_ZONE``, whether precision was lost), or ``None``."""
+    match = _DATE.fullmatch(text.strip(" \t\r\n"))
+    if match is None:
+        return None
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    offset = NO_ZONE
+    if zone is not None:
+        offset = 0
+        if zone not in "Zz":
+            hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
+            if hours > 23 or minutes > 59:
+                return None
+            offset = (hours * 60 + minutes) * (-1 if zone[0] == "-" else 1)
+    digits = (fraction or "").ljust(9, "0")
+    midnight = hour == "24"
+    if midnight and (int(minute) or int(second) or int(digits)):
+        return None
+    try:
+        moment = datetime(int(year), int(month), int(day), 0 if midnight else int(hour), int(minute), int(second))
+    except ValueError:
+        return None
+    us = (moment.replace(tzinfo=UTC) - ROOT_TIME) // timedelta(microseconds=1) + int(digits[:6])
+    us += 86_400_000_000 * midnight - (0 if offset == NO_ZONE else offset * 60_000_000)
+    if not _MIN_US <= us <= _MAX_US:
+        return None
+    return us, offset, digits[6:] != "000"
+
+
+def parse_scalar(kind: str, text: str) -> tuple[Any, bool]:
+    """(value, False), or (the text, True) where it does not fit the type. Dates are microseconds since 1970."""
+    if kind in ("string", "id"):
+        return text, False
+    bare = text.strip(" \t\r\n")
+    if kind == "int" and _INT.fullmatch(bare) and len(bare) < 40:
+        value = int(bare)
+        if -(1 << 63) <= value < 1 << 63:
+            return value, False
+    elif kind == "float":
+        if bare in _SPECIAL_FLOATS:
+            return _SPECIAL_FLOATS[bare], False
+        if _FLOAT.fullmatch(bare):
+            return float(bare), False
+    elif kind == "boolean" and bare.lower() in _BOOLEANS:
+        return _BOOLEANS[bare.lower()], False
+    elif kind == "date" and (date := parse_date(bare)) is not None:
+        return date[0], False
+    return text, True
+
+
+def format_date(moment: datetime) -> str:
+    """``2017-08-08T15:20:59.000+00:00``; six digits only where microseconds are not zero. Naive means UTC."""
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    digits = "microseconds" if moment.microsecond % 1000 else "milliseconds"
+    return moment.replace(tzinfo=None).isoformat(timespec=digits) + "+00:00"
+
+
+def format_float(value: float) -> str:
+    """The shortest text that gives the same number; ``INF``, ``-INF`` and ``NaN`` as XML Schema writes them."""
+    if isfinite(value):
+        return repr(value)
+    return "NaN" if value != value else "INF" if value > 0 else "-INF"
+
+
+@dataclass(frozen=True)
+class Dates:
+    """Parsed dates: microseconds in UTC, whether they could be read, offsets in minutes, whether precision was lost."""
+
+    us: npt.NDArray[np.int64]
+    ok: npt.NDArray[np.bool_]
+    zones: npt.NDArray[np.int16]
+    lost: npt.NDArray[np.bool_]
+
+
+# First day of every month of the years 0 to 9999, and how many days it has.
+_MONTHS = np.arange("0000-01", "10000-02", dtype="datetime64[M]").astype("datetime64[D]").astype(np.int64)
+_MONTH_DAYS = np.diff(_MONTHS).astype(np.uint8)
+_ROUNDS = 6
+
+
+def parse_dates(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32]) -> Dates:
+    """Dates from the bytes of a binary column: rows of the same length and layout are parsed together."""
+    n = len(offsets) - 1
+    result = Dates(
+        np.zeros(n, dtype=np.int64),
+        np.zeros(n, dtype=np.bool_),
+        np.full(n, NO_ZONE, dtype=np.int16),
+        np.zeros(n, dtype=np.bool_),
+    )
+    lengths = np.diff(offsets)
+    rest = [np.arange(0)]
+    for length in np.unique(lengths).tolist():
+        rows = np.arange(n) if (lengths == length).all() else np.flatnonzero(lengths == length)
+        if not 19 <= length <= 35:
+            rest.append(rows)
+            continue
+        if len(rows) == n:
+            matrix = data[offsets[0] : offsets[-1]].reshape(n, length)
+        else:
+            matrix = data[offsets[:-1][rows][:, None] + np.arange(length)]
+        for _ in range(_ROUNDS):
+            layout = _DATE.fullmatch(bytes(matrix[0]).decode("latin-1"))
+            if layout is None:
+                break
+            good = _parse_layout(matrix, rows, layout, result)
+            if good.all():
+                rows = rows[:0]
+                break
+            rows, matrix = rows[~good], matrix[~good]
+            if good[0]:
+                continue
+            break
+        rest.append(rows)
+    for row in np.concatenate(rest).tolist():
+        # References and line breaks inside a date are legal; the caller gives raw text, so resolve them here.
+        found = parse_date(unescape(bytes(data[offsets[row] : offsets[row + 1]])))
+        if found is not None:
+            result.us[row], result.zones[row], result.lost[row] = found
+            result.ok[row] = True
+    return result
+
+
+def _parse_layout(
+    matrix: npt.NDArray[np.uint8], rows: npt.NDArray[np.int64], layout: re.Match[str], result: Dates
+) -> npt.NDArray[np.bool_]:
+    """Parse the rows that have the punctuation of ``layout``; returns which of them did and are valid dates."""
+    text = np.ascontiguousarray(matrix.T)
+    fraction, zone = layout.group(7) or "", layout.group(8) or ""
+    pattern = layout.group(0)
+    digits = text - np.uint8(48)
+    is_digit = [i for i, c in enumerate(pattern) if c.isdigit()]
+    good = digits[is_digit].max(axis=0) <= 9
+    for i, character in enumerate(pattern):
+        if character.isdigit() or i == len(pattern) - len(zone) and character in "+-":
+            continue
+        good &= text[i] == ord(character)
+
+    def number(start: int, length: int) -> npt.NDArray[np.int64]:
+        value = digits[start].astype(np.int64)
+        for i in range(start + 1, start + length):
+            value *= 10
+            value += digits[i]
+        return value
+
+    year, month, day = number(0, 4), number(5, 2), number(8, 2)
+    hour, minute, second = number(11, 2), number(14, 2), number(17, 2)
+    good &= (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (hour <= 23) & (minute <= 59) & (second <= 59)
+    index = np.where(good, year * 12 + month - 1, 0)
+    good &= day <= _MONTH_DAYS[index]
+    us = (_MONTHS[index] + day - 1) * 86_400 + hour * 3600 + minute * 60 + second
+    offset = np.zeros(len(rows), dtype=np.int64)
+    if zone and zone not in "Zz":
+        at = len(pattern) - len(zone)
+        hours = number(at + 1, 2)
+        minutes = number(len(pattern) - 2, 2) if len(zone) > 3 else np.zeros_like(hours)
+        sign = text[at]
+        good &= ((sign == 43) | (sign == 45)) & (hours <= 23) & (minutes <= 59)
+        offset = np.where(sign == 45, -1, 1) * (hours * 60 + minutes)
+        us -= offset * 60
+    us *= 1_000_000
+    lost = np.zeros(len(rows), dtype=np.bool_)
+    if fraction:
+        kept = min(len(fraction), 6)
+        us += number(20, kept) * 10 ** (6 - kept)
+        if len(fraction) > 6:
+            lost = number(26, len(fraction) - 6) > 0
+    good &= (us >= _MIN_US) & (us <= _MAX_US)
+    chosen = rows if good.all() else rows[good]
+    result.us[chosen] = us[good]
+    result.ok[chosen] = True
+    result.zones[chosen] = offset[good] if zone else NO_ZONE
+    result.lost[chosen] = lost[good]
+    return good
