@@ -112,9 +112,9 @@ def real_log(request: pytest.FixtureRequest, logs: Path) -> tuple[str, Variants]
 
 
 def nonempty_runs(variants: Variants, epsilon: str, delta: str, runs: int = 10) -> list[Variants]:
-    """Seeded releases, leaving out empty ones, whose similarity is undefined; the papers' averages leave them out too."""
+    """Seeded releases without the empty ones, whose similarity is undefined (the papers leave them out as well)."""
     found = []
-    for seed in range(100):
+    for seed in range(10 * runs):
         released = veilog.release(variants, "travas", epsilon=epsilon, delta=delta, seed=seed).variants
         if released.cases:
             found.append(released)
@@ -124,12 +124,15 @@ def nonempty_runs(variants: Variants, epsilon: str, delta: str, runs: int = 10) 
 
 
 def test_travas_reproduces_the_published_similarities(real_log: tuple[str, Variants]) -> None:
-    """Every cell of the papers' heat maps: the mean of 10 seeded runs within 0.03."""
+    """Every cell of the papers' heat maps: the mean of 10 seeded runs within 0.03.
+
+    Sepsis at delta 0.001 keeps a handful of variants, and single runs spread by 0.1: there the mean is over 100 runs.
+    """
     name, variants = real_log
     far = {}
     for row, epsilon in enumerate(EPSILONS):
         for column, delta in enumerate(DELTAS):
-            runs = nonempty_runs(variants, epsilon, delta)
+            runs = nonempty_runs(variants, epsilon, delta, 100 if (name, delta) == ("sepsis", "0.001") else 10)
             mean = float(np.mean([relative_log_similarity(variants, released).value for released in runs]))
             published = PUBLISHED[name][row][column]
             if abs(mean - published) > 0.03:
