@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from veilog.methods.laplace import laplace
 from veilog.methods.method import Method, Parameter
 from veilog.methods.travas import travas, utravas
 
@@ -11,7 +12,51 @@ _TRAVAS_PAPER = (
     "Rafiei, Wangelik, van der Aalst: TraVaS: Differentially Private Trace Variant Selection for Process Mining (2022)"
 )
 
+_SACOFA_PAPER = (
+    "Fahrenkrog-Petersen, Kabierski, van der Aa, Weidlich: Semantics-aware Mechanisms for Control-flow Anonymization "
+    "in Process Mining (2023)"
+)
+
+_LARGEST_LOG = Parameter(
+    "largest_log", int, 1_000_000, "cases of the largest log expected; a budget too small even for it is refused", 1
+)
+_TREE = (
+    Parameter(
+        "depth", int, None, "length of the longest prefix; certified, a noisy 80 % quantile if not given", 1, 10_000
+    ),
+)
+_TREE_COUNTS = (
+    Parameter("split", str, "uniform", "how the depths share the budget", choices=("uniform", "decreasing")),
+    Parameter("noise_prefixes", float, 1.0, "empty prefixes expected to survive at each level", 1e-6, 1e6),
+    Parameter("count_share", float, 0.2, "share of the budget for the final counts", 0.01, 0.99),
+    Parameter(
+        "rest",
+        str,
+        "stop",
+        "cases of a prefix that nothing continues: released as traces that stop there, dropped, or shared out",
+        choices=("stop", "drop", "share"),
+    ),
+    Parameter("consistency", bool, True, "whether counts of prefixes and of their continuations are reconciled"),
+    _LARGEST_LOG,
+)
+
 _METHODS = (
+    Method(
+        name="laplace",
+        paper=("Mannhardt, Koschmider, Baracaldo, Weidlich, Michael: Privacy-Preserving Process Mining (2019)"),
+        releases="variants",
+        budget="epsilon",
+        guarantee="epsilon for one case, proven: the depths share the budget",
+        as_published="depth times epsilon: a case is counted again at every depth",
+        run=laplace,
+        parameters=(
+            *_TREE,
+            Parameter(
+                "threshold", int, None, "count from which on a prefix survives; found from the noise if not given", 1
+            ),
+            *_TREE_COUNTS,
+        ),
+    ),
     Method(
         name="travas",
         paper=_TRAVAS_PAPER,

@@ -1,0 +1,176 @@
+"""The prefix tree that Laplace and SaCoFa grow: level by level, by noisy counts of the prefixes' continuations.
+
+A prefix is continued by an activity or by the end of the trace. A level is one histogram over (surviving prefix x
+continuation); a case is in at most one of its bins, because a case has one prefix of every length. The number of bins
+never matters: the curator returns only those above a threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.logs.variants import Sequences, Variants
+from veilog.privacy.curator import Assign
+
+__all__ = ["Level", "PrefixTree", "assign_continuation", "assign_deepest", "noise_threshold", "to_variants"]
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Level:
+    """The surviving prefixes of one length and their noisy counts.
+
+    ``bins`` ascends; bin ``parent * width + symbol`` continues the ``parent``-th prefix of the level above that can be
+    continued, where symbol ``width - 1`` is the end of the trace.
+    """
+
+    bins: IntArray
+    counts: IntArray
+    width: int
+
+    @property
+    def is_open(self) -> npt.NDArray[np.bool_]:
+        """Which prefixes have not reached the end of the trace."""
+        return np.asarray(self.bins % self.width != self.width - 1)
+
+    @property
+    def open_bins(self) -> IntArray:
+        return self.bins[self.is_open]
+
+    @property
+    def parents(self) -> IntArray:
+        """For each prefix its parent's position among the open prefixes of the level above."""
+        return self.bins // self.width
+
+    @property
+    def symbols(self) -> IntArray:
+        return self.bins % self.width
+
+
+@dataclass(frozen=True)
+class PrefixTree:
+    """The levels of a tree from length 1 on. Nothing in it but noisy answers and public facts."""
+
+    activities: tuple[str, ...]
+    levels: tuple[Level, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Number of continuations of a prefix: every activity, and the end."""
+        return len(self.activities) + 1
+
+    @property
+    def frontier(self) -> int:
+        """Number of prefixes of the last level that can be continued."""
+        return int(self.levels[-1].is_open.sum()) if self.levels else 1
+
+    @property
+    def size(self) -> int:
+        """Number of prefixes, without the empty one."""
+        return sum(len(level.bins) for level in self.levels)
+
+    def grown(self, bins: IntArray, counts: IntArray) -> PrefixTree:
+        return PrefixTree(self.activities, (*self.levels, Level(bins, counts, self.width)))
+
+
+def noise_threshold(bins: int, expected: float, epsilon: Fraction) -> int:
+    """The smallest t >= 0 for which at most ``expected`` of ``bins`` empty bins are expected to have noise above t.
+
+    With a = exp(-epsilon), P(noise > t) = a**(t+1) / (1+a). From public numbers only.
+    """
+    if bins == 0:
+        return 0
+    a = math.exp(-float(epsilon))
+    return max(0, math.ceil(math.log(bins / (expected * (1 + a))) / float(epsilon)) - 1)
+
+
+def assign_continuation(tree: PrefixTree) -> Assign:
+    """Maps a sequence to the continuation of the prefix that it has in the last level, if that prefix survived."""
+    opened = [level.open_bins for level in tree.levels]
+
+    def assign(sequences: Sequences) -> IntArray:
+        symbols = _symbols(sequences, tree.activities)
+        bins = np.full(len(sequences), -1, dtype=np.int64)
+        rows, nodes = np.arange(len(sequences)), np.zeros(len(sequences), dtype=np.int64)
+        for depth, level in enumerate(opened):
+            found, at = _find(level, nodes * tree.width + symbols(rows, depth))
+            rows, nodes = rows[found], at
+        bins[rows] = nodes * tree.width + symbols(rows, len(opened))
+        return bins
+
+    return assign
+
+
+def assign_deepest(tree: PrefixTree) -> Assign:
+    """Maps a sequence to the longest of its prefixes that survived: 0 for the empty prefix, then level by level."""
+
+    def assign(sequences: Sequences) -> IntArray:
+        symbols = _symbols(sequences, tree.activities)
+        bins = np.zeros(len(sequences), dtype=np.int64)
+        rows, nodes = np.arange(len(sequences)), np.zeros(len(sequences), dtype=np.int64)
+        first = 1
+        for depth, level in enumerate(tree.levels):
+            found, at = _find(level.bins, nodes * tree.width + symbols(rows, depth))
+            rows = rows[found]
+            bins[rows] = first + at
+            first += len(level.bins)
+            is_open = level.is_open
+            rows, at = rows[is_open[at]], at[is_open[at]]
+            nodes = (np.cumsum(is_open) - 1)[at]
+        return bins
+
+    return assign
+
+
+def to_variants(tree: PrefixTree, counts: list[IntArray], empty: int = 0) -> Variants:
+    """The variants in which each prefix occurs as often as ``counts`` says, level by level; an end is not an event."""
+    codes, lengths, numbers = [], [np.zeros(1, dtype=np.int64)], [np.array([max(empty, 0)], dtype=np.int64)]
+    for depth, chosen in enumerate(counts):
+        rows = np.flatnonzero(chosen > 0)
+        matrix = np.empty((len(rows), depth + 1), dtype=np.int64)
+        nodes = rows
+        for above in range(depth, -1, -1):
+            level = tree.levels[above]
+            matrix[:, above] = level.symbols[nodes]
+            if above:
+                nodes = np.flatnonzero(tree.levels[above - 1].is_open)[level.parents[nodes]]
+        is_event = matrix != tree.width - 1
+        codes.append(matrix[is_event])
+        lengths.append(is_event.sum(axis=1))
+        numbers.append(chosen[rows])
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    return Variants.from_arrays(
+        tree.activities, np.concatenate([np.zeros(0, dtype=np.int64), *codes]), offsets, np.concatenate(numbers)
+    )
+
+
+def _symbols(sequences: Sequences, activities: tuple[str, ...]) -> Callable[[IntArray, int], IntArray]:
+    """A function of rows and a depth: their symbols there in the tree's coding, the end after the last activity."""
+    place = {name: i for i, name in enumerate(activities)}
+    recode = np.array([place[label] for label in sequences.labels], dtype=np.int64)
+    starts, lengths = sequences.offsets[:-1], sequences.lengths
+
+    def at(rows: IntArray, depth: int) -> IntArray:
+        symbols = np.full(len(rows), len(activities), dtype=np.int64)
+        inside = lengths[rows] > depth
+        symbols[inside] = recode[sequences.codes[starts[rows[inside]] + depth]]
+        return symbols
+
+    return at
+
+
+def _find(ascending: IntArray, keys: IntArray) -> tuple[npt.NDArray[np.bool_], IntArray]:
+    """Which keys occur, and where those are."""
+    at = np.searchsorted(ascending, keys)
+    found = np.zeros(len(keys), dtype=bool)
+    inside = at < len(ascending)
+    found[inside] = ascending[at[inside]] == keys[inside]
+    return found, at[found]
