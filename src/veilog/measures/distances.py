@@ -14,7 +14,7 @@ from rapidfuzz.process import cdist
 
 from veilog.logs.variants import IntArray, Sequences
 
-__all__ = ["EditDistances", "Progress", "as_strings", "edit_distances", "levenshtein_block"]
+__all__ = ["KEPT_BYTES", "EditDistances", "Progress", "as_strings", "edit_distances", "levenshtein_block"]
 
 Progress = Callable[[str, float | None], None]
 """Called now and then in long phases with what is being done and, where it is known, how much of it is done."""
@@ -28,7 +28,7 @@ DistanceArray = npt.NDArray[np.unsignedinteger]
 _CHARACTERS = 0x110000
 _BLOCK = 1 << 20
 """Distances computed between two looks at the clock and at Ctrl-C."""
-_KEPT_BYTES = 768 << 20
+KEPT_BYTES = 768 << 20
 """Matrices up to this size are kept; a larger one is computed again each time it is passed over."""
 
 
@@ -92,7 +92,7 @@ def levenshtein_block(a: Sequences, b: Sequences) -> DistanceArray:
 
 
 def edit_distances(
-    rows: Strings, columns: Strings, *, keep_bytes: int = _KEPT_BYTES, progress: Progress | None = None
+    rows: Strings, columns: Strings, *, keep_bytes: int = KEPT_BYTES, progress: Progress | None = None
 ) -> EditDistances:
     """Distances of strings from :func:`as_strings`; kept when the matrix takes at most ``keep_bytes``."""
     row_lengths = np.array([len(s) for s in rows], dtype=np.int64)

@@ -181,9 +181,10 @@ def _solve(
     i, j = plan.row.astype(np.int64), plan.col.astype(np.int64)
     real = (i < rows) & (j < columns)
     i, j, mass = i[real], j[real], mass[real]
-    if log["warning"] is not None or not _feasible(a, b, i, j, mass):
-        raise SolverError(f"The network simplex found no optimal plan: {log['warning'] or 'the plan is infeasible'}")
-    return i * columns + j, mass, np.asarray(log["u"])[:rows], np.asarray(log["v"])[:columns]
+    u, v = np.asarray(log["u"])[:rows], np.asarray(log["v"])[:columns]
+    if log["warning"] is not None or not _feasible(a, b, i, j, mass) or not np.isfinite([u.sum(), v.sum()]).all():
+        raise SolverError(f"The network simplex found no optimal plan: {log['warning'] or 'its answer is no plan.'}")
+    return i * columns + j, mass, u, v
 
 
 def _feasible(a: IntArray, b: IntArray, i: IntArray, j: IntArray, mass: IntArray) -> bool:
