@@ -15,8 +15,9 @@ from veilog.logs.xes_bytes import Fast, Plain, Source, count_lines
 from veilog.logs.xes_scan import Block, Scanner
 from veilog.logs.xes_text import Element, Unusual, parse_piece
 from veilog.logs.xes_values import unescape
+from veilog.logs.xes_write import write_xes
 
-__all__ = ["read_xes"]
+__all__ = ["read_xes", "write_xes"]
 
 Progress = Callable[[float], None]
 

@@ -90,10 +90,15 @@ class Assembler:
         self._check_order(index, times, keep_events)
 
         events = _table(
-            {CASE_INDEX: pa.array(index), EVENT_INDEX: pa.array(np.arange(self._events)), ACTIVITY: labels, TIMESTAMP: times},
+            {
+                CASE_INDEX: pa.array(index),
+                EVENT_INDEX: pa.array(np.arange(self._events)),
+                ACTIVITY: labels,
+                TIMESTAMP: times,
+            },
             event_columns,
             self._event_nested,
-        )  # fmt: skip
+        )
         cases = _table({ACTIVITY: names}, case_columns, self._case_nested)
         if not (keep_events.all() and keep_cases.all()):
             events, cases = _drop(events, cases, index, keep_events, keep_cases)

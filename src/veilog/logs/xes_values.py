@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 __all__ = ["NO_ZONE", "Dates", "format_date", "parse_dates", "parse_scalar", "unescape"]
 
@@ -196,7 +197,7 @@ def _parse_layout(
     is_digit = [i for i, c in enumerate(pattern) if c.isdigit()]
     good = digits[is_digit].max(axis=0) <= 9
     for i, character in enumerate(pattern):
-        if character.isdigit() or i == len(pattern) - len(zone) and character in "+-":
+        if character.isdigit() or (i == len(pattern) - len(zone) and character in "+-"):
             continue
         good &= text[i] == ord(character)
 
@@ -236,3 +237,44 @@ def _parse_layout(
     result.zones[chosen] = offset[good] if zone else NO_ZONE
     result.lost[chosen] = lost[good]
     return good
+
+
+def format_dates(us: pa.Array) -> pa.Array:
+    """:func:`format_date` for microseconds since 1970 in UTC; raises OverflowError outside the years 1 to 9999."""
+    known = us.drop_null().to_numpy()
+    if len(known) and (int(known.min()) < _MIN_US or int(known.max()) > _MAX_US):
+        raise OverflowError
+    ms, rest = np.divmod(known, 1000)
+    days, ms_of_day = np.divmod(ms, 86_400_000)
+    date = days.astype("datetime64[D]")
+    month_start = date.astype("datetime64[M]")
+    months = month_start.astype(np.int64) + 1970 * 12
+    numbers = (
+        (0, 4, months // 12),
+        (5, 2, months % 12 + 1),
+        (8, 2, (date - month_start.astype("datetime64[D]")).astype(np.int64) + 1),
+        (11, 2, ms_of_day // 3_600_000),
+        (14, 2, ms_of_day // 60_000 % 60),
+        (17, 2, ms_of_day // 1000 % 60),
+        (20, 3, ms_of_day % 1000),
+    )
+    template = np.frombuffer(b"0000-00-00T00:00:00.000+00:00", dtype=np.uint8)
+    columns = np.repeat(template[:, None], len(known), axis=1)
+    for start, width, number in numbers:
+        left = number.astype(np.int32)
+        for i in range(start + width - 1, start - 1, -1):
+            left, digit = np.divmod(left, 10)
+            columns[i] += digit.astype(np.uint8)
+    data = np.ascontiguousarray(columns.T)
+    offsets = np.arange(len(known) + 1, dtype=np.int32) * len(template)
+    text = pa.StringArray.from_buffers(len(known), pa.py_buffer(offsets), pa.py_buffer(data))
+    if rest.any():
+        fine = np.flatnonzero(rest)
+        moments = [format_date(ROOT_TIME + timedelta(microseconds=v)) for v in known[fine].tolist()]
+        place = np.arange(len(known))
+        place[fine] = len(known) + np.arange(len(fine))
+        text = pa.concat_arrays([text, pa.array(moments, type=pa.string())]).take(pa.array(place))
+    if not us.null_count:
+        return text
+    absent = us.is_null().to_numpy(zero_copy_only=False)
+    return text.take(pa.array(np.cumsum(~absent) - 1, mask=absent))
