@@ -129,12 +129,14 @@ def release(
 
     source = noise.operating_system() if seed is None else noise.seeded(seed)
     curator = Curator(variants, domain=domain, unit=unit, randomness=source)
+    said: list[str] = []
     request = Request(
         epsilon=eps,
         delta=failure,
         as_published=as_published,
         progress=progress or (lambda text, fraction: None),
         score=lambda original, released: relative_log_similarity(original, released).value,
+        remark=said.append,
     )
     started = time.perf_counter()
     released = chosen.run(curator, request, **values)
@@ -151,7 +153,7 @@ def release(
         variants=released,
         guarantee=guarantee,
         seconds=seconds,
-        remarks=_remarks(released, failure),
+        remarks=(*said, *_remarks(released, failure)),
         order=noise.generator(source),
     )
 

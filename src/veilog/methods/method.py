@@ -21,6 +21,10 @@ Score = Callable[[Variants, Variants], float]
 """How well a release (second) resembles a log (first); only as-published methods that peek use one."""
 
 
+def _unheard(text: str) -> None:
+    """Nobody listens to remarks."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What the user asked of any method. Budgets are exact; 0 where a method takes none."""
@@ -30,6 +34,8 @@ class Request:
     as_published: bool
     progress: Progress
     score: Score
+    remark: Callable[[str], None] = _unheard
+    """Called with what the reader of the release should know; from public facts and noisy answers only."""
 
 
 @dataclass(frozen=True)
