@@ -26,7 +26,7 @@ from veilog.methods.evolve_settings import DEFAULTS, Settings
 from veilog.methods.evolve_traces import Codes, Floats, Ints, Traces, distances, distinct, nearest, strings, strings_of
 from veilog.methods.evolve_votes import fit, medoids, next_generation, rounded, soft_thresholded
 from veilog.methods.method import Request
-from veilog.privacy.curator import Curator
+from veilog.privacy.curator import Curator, Features
 from veilog.privacy.noise import generator
 
 __all__ = ["evolve"]
@@ -153,9 +153,12 @@ def _codes(sequences: Sequences, activities: tuple[str, ...]) -> Codes:
     return np.array([code[label] for label in sequences.labels], dtype=np.int32)
 
 
-def _sums(curator: Curator, features: object, size: int, epsilon: Fraction, settings: Settings, purpose: str) -> Floats:
+def _sums(
+    curator: Curator, features: Features, size: int, epsilon: Fraction, settings: Settings, purpose: str
+) -> Floats:
+    """Sums to which a case that has m features adds min(1, c/m) for each, in fixed point; noise of scale c/epsilon."""
     one = 2**settings.scale_bits
-    answer = curator.sums(features, size, settings.contribution * one, epsilon, purpose=purpose)
+    answer = curator.sums(features, size, settings.contribution, epsilon, resolution=one, purpose=purpose)
     sums: Floats = np.divide(answer, one, dtype=np.float64)
     return sums
 
@@ -167,14 +170,13 @@ def _shortened(curator: Curator, plan: _Plan, settings: Settings, size: int) -> 
         return Shortened(np.arange(size, dtype=np.int32), size, longest)
     share = plan.take(settings.wide_presence[0] + (settings.wide_presence[1] - settings.wide_presence[0]) * plan.la)
     activities = curator.activities
-    one, c = 2**settings.scale_bits, settings.contribution
 
     def features(sequences: Sequences) -> chains.Triples:
         codes = _codes(sequences, activities)[sequences.codes]
-        return chains.activity_features(codes, sequences.offsets, size, one, c)
+        return chains.activity_features(codes, sequences.offsets, size)
 
     present = _sums(curator, features, size, share, settings, "cases with an activity")
-    kept = np.flatnonzero(present >= settings.wide_keep * c / float(share))
+    kept = np.flatnonzero(present >= settings.wide_keep * settings.contribution / float(share))
     if len(kept) < 3:
         kept = np.sort(np.argsort(-present, kind="stable")[:3])
     states = np.full(size, -1, dtype=np.int32)
@@ -183,13 +185,13 @@ def _shortened(curator: Curator, plan: _Plan, settings: Settings, size: int) -> 
 
 
 def _chain(curator: Curator, plan: _Plan, settings: Settings, shortened: Shortened) -> Chain:
-    one, c = 2**settings.scale_bits, settings.contribution
+    c = settings.contribution
     activities, size = curator.activities, shortened.size
     share = plan.take(plan.relations_share())
 
     def relations(sequences: Sequences) -> chains.Triples:
         states, bounds = shortened(_codes(sequences, activities)[sequences.codes], sequences.offsets)
-        return chains.relation_features(states, bounds, size, one, c)
+        return chains.relation_features(states, bounds, size)
 
     noisy = _sums(curator, relations, (size + 1) ** 2, share, settings, "directly-follows relations")
     chain = chains.clean(noisy.reshape(size + 1, size + 1), c / float(share), plan.cases, plan.lam, settings)
@@ -203,7 +205,7 @@ def _chain(curator: Curator, plan: _Plan, settings: Settings, shortened: Shorten
 
     def trigrams(sequences: Sequences) -> chains.Triples:
         states, bounds = shortened(_codes(sequences, activities)[sequences.codes], sequences.offsets)
-        return chains.trigram_features(states, bounds, size, one, c)
+        return chains.trigram_features(states, bounds, size)
 
     answer = _sums(curator, trigrams, (size + 1) ** 3, share, settings, "triples of following activities")
     return chains.second_order(chain, answer.reshape((size + 1,) * 3), b)

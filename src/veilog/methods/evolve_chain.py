@@ -115,25 +115,25 @@ class Chain:
 # Questions --------------------------------------------------------------------------------------------------------
 
 
-def activity_features(codes: Codes, offsets: Ints, size: int, one: int, c: int) -> Triples:
-    """Which activities occur: a case with d of them adds ``min(1, c/d)`` to each."""
+def activity_features(codes: Codes, offsets: Ints, size: int) -> Triples:
+    """Which activities occur in a case."""
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     keys = np.unique(owner * size + codes)
-    return _shared_out(keys // size, keys % size, len(offsets) - 1, one, c)
+    return keys // size, keys % size, np.ones_like(keys)
 
 
-def relation_features(states: Codes, bounds: Ints, size: int, one: int, c: int) -> Triples:
-    """Directly-follows pairs with start and end: a trace of m pairs adds ``min(1, c/m)`` for each."""
+def relation_features(states: Codes, bounds: Ints, size: int) -> Triples:
+    """Directly-follows pairs with start and end: a trace of L events has L + 1."""
     owner, x, y = _pairs(states, bounds, size)
-    return _shared_out(owner, x * (size + 1) + y, len(bounds) - 1, one, c)
+    return owner, x * (size + 1) + y, np.ones_like(owner)
 
 
-def trigram_features(states: Codes, bounds: Ints, size: int, one: int, c: int) -> Triples:
-    """Triples with the start twice: a trace of m of them adds ``min(1, c/m)`` for each."""
+def trigram_features(states: Codes, bounds: Ints, size: int) -> Triples:
+    """Triples of following states with the start twice: a trace of L events has L + 1."""
     owner, y, z = _pairs(states, bounds, size)
     begins = np.concatenate([[True], owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, dtype=bool)
     x = np.where(begins, size, np.concatenate([[size], y[:-1]])[: len(y)])
-    return _shared_out(owner, (x * (size + 1) + y) * (size + 1) + z, len(bounds) - 1, one, c)
+    return owner, (x * (size + 1) + y) * (size + 1) + z, np.ones_like(owner)
 
 
 def _pairs(states: Codes, bounds: Ints, size: int) -> Triples:
@@ -147,13 +147,6 @@ def _pairs(states: Codes, bounds: Ints, size: int) -> Triples:
     came = np.concatenate([[size], to[:-1]])[: len(to)]
     owner = np.repeat(np.arange(len(steps)), steps)
     return owner, came, to
-
-
-def _shared_out(owner: Ints, column: Ints, rows: int, one: int, c: int) -> Triples:
-    """The same integer for each of the m entries of a row, ``min(1, c/m)`` rounded down to a multiple of ``1/one``:
-    a row adds up to at most ``c * one``."""
-    entries = np.bincount(owner, minlength=rows)
-    return owner, column, np.minimum(one, c * one // np.maximum(entries, 1))[owner]
 
 
 # Post-processing --------------------------------------------------------------------------------------------------
