@@ -17,6 +17,7 @@ from typing import Annotated, Any, cast
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from veilog import display
 from veilog._version import __version__
@@ -55,7 +56,9 @@ On = Annotated[
         help="RULE=POLICY: what to do about a finding (drop, keep or fail); see veilog validate. May be repeated.",
     ),
 ]
-Json = Annotated[str | None, Parameter(name="--json", help="Write the result as JSON to this file; - for stdout.")]
+Json = Annotated[
+    str | None, Parameter(name="--json", allow_leading_hyphen=True, help="Write the result as JSON to a file, or - .")
+]
 MemoryLimit = Annotated[str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.")]
 
 _LARGE_XES = 64 << 20
@@ -75,6 +78,7 @@ def info(
 ) -> None:
     """Count cases, events, activities and variants of a log."""
     out = _Output(json)
+    _show_columns(out, log, case, activity, timestamp)
     event_log = _read(log, case, activity, timestamp, on)
     out.json(event_log.statistics.to_json())
     out.show(display.info_table(event_log.statistics, str(log)))
@@ -94,6 +98,7 @@ def validate(
 ) -> None:
     """Say everything that is noteworthy or wrong about a log, and what reading it does about that."""
     out = _Output(json)
+    _show_columns(out, log, case, activity, timestamp)
     with _progress() as progress:
         found = files.validate(log, case=case, activity=activity, timestamp=timestamp, progress=progress)
     out.json({"findings": [finding.to_json() for finding in found]})
@@ -114,6 +119,7 @@ def convert(
     """Write a log in another format. Nothing is anonymised."""
     out = _Output(json)
     _check_target(target, log)
+    _show_columns(out, log, case, activity, timestamp)
     event_log = _read(log, case, activity, timestamp, on)
     with _progress() as progress:
         progress(f"writing {target.name}", None)
@@ -142,7 +148,10 @@ def release(
     epsilon: Annotated[
         str | None, Parameter(help="Privacy budget; smaller is more private, 0.1 to 1 are usual.")
     ] = None,
-    delta: Annotated[str, Parameter(help="Probability of failure that is allowed; below one over the cases.")] = "0",
+    delta: Annotated[
+        str,
+        Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed; below one over the cases."),
+    ] = "0",
     as_published: Annotated[
         bool, Parameter(negative="", help="The paper's own calibration, for comparison; see what is derived.")
     ] = False,
@@ -172,6 +181,7 @@ def release(
     _check_target(target, log)
     domain = Domain(None if activities is None else _declared(activities), max_length)
     parameters = dict(_pair(text, "-p") for text in p)
+    _show_columns(out, log, case, activity, timestamp)
     with _progress() as progress:
         original = files.read_variants(
             log,
@@ -312,6 +322,13 @@ def _read(log: Path, case: str | None, activity: str | None, timestamp: str | No
             processes=_processes(log),
             progress=progress,
         )
+
+
+def _show_columns(out: _Output, log: Path, case: str | None, activity: str | None, timestamp: str | None) -> None:
+    """Say which columns were guessed: a wrong guess must be seen."""
+    roles = files.roles_of(log, case=case, activity=activity, timestamp=timestamp)
+    if roles is not None and roles.guessed:
+        out.show(Text(f"columns: {roles}", style="yellow"))
 
 
 def _processes(log: Path) -> int:

@@ -266,7 +266,8 @@ def _read(
     if kind == ".xes":
         from veilog.logs.xes import read_xes
 
-        return read_xes(path, findings=findings, limit=limit, processes=processes, progress=progress)
+        told = None if progress is None else lambda fraction: progress(f"reading {path.name}", fraction)
+        return read_xes(path, findings=findings, limit=limit, processes=processes, progress=told)
     roles = tables.file_roles(path, case, activity, timestamp, limit=limit)
     if kind == ".parquet":
         return parquet.read_parquet(path, roles, findings)

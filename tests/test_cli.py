@@ -1,0 +1,332 @@
+"""The command: what it prints, what it writes as JSON, and how it fails."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.logs import simulate
+
+README_TABLE = {
+    "sepsis": (1050, 16, 15214, 846),
+    "bpic2013_incidents": (7554, 4, 65533, 1511),
+    "receipt": (1434, 27, 8577, 116),
+    "traffic_fines": (150370, 11, 561470, 231),
+    "unrineweginfectie": (1650, 10, 6973, 50),
+    "ccc19": (20, 29, 1394, 20),
+}
+"""Cases, activities, events and variants of the public logs."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("logs")
+
+
+@pytest.fixture(scope="module")
+def log(folder: Path) -> Path:
+    path = folder / "hospital.xes"
+    veilog.write(simulate.hospital(500, seed=3), path)
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    status = main([str(a) for a in arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> object:
+    status, out, err = run(capsys, *arguments, "--json", "-")
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("name", sorted(README_TABLE))
+def test_info_counts_the_public_logs(capsys: pytest.CaptureFixture[str], logs: Path, name: str) -> None:
+    facts = as_json(capsys, "info", logs / f"{name}.xes.gz")
+    cases, activities, events, variants = README_TABLE[name]
+    assert {k: facts[k] for k in ("cases", "activities", "events", "variants")} == {
+        "cases": cases,
+        "activities": activities,
+        "events": events,
+        "variants": variants,
+    }
+
+
+def test_info_tells_all_its_fields(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    facts = as_json(capsys, "info", log)
+    assert set(facts) == {"cases", "events", "activities", "variants", "uniqueness", "length", "start", "end"}
+    assert set(facts["length"]) == {"min", "median", "mean", "max"}
+    status, out, _ = run(capsys, "info", log)
+    assert status == 0
+    assert "500" in out
+    assert "most frequent variants" in out
+
+
+def test_validate_lists_findings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "log.xes"
+    path.write_text(
+        '<log><trace><string key="concept:name" value="1"/></trace>'
+        '<trace><string key="concept:name" value="1"/><event><string key="concept:name" value="a"/>'
+        '<date key="time:timestamp" value="yesterday"/></event></trace></log>'
+    )
+    findings = {f["rule"]: f for f in as_json(capsys, "validate", path)["findings"]}
+    assert {"bad-timestamp", "duplicate-case-id", "empty-trace"} <= set(findings)
+    assert set(findings["bad-timestamp"]) >= {"rule", "severity", "count", "example", "line"}
+    status, _, err = run(capsys, "info", path)
+    assert status == 1
+    assert "yesterday" in err
+    assert "--on bad-timestamp" in err
+    assert as_json(capsys, "info", path, "--on", "bad-timestamp=keep")["events"] == 1
+
+
+@pytest.mark.parametrize("suffix", [".xes.gz", ".csv", ".parquet"])
+def test_convert_keeps_the_variants(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, suffix: str) -> None:
+    target = tmp_path / f"out{suffix}"
+    counts = as_json(capsys, "convert", log, target)
+    assert counts == {"cases": 500, "events": len(veilog.read(log))}
+    assert veilog.read(target).variants == veilog.read(log).variants
+
+
+def test_methods_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = {m["name"]: m for m in as_json(capsys, "methods")}
+    assert set(listed) == set(veilog.METHODS)
+    assert {"name", "paper", "releases", "guarantee", "as_published"} <= set(listed["travas"])
+    assert "travas" in run(capsys, "methods")[1]
+
+
+def test_release_writes_the_log_and_derives_its_guarantee(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "release.xes"
+    facts = as_json(capsys, "release", log, target, "--method", "travas", "--epsilon", "1", "--delta", "0.01")
+    guarantee = facts["guarantee"]
+    assert (guarantee["status"], guarantee["epsilon"], guarantee["delta"]) == ("proven", 1.0, 0.01)
+    fields = "status epsilon delta nominal_epsilon unit neighbours numerics assumptions reasons charges"
+    assert set(fields.split()) <= set(guarantee)
+    released = veilog.read(target)
+    assert (facts["cases"], facts["variants"]) == (released.cases.num_rows, len(released.variants))
+
+
+def test_as_published_prints_nominal_and_derived_with_the_reason(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    arguments = ["release", log, tmp_path / "r.csv", "-m", "utravas", "--epsilon", 1, "--delta", 0.1, "--as-published"]
+    arguments += ["-p", "subqueries=3", "-p", "repetitions=1"]
+    status, out, _ = run(capsys, *arguments)
+    assert status == 0
+    words = " ".join(re.sub("[│╭╮╰╯─]", " ", out).split())
+    assert "nominal (what was asked for): epsilon = 1, delta = 0.1" in words
+    assert "derived (what is proved): none" in words
+    assert "scores best against the raw log" in words
+
+
+def test_release_shows_what_was_kept_but_never_writes_it(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    arguments = ["release", log, tmp_path / "r.xes", "--method", "travas", "--epsilon", 2, "--delta", 0.1]
+    status, out, _ = run(capsys, *arguments, "--json", tmp_path / "facts.json")
+    assert status == 0
+    assert "relative log similarity" in out
+    assert "similarity" not in (tmp_path / "facts.json").read_text()
+    assert "similarity" not in (tmp_path / "r.xes").read_text()
+    assert "relative log similarity" not in run(capsys, *arguments, "--no-compare")[1]
+
+
+def test_compare_measures_the_loss(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    same = as_json(capsys, "compare", log, log)
+    assert same["relative_log_similarity"] == 1
+    assert same["absolute_log_difference"] == 0
+    fields = """relative_log_similarity relative_log_similarity_exact absolute_log_difference
+        absolute_log_difference_maximum dfg_frequency_emd dfg_time_emd size_ratio variants"""
+    assert set(fields.split()) <= set(same)
+    assert set(same["variants"]) == {"common", "added", "lost"}
+
+
+def test_the_demo_leaves_a_release(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    status, out, _ = run(capsys, "demo", tmp_path / "demo")
+    assert status == 0
+    assert veilog.read(tmp_path / "demo" / "release.xes").variants.cases > 0
+    assert "Differentially private for one case" in out
+
+
+def good_xes(event: str = "", trace_name: str = '<string key="concept:name" value="1"/>') -> str:
+    timestamp = '<date key="time:timestamp" value="2024-01-01T00:00:00Z"/>'
+    activity = '<string key="concept:name" value="a"/>'
+    event = event or f"<event>{activity}{timestamp}</event>"
+    return f'<?xml version="1.0" encoding="UTF-8"?><log>\n<trace>{trace_name}\n{event}</trace>\n</log>'
+
+
+BOMB = (
+    '<?xml version="1.0"?><!DOCTYPE log [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+    '<log><trace><string key="concept:name" value="&b;"/></trace></log>'
+)
+EXTERNAL = (
+    '<?xml version="1.0"?><!DOCTYPE log [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
+    "<log><trace><string key='concept:name' value='1'/>&x;</trace></log>"
+)
+NO_TIME = '<event><string key="concept:name" value="a"/></event>'
+TIME = '<event><string key="concept:name" value="a"/><date key="time:timestamp" value="2024-01-01T00:00:00Z"/></event>'
+
+BROKEN = {
+    "truncated.xes": good_xes()[:-20],
+    "not-xml.xes": "case,activity\n1,a\n",
+    "empty.xes": "",
+    "another-root.xes": "<pnml></pnml>",
+    "bomb.xes": BOMB,
+    "external.xes": EXTERNAL,
+    "wrong-encoding.xes": good_xes().replace('value="a"', 'value="\udce4"'),
+    "no-traces.xes": "<log></log>",
+    "unnamed.xes": good_xes(trace_name=""),
+    "missing-timestamp.xes": good_xes(NO_TIME + TIME),
+    "bad-timestamp.xes": good_xes(TIME.replace("2024-01-01", "2024-13-01")),
+    "no-activity.xes": good_xes("<event/>"),
+    "missing-columns.csv": "case,colour\n1,red\n",
+    "no-rows.csv": "case,activity,timestamp\n",
+    "empty.csv": "",
+    "bad-timestamp.csv": "case,activity,timestamp\n1,a,yesterday\n",
+    "missing-timestamp.csv": "case,activity,timestamp\n1,a,\n1,b,2024-01-01\n",
+    "no-parquet.parquet": "hello",
+    "unknown.suffix": "hello",
+    "fake.xes.gz": "hello",
+}
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN))
+@pytest.mark.parametrize("command", ["info", "convert", "release"])
+def test_bad_input_is_one_clear_message_and_no_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, command: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(BROKEN[name].encode("utf-8", "surrogateescape"))
+    target = tmp_path / "out.xes"
+    more: list[object] = [] if command == "info" else [target]
+    if command == "release":
+        more += ["--method", "travas", "--epsilon", 1, "--delta", 0.1]
+    status, out, err = run(capsys, command, path, *more)
+    assert status == 1
+    assert out == "" or out.startswith("columns: ")  # a guess that may be the cause is shown
+    assert err.startswith("Error: ")
+    assert name in err
+    assert "Traceback" not in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        ["--epsilon", "0"],
+        ["--epsilon", "-1"],
+        ["--epsilon", "nan"],
+        ["--epsilon", "inf"],
+        ["--epsilon", "much"],
+        [],
+        ["--epsilon", "1", "--delta", "1"],
+        ["--epsilon", "1", "--delta", "nan"],
+        ["--epsilon", "1", "--delta", "0"],
+    ],
+    ids=" ".join,
+)
+def test_a_senseless_budget_is_refused(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, budget: list[str]
+) -> None:
+    delta = [] if "--delta" in budget else ["--delta", "0.1"]
+    status, out, err = run(capsys, "release", log, tmp_path / "out.xes", "--method", "travas", *budget, *delta)
+    assert (status, out) == (1, "")
+    assert re.match(r"Error: .*(epsilon|delta)", err)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", ["missing/out.xes", ".", "out.docx"])
+def test_an_unwritable_target_is_refused_before_any_work(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, target: str
+) -> None:
+    status, _, err = run(capsys, "convert", log, tmp_path / target)
+    assert status == 1
+    assert err.startswith("Error: ")
+
+
+def test_the_log_itself_is_never_overwritten(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "log.xes"
+    path.write_text(good_xes())
+    status, _, err = run(capsys, "release", path, path, "--method", "travas", "--epsilon", 1, "--delta", 0.1)
+    assert status == 1
+    assert "overwrite" in err
+    assert path.read_text() == good_xes()
+
+
+def test_an_empty_release_is_an_error_and_no_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "log.xes"
+    path.write_text(good_xes())
+    status, _, err = run(
+        capsys, "release", path, tmp_path / "o.xes", "--method", "travas", "--epsilon", 1, "--delta", "1e-12"
+    )
+    assert status == 1
+    assert "empty" in err
+    assert not (tmp_path / "o.xes").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["inform"], ["info"], ["release", "a", "b"], ["info", "a", "b", "c"], ["info", "a", "--colour"]]
+)
+def test_wrong_usage_is_status_2(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert err
+
+
+def test_help_and_version_are_status_0(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert veilog.__version__ in capsys.readouterr().out
+    assert main(["release", "--help"]) == 0
+    assert "--epsilon" in capsys.readouterr().out
+
+
+def test_declared_activities_come_from_a_list_or_a_file(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    listed = tmp_path / "activities.txt"
+    listed.write_text("Registration\nTriage\n")
+    for declared in ("Registration,Triage", f"@{listed}"):
+        target = tmp_path / "out.xes"
+        arguments = ["release", log, target, "-m", "travas", "--epsilon", 1, "--delta", 0.1, "--activities", declared]
+        assert run(capsys, *arguments)[0] == 0
+        assert set(veilog.read(target).variants.labels) <= {"Registration", "Triage"}
+    missing = ["release", log, tmp_path / "x.xes", "-m", "travas", "--epsilon", 1, "--delta", 0.1]
+    assert run(capsys, *missing, "--activities", f"@{tmp_path}/none")[0] == 1
+
+
+def test_guessed_columns_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("Patient,Task,Date\n1,a,2024-01-01\n2,a,2024-01-02\n")
+    _, out, _ = run(capsys, "info", path)
+    assert "case 'Patient' (guessed)" in out
+    _, out, _ = run(capsys, "info", path, "--case", "Patient", "--activity", "Task", "--timestamp", "Date")
+    assert "(guessed)" not in out
+
+
+def test_ctrl_c_leaves_nothing_half_written(folder: Path, tmp_path: Path) -> None:
+    """Interrupt a conversion while its output is being written: status 130, one line, no file."""
+    source = folder / "large.parquet"
+    veilog.write(simulate.hospital(60_000, seed=1), source)
+    command = [sys.executable, "-m", "veilog", "convert", str(source), str(tmp_path / "out.xes")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ.copy())
+    deadline = time.monotonic() + 60
+    while not any(tmp_path.iterdir()) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,78 @@
+"""The docs are true of the code: every command, option, method and parameter is on its page, and the tutorial runs."""
+
+import inspect
+import re
+import shlex
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import pytest
+from cyclopts import Parameter
+
+from veilog import METHODS, cli
+from veilog.logs.findings import RULES
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+COMMANDS = {name: app for name, app in cli.app._commands.items() if not name.startswith("-")}
+
+
+def options(command: str) -> set[str]:
+    function = COMMANDS[command].default_command
+    hints = get_type_hints(function, include_extras=True)
+    found = set()
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            continue
+        told = [a for a in get_args(hints[name]) if isinstance(a, Parameter)]
+        names = [n for p in told for n in (p.name or ())] or ["--" + name.replace("_", "-")]
+        found.update(names)
+    return found
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_and_option_is_documented(command: str) -> None:
+    page = (DOCS / "command.md").read_text()
+    assert f"`veilog {command}" in page
+    row = next(line for line in page.splitlines() if line.startswith(f"| `veilog {command}"))
+    section = row if "see below" not in row else page.partition(f"## veilog {command}")[2].partition("\n## ")[0]
+    missing = {option for option in options(command) if f"`{option}`" not in section}
+    assert not missing
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_every_method_and_parameter_has_its_page(name: str) -> None:
+    pages = [p.read_text() for p in (DOCS / "methods").glob("*.md")]
+    own = [text for text in pages if re.search(rf"^#.*(^|[ ,]){re.escape(name)}(,|$)", text, re.MULTILINE)]
+    assert len(own) == 1, f"one page has {name} in its title"
+    missing = [p.name for p in METHODS[name].parameters if f"`{p.name}`" not in own[0]]
+    assert not missing
+    assert "as published" in own[0].lower()
+
+
+def test_every_rule_is_documented() -> None:
+    page = (DOCS / "formats.md").read_text()
+    assert [name for name in RULES if f"`{name}`" not in page] == []
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [ROOT / "README.md", *(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)]
+    links = [(page, target) for page in pages for target in re.findall(r"\]\(([^)#\s]+)", page.read_text())]
+    broken = [(p.name, t) for p, t in links if "://" not in t and not (p.parent / t).exists()]
+    assert broken == []
+
+
+def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = re.findall(r"^```(sh|python)\n(.*?)^```", (DOCS / "tutorial.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 8
+    for language, text in blocks:
+        if language == "python":
+            exec(text, names)
+            continue
+        for line in text.strip().splitlines():
+            program, *arguments = shlex.split(line)
+            assert program == "veilog"
+            assert cli.main(arguments) == 0, line
