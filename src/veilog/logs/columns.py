@@ -25,10 +25,12 @@ def text_column(column: Any, name: str, path: str | None) -> Any:
     if pa.types.is_nested(kind):
         raise InputError(f"The column {name!r} holds {kind}, which is no name.", path=path)
     if pa.types.is_floating(kind):
+        column = column.cast(pa.float64())
         column = pc.if_else(pc.is_nan(column), None, column)
-        whole = pc.cast(column, pa.int64(), safe=False)
-        if pc.all(pc.equal(pc.cast(whole, kind), column), min_count=0).as_py():
-            column = whole
+        small = pc.less(pc.abs(column), float(1 << 53))
+        whole = pc.cast(pc.if_else(small, column, 0.0), pa.int64(), safe=False)
+        exact = pc.and_(small, pc.equal(pc.cast(whole, pa.float64()), column))
+        column = pc.if_else(exact, whole.cast(pa.string()), column.cast(pa.string()))
     try:
         text = column.cast(pa.string())
     except pa.ArrowException as error:

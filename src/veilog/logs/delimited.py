@@ -21,7 +21,7 @@ from pyarrow import csv as arrow_csv
 from veilog.errors import InputError
 from veilog.logs.streams import DEFAULT_LIMIT, consumed_fraction, open_input
 
-__all__ = ["Dialect", "NotUtf8Error", "batches", "line_of_row", "sniff", "write_rows"]
+__all__ = ["Dialect", "NotUtf8Error", "batches", "line_of_row", "settle", "sniff", "write_rows"]
 
 _SAMPLE = 1 << 16
 _BLOCK = 4 << 20
@@ -136,6 +136,20 @@ def batches(
             checked.finish()
         if checked.error is not None:
             raise checked.error
+
+
+def settle(path: Path, dialect: Dialect, *, limit: int | None = DEFAULT_LIMIT) -> tuple[Dialect, int | None]:
+    """Read the file once to see whether its encoding holds; returns the dialect that does, and the line that told."""
+    if dialect.encoding != "utf-8":
+        return dialect, 1
+    with open_input(path, limit=limit) as source:
+        checked = _Checked(source, dialect, path)
+        buffer = bytearray(_BLOCK)
+        while checked.readinto(buffer):
+            pass
+        if isinstance(checked.error, NotUtf8Error):
+            return dialect.fallback(), checked.error.line
+        return dialect, None
 
 
 def _pick(batch: pa.RecordBatch, dialect: Dialect, columns: Sequence[str] | None, path: Path) -> pa.RecordBatch:

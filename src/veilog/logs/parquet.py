@@ -90,6 +90,7 @@ def read_parquet(path: Path, roles: Roles, findings: Findings) -> EventLog:
         found = notes(file.schema_arrow, path)
         try:
             table = file.read()
+            table.validate(full=True)  # text that is not UTF-8 would fail later, and worse
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"The Parquet data cannot be read ({_first_line(error)}).", path=path) from error
     table = table.replace_schema_metadata(None)

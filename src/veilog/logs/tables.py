@@ -9,8 +9,6 @@ attributes of the cases.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,13 +19,13 @@ import pyarrow.compute as pc
 
 from veilog.errors import InputError, OutputError
 from veilog.logs import delimited
+from veilog.logs.checks import LineOf, Rows, blank, check_absent, check_bad, check_names, count_times
 from veilog.logs.columns import plain_column, read_times, text_column, typed, written
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.findings import Findings, Policy
+from veilog.logs.findings import Findings
 from veilog.logs.metadata import Metadata
 from veilog.logs.roles import Roles, guess_roles
 from veilog.logs.streams import DEFAULT_LIMIT
-from veilog.logs.times import Times
 
 __all__ = [
     "Roles",
@@ -43,7 +41,6 @@ __all__ = [
 
 IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-LineOf = Callable[[int], int | None]
 
 _PREFIX = "case:"
 
@@ -62,7 +59,7 @@ def file_roles(
 
         columns = column_names(path)
     else:
-        columns = list(delimited.sniff(path, limit=limit, preferred=_delimiters(path)).columns)
+        columns = list(csv_dialect(path, limit).columns)
     try:
         return guess_roles(columns, case=case, activity=activity, timestamp=timestamp)
     except InputError as error:
@@ -77,7 +74,7 @@ def read_csv(
     Numbers, truth values and times with an offset become typed where the whole column is of one kind and nothing of
     the text is lost by it; identifiers like ``007`` or ``1e5`` stay text.
     """
-    dialect = delimited.sniff(path, limit=limit, preferred=_delimiters(path))
+    dialect = csv_dialect(path, limit)
     try:
         parts = list(delimited.batches(path, dialect, limit=limit, progress=progress))
     except delimited.NotUtf8Error as error:
@@ -103,8 +100,10 @@ def read_csv(
     )
 
 
-def _delimiters(path: Path) -> tuple[str, ...]:
-    return ("\t", ",", ";", "|") if ".tsv" in path.name.lower() else (",", ";", "\t", "|")
+def csv_dialect(path: Path, limit: int | None) -> delimited.Dialect:
+    """How to read this file; in a file called .tsv a tab goes before other delimiters."""
+    preferred = ("\t", ",", ";", "|") if ".tsv" in path.name.lower() else (",", ";", "\t", "|")
+    return delimited.sniff(path, limit=limit, preferred=preferred)
 
 
 def read_frame(source: Any, roles: Roles, findings: Findings) -> EventLog:
@@ -147,18 +146,19 @@ def log_from_table(
     times = read_times(table[roles.timestamp], roles.timestamp, source)
     keep = check_bad(times, table[roles.timestamp], keep, rows)
     keep = check_absent(times, keep, rows)
-    count_times(times, findings)
+    count_times(findings, int((times.known & keep).sum()), naive=times.naive, offsets=times.offsets, cut=times.cut)
     micros, known = times.micros, times.known
     if not keep.any():
         raise InputError("Not one event is left.", path=source)
     index = np.flatnonzero(keep)
+    given = _given_index(table, roles)
     if len(index) < table.num_rows:
         mask = pa.array(keep)
         table, names, labels = table.filter(mask), names.filter(mask), labels.filter(mask)
         micros, known = micros[keep], known[keep]
 
     case, count = _by_appearance(names if case_key is None else table[case_key])
-    given = _given_index(table, roles)
+    given = None if given is None else given[keep]
     order = _order(case, micros, known, given)
     index = index if given is None else given
     if order is not None:
@@ -198,89 +198,6 @@ def log_from_table(
         findings=findings.result(),
         source=source,
     )
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Where findings about rows go, and how a row is named to the user."""
-
-    findings: Findings
-    line_of: LineOf | None = None
-    start: int = 0
-
-    def add(self, rule: str, mask: Mask, example: str) -> Policy:
-        """One finding for all rows of a mask; the example is the first one."""
-        first = int(mask.argmax())
-        line = None if self.line_of is None else self.line_of(self.start + first)
-        where = f"row {self.start + first + 1}" if line is None else f"line {line}"
-        return self.findings.add(rule, f"{example} ({where})", line=line, count=int(mask.sum()))
-
-
-def check_names(names: Any, labels: Any, rows: Rows) -> tuple[Any, Any, Mask]:
-    """Apply the rules for rows without a case or an activity; a kept row without a case is a case of its own."""
-    nameless = _missing(names)
-    keep = np.ones(len(names), dtype=np.bool_)
-    if nameless.any():
-        policy = rows.add("case-without-name", nameless, "a row has no case")
-        if policy == "drop":
-            keep &= ~nameless
-        else:
-            numbers = pa.array(np.flatnonzero(nameless) + rows.start + 1).cast(pa.string())
-            prefix = "row "
-            own = pc.binary_join_element_wise(prefix, numbers, "")
-            while pc.any(pc.is_in(names, own)).as_py():  # never merge with a case that happens to be called so
-                prefix = "nameless " + prefix
-                own = pc.binary_join_element_wise(prefix, numbers, "")
-            names = pc.replace_with_mask(names.combine_chunks(), pa.array(nameless), own)
-            names = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([names])
-    silent = _missing(labels) & keep
-    if silent.any():
-        rows.add("event-without-activity", silent, "a row has no activity")
-        keep &= ~silent
-    return names, labels, keep
-
-
-def check_bad(times: Times, text: Any, keep: Mask, rows: Rows) -> Mask:
-    """Apply the rule for unreadable timestamps to the rows kept so far."""
-    bad = times.bad & keep
-    if bad.any():
-        example = "a time outside the years 1 to 9999"
-        if pa.types.is_string(text.type):
-            example = _shorten(text[int(bad.argmax())].as_py())
-        if rows.add("bad-timestamp", bad, example) == "drop":
-            keep = keep & ~bad
-    return keep
-
-
-def check_absent(times: Times, keep: Mask, rows: Rows) -> Mask:
-    """Apply the rules for rows without a timestamp: none has one, or only some lack it."""
-    absent = ~times.known & ~times.bad & keep
-    if absent.any():
-        if not ((times.known | times.bad) & keep).any():
-            rows.add("no-timestamps", absent, "the column of timestamps is empty")
-        elif rows.add("missing-timestamp", absent, "a row has no timestamp") == "drop":
-            keep = keep & ~absent
-    return keep
-
-
-def count_times(times: Times, findings: Findings) -> None:
-    """The remarks about zones and precision."""
-    if times.naive:
-        findings.add("timestamp-without-zone", "timestamps are read as UTC", count=times.naive)
-    if len(times.offsets) > 1:
-        shown = ", ".join(f"{'-' if o < 0 else '+'}{abs(o) // 60:02d}:{abs(o) % 60:02d}" for o in sorted(times.offsets))
-        findings.add("mixed-time-zones", f"offsets {shown}", count=int(times.known.sum()))
-    if times.cut:
-        findings.add("precision-lost", "timestamps are cut to microseconds", count=times.cut)
-
-
-def _shorten(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
-def _missing(text: Any) -> Mask:
-    mask: Mask = pc.fill_null(pc.equal(text, ""), True).to_numpy()
-    return mask
 
 
 def _by_appearance(names: Any) -> tuple[IntArray, int]:
@@ -357,7 +274,7 @@ def check_flat(log: EventLog, path: Path) -> None:
     names = log.cases.column(ACTIVITY)
     if len(pc.unique(names)) < len(names):
         raise OutputError("Several cases have the same name, and CSV would merge them.", path=path, advice=advice)
-    if _missing(names.cast(pa.string())).any():
+    if blank(names.cast(pa.string())).any():
         raise OutputError("A case has no name, and CSV needs one.", path=path, advice=advice)
 
 
