@@ -61,6 +61,12 @@ _RULES = (
          "It is read as Windows-1252; look at the letters beyond ASCII, or export the table in UTF-8."),
     Rule("unknown-element", "an element is not part of XES", "warning", "drop", ("drop", "fail"),
          "It is left out with everything inside it."),
+    Rule("unknown-attribute", "an element has an XML attribute that is not part of XES", "info", "drop",
+         ("drop", "fail"), "It is left out."),
+    Rule("incomplete-attribute", "an attribute has no key or no value", "warning", "drop", ("drop", "fail"),
+         "It is left out."),
+    Rule("stray-text", "there is text between the elements, where XES has none", "warning", "drop", ("drop", "fail"),
+         "It is left out."),
 )  # fmt: skip
 
 RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
@@ -117,6 +123,13 @@ class Findings:
                     parameter=name,
                     advice=f"Possible: {', '.join(RULES[name].policies)}.",
                 )
+
+    def copy(self) -> dict[str, Finding]:
+        """What was found so far, to come back to with :meth:`restore`."""
+        return dict(self._found)
+
+    def restore(self, found: dict[str, Finding]) -> None:
+        self._found = dict(found)
 
     def policy(self, rule: str) -> Policy:
         return self.policies.get(rule, RULES[rule].default)

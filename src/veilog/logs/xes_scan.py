@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,19 @@ class Block:
     zones: dict[int, tuple[int, str, int]] = field(default_factory=dict)
     """Offsets of the events' timestamps from UTC: how many, and the first with its line."""
     notes: list[Note] = field(default_factory=list)
+    lines: int = 0
+    """Ends of lines within the block."""
+
+    def moved(self, lines: int) -> Block:
+        """The same block, that many lines further down in the file."""
+        return replace(
+            self,
+            case_lines=self.case_lines + lines,
+            event_lines=self.event_lines + lines,
+            log_elements=[e.moved(lines) for e in self.log_elements],
+            zones={zone: (count, example, line + lines) for zone, (count, example, line) in self.zones.items()},
+            notes=[replace(note, line=note.line + lines) for note in self.notes],
+        )
 
 
 @dataclass(frozen=True)
@@ -92,7 +105,9 @@ class Scanner:
             block.case_columns[key] = (owners.astype(np.int64), values)
         self._nested(view, block)
         self._odd(view, block)
-        return block, int(coded.edges[placed.size]), placed.depth
+        used = int(coded.edges[placed.size])
+        block.lines = int(np.searchsorted(view.newlines, used))
+        return block, used, placed.depth
 
     def _attributes(
         self, view: _View, rows: Ints, owner_of: Small, block: Block, *, timed: bool

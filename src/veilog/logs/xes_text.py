@@ -76,6 +76,10 @@ class Element:
     line: int
     children: list[Element] = field(default_factory=list)
 
+    def moved(self, lines: int) -> Element:
+        """The same element, that many lines further down in the file."""
+        return Element(self.name, self.attributes, self.line + lines, [c.moved(lines) for c in self.children])
+
 
 def read_tree(pieces: Sequence[bytes], lines: Sequence[int], parse: Callable[[bytes], Piece]) -> Element:
     """The element that starts with the first piece and ends with the last."""
