@@ -161,17 +161,23 @@ class EventLog:
     def to_arrow(self) -> pa.Table:
         """One flat table in pm4py's columns: ``case:...`` attributes repeated on every event, in event order.
 
-        A case without events has no row in a flat table; the caller who must not lose it uses ``cases``.
+        A case without events has no row in a flat table; the caller who must not lose it uses ``cases``. An event
+        attribute whose name belongs to a case attribute here gets the suffix ``(event)``.
         """
         index = self.events.column(CASE_INDEX)
-        columns: dict[str, Any] = {CASE: self.cases.column(ACTIVITY).take(index)}
-        for name in self.events.column_names:
-            if name not in (CASE_INDEX, EVENT_INDEX):
-                columns[name] = self.events.column(name)
-        for name in self.cases.column_names:
-            if name != ACTIVITY:
-                columns[f"case:{name}"] = self.cases.column(name).take(index)
-        return pa.table(columns)
+        fields = [self.cases.schema.field(ACTIVITY).with_name(CASE)]
+        columns: list[Any] = [self.cases.column(ACTIVITY).take(index)]
+        reserved = {f"case:{name}" for name in self.cases.column_names} | {CASE_INDEX, EVENT_INDEX}
+        for field_ in self.events.schema:
+            if field_.name not in (CASE_INDEX, EVENT_INDEX):
+                name = f"{field_.name} (event)" if field_.name in reserved else field_.name
+                fields.append(field_.with_name(name))
+                columns.append(self.events.column(field_.name))
+        for field_ in self.cases.schema:
+            if field_.name != ACTIVITY:
+                fields.append(field_.with_name(f"case:{field_.name}"))
+                columns.append(self.cases.column(field_.name).take(index))
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
     def to_pandas(self) -> pd.DataFrame:
         """A DataFrame that pm4py takes as it is."""
