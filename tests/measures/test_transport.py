@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment, linprog
 
+import veilog.measures.distances as distances_module
 import veilog.measures.transport as transport_module
 from veilog.errors import SolverError
 from veilog.logs.variants import Variants
@@ -207,3 +208,20 @@ def test_distances_kept_or_not_are_the_same():
     i, j = np.array([0, 2, 1]), np.array([1, 0, 1])
     assert np.array_equal(kept.pairs(i, j), again.pairs(i, j))
     assert kept.largest() == again.largest() == 5
+
+
+def test_more_activities_than_there_are_characters(monkeypatch):
+    a = Variants.from_dict({tuple("abcab"): 1, tuple("ca"): 1, (): 1}).sequences
+    b = Variants.from_dict({tuple("bdb"): 1, tuple("aacab"): 1}).sequences
+    expected = levenshtein_block(a, b)
+    monkeypatch.setattr(distances_module, "_CHARACTERS", 3)
+    assert isinstance(as_strings(a, b)[0][0], tuple)
+    assert np.array_equal(levenshtein_block(a, b), expected)
+
+
+def test_activities_whose_codes_are_no_characters_of_their_own():
+    """Codes from 0xD800 to 0xDFFF stand for halves of characters in UTF-16."""
+    labels = [f"{i:05}" for i in range(0xD802)]
+    a = Variants.from_sequences([labels[-1:], labels]).sequences
+    b = Variants.from_sequences([labels[-2:], labels[:-1]]).sequences
+    assert levenshtein_block(a, b).tolist() == [[1, len(labels) - 1], [len(labels) - 2, 1]]

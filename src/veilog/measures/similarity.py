@@ -214,8 +214,9 @@ def _in_units(a: list[int], b: list[int], whole: int) -> tuple[IntArray, IntArra
     """
     factor, total = math.gcd(*a, *b), sum(a)
     if total // factor <= LARGEST_MASS:
-        exact = (np.array([m // factor for m in masses], dtype=np.int64) for masses in (a, b))
-        return *exact, Fraction(factor, whole), Fraction(0)  # type: ignore[return-value]
+        exact_a = np.array([m // factor for m in a], dtype=np.int64)
+        exact_b = np.array([m // factor for m in b], dtype=np.int64)
+        return exact_a, exact_b, Fraction(factor, whole), Fraction(0)
     rounded_a, rounded_b = _apportioned(a, total), _apportioned(b, total)
     moved = sum(
         abs(m * LARGEST_MASS - r * total)
