@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from veilog.methods.directly_follows import df_laplace
 from veilog.methods.laplace import laplace
 from veilog.methods.method import Method, Parameter
 from veilog.methods.travas import travas, utravas
@@ -40,6 +41,15 @@ _TREE_COUNTS = (
     _LARGEST_LOG,
 )
 
+_RELATION = (
+    Parameter(
+        "bound", int, None, "directly-follows pairs a case counts in full; a noisy 60 % quantile if not given", 1, 10**6
+    ),
+    Parameter("playout", str, None, "paper, or guided (the default when certified)", choices=("paper", "guided")),
+    Parameter("noise_relations", float, 1.0, "relations expected to survive that are only noise", 1e-6, 1e6),
+    _LARGEST_LOG,
+)
+
 _METHODS = (
     Method(
         name="laplace",
@@ -56,6 +66,16 @@ _METHODS = (
             ),
             *_TREE_COUNTS,
         ),
+    ),
+    Method(
+        name="df-laplace",
+        paper=_SACOFA_PAPER,
+        releases="variants",
+        budget="epsilon",
+        guarantee="epsilon for one case, proven: what a case adds to the relation is bounded",
+        as_published="(length bound + 1) times epsilon where a length bound is declared, otherwise none",
+        run=df_laplace,
+        parameters=_RELATION,
     ),
     Method(
         name="travas",

@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
-from veilog.logs.variants import Sequences, Variants
+from veilog.logs.variants import Variants
 from veilog.methods.method import Request
 from veilog.methods.prefix_counts import count_variants
 from veilog.methods.prefix_tree import PrefixTree, assign_continuation, noise_threshold, to_variants
+from veilog.methods.steps import length_histogram, quantile
 from veilog.privacy.curator import Curator
 
 __all__ = ["laplace"]
@@ -129,30 +130,15 @@ def split_budget(epsilon: Fraction, depth: int, split: str) -> tuple[Fraction, .
     return (epsilon - sum(shares[1:]), *shares[1:])
 
 
-def length_steps(longest: int) -> list[int]:
-    """Depths 1, 2, ..., 8, 10, 13, ..., growing by a quarter, up to one that holds every trace and its end."""
-    steps = [1]
-    while steps[-1] < longest + 1:
-        steps.append(min(max(steps[-1] + 1, steps[-1] * 5 // 4), longest + 1))
-    return steps
-
-
 def noisy_depth(curator: Curator, epsilon: Fraction, budget: Fraction) -> int:
     """A depth from a noisy histogram of lengths: at which four of five traces have ended, but no more than pays.
 
     Every level thins the budget of the others, so with n cases in all the depth is at most ``sqrt(budget n) / 4``, or 5
     if that is less: a rule found on public logs.
     """
-    steps = np.array(length_steps(curator.max_length))
-
-    def assign(sequences: Sequences) -> IntArray:
-        return np.searchsorted(steps, sequences.lengths + 1)
-
-    counts = curator.histogram(assign, len(steps), epsilon, purpose="lengths of traces, for the depth")
-    reached = np.cumsum(np.maximum(counts, 0))
-    ended = int(steps[np.searchsorted(reached, ENDED * reached[-1])])
+    steps, counts = length_histogram(curator, epsilon)
     pays = max(5, int(math.sqrt(float(budget) * max(int(counts.sum()), 0)) / 4))
-    return min(ended, pays)
+    return min(quantile(steps, counts, ENDED), pays)
 
 
 def refuse_too_small(

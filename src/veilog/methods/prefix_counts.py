@@ -131,7 +131,7 @@ def _without_start(here: list[FloatArray]) -> list[FloatArray]:
 
 
 def _shared(tree: PrefixTree, here: list[FloatArray]) -> list[FloatArray]:
-    """Cases that stopped at a prefix, given to the complete traces below it in proportion; to nobody if there are none."""
+    """Cases that stopped at a prefix, given in proportion to the complete traces below it, where there are any."""
     depth = len(tree.levels)
     complete = [np.zeros(1), *(np.where(_is_complete(tree, i), here[i + 1], 0.0) for i in range(depth))]
     below = [level.copy() for level in complete]

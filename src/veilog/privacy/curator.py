@@ -23,14 +23,18 @@ from veilog.privacy.domain import Domain
 from veilog.privacy.guarantee import NEIGHBOURS, UNITS, Charge, Guarantee
 from veilog.privacy.intervals import Real
 
-__all__ = ["Assign", "Curator", "SparseHistogram"]
+__all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
 
 IntArray = npt.NDArray[np.int64]
 Assign = Callable[[Sequences], npt.ArrayLike]
 """Maps each sequence, by itself, to a bin 0, 1, ..., or to -1 for none."""
+Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
+"""Maps each sequence, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 
 _BLOCK = 65_536
 _DENSE_LIMIT = 50_000_000
+_LARGEST_SCALE = 2**32
+_LARGEST_VALUE = 2**30
 _LAPLACE = "discrete Laplace, scale 1/epsilon"
 
 
@@ -161,6 +165,40 @@ class Curator:
         order = np.argsort(bins, kind="stable")
         return SparseHistogram(bins[order], counts[order])
 
+    def sums(
+        self,
+        features: Features,
+        size: int,
+        bound: int,
+        epsilon: Number,
+        *,
+        resolution: int = 1,
+        purpose: str = "sums",
+    ) -> IntArray:
+        """Noisy sums, over all cases, of a vector of ``size`` integers a case, in units of ``1/resolution``.
+
+        ``features`` maps each sequence, by itself, to its vector v. Where ``|v|_1 <= bound`` a case contributes
+        ``resolution * v``, else ``resolution * v`` scaled down by ``bound / |v|_1`` and rounded towards 0. Each sum
+        gets independent discrete Laplace noise of scale ``resolution * bound / epsilon``.
+
+        Sensitivity: what a case contributes depends on the case alone and has an L1 norm of at most ``resolution *
+        bound``, exactly, because it is computed in integers. Adding or removing a case changes the sums by its
+        contribution, so the L1 sensitivity is ``resolution * bound`` and the sums together are epsilon-differentially
+        private.
+        """
+        eps = parse_epsilon(epsilon)
+        for name, value in (("size", size), ("bound", bound), ("resolution", resolution)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ParameterError(f"{name} must be a whole number from 1 on, not {value!r}.", parameter=name)
+        if size > _DENSE_LIMIT or resolution * bound > _LARGEST_SCALE:
+            raise ParameterError(f"{size} sums of contributions up to {bound} are too large.", parameter="bound")
+        exact = self._summed(features, size, bound, resolution)
+        mechanism = f"discrete Laplace, scale {bound}/epsilon" + (
+            f" in steps of 1/{resolution}" if resolution > 1 else ""
+        )
+        self._charge("sums", f"{purpose} ({size} sums)", mechanism, f"{bound} (L1, clipped)", eps)
+        return exact + noise.discrete_laplace(eps / (resolution * bound), size, self._randomness)
+
     def partitions(self, epsilon: Number, delta: Number, *, purpose: str = "frequent variants") -> Variants:
         """The variants whose count plus k-TSGD noise exceeds k, with these noisy counts.
 
@@ -245,6 +283,25 @@ class Curator:
         has_bin = assigned >= 0
         return assigned[has_bin], self._variants.counts[has_bin]
 
+    def _summed(self, features: Features, size: int, bound: int, resolution: int) -> IntArray:
+        """The exact sums of what the cases contribute, in blocks."""
+        sequences = self._variants.sequences
+        sums = np.zeros(size, dtype=np.int64)
+        for start in range(0, len(sequences), _BLOCK):
+            block = sequences.rows(start, min(start + _BLOCK, len(sequences)))
+            rows, columns, values = (np.asarray(part) for part in features(block))
+            if not rows.shape == columns.shape == values.shape == (len(rows),):
+                raise ParameterError("features must give as many rows as columns and values.", parameter="features")
+            if len(rows) == 0:
+                continue
+            if not all(np.issubdtype(part.dtype, np.integer) for part in (rows, columns, values)):
+                raise ParameterError("features must give integers.", parameter="features")
+            if rows.min() < 0 or rows.max() >= len(block) or columns.min() < 0 or columns.max() >= size:
+                raise ParameterError("features must give places inside the vectors.", parameter="features")
+            contributed = clipped(rows, values, len(block), bound, resolution)
+            np.add.at(sums, columns, contributed * self._variants.counts[start:][rows])
+        return sums
+
     @staticmethod
     def _refuse_flood(size: int, eps: Fraction, keep_above: int) -> None:
         """Refuse, before anything is asked, a threshold so low that noise alone would fill the memory."""
@@ -274,6 +331,24 @@ class Curator:
                 break
             last = int(walk[-1])
         return np.concatenate(positions) if positions else np.zeros(0, dtype=np.int64)
+
+
+def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, resolution: int) -> IntArray:
+    """The entries of ``n`` sparse vectors times ``resolution``, those of vectors above the L1 bound scaled down.
+
+    ``floor(|v_i| resolution bound / |v|_1)``, summed over i, is at most ``resolution bound``; entries with equal places
+    only cancel, so adding them up later cannot raise the norm.
+    """
+    rows, values = np.asarray(rows, dtype=np.int64), np.asarray(values, dtype=np.int64)
+    if len(values) and max(int(values.max()), -int(values.min())) >= _LARGEST_VALUE:
+        raise ParameterError("The values of the features are too large to be added up exactly.", parameter="features")
+    sizes = np.abs(values)
+    norms = np.zeros(n, dtype=np.int64)
+    np.add.at(norms, rows, sizes)
+    norm = norms[rows]
+    scaled = np.where(norm > bound, sizes * (resolution * bound) // np.maximum(norm, 1), sizes * resolution)
+    signed: IntArray = np.sign(values) * scaled
+    return signed
 
 
 def _upper(probability: Real) -> float:

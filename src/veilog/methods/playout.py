@@ -1,0 +1,208 @@
+"""Play-out: traces from counts of the directly-follows relation. Post-processing of noisy counts.
+
+A relation is a square array: entry (a, b) counts how often b directly follows a. The last row stands for the start of
+a trace and the last column for its end.
+
+``play_out`` is Algorithm 2 of Fahrenkrog-Petersen, Kabierski, van der Aa, Weidlich, "Semantics-aware Mechanisms for
+Control-flow Anonymization in Process Mining" (2023): continue a trace by a relation drawn in proportion to the counts
+left, use it up, and where nothing is left go back a step and remove every relation that leads there.
+
+``play_out_guided`` leaves nothing unused. It first finds the balanced counts (every activity entered as often as left)
+nearest to the noisy ones; balanced counts, the end joined to the start, are an Eulerian graph, and a random Eulerian
+circuit, cut at the start, is a set of traces that uses every count exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, hstack
+
+from veilog.errors import ParameterError, SolverError
+from veilog.logs.variants import Variants
+
+__all__ = ["balanced", "play_out", "play_out_guided"]
+
+IntArray = npt.NDArray[np.int64]
+
+SPARE_COST = 0.5
+"""What a use of a spare relation costs, against 1 for a count more or less of another (found on public logs)."""
+LARGEST_TOTAL = 10**9
+"""numpy draws without replacement from fewer than this many counts."""
+_CHUNK = 4096
+
+
+def play_out(activities: tuple[str, ...], counts: IntArray, random: np.random.Generator) -> Variants:
+    """Traces by Algorithm 2: exact about counts used up, with backtracking."""
+    return _walk(activities, counts, random, None)
+
+
+def play_out_guided(
+    activities: tuple[str, ...], counts: IntArray, random: np.random.Generator, spare: IntArray | None = None
+) -> Variants:
+    """Traces that use up every one of the balanced counts that the start can reach."""
+    flow = balanced(counts, spare)
+    last_exits = _last_exits(flow, random)
+    return _walk(activities, flow, random, last_exits)
+
+
+def _walk(
+    activities: tuple[str, ...], counts: IntArray, random: np.random.Generator, last_exits: list[int] | None
+) -> Variants:
+    """Walk from the start to the end until the start has no relation left.
+
+    Drawing a relation in proportion to what is left and using it up is drawing without replacement: each activity's
+    relations are an urn, emptied in chunks of random order. Relations that were removed are skipped when drawn, which
+    leaves the order of the others random. That the paper tests beforehand whether a whole trace is left changes
+    nothing: where none is, backtracking ends at the start, which by then has no relation left.
+    """
+    if int(counts.sum()) >= LARGEST_TOTAL:
+        raise ParameterError(
+            f"The noisy directly-follows relation has {int(counts.sum()):,} entries, too many to play out.",
+            parameter="epsilon",
+            advice="Raise epsilon.",
+        )
+    boundary = len(counts) - 1
+    urns = counts.copy()
+    final: list[int | None] = [None] * len(counts)
+    if last_exits is not None:
+        for node, exit_ in enumerate(last_exits):
+            if exit_ >= 0:
+                final[node] = exit_
+                urns[node, exit_] -= 1
+    drawn: list[list[int]] = [[] for _ in counts]
+    removed = [False] * len(counts)
+    refill = _refilling(urns, drawn, final, random)
+
+    codes: list[int] = []
+    lengths: list[int] = []
+    trace: list[int] = []
+    node = boundary
+    while True:
+        following = -1
+        tokens = drawn[node]
+        while following < 0:
+            if not tokens:
+                if not refill(node):
+                    break
+                tokens = drawn[node]
+            candidate = tokens.pop()
+            if not removed[candidate]:
+                following = candidate
+        if following == boundary:
+            codes += trace
+            lengths.append(len(trace))
+            trace = []
+            node = boundary
+        elif following >= 0:
+            trace.append(following)
+            node = following
+        elif node == boundary:
+            break
+        else:
+            removed[node] = True
+            urns[:, node] = 0
+            trace.pop()
+            node = trace[-1] if trace else boundary
+    offsets = np.concatenate([[0], np.cumsum(np.array(lengths, dtype=np.int64))])
+    return Variants.from_arrays(activities, np.array(codes, dtype=np.int32), offsets)
+
+
+def _refilling(
+    urns: IntArray, drawn: list[list[int]], final: list[int | None], random: np.random.Generator
+) -> Callable[[int], bool]:
+    """A function that draws a node's next chunk, its last exit at the very end; false when nothing is left."""
+    targets = np.arange(len(urns))
+
+    def refill(node: int) -> bool:
+        left = int(urns[node].sum())
+        if left:
+            chunk = random.multivariate_hypergeometric(urns[node], min(left, _CHUNK), method="marginals")
+            urns[node] -= chunk
+            tokens = np.repeat(targets, chunk)
+            random.shuffle(tokens)
+            drawn[node] = tokens.tolist()
+            return True
+        last = final[node]
+        if last is None:
+            return False
+        final[node] = None
+        drawn[node] = [last]
+        return True
+
+    return refill
+
+
+def balanced(counts: IntArray, spare: IntArray | None = None) -> IntArray:
+    """Counts in which every activity is entered as often as it is left, nearest in L1 to the given ones.
+
+    Only relations that have a count take part, and those without one up to their ``spare`` count, at SPARE_COST. The
+    exact relation of any log is balanced, and under Laplace noise the nearest in L1 is the most likely. The problem is
+    a network flow: its vertices are integers.
+    """
+    capacity = np.zeros_like(counts) if spare is None else np.where(counts > 0, 0, spare)
+    sources, targets = np.nonzero((counts > 0) | (capacity > 0))
+    amounts = np.maximum(counts[sources, targets], 0)
+    most = np.where(amounts > 0, np.inf, capacity[sources, targets])
+    edges, activities = len(amounts), len(counts) - 1
+    if edges == 0 or activities == 0:
+        return np.maximum(counts, 0)
+    leaves, enters = sources < activities, targets < activities
+    values = np.concatenate([np.ones(leaves.sum()), -np.ones(enters.sum())])
+    nodes = np.concatenate([sources[leaves], targets[enters]])
+    matrix = csr_array(
+        (values, (nodes, np.concatenate([np.flatnonzero(leaves), np.flatnonzero(enters)]))), shape=(activities, edges)
+    )
+    solution = linprog(
+        np.concatenate([np.where(amounts > 0, 1.0, SPARE_COST), np.ones(edges)]),
+        A_eq=hstack([matrix, -matrix]),
+        b_eq=-(matrix @ amounts),
+        bounds=np.column_stack([np.zeros(2 * edges), np.concatenate([most, amounts])]),
+        method="highs-ds",
+    )
+    if solution.status != 0:
+        raise SolverError(f"The directly-follows relation could not be balanced: {solution.message}")
+    change = np.rint(solution.x).astype(np.int64)
+    flow = np.zeros_like(counts)
+    flow[sources, targets] = amounts + change[:edges] - change[edges:]
+    if (flow < 0).any() or not np.array_equal(flow.sum(axis=0)[:-1], flow.sum(axis=1)[:-1]):
+        raise SolverError("The directly-follows relation could not be balanced in whole numbers.")
+    return flow
+
+
+def _last_exits(flow: IntArray, random: np.random.Generator) -> list[int]:
+    """For each activity that the start reaches, the relation by which it is left for the last time; -1 for the others.
+
+    Followed from any activity, these lead to the end: a random in-tree, drawn by loop-erased random walks (Wilson,
+    "Generating random spanning trees more quickly than the cover time", STOC 1996). By the BEST theorem (van
+    Aardenne-Ehrenfest, de Bruijn, 1951) it and a random order of the other exits make a random Eulerian circuit.
+    """
+    boundary = len(flow) - 1
+    in_tree = np.zeros(len(flow), dtype=bool)
+    in_tree[boundary] = True
+    exits = [-1] * len(flow)
+    leaving = [np.cumsum(row) for row in flow]
+    for first in _reachable(flow).tolist():
+        node = first
+        while not in_tree[node]:
+            exits[node] = int(np.searchsorted(leaving[node], random.integers(leaving[node][-1]), side="right"))
+            node = exits[node]
+        node = first
+        while not in_tree[node]:
+            in_tree[node] = True
+            node = exits[node]
+    return exits
+
+
+def _reachable(flow: IntArray) -> IntArray:
+    """The activities that some walk from the start visits."""
+    seen = np.zeros(len(flow), dtype=bool)
+    edge = np.zeros(len(flow), dtype=bool)
+    edge[-1] = True
+    while edge.any():
+        seen |= edge
+        edge = (flow[edge] > 0).any(axis=0) & ~seen
+    return np.flatnonzero(seen[:-1])
