@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 
 import networkx as nx
@@ -16,7 +17,8 @@ from scipy.optimize import linprog
 import veilog.measures.transport as transport_module
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import Variants
-from veilog.measures.similarity import LogDifference, absolute_log_difference, relative_log_similarity
+from veilog.measures.similarity import LogDifference, _in_units, absolute_log_difference, relative_log_similarity
+from veilog.measures.transport import LARGEST_MASS
 
 
 def log(counts: Mapping[str, int]) -> Variants:
@@ -204,6 +206,16 @@ def test_counts_beyond_what_floats_hold_exactly():
         flow_cost({"ab": n - 2, "ac": 2}, {"ab": 3, "bd": m - 3}, "length"),
         0,
     )
+
+
+def test_rounded_shares_say_how_much_was_rounded():
+    whole = 3 * 2**60
+    a, b = [2**60, 2**61], [3 * 2**60 - 7, 7]
+    units_a, units_b, unit, slack = _in_units(a, b, whole)
+    assert units_a.sum() == units_b.sum() == LARGEST_MASS
+    changes = [abs(Fraction(m, whole) - int(u) * unit) for m, u in zip([*a, *b], [*units_a, *units_b], strict=True)]
+    assert sum(changes) / 2 == slack > 0
+    assert _in_units(a, [2**61, 2**60], whole)[2:] == (Fraction(1, 3), 0)
 
 
 def test_long_traces_and_many_activities():
