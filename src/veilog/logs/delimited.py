@@ -130,10 +130,10 @@ def batches(
                     progress("reading rows", consumed_fraction(source))
                 yield _pick(batch, dialect, columns, path)
         except pa.ArrowException as error:
+            checked.drain()
             if checked.error is None:
                 _explain(path, dialect, error, limit)
-        if checked.error is None:
-            checked.finish()
+        checked.drain()
         if checked.error is not None:
             raise checked.error
 
@@ -144,9 +144,7 @@ def settle(path: Path, dialect: Dialect, *, limit: int | None = DEFAULT_LIMIT) -
         return dialect, 1
     with open_input(path, limit=limit) as source:
         checked = _Checked(source, dialect, path)
-        buffer = bytearray(_BLOCK)
-        while checked.readinto(buffer):
-            pass
+        checked.drain()
         if isinstance(checked.error, NotUtf8Error):
             return dialect.fallback(), checked.error.line
         return dialect, None
@@ -299,8 +297,12 @@ class _Checked(io.RawIOBase):
             self._inside = (self._inside + len(quotes)) % 2
             self._opened = self._line + int((padded[1 : int(quotes[-1])] == 10).sum())
 
-    def finish(self) -> None:
-        if self._inside:
+    def drain(self) -> None:
+        """Look at what is left, and whether it ends inside a quote: that explains all other trouble."""
+        buffer = bytearray(_BLOCK)
+        while self.readinto(buffer):
+            pass
+        if self._inside and self.error is None:
             self.error = InputError("A quote is opened and never closed.", path=self._path, line=self._opened)
 
 
