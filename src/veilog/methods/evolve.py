@@ -13,7 +13,7 @@ case and on earlier noisy answers only. Adaptive composition gives epsilon.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -24,7 +24,7 @@ from veilog.methods import evolve_chain as chains
 from veilog.methods.evolve_chain import Chain, Shortened
 from veilog.methods.evolve_settings import DEFAULTS, Settings
 from veilog.methods.evolve_traces import Codes, Floats, Ints, Traces, distances, distinct, nearest, strings, strings_of
-from veilog.methods.evolve_votes import fit, medoids, next_generation, rounded, soft_thresholded
+from veilog.methods.evolve_votes import fit, medoids, next_generation, rounded
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator, Features
 from veilog.privacy.noise import generator
@@ -32,8 +32,20 @@ from veilog.privacy.noise import generator
 __all__ = ["evolve"]
 
 
-def evolve(curator: Curator, request: Request, *, settings: Settings = DEFAULTS) -> Variants:
-    """Weighted synthetic prototypes that resemble the log; epsilon-differentially private for one case."""
+def evolve(
+    curator: Curator,
+    request: Request,
+    *,
+    rounds: int | None = None,
+    max_length: int | None = None,
+    settings: Settings = DEFAULTS,
+) -> Variants:
+    """Weighted synthetic prototypes that resemble the log; epsilon-differentially private for one case.
+
+    ``rounds`` of votes: by default two, or one where the noisy number of cases is small for the budget.
+    ``max_length``: the longest trace imagined.
+    """
+    settings = settings if max_length is None else replace(settings, max_length=max_length)
     activities = curator.activities
     _refuse(activities, settings)
     rng = generator(curator.randomness)
@@ -45,15 +57,15 @@ def evolve(curator: Curator, request: Request, *, settings: Settings = DEFAULTS)
     pool, prior = distinct(pool, np.full(len(pool), 1.0 / len(pool)))
     p = prior
     asked: list[_Round] = []
-    for number, e in enumerate(plan.votes()):
+    for number, e in enumerate(plan.votes(rounds)):
         if number:
             pool, prior = next_generation(pool, p, chain, settings, rng)
             p = _fitted(pool, prior, asked, plan, settings)
-        chosen = _prototypes(pool, p, plan.number_of_prototypes(e), chain, settings, rng)
+        chosen = _medoids_of(pool, p, plan.number_of_prototypes(e), plan.candidates(), rng)
         votes = _ask(curator, chosen, shortened, activities, e, number + 1)
         asked.append(_Round(chosen, votes, float(e)))
         p = _fitted(pool, prior, asked, plan, settings)
-    return _released(activities, shortened, pool, p, asked, plan)
+    return _released(activities, shortened, pool, p, asked, plan, rng)
 
 
 @dataclass
@@ -120,11 +132,15 @@ class _Plan:
             return s.wide_relations[0] + (s.wide_relations[1] - s.wide_relations[0]) * self.la
         return s.relations_high * self.lam + s.relations_low * (1 - self.lam)
 
-    def votes(self) -> tuple[Fraction, ...]:
-        if self.low:
-            return (self.rest,)
-        first = self.rest * Fraction(str(self.settings.first_round))
-        return first, self.rest - first
+    def votes(self, rounds: int | None) -> list[Fraction]:
+        """What is left, for each round of votes more than for the one before."""
+        number = (1 if self.low else 2) if rounds is None else rounds
+        growth = Fraction(str(self.settings.growth))
+        total = sum((growth**i for i in range(number)), start=Fraction(0))
+        return [self.rest * growth**i / total for i in range(number)]
+
+    def candidates(self) -> int:
+        return self.settings.candidates_trigrams if self.trigrams else self.settings.candidates
 
     def number_of_prototypes(self, e: Fraction) -> int:
         s = self.settings
@@ -211,15 +227,13 @@ def _chain(curator: Curator, plan: _Plan, settings: Settings, shortened: Shorten
     return chains.second_order(chain, answer.reshape((size + 1,) * 3), b)
 
 
-def _prototypes(
-    pool: Traces, p: Floats, number: int, chain: Chain, settings: Settings, rng: np.random.Generator
-) -> Traces:
-    size = settings.candidates_trigrams if chain.second is not None else settings.candidates
-    drawn = rng.multinomial(size, p / p.sum())
+def _medoids_of(pool: Traces, p: Floats, number: int, among: int, rng: np.random.Generator) -> Traces:
+    """Traces that the distribution lies near to, from a sample of it."""
+    drawn = rng.multinomial(among, p / p.sum())
     rows = np.flatnonzero(drawn)
     candidates = pool.take(rows)
     text = strings(candidates)
-    return candidates.take(medoids(distances(text, text), drawn[rows] / size, min(number, len(rows))))
+    return candidates.take(medoids(distances(text, text), drawn[rows] / among, number))
 
 
 def _ask(
@@ -240,31 +254,42 @@ def _named(traces: Traces, shortened: Shortened) -> Traces:
 
 
 def _fitted(pool: Traces, prior: Floats, asked: list[_Round], plan: _Plan, settings: Settings) -> Floats:
+    """The distribution over the pool that explains all votes so far."""
+    cases = _cases(asked, plan)
     m0 = min(max(plan.g / 30, 5.0), 3000.0)
     return fit(
         prior,
         [r.cells(pool) for r in asked],
-        [r.votes / plan.cases for r in asked],
-        [math.sqrt(2 * m0) / (r.epsilon * plan.cases) for r in asked],
-        settings.fit_iterations,
+        [r.votes / cases for r in asked],
+        [math.sqrt(2 * m0) / (r.epsilon * cases) for r in asked],
+        settings.fit_sweeps,
     )
 
 
-def _released(
-    activities: tuple[str, ...], shortened: Shortened, pool: Traces, p: Floats, asked: list[_Round], plan: _Plan
-) -> Variants:
-    """The last prototypes, each for the cases near it."""
-    last = asked[-1]
+def _cases(asked: list[_Round], plan: _Plan) -> float:
+    """The number of cases: the count and the totals of the votes, by inverse variance."""
     estimates = [plan.cases] + [float(r.votes.sum()) for r in asked]
     variances = [plan.count_variance] + [2 * len(r.votes) / r.epsilon**2 for r in asked]
-    cases = float(np.average(estimates, weights=1 / np.array(variances)))
-    cases = max(cases, 1.0)
-    masses = np.bincount(last.cells(pool), weights=p, minlength=len(last.votes)).astype(np.float64)
-    weights = cases * masses
-    if plan.low:
-        weights = (weights + soft_thresholded(last.votes, cases)) / 2
-    counts = rounded(weights, last.epsilon, cases)
-    named = _named(last.prototypes, shortened)
+    return max(plan.settings.fewest_cases, float(np.average(estimates, weights=1 / np.array(variances))))
+
+
+def _released(
+    activities: tuple[str, ...],
+    shortened: Shortened,
+    pool: Traces,
+    p: Floats,
+    asked: list[_Round],
+    plan: _Plan,
+    rng: np.random.Generator,
+) -> Variants:
+    """Medoids of the fitted distribution, each for the cases near it: finer than the prototypes that were voted for."""
+    settings, last = plan.settings, asked[-1]
+    number = round(settings.release_factor * len(last.votes))
+    chosen = _medoids_of(pool, p, number, settings.candidates_release, rng)
+    masses = np.bincount(nearest(strings(pool), strings(chosen)), weights=p, minlength=len(chosen))
+    cases = _cases(asked, plan)
+    counts = rounded((cases * masses).astype(np.float64), settings.smallest_release / last.epsilon, cases)
+    named = _named(chosen, shortened)
     used = np.arange(named.codes.shape[1]) < named.lengths[:, None]
     offsets = np.concatenate([[0], np.cumsum(named.lengths)])
     return Variants.from_arrays(activities, named.codes[used], offsets, counts)

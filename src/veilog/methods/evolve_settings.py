@@ -33,8 +33,8 @@ class Settings:
     """Share of the relations at lam = 0 and lam = 1."""
     low_until: float = 0.5
     """Below this lam the log is *low*: one round of votes, a linear program, soft thresholds."""
-    first_round: float = 0.40
-    """Share of the first of two rounds in the budget of the votes."""
+    growth: float = 1.5
+    """Each round of votes costs so many times as much as the one before."""
     theta_low: float = 0.45
     theta_high: float = 0.90
     """Cells of the relations are kept from ``theta b ln(A + 1)`` on, b the scale of their noise."""
@@ -63,7 +63,12 @@ class Settings:
     """One prototype for so many cases times the round's epsilon."""
     fewest_prototypes: int = 3
     most_prototypes: int = 1000
-    fit_iterations: int = 200
+    fit_sweeps: int = 200
+    candidates_release: int = 4000
+    release_factor: float = 4.0
+    """Variants looked for in the fitted distribution, for one prototype of the last round."""
+    smallest_release: float = 0.2
+    """A released variant stands for so many cases divided by the epsilon of the last round, at least."""
 
     resampled: float = 0.40
     """Share of the second pool that is drawn again; the rest are mutants."""

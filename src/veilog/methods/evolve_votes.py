@@ -6,13 +6,13 @@ import heapq
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
+from scipy.special import wrightomega
 
 from veilog.methods.evolve_chain import Chain
 from veilog.methods.evolve_settings import Settings
 from veilog.methods.evolve_traces import PAD, Codes, Floats, Floats32, Ints, Traces, distinct, joined
 
-__all__ = ["fit", "medoids", "next_generation", "rounded", "soft_thresholded"]
+__all__ = ["fit", "medoids", "next_generation", "rounded"]
 
 
 def medoids(distance: Floats32, weights: Floats, number: int) -> Ints:
@@ -41,39 +41,48 @@ def medoids(distance: Floats32, weights: Floats, number: int) -> Ints:
     return np.array(chosen, dtype=np.int64)
 
 
-def fit(prior: Floats, cells: list[Ints], shares: list[Floats], deviations: list[float], iterations: int) -> Floats:
+def fit(prior: Floats, cells: list[Ints], shares: list[Floats], deviations: list[float], sweeps: int) -> Floats:
     """The distribution p nearest to ``prior`` that explains the votes of all rounds.
 
-    ``argmin KL(p || prior) + sum over rounds r and cells c of (P_p(c) - share)^2 / (2 s_r^2)``, by L-BFGS on the dual:
-    ``p_i ~ prior_i exp(-sum_r u[r, cell_r(i)])`` with u minimising
-    ``log sum_i prior_i exp(...) + u . shares + sum s_r^2 u^2 / 2``.
+    ``argmin KL(p || prior) + sum over rounds r and cells c of (P_p(c) - share)^2 / (2 s_r^2)``. At the optimum
+    ``p_i ~ prior_i exp(-sum_r u[r, cell_r(i)])`` with ``u = (P_p(c) - share) / s_r^2``. One round given the others is
+    solved in closed form (:func:`_masses`); the rounds take turns until nothing moves, as in iterative proportional
+    fitting, which climbs the concave dual.
     """
-    sizes = [len(s) for s in shares]
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    index = [c + start for c, start in zip(cells, starts[:-1], strict=True)]
-    target = np.concatenate(shares)
-    variance = np.concatenate([np.full(n, s * s) for n, s in zip(sizes, deviations, strict=True)])
     log_prior = np.log(np.maximum(prior, 1e-300))
+    tilts = [np.zeros(len(share)) for share in shares]
+    p: Floats = prior / prior.sum()
+    for _ in range(sweeps):
+        before = p
+        for r, (cell, share, deviation) in enumerate(zip(cells, shares, deviations, strict=True)):
+            others = log_prior - sum(u[c] for i, (u, c) in enumerate(zip(tilts, cells, strict=True)) if i != r)
+            weights = np.exp(others - others.max())
+            mass = np.bincount(cell, weights=weights, minlength=len(share)).astype(np.float64)
+            tilts[r] = (_masses(mass, share, deviation**2) - share) / deviation**2
+            p = weights * np.exp(tilts[r].min() - tilts[r][cell])
+            p /= p.sum()
+        if len(cells) == 1 or np.abs(p - before).sum() < 1e-6:
+            break
+    return p
 
-    def tilted(u: Floats) -> tuple[Floats, float]:
-        score = log_prior.copy()
-        for i in index:
-            score -= u[i]
-        top = score.max()
-        p = np.exp(score - top)
-        total = p.sum()
-        return p / total, float(top + np.log(total))
 
-    def dual(u: Floats) -> tuple[float, Floats]:
-        p, log_total = tilted(u)
-        mass = np.zeros(len(target))
-        for i, start, n in zip(index, starts[:-1], sizes, strict=True):
-            mass[start : start + n] = np.bincount(i - start, weights=p, minlength=n)
-        value = log_total + float(u @ target) + 0.5 * float((variance * u) @ u)
-        return value, target - mass + variance * u
+def _masses(mass: Floats, share: Floats, variance: float) -> Floats:
+    """The masses P of disjoint cells, adding up to 1, with ``P = mass exp(-(P - share) / variance) / Z``.
 
-    answer = minimize(dual, np.zeros(len(target)), jac=True, method="L-BFGS-B", options={"maxiter": iterations})
-    return tilted(answer.x)[0]
+    Taking logarithms, ``w + ln w = ln(mass / (Z variance)) + share / variance`` for ``w = P / variance``: w is Wright's
+    omega function of the right side, and Newton's method finds the Z for which the masses add up to 1.
+    """
+    level = np.log(np.maximum(mass, 1e-300)) - np.log(variance) + share / variance
+    log_z = float(level.max())
+    for _ in range(100):
+        w = wrightomega(level - log_z)
+        excess = variance * float(w.sum()) - 1
+        step = excess / (variance * float((w / (1 + w)).sum()))
+        log_z += min(max(step, -5.0), 5.0)
+        if abs(excess) < 1e-10:
+            break
+    result: Floats = variance * wrightomega(level - log_z)
+    return result
 
 
 def next_generation(
@@ -187,23 +196,14 @@ def _possible(traces: Traces, chain: Chain) -> npt.NDArray[np.bool_]:
     return result
 
 
-def soft_thresholded(votes: Ints, total: float) -> Floats:
-    """``max(votes - 1.5 tau, 0)`` with tau such that ``max(votes - tau, 0)`` adds up to ``total``."""
-    sorted_votes = np.sort(votes.astype(float))[::-1]
-    excess = (np.cumsum(sorted_votes) - total) / np.arange(1, len(votes) + 1)
-    inside = sorted_votes > excess
-    tau = float(excess[np.flatnonzero(inside)[-1]]) if inside.any() else float(excess[0])
-    return np.maximum(votes - 1.5 * tau, 0.0) if tau > 0 else np.maximum(votes, 0.0)
-
-
-def rounded(weights: Floats, e: float, total: float) -> Ints:
-    """Whole numbers of cases: small weights dropped, the rest scaled to ``total``, by largest remainder."""
-    if not len(weights) or weights.max() <= 0:
+def rounded(weights: Floats, smallest: float, total: float) -> Ints:
+    """Whole numbers of cases: weights below ``smallest`` (.3 at least, half the largest at most) dropped, the rest
+    scaled to ``total``, by largest remainder."""
+    top = float(weights.max(initial=0.0))
+    if top <= 0:
         return np.zeros(len(weights), dtype=np.int64)
-    kept = np.where(weights >= max(0.3, min(0.5 / e, weights.max() / 2)), weights, 0.0)
-    if kept.sum() <= 0:
-        kept = np.where(weights >= weights.max() / 2, weights, 0.0)
-    exact = kept * (max(1.0, round(total)) / kept.sum())
+    kept = np.where(weights >= min(max(0.3, smallest), top / 2), weights, 0.0)
+    exact = kept * (max(1, round(total)) / kept.sum())
     whole: Ints = np.floor(exact).astype(np.int64)
     missing = round(float(exact.sum())) - int(whole.sum())
     order = np.argsort(-(exact - whole), kind="stable")
