@@ -1,0 +1,209 @@
+"""What patterns of background knowledge are made of: items, and the states of a log while a pattern grows.
+
+- Sequences: an item is an activity; a state says how much of a variant the leftmost match has used up, so what can
+  follow is the set of activities of the rest, and the next state is after the next occurrence.
+- Sets: an item is an activity, items ascend; a state is a variant, reduced to its set of activities.
+- Multisets: an item (a, i) stands for the i-th a; items ascend and (a, i) follows (a, i - 1), so that a multiset is
+  built in one way only; a state is a variant, reduced to its numbers of occurrences.
+
+A background's tables are not built when they would take more memory than allowed; its larger sizes are then estimated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.logs.variants import IntArray, Variants
+
+__all__ = [
+    "FloatArray",
+    "Mask",
+    "Space",
+    "States",
+    "multiset_space",
+    "occurrences",
+    "sequence_space",
+    "set_space",
+    "surprise",
+    "surprise_by_first_occurrences",
+]
+
+FloatArray = npt.NDArray[np.float64]
+States = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """What a background's patterns are made of; see the module."""
+
+    activity: IntArray
+    """The activity of each item."""
+    first: States
+    """The states of the empty pattern."""
+    row: States
+    """Of each state, its row in ``present``."""
+    can: Mask
+    """Whether an item can follow in states of this row."""
+    present: FloatArray
+    """The same as numbers."""
+    following: Mask | None
+    """Which items may follow which last item (the last row: no item yet); None: all."""
+    successor: States | None
+    """The state after (state, item); None: the state itself."""
+    cases: FloatArray
+    """Cases of each state's variants."""
+    surprise: FloatArray
+    """Of each state's variants, sum of c ln c over their numbers of cases c."""
+    owner: IntArray
+    """Of each state, a number for the variants that it stands for."""
+    capacity: IntArray
+    """Of each owner, the size of the largest pattern that it matches."""
+    copy: FloatArray | None = None
+    """Where a multiset counts once for each of its arrangements: the i of each item (a, i)."""
+
+
+def set_space(variants: Variants, table_bytes: int) -> Space | None:
+    """Sets of activities; None when its table would take more than ``table_bytes``."""
+    return _item_space(variants, 1, table_bytes, surprise(variants.counts))
+
+
+def multiset_space(variants: Variants, largest: int, table_bytes: int, *, arrangements: bool = False) -> Space | None:
+    """Multisets of up to ``largest`` activities; None when its table would take more than ``table_bytes``.
+
+    With ``arrangements`` as the authors' program counts: each multiset once for each of its orders, and two variants
+    are the same trace when they have the same activities equally often and meet them for the first time in one order.
+    """
+    if not arrangements:
+        return _item_space(variants, largest, table_bytes, surprise(variants.counts))
+    space = _item_space(variants, largest, table_bytes, surprise_by_first_occurrences(variants))
+    return None if space is None else replace(space, copy=_copies(space.activity))
+
+
+def occurrences(variants: Variants) -> tuple[IntArray, IntArray, IntArray]:
+    """(variant, activity, number of occurrences) for each activity of each variant, in this order."""
+    size = max(1, len(variants.labels))
+    owner = np.repeat(np.arange(len(variants)), variants.lengths)
+    keys, number = np.unique(owner * size + variants.codes, return_counts=True)
+    return keys // size, keys % size, number.astype(np.int64)
+
+
+def _item_space(variants: Variants, most: int, table_bytes: int, surprise_of: FloatArray) -> Space | None:
+    """Items (a, i): activity a occurs at least i times, i up to ``most``."""
+    owner, activity, number = occurrences(variants)
+    number = np.minimum(number, most)
+    highest = np.zeros(len(variants.labels), dtype=np.int64)
+    np.maximum.at(highest, activity, number)
+    base = np.concatenate(([0], np.cumsum(highest)))
+    items = int(base[-1])
+    if len(variants) * items * 8 > table_bytes or items * items > table_bytes:
+        return None
+    table = np.zeros((len(variants), items), dtype=np.bool_)
+    table[np.repeat(owner, number), np.repeat(base[activity], number) + _ranges(number)] = True
+    packed = np.packbits(table, axis=1)
+    # Variants that no pattern can tell apart are one state.
+    _, first, group = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    group = group.ravel()
+    cases, surprises = np.zeros(len(first)), np.zeros(len(first))
+    np.add.at(cases, group, variants.counts.astype(np.float64))
+    np.add.at(surprises, group, surprise_of)
+    of_item = np.repeat(np.arange(len(highest)), highest)
+    order = _ranges(highest)
+    # After (a, i): (a, i + 1), or the first occurrence of any later activity.
+    following = np.zeros((items + 1, items), dtype=np.bool_)
+    following[:, order == 0] = True
+    following[:items][of_item[:, None] >= of_item[None, :]] = False
+    inner = np.flatnonzero(order[1:] > 0)
+    following[inner, inner + 1] = True
+    can = table[first]
+    return Space(
+        activity=of_item,
+        first=np.arange(len(first), dtype=np.int32),
+        row=np.arange(len(first), dtype=np.int32),
+        can=can,
+        present=can.astype(np.float64),
+        following=following,
+        successor=None,
+        cases=cases,
+        surprise=surprises,
+        owner=np.arange(len(first)),
+        capacity=can.sum(axis=1),
+    )
+
+
+def sequence_space(variants: Variants, table_bytes: int) -> Space | None:
+    """Subsequences; None when its tables would take more than ``table_bytes``."""
+    items, lengths = len(variants.labels), variants.lengths
+    count = len(variants.codes) + len(variants)
+    if count * items * 4 > table_bytes:
+        return None
+    start = variants.offsets[:-1] + np.arange(len(variants))
+    successor = np.full((count, items), -1, dtype=np.int32)
+    # Backwards through all variants at once. Variants are sorted by length: those that are long enough are the last.
+    for after in range(1, int(lengths.max(initial=0)) + 1):
+        members = np.arange(np.searchsorted(lengths, after), len(variants))
+        state = start[members] + lengths[members] - after
+        successor[state] = successor[state + 1]
+        successor[state, variants.codes[variants.offsets[members + 1] - after]] = state + 1
+    rows, can = _distinct_rows(successor >= 0)
+    if can.size * 8 > table_bytes:
+        return None
+    owner = np.repeat(np.arange(len(variants)), lengths + 1)
+    return Space(
+        activity=np.arange(items),
+        first=start.astype(np.int32),
+        row=rows,
+        can=can,
+        present=can.astype(np.float64),
+        following=None,
+        successor=successor,
+        cases=variants.counts.astype(np.float64)[owner],
+        surprise=surprise(variants.counts)[owner],
+        owner=owner,
+        capacity=lengths,
+    )
+
+
+def _distinct_rows(table: Mask) -> tuple[States, Mask]:
+    """Of each row its number among the distinct rows, and those."""
+    packed = np.packbits(table, axis=1)
+    if packed.shape[1] <= 8:
+        wide = np.zeros((len(packed), 8), dtype=np.uint8)
+        wide[:, : packed.shape[1]] = packed
+        _, first, number = np.unique(wide.view(np.uint64).ravel(), return_index=True, return_inverse=True)
+    else:
+        _, first, number = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    return number.ravel().astype(np.int32), table[first]
+
+
+def surprise(counts: IntArray) -> FloatArray:
+    numbers = counts.astype(np.float64)
+    return np.asarray(numbers * np.log(np.maximum(numbers, 1.0)))
+
+
+def surprise_by_first_occurrences(variants: Variants) -> FloatArray:
+    """Of each variant the surprise of its class (see :func:`multiset_space`) on the class's first member, else 0."""
+    classes: dict[tuple[tuple[int, int], ...], int] = {}
+    member = np.zeros(len(variants), dtype=np.int64)
+    for i, codes in enumerate(variants.sequences.code_tuples()):
+        member[i] = classes.setdefault(tuple(Counter(codes).items()), i)
+    cases = np.zeros(len(variants), dtype=np.int64)
+    np.add.at(cases, member, variants.counts)
+    return surprise(cases)
+
+
+def _copies(activity: IntArray) -> FloatArray:
+    """The i of each item (a, i): items of one activity stand together."""
+    first = np.searchsorted(activity, activity)
+    return np.asarray(np.arange(len(activity)) - first + 1.0)
+
+
+def _ranges(sizes: IntArray) -> IntArray:
+    """0, 1, ..., size - 1 for each size, in one array."""
+    total = int(sizes.sum())
+    out: IntArray = np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return out
