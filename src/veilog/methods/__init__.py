@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 
 from veilog.methods.directly_follows import df_laplace
+from veilog.methods.evolve import evolve
 from veilog.methods.laplace import laplace
 from veilog.methods.method import Method, Parameter
+from veilog.methods.sacofa import sacofa
 from veilog.methods.travas import travas, utravas
 
 __all__ = ["METHODS", "Method", "Parameter"]
@@ -52,6 +54,19 @@ _RELATION = (
 
 _METHODS = (
     Method(
+        name="evolve",
+        paper="this project: docs/methods/evolve.md",
+        releases="variants",
+        budget="epsilon",
+        guarantee="epsilon for one case, proven: noisy relations and votes for prototypes",
+        as_published="the same",
+        run=evolve,
+        parameters=(
+            Parameter("rounds", int, None, "rounds of votes; by default one or two, by the noisy size", 1, 10),
+            Parameter("max_length", int, 60, "the longest trace that is imagined", 1, 1000),
+        ),
+    ),
+    Method(
         name="laplace",
         paper=("Mannhardt, Koschmider, Baracaldo, Weidlich, Michael: Privacy-Preserving Process Mining (2019)"),
         releases="variants",
@@ -64,6 +79,27 @@ _METHODS = (
             Parameter(
                 "threshold", int, None, "count from which on a prefix survives; found from the noise if not given", 1
             ),
+            *_TREE_COUNTS,
+        ),
+    ),
+    Method(
+        name="sacofa",
+        paper=_SACOFA_PAPER,
+        releases="variants",
+        budget="epsilon",
+        guarantee="epsilon for one case, proven: rules are declared or learned with a share of the budget",
+        as_published="none: the rules are read off the raw log; with declared rules depth times epsilon",
+        run=sacofa,
+        parameters=(
+            *_TREE,
+            Parameter("threshold_harmful", int, None, "count from which on a prefix that breaks a rule survives", 1),
+            Parameter("threshold_harmless", int, None, "count from which on a prefix that breaks none survives", 1),
+            Parameter("rules", str, None, "file of rules known from elsewhere than the log"),
+            Parameter(
+                "rule_share", float, None, "share of the budget that learns rules; 0.1 if no file is given", 0, 0.9
+            ),
+            Parameter("score", str, "binary", "how bad breaking rules is", choices=("binary", "continuous")),
+            Parameter("score_bound", int, 3, "with the continuous score, broken rules that count at most", 1, 1000),
             *_TREE_COUNTS,
         ),
     ),

@@ -1,7 +1,8 @@
-"""Public numbers that follow the lengths of traces, found with a little of the budget."""
+"""Public numbers that follow the data, found with a little of the budget: bounds and depths."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -10,36 +11,52 @@ import numpy.typing as npt
 from veilog.logs.variants import Sequences
 from veilog.privacy.curator import Curator
 
-__all__ = ["length_histogram", "length_quantile"]
+__all__ = ["length_histogram", "length_quantile", "noisy_quantile", "quantile", "steps_to"]
 
 IntArray = npt.NDArray[np.int64]
 
 
-def length_steps(longest: int) -> IntArray:
-    """1, 2, ..., 8, 10, 12, 15, ..., growing by a quarter, up to the number of steps of the longest trace: its events
-    and its end."""
+def steps_to(most: int) -> IntArray:
+    """1, 2, ..., 8, 10, 12, 15, ..., growing by a quarter, up to ``most``: a noisy histogram over few bins."""
     steps = [1]
-    while steps[-1] < longest + 1:
-        steps.append(min(max(steps[-1] + 1, steps[-1] * 5 // 4), longest + 1))
+    while steps[-1] < most:
+        steps.append(min(max(steps[-1] + 1, steps[-1] * 5 // 4), most))
     return np.array(steps)
 
 
 def length_histogram(curator: Curator, epsilon: Fraction) -> tuple[IntArray, IntArray]:
-    """Steps, and how many cases have so many (rounded up to a step), with noise."""
-    steps = length_steps(curator.max_length)
-
-    def assign(sequences: Sequences) -> IntArray:
-        return np.searchsorted(steps, sequences.lengths + 1)
-
-    return steps, curator.histogram(assign, len(steps), epsilon, purpose="lengths of traces")
+    """Steps, and the noisy number of cases whose events and end, counted together, are so many (rounded up)."""
+    return _histogram(curator, lambda s: s.lengths + 1, curator.max_length + 1, epsilon, "lengths of traces")
 
 
 def length_quantile(curator: Curator, epsilon: Fraction, part: float) -> int:
     """The number of steps within which about ``part`` of the traces have ended."""
-    steps, counts = length_histogram(curator, epsilon)
-    return quantile(steps, counts, part)
+    return quantile(*length_histogram(curator, epsilon), part)
+
+
+def noisy_quantile(
+    curator: Curator,
+    measure: Callable[[Sequences], IntArray],
+    most: int,
+    epsilon: Fraction,
+    part: float,
+    purpose: str,
+) -> int:
+    """A step that about ``part`` of the cases do not exceed in a measure of up to ``most``."""
+    return quantile(*_histogram(curator, measure, most, epsilon, purpose), part)
 
 
 def quantile(steps: IntArray, counts: IntArray, part: float) -> int:
     reached = np.cumsum(np.maximum(counts, 0))
     return int(steps[np.searchsorted(reached, part * reached[-1])])
+
+
+def _histogram(
+    curator: Curator, measure: Callable[[Sequences], IntArray], most: int, epsilon: Fraction, purpose: str
+) -> tuple[IntArray, IntArray]:
+    steps = steps_to(most)
+
+    def assign(sequences: Sequences) -> IntArray:
+        return np.minimum(np.searchsorted(steps, measure(sequences)), len(steps) - 1)
+
+    return steps, curator.histogram(assign, len(steps), epsilon, purpose=purpose)

@@ -1,0 +1,105 @@
+"""Behavioural rules of a process: what never and what always follows or precedes what, and what a trace starts with.
+
+The rules of S.A. Fahrenkrog-Petersen et al., "Semantics-aware Mechanisms for Control-flow Anonymization in Process
+Mining" (2023), after A. Rozinat, W.M.P. van der Aalst, "Conformance checking of processes based on monitoring real
+behavior" (2008). For a pair (a, b): b always, never or sometimes follows the first a, and always, never or sometimes
+precedes the last a. "b never follows a" and "a never precedes b" are the same, so four relations are left.
+
+All of them follow from how many cases have a, and how many have an a with a later b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.logs.variants import Sequences, Variants
+from veilog.privacy.curator import Features
+
+__all__ = ["Rules", "eventually_follows", "exact_rules", "no_rules", "rules_from_counts"]
+
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+EVIDENCE = 10
+"""A learned rule needs activities in so many times as many cases as noise alone may show, so that at most one in so
+many breaks it."""
+_ABSENT = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules over activities 0, ..., n-1, each a square array but for ``first``."""
+
+    never: BoolArray
+    """never[a, b]: no b occurs after an a."""
+    always: BoolArray
+    """always[a, b]: after the first a occurs a b."""
+    before: BoolArray
+    """before[a, b]: an a occurs before the last b."""
+    first: BoolArray
+    """first[a]: a trace may start with a."""
+
+
+def no_rules(activities: int) -> Rules:
+    """Rules that nothing breaks."""
+    square = np.zeros((activities, activities), dtype=bool)
+    return Rules(square, square, square, np.ones(activities, dtype=bool))
+
+
+def eventually_follows(activities: tuple[str, ...]) -> Features:
+    """Maps a sequence to 1 for each pair (a, b) with a b after an a, at ``a n + b``, and for each a, at ``n n + a``."""
+    place = {name: i for i, name in enumerate(activities)}
+    n = len(activities)
+
+    def features(sequences: Sequences) -> tuple[IntArray, IntArray, IntArray]:
+        recode = np.array([place[label] for label in sequences.labels], dtype=np.int64)
+        owner = np.repeat(np.arange(len(sequences)), sequences.lengths)
+        position = np.arange(len(sequences.codes)) - sequences.offsets[owner]
+        codes = recode[sequences.codes]
+        first = np.full((len(sequences), n), _ABSENT, dtype=np.int32)
+        last = np.full((len(sequences), n), -1, dtype=np.int32)
+        np.minimum.at(first, (owner, codes), position.astype(np.int32))
+        np.maximum.at(last, (owner, codes), position.astype(np.int32))
+        rows, columns = [], []
+        step = max(1, 20_000_000 // max(n * n, 1))
+        for start in range(0, len(sequences), step):
+            part = first[start : start + step, :, None] < last[start : start + step, None, :]
+            row, a, b = np.nonzero(part)
+            rows.append(row + start)
+            columns.append(a * n + b)
+        row, a = np.nonzero(last >= 0)
+        rows.append(row)
+        columns.append(n * n + a)
+        together = np.concatenate(rows)
+        return together, np.concatenate(columns), np.ones(len(together), dtype=np.int64)
+
+    return features
+
+
+def exact_rules(variants: Variants, activities: tuple[str, ...]) -> Rules:
+    """The rules that every case of a log obeys: for what was peeked at."""
+    n = len(activities)
+    rows, columns, _ = (np.asarray(part) for part in eventually_follows(activities)(variants.sequences))
+    counts = np.zeros(n * n + n, dtype=np.int64)
+    np.add.at(counts, columns, variants.counts[rows])
+    place = {name: i for i, name in enumerate(activities)}
+    first = np.zeros(n, dtype=bool)
+    starts = variants.codes[variants.offsets[:-1][variants.lengths > 0]]
+    first[[place[variants.labels[code]] for code in np.unique(starts).tolist()]] = True
+    return rules_from_counts(counts[: n * n].reshape(n, n), counts[n * n :], first, 0)
+
+
+def rules_from_counts(follows: IntArray, cases: IntArray, first: BoolArray, noise: int) -> Rules:
+    """Rules from how often a b follows an a, how many cases have an a, and how far noise alone takes either.
+
+    A rule about activities that are too rare to tell it from the noise is not made.
+    """
+    known = cases > EVIDENCE * noise
+    never = (follows <= noise) & known[:, None] & known[None, :]
+    always = (cases[:, None] - follows <= noise) & known[:, None]
+    before = (cases[None, :] - follows <= noise) & known[None, :]
+    np.fill_diagonal(before, False)  # an activity that always repeats must be allowed to occur a first time
+    return Rules(never, always, before, first)
