@@ -10,16 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy import noise
 from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon, round_up
+from veilog.privacy.clipping import check_sums, contributions, sums_mechanism
 from veilog.privacy.domain import Domain
+from veilog.privacy.events import EventQuestions
 from veilog.privacy.guarantee import NEIGHBOURS, UNITS, Charge, Guarantee
 from veilog.privacy.intervals import Real
 
@@ -33,8 +37,6 @@ Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLi
 
 _BLOCK = 65_536
 _DENSE_LIMIT = 50_000_000
-_LARGEST_SCALE = 2**32
-_LARGEST_VALUE = 2**30
 _LAPLACE = "discrete Laplace, scale 1/epsilon"
 
 
@@ -53,17 +55,22 @@ class Curator:
         self,
         variants: Variants,
         *,
+        log: EventLog | None = None,
         domain: Domain | None = None,
         unit: str = "case",
         randomness: noise.Randomness | None = None,
     ) -> None:
+        """``variants`` are those of ``log``, which only questions about times and attributes need."""
         if unit not in UNITS:
             raise ParameterError(
                 f"The unit {unit!r} is not supported.", parameter="unit", advice=f"Possible: {', '.join(UNITS)}."
             )
         self.domain = domain or Domain()
         self.unit = unit
+        if log is not None and log.cases.num_rows != variants.cases:
+            raise ParameterError("The variants are not those of the log.", parameter="log")
         self._variants = self.domain.fit(variants)
+        self._log = log
         self._randomness = randomness or noise.operating_system()
         self._charges: list[Charge] = []
         self._assumptions: dict[str, None] = {}
@@ -91,6 +98,17 @@ class Curator:
     def randomness(self) -> noise.Randomness:
         """The source of random bits, for what a method draws itself after its questions are answered."""
         return self._randomness
+
+    @cached_property
+    def events(self) -> EventQuestions:
+        """Questions about times and attributes, charged to the same account."""
+        if self._log is None:
+            raise ParameterError(
+                "Times and attributes need an event log; variants have none.",
+                parameter="log",
+                advice="Give the log itself, as veilog.read() returns it.",
+            )
+        return EventQuestions(self._log, self.domain, self._randomness, self._charges, self._assumptions)
 
     # Questions ------------------------------------------------------------------------------------------------------
 
@@ -187,15 +205,9 @@ class Curator:
         private.
         """
         eps = parse_epsilon(epsilon)
-        for name, value in (("size", size), ("bound", bound), ("resolution", resolution)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ParameterError(f"{name} must be a whole number from 1 on, not {value!r}.", parameter=name)
-        if size > _DENSE_LIMIT or resolution * bound > _LARGEST_SCALE:
-            raise ParameterError(f"{size} sums of contributions up to {bound} are too large.", parameter="bound")
+        check_sums(size, bound, resolution)
         exact = self._summed(features, size, bound, resolution)
-        mechanism = f"discrete Laplace, scale {bound}/epsilon" + (
-            f" in steps of 1/{resolution}" if resolution > 1 else ""
-        )
+        mechanism = sums_mechanism(bound, resolution)
         self._charge("sums", f"{purpose} ({size} sums)", mechanism, f"{bound} (L1, clipped)", eps)
         return exact + noise.discrete_laplace(eps / (resolution * bound), size, self._randomness)
 
@@ -289,16 +301,7 @@ class Curator:
         sums = np.zeros(size, dtype=np.int64)
         for start in range(0, len(sequences), _BLOCK):
             block = sequences.rows(start, min(start + _BLOCK, len(sequences)))
-            rows, columns, values = (np.asarray(part) for part in features(block))
-            if not rows.shape == columns.shape == values.shape == (len(rows),):
-                raise ParameterError("features must give as many rows as columns and values.", parameter="features")
-            if len(rows) == 0:
-                continue
-            if not all(np.issubdtype(part.dtype, np.integer) for part in (rows, columns, values)):
-                raise ParameterError("features must give integers.", parameter="features")
-            if rows.min() < 0 or rows.max() >= len(block) or columns.min() < 0 or columns.max() >= size:
-                raise ParameterError("features must give places inside the vectors.", parameter="features")
-            contributed = clipped(rows, values, len(block), bound, resolution)
+            rows, columns, contributed = contributions(features(block), len(block), size, bound, resolution)
             np.add.at(sums, columns, contributed * self._variants.counts[start:][rows])
         return sums
 
@@ -331,24 +334,6 @@ class Curator:
                 break
             last = int(walk[-1])
         return np.concatenate(positions) if positions else np.zeros(0, dtype=np.int64)
-
-
-def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, resolution: int) -> IntArray:
-    """The entries of ``n`` sparse vectors times ``resolution``, those of vectors above the L1 bound scaled down.
-
-    ``floor(|v_i| resolution bound / |v|_1)``, summed over i, is at most ``resolution bound``; entries with equal places
-    only cancel, so adding them up later cannot raise the norm.
-    """
-    rows, values = np.asarray(rows, dtype=np.int64), np.asarray(values, dtype=np.int64)
-    if len(values) and max(int(values.max()), -int(values.min())) >= _LARGEST_VALUE:
-        raise ParameterError("The values of the features are too large to be added up exactly.", parameter="features")
-    sizes = np.abs(values)
-    norms = np.zeros(n, dtype=np.int64)
-    np.add.at(norms, rows, sizes)
-    norm = norms[rows]
-    scaled = np.where(norm > bound, sizes * (resolution * bound) // np.maximum(norm, 1), sizes * resolution)
-    signed: IntArray = np.sign(values) * scaled
-    return signed
 
 
 def _upper(probability: Real) -> float:

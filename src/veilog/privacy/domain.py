@@ -1,4 +1,5 @@
-"""What is public about a process beyond doubt: its activities and a bound on the length of a trace.
+"""What is public about a process beyond doubt: its activities, a bound on the length of a trace, and, where times and
+attributes are released, the window in which cases start and the values that attributes may have.
 
 Declared, these facts come from outside the log (a data dictionary, the process documentation), and a guarantee needs
 no assumption about them: every case is made to fit by itself. Not declared, a method that needs one takes it from the
@@ -7,15 +8,26 @@ log, and the guarantee names that as an assumption.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import datetime
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 
-__all__ = ["Domain"]
+__all__ = ["Domain", "Values", "Window"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+Values = tuple[str, ...] | tuple[float, float]
+"""What an attribute may hold: a list of values, or the range of its numbers."""
+Window = tuple[datetime.datetime, datetime.datetime]
+"""From when, and before when, cases may start."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +36,14 @@ class Domain:
 
     activities: tuple[str, ...] | None = None
     max_length: int | None = None
+    attributes: Mapping[str, Values] = field(default_factory=dict)
+    """For each declared attribute its values, or a pair of numbers: their range."""
+    window: Window | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", {name: _values(name, v) for name, v in self.attributes.items()})
+        if self.window is not None:
+            object.__setattr__(self, "window", _window(*self.window))
         if self.activities is not None:
             names = self.activities
             if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -49,18 +67,52 @@ class Domain:
         A map of single cases takes neighbouring logs to neighbouring logs, so whatever is proved about questions on
         the result holds for the log.
         """
-        keep = np.ones(len(variants.codes), dtype=bool)
-        if self.activities is not None:
-            declared = set(self.activities)
-            known = np.array([label in declared for label in variants.labels], dtype=bool)
-            keep = known[variants.codes] if len(variants.codes) else keep
         owner = np.repeat(np.arange(len(variants)), variants.lengths)
-        if self.max_length is not None:
-            kept_before = np.cumsum(keep) - keep
-            at_start = np.concatenate([kept_before, [keep.sum()]])[variants.offsets[:-1]]
-            keep &= kept_before - at_start[owner] < self.max_length
+        keep = self.keeps(variants.labels, variants.codes, owner, variants.offsets)
         if keep.all():
             return variants
         offsets = np.zeros(len(variants) + 1, dtype=np.int64)
         np.cumsum(np.bincount(owner[keep], minlength=len(variants)), out=offsets[1:])
         return Variants.from_arrays(variants.labels, variants.codes[keep], offsets, variants.counts)
+
+    def keeps(
+        self, labels: Sequence[str], codes: npt.NDArray[np.integer], owner: IntArray, offsets: IntArray
+    ) -> BoolArray:
+        """Which events are left of sequences that are made to fit; ``owner`` is the sequence of each event."""
+        keep: BoolArray = np.ones(len(codes), dtype=np.bool_)
+        if self.activities is not None and len(codes):
+            declared = set(self.activities)
+            keep = np.array([label in declared for label in labels], dtype=np.bool_)[codes]
+        if self.max_length is not None:
+            kept_before: IntArray = np.cumsum(keep) - keep
+            at_start = np.concatenate([kept_before, [keep.sum()]])[offsets[:-1]]
+            keep &= kept_before - at_start[owner] < self.max_length
+        return keep
+
+
+def _values(name: str, declared: Iterable[str] | Iterable[float]) -> Values:
+    values: tuple[str | float, ...] = () if isinstance(declared, str) else tuple(declared)
+    if len(values) == 2 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+        low, high = float(values[0]), float(values[1])
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ParameterError(
+                f"The range of {name!r} must go from a smaller to a larger number.", parameter="domain"
+            )
+        return low, high
+    names = tuple(str(v) for v in values if isinstance(v, str))
+    if not names or len(names) != len(values):
+        raise ParameterError(
+            f"The domain of {name!r} must be a list of values or a pair of numbers (their range).", parameter="domain"
+        )
+    if len(set(names)) != len(names):
+        raise ParameterError(f"A value of {name!r} is declared twice.", parameter="domain")
+    return names
+
+
+def _window(start: datetime.datetime, end: datetime.datetime) -> Window:
+    if not (isinstance(start, datetime.datetime) and isinstance(end, datetime.datetime)):
+        raise ParameterError("The window must go from a time to a later time.", parameter="window")
+    zoned = [t.replace(tzinfo=datetime.UTC) if t.tzinfo is None else t.astimezone(datetime.UTC) for t in (start, end)]
+    if not zoned[0] < zoned[1]:
+        raise ParameterError("The window must end after it starts.", parameter="window")
+    return zoned[0], zoned[1]

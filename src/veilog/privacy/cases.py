@@ -1,0 +1,195 @@
+"""Raw cases as a question's feature function sees them: integers against public lists, and nothing that names a case.
+
+Activities are positions in an alphabet that the method gives, attribute values are positions in a declared or released
+list or in public bins, times are microseconds. Whatever is on no list is -1, so a label that occurs in the raw log only
+never reaches a method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+from veilog.logs.xes_columns import NESTED
+from veilog.privacy.domain import Domain
+
+__all__ = ["UNKNOWN_TIME", "Cases", "Coding", "Level", "RawCases", "attribute_level"]
+
+IntArray = npt.NDArray[np.int64]
+Level = Literal["case", "event"]
+
+UNKNOWN_TIME = int(np.iinfo(np.int64).min)
+"""Stands for a missing timestamp. Never compute with it: mask first."""
+
+_BLOCK = 65_536
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """A block of cases; the events of case ``i`` are ``offsets[i]`` up to ``offsets[i + 1]``, in their order."""
+
+    codes: IntArray
+    """Of each event, the position of its activity in the alphabet asked for, -1 for one that is not in it."""
+    times: IntArray
+    """Of each event, microseconds since 1970 UTC, or ``UNKNOWN_TIME``."""
+    offsets: IntArray
+    attributes: Mapping[str, IntArray]
+    """Of each event, or of each case, the position of its value in the coding asked for, -1 for none of these."""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> IntArray:
+        """Number of events of each case."""
+        return np.diff(self.offsets)
+
+    @property
+    def owners(self) -> IntArray:
+        """The case of each event."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+
+@dataclass(frozen=True)
+class Coding:
+    """A public way to write an attribute's values as integers: a list of values, or the edges of bins of numbers.
+
+    Bin ``i`` reaches from ``edges[i]`` up to ``edges[i + 1]``; numbers beyond either end count in the bin next to them.
+    """
+
+    name: str
+    values: tuple[str, ...] = ()
+    edges: tuple[float, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) - 1 if self.edges else len(self.values)
+
+
+def attribute_level(log: EventLog, name: str) -> Level:
+    """Whether an attribute is one of cases or of events; ``case:name`` means the case's where both have it."""
+    reserved = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED)
+    if name not in reserved and name in log.events.column_names:
+        return "event"
+    if name.removeprefix("case:") not in reserved and name.removeprefix("case:") in log.cases.column_names:
+        return "case"
+    known = [c for c in log.events.column_names if c not in reserved]
+    known += [
+        c if c not in known else f"case:{c}" for c in log.cases.column_names if c not in reserved and c != ACTIVITY
+    ]
+    raise ParameterError(
+        f"The log has no attribute {name!r}.",
+        parameter="attributes",
+        advice=f"It has: {', '.join(known) or 'none'}.",
+    )
+
+
+def attribute_column(log: EventLog, name: str) -> pa.ChunkedArray:
+    if attribute_level(log, name) == "event":
+        return log.events.column(name)
+    return log.cases.column(name.removeprefix("case:"))
+
+
+class RawCases:
+    """The raw log in the shape of :class:`Cases`, each case made to fit the declared domain; for the kernel only."""
+
+    def __init__(self, log: EventLog, domain: Domain) -> None:
+        self.log = log
+        labels, codes = _dictionary(log.events.column(ACTIVITY))
+        owners = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))
+        self._kept = np.flatnonzero(domain.keeps(labels, codes, owners, log.offsets))
+        self._labels = labels
+        self._codes = codes[self._kept]
+        self.times = _microseconds(log.events.column(TIMESTAMP))[self._kept]
+        self.offsets = np.zeros(log.cases.num_rows + 1, dtype=np.int64)
+        np.cumsum(np.bincount(owners[self._kept], minlength=log.cases.num_rows), out=self.offsets[1:])
+
+    def blocks(self, alphabet: Sequence[str], codings: Sequence[Coding] = ()) -> Iterator[Cases]:
+        """All cases, in blocks, coded as asked."""
+        place = {label: i for i, label in enumerate(alphabet)}
+        recode = np.array([place.get(label, -1) for label in self._labels] + [-1], dtype=np.int64)
+        codes = recode[self._codes]
+        coded = {coding.name: self.coded(coding) for coding in codings}
+        levels = {coding.name: attribute_level(self.log, coding.name) for coding in codings}
+        cases = len(self.offsets) - 1
+        for start in range(0, cases, _BLOCK):
+            stop = min(start + _BLOCK, cases)
+            a, b = self.offsets[start], self.offsets[stop]
+            attributes = {
+                name: column[a:b] if levels[name] == "event" else column[start:stop] for name, column in coded.items()
+            }
+            yield Cases(codes[a:b], self.times[a:b], self.offsets[start : stop + 1] - a, attributes)
+
+    def coded(self, coding: Coding) -> IntArray:
+        """The whole column of an attribute, one integer for each kept event or each case."""
+        column = attribute_column(self.log, coding.name)
+        if coding.edges:
+            if not _is_number(column.type):
+                raise ParameterError(
+                    f"The attribute {coding.name!r} holds no numbers, so a range cannot be its domain.",
+                    parameter="domain",
+                    advice="Declare its values: a|b|c.",
+                )
+            numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            known = ~np.isnan(numbers)
+            bins = np.searchsorted(np.array(coding.edges), numbers, side="right") - 1
+            coded = np.where(known, np.clip(bins, 0, coding.size - 1), -1)
+        else:
+            labels, codes = _dictionary(column)
+            place = {value: i for i, value in enumerate(coding.values)}
+            coded = np.array([place.get(label, -1) for label in labels] + [-1], dtype=np.int64)[codes]
+        return coded[self._kept] if attribute_level(self.log, coding.name) == "event" else coded
+
+    def values(self, name: str) -> tuple[tuple[str, ...], IntArray, IntArray]:
+        """An attribute's raw values, and which case has which (cases, values), each pair once, as events come."""
+        labels, codes = _dictionary(attribute_column(self.log, name))
+        if attribute_level(self.log, name) == "event":
+            codes = codes[self._kept]
+            owners = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        else:
+            owners = np.arange(len(codes))
+        has = codes < len(labels)
+        owners, codes = owners[has], codes[has]
+        _, first = np.unique(owners * (len(labels) + 1) + codes, return_index=True)
+        first.sort()
+        return labels, owners[first], codes[first]
+
+
+def is_numeric(log: EventLog, name: str) -> bool:
+    return _is_number(attribute_column(log, name).type)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
+    """A column's values as text and the code of each row; a row without a value has the code one beyond the last."""
+    if pa.types.is_temporal(column.type):
+        raise ParameterError(
+            "Attributes that hold times of their own cannot be released.",
+            parameter="attributes",
+            advice="Leave them out; times of events come with a share for times.",
+        )
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    combined = column.unify_dictionaries().combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        combined = combined.chunk(0) if combined.num_chunks else pa.array([], pa.string()).dictionary_encode()
+    labels = combined.dictionary.cast(pa.string()).to_pylist()
+    codes = pc.fill_null(combined.indices, len(labels)).to_numpy(zero_copy_only=False).astype(np.int64)
+    return tuple(labels), codes
+
+
+def _microseconds(column: pa.ChunkedArray) -> IntArray:
+    numbers = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    filled = pc.fill_null(numbers, UNKNOWN_TIME)
+    return np.asarray(filled.to_numpy(), dtype=np.int64)

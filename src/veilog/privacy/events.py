@@ -1,0 +1,177 @@
+"""The curator's questions about times and attributes; asked as ``curator.events``, charged to the curator's account.
+
+As everywhere in the kernel neighbouring logs differ by one case, added or removed, with all its events; every question
+proves its sensitivity in its docstring.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.privacy import noise
+from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, Level, RawCases, attribute_level, is_numeric
+from veilog.privacy.clipping import check_sums, contributions, sums_mechanism
+from veilog.privacy.domain import Domain, Window
+from veilog.privacy.guarantee import Charge
+
+__all__ = ["CaseFeatures", "EventQuestions"]
+
+IntArray = npt.NDArray[np.int64]
+CaseFeatures = Callable[[Cases], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
+"""Maps each case, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_DAY = 86_400_000_000
+
+
+class EventQuestions:
+    """What may be asked about the events of a log beyond their order."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        domain: Domain,
+        randomness: noise.Randomness,
+        charges: list[Charge],
+        assumptions: dict[str, None],
+    ) -> None:
+        self._log = log
+        self._domain = domain
+        self._randomness = randomness
+        self._charges = charges
+        self._assumptions = assumptions
+
+    @cached_property
+    def _raw(self) -> RawCases:
+        return RawCases(self._log, self._domain)
+
+    # Public facts ---------------------------------------------------------------------------------------------------
+
+    def level(self, name: str) -> Level:
+        """Whether an attribute is one of cases or of events; from the log's columns, which the guarantee then says."""
+        self._assume_columns()
+        return attribute_level(self._log, name)
+
+    def is_numeric(self, name: str) -> bool:
+        """Whether an attribute holds numbers; from the log's columns, which the guarantee then says."""
+        self._assume_columns()
+        return is_numeric(self._log, name)
+
+    @property
+    def window(self) -> Window:
+        """The public window of case starts: declared, or the days from the log's first to its last case start, which
+        the guarantee then says."""
+        if self._domain.window is not None:
+            return self._domain.window
+        self._assumptions["The days on which the first and the last case start are public; taken from the log."] = None
+        starts = self._raw.times[self._raw.offsets[:-1][np.diff(self._raw.offsets) > 0]]
+        starts = starts[starts != UNKNOWN_TIME]
+        if len(starts) == 0:
+            raise ParameterError("No case of the log has a start time.", parameter="window")
+        first, last = int(starts.min()) // _DAY, int(starts.max()) // _DAY
+        return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=last + 1)
+
+    def _assume_columns(self) -> None:
+        self._assumptions["The names and types of attributes are public; they were taken from the log."] = None
+
+    # Questions ------------------------------------------------------------------------------------------------------
+
+    def sums(
+        self,
+        features: CaseFeatures,
+        size: int,
+        bound: int,
+        epsilon: Number,
+        *,
+        alphabet: Sequence[str] = (),
+        codings: Sequence[Coding] = (),
+        resolution: int = 1,
+        purpose: str = "sums over events",
+    ) -> IntArray:
+        """Noisy sums, over all cases, of a vector of ``size`` integers a case, in units of ``1/resolution``.
+
+        ``features`` maps each case (its activities as places in ``alphabet``, its times, its attributes as the
+        ``codings`` say), by itself, to its vector v. Where ``|v|_1 <= bound`` a case contributes ``resolution * v``,
+        else ``resolution * v`` scaled down by ``bound / |v|_1`` and rounded towards 0. Each sum gets independent
+        discrete Laplace noise of scale ``resolution * bound / epsilon``.
+
+        Sensitivity: the alphabet and the codings are public or noisy answers, so what a case contributes depends on
+        that case alone, and its L1 norm is at most ``resolution * bound``, exactly, because it is computed in integers.
+        Adding or removing a case changes the sums by its contribution: the L1 sensitivity is ``resolution * bound`` and
+        the sums together are epsilon-differentially private.
+        """
+        eps = parse_epsilon(epsilon)
+        check_sums(size, bound, resolution)
+        exact = np.zeros(size, dtype=np.int64)
+        for block in self._raw.blocks(alphabet, codings):
+            _, columns, contributed = contributions(features(block), len(block), size, bound, resolution)
+            np.add.at(exact, columns, contributed)
+        self._charge(
+            "event sums",
+            f"{purpose} ({size} sums)",
+            sums_mechanism(bound, resolution),
+            f"{bound} (L1, clipped)",
+            eps,
+        )
+        return exact + noise.discrete_laplace(eps / (resolution * bound), size, self._randomness)
+
+    def distinct(self, name: str, epsilon: Number) -> tuple[int, int]:
+        """How many distinct values of an attribute cases have first, and how many cases have one; with noise.
+
+        Of an event attribute the first value of each case counts. Both numbers get discrete Laplace noise of scale
+        2/epsilon.
+
+        Sensitivity: adding a case adds at most one value that no other case has first, and at most one case that has a
+        value. Each number changes by at most 1, both together by at most 2 (L1): epsilon-differentially private.
+        """
+        eps = parse_epsilon(epsilon)
+        _, owners, values = self._raw.values(name)
+        _, first = np.unique(owners, return_index=True)
+        self._charge(
+            "distinct values", f"whether {name} tells cases apart", "discrete Laplace, scale 2/epsilon", "2 (L1)", eps
+        )
+        noisy = noise.discrete_laplace(eps / 2, 2, self._randomness)
+        return len(np.unique(values[first])) + int(noisy[0]), len(first) + int(noisy[1])
+
+    def frequent_values(self, name: str, most: int, epsilon: Number, delta: Number) -> tuple[str, ...]:
+        """The values of an attribute that enough cases have, in the order of their names.
+
+        Of each case its first ``most`` different values count, each once. A value is released iff its number of cases
+        plus k-TSGD noise for (epsilon/most, delta/most) exceeds k. A value that no case has is never released.
+
+        Sensitivity: adding a case changes the counts of at most ``most`` values, each by 1. Each of them alone is
+        (epsilon/most, delta/most)-differentially private (see :meth:`Curator.partitions`); the noises are independent
+        and the other counts do not change, so together they are (epsilon, delta)-differentially private.
+        """
+        eps, failure = parse_epsilon(epsilon), parse_delta(delta)
+        if failure == 0 or most < 1:
+            raise ParameterError("Selecting values needs a delta above 0.", parameter="delta")
+        k = noise.tsgd_bound(eps / most, failure / most)
+        labels, owners, values = self._raw.values(name)
+        starts = np.flatnonzero(np.diff(owners, prepend=-1))
+        rank = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
+        counts = np.bincount(values[rank < most], minlength=len(labels))
+        mechanism = f"k-truncated symmetric geometric, k = {k}, released iff above k"
+        self._charge("frequent values", f"values of {name}", mechanism, f"{most} values by 1 each", eps, failure)
+        noisy = counts + noise.tsgd_noise(eps / most, k, len(labels), self._randomness)
+        return tuple(sorted(labels[i] for i in np.flatnonzero(noisy > k).tolist()))
+
+    def _charge(
+        self,
+        question: str,
+        purpose: str,
+        mechanism: str,
+        sensitivity: str,
+        eps: Fraction,
+        delta: Fraction = Fraction(0),
+    ) -> None:
+        self._charges.append(Charge(question, purpose, mechanism, sensitivity, eps, delta))

@@ -1,0 +1,267 @@
+"""Questions over events have the sensitivity they are charged for, and show a method nothing but public codes."""
+
+import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
+from veilog.privacy import noise
+from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Domain
+
+Event = tuple[str, int | None, str | None, float | None]
+"""Activity, seconds, an attribute of the event, a number of the event."""
+Case = tuple[str | None, list[Event]]
+"""An attribute of the case, and its events."""
+
+event = st.tuples(
+    st.sampled_from("abcd"),
+    st.none() | st.integers(-100_000, 10**9),
+    st.none() | st.sampled_from(["x", "y", "z"]),
+    st.none() | st.floats(-50, 200),
+)
+case = st.tuples(st.none() | st.sampled_from(["u", "v", "w"]), st.lists(event, max_size=6))
+cases = st.lists(case, min_size=1, max_size=12)
+
+
+def log_of(raw: list[Case]) -> EventLog:
+    flat = [(i, *e) for i, (_, events) in enumerate(raw) for e in events]
+    seconds = [None if e[2] is None else e[2] * 1_000_000 for e in flat]
+    return EventLog(
+        pa.table(
+            {
+                "case:index": pa.array([e[0] for e in flat], pa.int64()),
+                "event:index": pa.array(range(len(flat)), pa.int64()),
+                "concept:name": pa.array([e[1] for e in flat], pa.string()),
+                "time:timestamp": pa.array(seconds, pa.int64()).cast(TIMESTAMP_TYPE),
+                "colour": pa.array([e[3] for e in flat], pa.string()),
+                "size": pa.array([e[4] for e in flat], pa.float64()),
+            }
+        ),
+        pa.table(
+            {
+                "concept:name": pa.array([f"secret {i}" for i in range(len(raw))], pa.string()),
+                "kind": pa.array([k for k, _ in raw], pa.string()),
+            }
+        ),
+    )
+
+
+def curator(raw: list[Case], **arguments: Any) -> Curator:
+    log = log_of(raw)
+    return Curator(log.variants, log=log, **arguments)
+
+
+@contextmanager
+def noise_off() -> Iterator[None]:
+    def nothing(*arguments: object) -> np.ndarray:
+        return np.zeros(next(a for a in reversed(arguments) if isinstance(a, int)), dtype=np.int64)
+
+    with patch.object(noise, "discrete_laplace", nothing), patch.object(noise, "tsgd_noise", nothing):
+        yield
+
+
+ALPHABET = ("b", "a", "zzz")
+CODINGS = (Coding("colour", ("y", "x")), Coding("size", edges=(0.0, 10.0, 100.0)), Coding("kind", ("w",)))
+
+
+def unbounded(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features of very different sizes and signs that use all a case shows."""
+    owners = block.owners
+    known = block.times != UNKNOWN_TIME
+    colour = block.attributes["colour"] + 1
+    value = np.where(known, np.where(known, block.times, 0) // 10**9, 7) + block.attributes["size"]
+    kind = block.attributes["kind"]
+    rows = np.concatenate([owners, np.arange(len(block))])
+    columns = np.concatenate([(block.codes + 1) * 3 + colour, 12 + kind + 1])
+    return rows, columns, np.concatenate([value, block.lengths])
+
+
+SIZE = 14
+
+
+def summed(raw: list[Case], bound: int, resolution: int, **arguments: Any) -> np.ndarray:
+    asked = curator(raw, **arguments).events
+    return asked.sums(unbounded, SIZE, bound, 1, alphabet=ALPHABET, codings=CODINGS, resolution=resolution)
+
+
+@given(raw=cases, extra=case, bound=st.integers(1, 9), resolution=st.sampled_from([1, 7, 1024]))
+def test_one_case_changes_the_sums_by_no_more_than_the_bound(
+    raw: list[Case], extra: Case, bound: int, resolution: int
+) -> None:
+    with noise_off():
+        difference = summed([*raw, extra], bound, resolution) - summed(raw, bound, resolution)
+    assert np.abs(difference).sum() <= bound * resolution
+
+
+@given(raw=cases, extra=case, length=st.integers(1, 3))
+def test_a_declared_domain_keeps_neighbours_neighbours(raw: list[Case], extra: Case, length: int) -> None:
+    domain = Domain.of("abd", length)
+    with noise_off():
+        difference = summed([*raw, extra], 2, 10, domain=domain) - summed(raw, 2, 10, domain=domain)
+    assert np.abs(difference).sum() <= 20
+
+
+@given(raw=cases)
+def test_sums_are_asked_of_single_cases(raw: list[Case]) -> None:
+    """The same vector whatever else is in the log: the sums of the log are those of its cases."""
+    with noise_off(), patch("veilog.privacy.cases._BLOCK", 3):
+        together = summed(raw, 5, 16)
+        alone = sum(summed([one], 5, 16) for one in raw)
+    assert np.array_equal(together, alone)
+
+
+@given(raw=cases, extra=case)
+def test_one_case_changes_each_number_of_distinct_values_by_one(raw: list[Case], extra: Case) -> None:
+    with noise_off():
+        for name in ("colour", "kind"):
+            with_it = np.array(curator([*raw, extra]).events.distinct(name, 1))
+            without = np.array(curator(raw).events.distinct(name, 1))
+            assert np.abs(with_it - without).sum() <= 2
+            assert (with_it >= without).all()
+
+
+@given(raw=cases, extra=case, most=st.integers(1, 3), above=st.integers(0, 4))
+def test_one_case_changes_the_selection_of_few_values(raw: list[Case], extra: Case, most: int, above: int) -> None:
+    with noise_off(), patch.object(noise, "tsgd_bound", lambda epsilon, delta: above):
+        for name in ("colour", "kind"):
+            with_it = set(curator([*raw, extra]).events.frequent_values(name, most, 1, 0.1))
+            without = set(curator(raw).events.frequent_values(name, most, 1, 0.1))
+            assert without <= with_it
+            assert len(with_it - without) <= most
+
+
+def test_a_single_value_is_released_with_probability_delta() -> None:
+    """As for partitions, at epsilon and delta divided by the values a case may add; false-alarm rate 1e-4."""
+    raw: list[Case] = [("u", [])]
+    source = noise.seeded(5)
+    k = noise.tsgd_bound(Fraction(1, 2), Fraction(1, 10))
+    chance = float(noise.tsgd_tail(Fraction(1, 2), k)(60)[0]) / 2**60
+    hits = sum(len(curator(raw, randomness=source).events.frequent_values("kind", 2, 1, "0.2")) for _ in range(2000))
+    assert chance <= 0.1
+    assert stats.binomtest(hits, 2000, chance).pvalue > 1e-4
+
+
+def test_a_value_beyond_those_counted_is_never_released() -> None:
+    raw: list[Case] = [(None, [("a", 0, "x", 1.0), ("a", 1, "y", 1.0)])] * 200
+    for seed in range(20):
+        asked = curator(raw, randomness=noise.seeded(seed)).events
+        assert asked.frequent_values("colour", 1, 1, "1e-3") == ("x",)
+
+
+def test_features_see_public_codes_only() -> None:
+    """Neither labels nor names nor counts: an activity or a value that is not asked for is -1."""
+    seen: list[Cases] = []
+
+    def look(block: Cases) -> tuple[list[int], list[int], list[int]]:
+        seen.append(block)
+        return [], [], []
+
+    raw: list[Case] = [("w", [("a", 5, "x", 3.0), ("d", None, "z", None)]), ("u", [])]
+    curator(raw).events.sums(look, 1, 1, 1, alphabet=ALPHABET, codings=CODINGS)
+    (block,) = seen
+    assert block.codes.tolist() == [1, -1]
+    assert block.times.tolist() == [5_000_000, UNKNOWN_TIME]
+    assert block.offsets.tolist() == [0, 2, 2]
+    assert {k: v.tolist() for k, v in block.attributes.items()} == {"colour": [1, -1], "size": [0, -1], "kind": [0, -1]}
+    assert set(vars(block)) == {"codes", "times", "offsets", "attributes"}
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
+def test_numbers_beyond_the_declared_range_count_at_its_ends(numbers: list[float]) -> None:
+    seen: list[Cases] = []
+    raw: list[Case] = [(None, [("a", 0, None, x)]) for x in numbers]
+    coding = Coding("size", edges=(0.0, 1.0, 4.0, 9.0))
+    curator(raw).events.sums(lambda b: seen.append(b) or ([], [], []), 1, 1, 1, codings=[coding])
+    expected = [0 if x < 1 else 1 if x < 4 else 2 for x in numbers]
+    assert seen[0].attributes["size"].tolist() == expected
+
+
+def test_a_charge_says_what_was_asked() -> None:
+    asker = curator([("u", [("a", 0, "x", 1.0)])])
+    asker.events.sums(lambda b: ([], [], []), 4, 9, "0.6", resolution=16, purpose="gaps")
+    asker.events.distinct("kind", "0.1")
+    asker.events.frequent_values("kind", 3, "0.3", "1e-6")
+    guarantee = asker.guarantee()
+    assert (guarantee.epsilon, guarantee.delta) == (1.0, 1e-6)
+    assert [c.sensitivity for c in guarantee.charges] == ["9 (L1, clipped)", "2 (L1)", "3 values by 1 each"]
+    assert guarantee.charges[0].mechanism == "discrete Laplace, scale 9/epsilon in steps of 1/16"
+
+
+def test_noise_has_the_scale_that_is_charged() -> None:
+    asked = curator([("u", [])], randomness=noise.seeded(2)).events
+    drawn = asked.sums(lambda b: ([], [], []), 40_000, 3, 1, resolution=8)
+    assert np.abs(drawn).mean() == pytest.approx(24, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        lambda b: ([0], [9], [1]),
+        lambda b: ([9], [0], [1]),
+        lambda b: ([0], [0], [0.5]),
+        lambda b: ([0], [0, 1], [1]),
+        lambda b: ([0], [0], [2**40]),
+    ],
+)
+def test_features_outside_their_vectors_are_refused_uncharged(features: Any) -> None:
+    asker = curator([("u", [])])
+    with pytest.raises(ParameterError, match="features"):
+        asker.events.sums(features, 2, 1, 1)
+    assert asker.guarantee().charges == ()
+
+
+def test_variants_alone_have_no_events() -> None:
+    log = log_of([("u", [("a", 0, "x", 1.0)])])
+    with pytest.raises(ParameterError, match="need an event log"):
+        _ = Curator(log.variants).events
+    with pytest.raises(ParameterError, match="not those of the log"):
+        Curator(log_of([("u", []), ("v", [])]).variants, log=log)
+
+
+def test_the_window_is_declared_or_an_assumption() -> None:
+    raw: list[Case] = [("u", [("a", 3 * 86_400 + 5, None, None)]), ("u", [("a", 86_400, None, None)]), ("v", [])]
+    taken = curator(raw)
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    assert taken.events.window == (epoch + datetime.timedelta(days=1), epoch + datetime.timedelta(days=4))
+    assert any("first and the last case" in a for a in taken.guarantee().assumptions)
+    window = (epoch, epoch.replace(year=1980))
+    declared = curator(raw, domain=Domain(window=window))
+    assert declared.events.window == window
+    assert declared.guarantee().assumptions == ()
+
+
+def test_the_columns_of_a_log_are_an_assumption() -> None:
+    asker = curator([("u", [("a", 0, "x", 1.0)])])
+    assert (asker.events.level("colour"), asker.events.level("kind")) == ("event", "case")
+    assert asker.events.is_numeric("size")
+    assert any("names and types of attributes" in a for a in asker.guarantee().assumptions)
+    for name in ("nothing", "concept:name", "time:timestamp", "case:index"):
+        with pytest.raises(ParameterError, match="no attribute"):
+            asker.events.level(name)
+
+
+@pytest.mark.parametrize(
+    "values", [(), ("a", "a"), (1.0, 1.0), (2, 1), ("a", 1), (0.0, float("inf")), "abc", (1, 2, 3)]
+)
+def test_a_nonsensical_attribute_domain_is_refused(values: Any) -> None:
+    with pytest.raises(ParameterError):
+        Domain(attributes={"kind": values})
+
+
+def test_a_window_that_ends_before_it_starts_is_refused() -> None:
+    epoch = datetime.datetime(1970, 1, 1)
+    with pytest.raises(ParameterError, match="end after it starts"):
+        Domain(window=(epoch, epoch))
