@@ -21,7 +21,6 @@ from veilog.logs.xes_values import format_date, format_float
 
 __all__ = ["Assembler"]
 
-_NAME = ColumnKey(ACTIVITY, "string")
 _TIME = ColumnKey(TIMESTAMP, "date")
 
 
@@ -39,7 +38,7 @@ class Assembler:
         self._bad_times: list[Ints] = []
         self._sizes: list[int] = []
         self._event_columns: list[dict[ColumnKey, pa.Array]] = []
-        self._case_columns: dict[ColumnKey, list[tuple[Ints, pa.Array]]] = {}
+        self._case_columns: dict[ColumnKey, list[tuple[int, Ints, pa.Array]]] = {}
         self._event_nested: dict[int, list[dict[str, Any]]] = {}
         self._case_nested: dict[int, list[dict[str, Any]]] = {}
         self._log_elements: list[Element] = []
@@ -60,7 +59,7 @@ class Assembler:
         self._sizes.append(len(block.event_lines))
         self._event_columns.append(block.event_columns)
         for key, (rows, values) in block.case_columns.items():
-            self._case_columns.setdefault(key, []).append((rows + first_case, values))
+            self._case_columns.setdefault(key, []).append((len(self._sizes), rows + first_case, values))
         for row, entry in block.event_nested:
             self._event_nested.setdefault(row + first_event, []).append(entry)
         for row, entry in block.case_nested:
@@ -75,9 +74,9 @@ class Assembler:
         if not self._cases:
             raise InputError("The log has no traces, so there are no cases.", path=self._path)
         case_columns = self._join_cases()
-        names = _text_of(case_columns, ACTIVITY).cast(pa.string())
+        names = _text_of(case_columns, ACTIVITY, self._cases).cast(pa.string())
         event_columns = self._join_events()
-        labels = _text_of(event_columns, ACTIVITY)
+        labels = _text_of(event_columns, ACTIVITY, self._events)
         times = event_columns.get(_TIME)
         if times is None:
             times = pa.nulls(self._events, TIMESTAMP_TYPE)
@@ -102,7 +101,7 @@ class Assembler:
         cases = _table({ACTIVITY: names}, case_columns, self._case_nested)
         if not (keep_events.all() and keep_cases.all()):
             events, cases = _drop(events, cases, index, keep_events, keep_cases)
-            if not cases.num_rows:
+            if not cases.num_rows and not self._findings.collect_all:
                 raise InputError("No case is left after dropping what cannot be used.", path=self._path)
         return EventLog(events, cases, metadata, self._findings.result(), self._path)
 
@@ -121,20 +120,36 @@ class Assembler:
         return result
 
     def _join_cases(self) -> dict[ColumnKey, pa.Array]:
+        self._drop_repeated()
         result = {}
         for key, parts in self._case_columns.items():
-            rows = np.concatenate([rows for rows, _ in parts])
-            values = _join([values for _, values in parts])
-            if len(rows) > 1 and not (np.diff(rows) > 0).all():
-                first = np.unique(rows, return_index=True)[1]
-                again = np.setdiff1d(np.arange(len(rows)), first)
-                lines = np.concatenate(self._case_lines)
-                self._findings.add(
-                    "duplicate-attribute", f"key {key.key!r}", line=int(lines[rows[again[0]]]), count=len(again)
-                )
-                rows, values = rows[first], values.take(pa.array(first))
-            result[key] = spread(values, rows, self._cases)
+            rows = np.concatenate([rows for _, rows, _ in parts])
+            if len(rows):
+                result[key] = spread(_join([values for _, _, values in parts]), rows, self._cases)
         return result
+
+    def _drop_repeated(self) -> None:
+        """Of attributes that a trace has twice, in different blocks, keep the first (blocks have seen to the rest)."""
+        names = dict.fromkeys(key.key for key in self._case_columns)
+        for name in names:
+            columns = [key for key in self._case_columns if key.key == name]
+            if len(columns) == 1:
+                rows = np.concatenate([rows for _, rows, _ in self._case_columns[columns[0]]])
+                if (np.diff(rows) > 0).all():
+                    continue
+            taken = np.zeros(self._cases, dtype=np.bool_)
+            parts = sorted(((part, key) for key in columns for part in self._case_columns[key]), key=lambda p: p[0][0])
+            for key in columns:
+                self._case_columns[key] = []
+            for (block, rows, values), key in parts:
+                again = taken[rows]
+                taken[rows] = True
+                if again.any():
+                    line = int(np.concatenate(self._case_lines)[rows[again][0]])
+                    count = int(np.count_nonzero(again))
+                    self._findings.add("duplicate-attribute", f"key {name!r}", line=line, count=count)
+                    rows, values = rows[~again], values.filter(pa.array(~again))
+                self._case_columns[key].append((block, rows, values))
 
     # ---- checking
 
@@ -265,13 +280,13 @@ def _join(chunks: list[pa.Array]) -> pa.Array:
     return joined.combine_chunks()
 
 
-def _text_of(columns: dict[ColumnKey, pa.Array], key: str) -> pa.Array:
+def _text_of(columns: dict[ColumnKey, pa.Array], key: str, size: int) -> pa.Array:
     """The labels under a key: strings, and where an element has none, its value of another type as text."""
     plain = columns.pop(ColumnKey(key, "string"), None)
     others = [(column, values) for column, values in columns.items() if column.key == key]
     if not others:
-        return pa.nulls(_size(columns), LABEL_TYPE) if plain is None else plain
-    text = pa.nulls(len(others[0][1]), pa.string()) if plain is None else plain.cast(pa.string())
+        return pa.nulls(size, LABEL_TYPE) if plain is None else plain
+    text = pa.nulls(size, pa.string()) if plain is None else plain.cast(pa.string())
     for column, values in others:
         if column.type == "date" and not column.as_text:
             written = pa.array([None if v is None else format_date(v) for v in values.to_pylist()], pa.string())
@@ -281,10 +296,6 @@ def _text_of(columns: dict[ColumnKey, pa.Array], key: str) -> pa.Array:
             written = values.cast(pa.string())
         text = pc.coalesce(text, written)
     return text.dictionary_encode()
-
-
-def _size(columns: dict[ColumnKey, pa.Array]) -> int:
-    return len(next(iter(columns.values()))) if columns else 0
 
 
 def _table(

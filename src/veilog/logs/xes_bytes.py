@@ -203,6 +203,8 @@ class Plain:
         declared = {key[6:]: value for key, value in pairs if key.startswith("xmlns:")}
         if declared:
             scope = {**scope, **declared}
+        if len(self._scopes) == 1:
+            self._root_uri = scope.get(name.partition(":")[0]) if ":" in name else None
         self._scopes.append(scope)
         written = "".join(f' {key}="{_ESCAPED.sub(lambda m: _ESCAPES[m.group()], value)}"' for key, value in pairs)
         self._out.append(f"<{self._local(name, scope)}{written}>")
@@ -211,8 +213,8 @@ class Plain:
         self._out.append(f"</{self._local(name, self._scopes.pop())}>")
 
     def _text(self, text: str) -> None:
-        if text.strip(" \t\r\n"):
-            self._out.append(text.strip(" \t\r\n").replace("&", "&amp;").replace("<", "&lt;").replace("\n", " "))
+        if stray := text.strip(" \t\r\n"):
+            self._out.append(stray.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " "))
 
     def _local(self, name: str, scope: dict[str, str]) -> str:
         """The name without its prefix where that stands for XES (the root's namespace counts as that)."""
@@ -222,6 +224,4 @@ class Plain:
         uri = scope.get(prefix)
         if uri is None:
             raise self._checked.refuse(f"The prefix of <{name}> is not declared.")
-        if self._root_uri is None:
-            self._root_uri = uri
         return local if uri == self._root_uri or "xes-standard" in uri else name

@@ -24,7 +24,7 @@ from veilog.errors import InputError
 from veilog.logs.streams import consumed_fraction, open_input
 from veilog.logs.xes_bytes import Fast, Plain, Source, count_lines
 from veilog.logs.xes_scan import Block, Scanner
-from veilog.logs.xes_text import Element, Unusual, parse_piece
+from veilog.logs.xes_text import Element, Note, Piece, Unusual, parse_piece, stray_note
 from veilog.logs.xes_values import unescape
 
 __all__ = ["Part", "Reading", "read_blocks", "read_in_parts"]
@@ -72,9 +72,8 @@ def read_blocks(reading: Reading, progress: Progress | None = None) -> Generator
     with open_input(reading.path, limit=reading.limit) as stream:
         source: Source = Plain(path) if reading.plain else Fast(path)
         texts = _texts(stream, source, reading.part)
-        data, line, depth, wanted, final = b"", 1, 0, 0, False
-        if reading.part.start:
-            depth = 1
+        data, line, depth, wanted, final = b"", 1, 1 if reading.part.start else 0, 0, False
+        notes: list[Note] = []
         while not final:
             text = next(texts, None)
             final = text is None
@@ -86,7 +85,10 @@ def read_blocks(reading: Reading, progress: Progress | None = None) -> Generator
                     stop = len(data)
                 if start < 0 or stop < 0:
                     continue
-                reading.root = _root(data[start:stop], line + count_lines(data[:start]), path)
+                at = line + count_lines(data[:start])
+                reading.root, piece = _root(data[start:stop], at, path)
+                if piece.stray:
+                    notes.append(stray_note(piece, at))
                 line += count_lines(data[:stop])
                 data, depth = data[stop:], 1
             if len(data) < wanted and not final:
@@ -98,6 +100,8 @@ def read_blocks(reading: Reading, progress: Progress | None = None) -> Generator
             block, used, depth = found
             line += block.lines
             data, wanted = data[used:], 0
+            block.notes[:0] = notes
+            notes.clear()
             yield block
             if progress is not None:
                 progress(consumed_fraction(stream))
@@ -166,7 +170,7 @@ def _skip(stream: BinaryIO, size: int) -> None:
         size -= len(block)
 
 
-def _root(raw: bytes, line: int, path: str) -> Element:
+def _root(raw: bytes, line: int, path: str) -> tuple[Element, Piece]:
     piece = parse_piece(raw)
     if ":" in piece.name:
         raise Unusual
@@ -174,7 +178,7 @@ def _root(raw: bytes, line: int, path: str) -> Element:
         raise InputError(
             f"The root element is <{piece.name}>, not <log>: this is not an event log in XES.", path=path, line=line
         )
-    return Element("log", {k: unescape(v) for k, v in piece.attributes.items()}, line)
+    return Element("log", {k: unescape(v) for k, v in piece.attributes.items()}, line), piece
 
 
 # ---- several processes

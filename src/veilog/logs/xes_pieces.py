@@ -181,7 +181,7 @@ class Coder:
                 else:
                     incomplete = f"{piece.name} {unescape(piece.attributes['key'])!r} without a value"
             unknown = f"{extra[0]} in <{piece.name}>" if extra else None
-            known = Tag(name, piece.delta, column, value, piece.stray, unknown, incomplete)
+            known = Tag(name, piece.delta, column, value, bool(piece.stray), unknown, incomplete)
             _remember(self._tags, raw, known)
         return known
 

@@ -13,7 +13,7 @@ from veilog.errors import InputError
 from veilog.logs.eventlog import TIMESTAMP
 from veilog.logs.xes_columns import ColumnKey, convert, spread, strings
 from veilog.logs.xes_pieces import CONTAINER, EVENT, LIST, TRACE, Coded, Coder, Ints, Mask, Placed, Small, place
-from veilog.logs.xes_text import SCALARS, Element, Note, read_attribute, read_tree, to_json
+from veilog.logs.xes_text import SCALARS, Element, Note, read_attribute, read_tree, stray_note, to_json
 from veilog.logs.xes_values import NO_ZONE, Dates, unescape
 
 __all__ = ["Block", "Scanner"]
@@ -208,11 +208,8 @@ class Scanner:
         name = coded.name[: p.size]
         if coded.stray[: p.size].any():
             rows = np.flatnonzero(coded.stray[: p.size])
-            raw = view.raw(int(rows[0]))
-            text = raw[raw.rindex(b">") + 1 :] if raw.count(b">") == 1 else raw
-            block.notes.append(
-                Note("stray-text", repr(text.strip().decode("utf-8")[:80]), view.line(rows[0]), len(rows))
-            )
+            piece = self._coder.parse(view.raw(int(rows[0])))
+            block.notes.append(stray_note(piece, view.line(rows[0]), len(rows)))
         direct = (p.in_event | p.in_trace) & _leaves(view)
         wrong = direct & ~p.is_event & ((name == 0) | (name >= EVENT))
         if wrong.any():

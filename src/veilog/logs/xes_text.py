@@ -41,8 +41,8 @@ class Piece:
     delta: int
     """What the tag does to the depth: 1 for a start tag, 0 for an empty element, -1 for an end tag."""
     attributes: dict[str, bytes]
-    stray: bool
-    """Whether text other than white space follows."""
+    stray: bytes
+    """Text that follows, without white space around it: XES has none."""
 
 
 _PIECE = re.compile(
@@ -58,8 +58,12 @@ def parse_piece(raw: bytes) -> Piece:
         raise Unusual
     closing, name, attributes, empty, text = match.groups()
     found = {key.decode("utf-8"): a or b for key, a, b in _ATTRIBUTE.findall(attributes)} if attributes else {}
-    stray = bool(text) and not text.isspace()
-    return Piece(name.decode("utf-8"), -1 if closing else 0 if empty else 1, found, stray)
+    delta = -1 if closing else 0 if empty else 1
+    return Piece(name.decode("utf-8"), delta, found, text.strip())
+
+
+def stray_note(piece: Piece, line: int, count: int = 1) -> Note:
+    return Note("stray-text", repr(piece.stray.decode("utf-8")[:80]), line, count)
 
 
 def is_foreign(name: str) -> bool:
