@@ -7,6 +7,7 @@ from veilog.methods.evolve import evolve
 from veilog.methods.laplace import laplace
 from veilog.methods.method import Method, Parameter
 from veilog.methods.sacofa import sacofa
+from veilog.methods.sapa import sapa
 from veilog.methods.travas import travas, utravas
 
 __all__ = ["METHODS", "Method", "Parameter"]
@@ -112,6 +113,19 @@ _METHODS = (
         as_published="(length bound + 1) times epsilon where a length bound is declared, otherwise none",
         run=df_laplace,
         parameters=_RELATION,
+    ),
+    Method(
+        name="sapa",
+        paper=_SACOFA_PAPER,
+        releases="variants",
+        budget="epsilon",
+        guarantee="epsilon for one case, proven: scores come from the noisy relation",
+        as_published="none: scores and the set of observed relations are raw, and noise is redrawn until positive",
+        run=sapa,
+        parameters=(
+            Parameter("k", int, 1, "longest distance of activities that may follow each other directly", 1, 1000),
+            *_RELATION,
+        ),
     ),
     Method(
         name="travas",

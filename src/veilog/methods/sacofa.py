@@ -15,7 +15,6 @@ is known beforehand, and the choice of who is let in touches no data.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +24,7 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
+from veilog.methods.exponential import drawn_number
 from veilog.methods.growth import Screen, grow, plan_budget, published_threshold, published_variants, refuse_too_small
 from veilog.methods.method import Request
 from veilog.methods.prefix_counts import count_variants
@@ -200,12 +200,13 @@ def _broken_by(history: _History, rules: Rules, is_first: bool) -> IntArray:
     """How many rules each prefix breaks when continued by each activity, and by the end (last column)."""
     if is_first:
         # What must occur before an activity counts from the second event on: some trace does start with it.
-        return np.append(_forbidden(history, rules, is_first), [[0]], axis=1)
+        return np.concatenate([_forbidden(history, rules, is_first), np.zeros((1, 1), dtype=np.int64)], axis=1)
     so_far = history.broken + history.lacking.sum(axis=1)
     broken = np.empty((len(so_far), len(rules.first) + 1), dtype=np.int64)
     broken[:, :-1] = _forbidden(history, rules, is_first) + _missing(history, rules) - history.lacking
     broken[:, -1] = history.owed.sum(axis=1)
-    return broken + so_far[:, None]
+    together: IntArray = broken + so_far[:, None]
+    return together
 
 
 def _forbidden(history: _History, rules: Rules, is_first: bool) -> IntArray:
@@ -234,12 +235,6 @@ def _let_in(weights: IntArray, epsilon: Fraction, step: int, random: np.random.G
         used_before = np.cumsum(weights[order]) - weights[order]
         chosen[order[used_before < number]] = True
     return chosen
-
-
-def drawn_number(most: int, rate: float, random: np.random.Generator) -> int:
-    """i from 0, ..., most with P(i) ~ exp(-rate i): the exponential mechanism over how many harmful ones enter."""
-    mass = -math.expm1(-rate * (most + 1))
-    return min(most, int(-math.log1p(-random.random() * mass) / rate))
 
 
 def _learned(curator: Curator, epsilon: Fraction) -> Rules:

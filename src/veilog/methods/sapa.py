@@ -1,0 +1,123 @@
+"""SaPa: a directly-follows relation whose entries a score chooses, played out.
+
+S.A. Fahrenkrog-Petersen, M. Kabierski, H. van der Aa, M. Weidlich, "Semantics-aware Mechanisms for Control-flow
+Anonymization in Process Mining" (2023), Algorithms 2 and 3.
+
+The k-follows score of a pair of activities is the smallest distance at which the second follows the first. Pairs within
+distance k are kept; of the others, the harmful ones, the exponential mechanism lets in i, with P(i) ~ exp(-epsilon
+i / 2), and which is drawn uniformly. What is kept has a count of at least 1.
+
+As published the scores are read off the raw log and a count's noise is redrawn until the count is positive, neither of
+which the budget pays for: nothing can be derived. Certified, all pairs get noise in one question; pairs that stand out
+from it follow each other, and distances are those in the graph that they form. All that is post-processing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.logs.variants import Sequences, Variants
+from veilog.methods.directly_follows import exact_relation, noisy_relation, play, refuse_small_budget
+from veilog.methods.exponential import drawn_number
+from veilog.methods.method import Request
+from veilog.privacy import noise
+from veilog.privacy.curator import Curator
+
+__all__ = ["sapa", "within_distance"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+def sapa(
+    curator: Curator,
+    request: Request,
+    *,
+    k: int,
+    bound: int | None,
+    playout: str | None,
+    noise_relations: float,
+    largest_log: int,
+) -> Variants:
+    """Traces played out from the kept directly-follows counts.
+
+    Certified: epsilon in all, as for df-laplace. As published: noise of scale 1/epsilon, guarantee none.
+    """
+    random = noise.generator(curator.randomness)
+    if request.as_published:
+        original = curator.peek(
+            "SaPa chooses directly-follows relations by their k-follows scores in the raw log, and redraws a count's "
+            "noise until the count is positive"
+        )
+        kept = within_distance(original.sequences, curator.activities, k)
+        kept |= _let_in(~kept, float(request.epsilon), random)
+        exact = exact_relation(original, curator.activities)
+        relation = np.zeros_like(exact)
+        relation[kept] = _positive(exact[kept], curator, request)
+        return play(curator, request, relation, np.zeros_like(relation), playout)
+    refuse_small_budget(curator, request.epsilon, bound, noise_relations, largest_log)
+    noisy, threshold = noisy_relation(curator, request, bound, noise_relations)
+    near = noisy > threshold
+    if not near[-1].any() or not near[:, -1].any():
+        # Without a start or an end that stands out there is no graph to take distances in.
+        kept = near
+    else:
+        kept = _within_steps(near, k)
+        kept |= _let_in(~kept, float(request.epsilon), random)
+    return play(curator, request, np.where(kept, np.maximum(noisy, 1), 0), np.maximum(noisy, 0), playout)
+
+
+def within_distance(sequences: Sequences, activities: tuple[str, ...], k: int) -> BoolArray:
+    """The pairs that occur at a distance of 1 to k in some sequence, its start and end counted as events."""
+    place = {name: i for i, name in enumerate(activities)}
+    boundary = len(activities)
+    recode = np.array([*(place[label] for label in sequences.labels), boundary], dtype=np.int64)
+    # One long row of events, every sequence between a start and an end of its own.
+    lengths = sequences.lengths + 2
+    owner = np.repeat(np.arange(len(sequences)), lengths)
+    codes = np.full(len(owner), boundary, dtype=np.int64)
+    ends = np.cumsum(lengths)
+    is_event = np.ones(len(owner), dtype=bool)
+    is_event[ends - 1] = is_event[ends - lengths] = False
+    codes[is_event] = recode[sequences.codes]
+    near = np.zeros((boundary + 1, boundary + 1), dtype=bool)
+    for distance in range(1, min(k, int(lengths.max(initial=2)) - 1) + 1):
+        together = owner[:-distance] == owner[distance:]
+        near[codes[:-distance][together], codes[distance:][together]] = True
+    near[boundary, boundary] = False
+    return near
+
+
+def _within_steps(near: BoolArray, k: int) -> BoolArray:
+    """The pairs that are at most k steps apart in a graph; no way leads through the end."""
+    reached, step = near.copy(), near
+    inside = near.copy()
+    inside[-1] = False
+    for _ in range(min(k, len(near)) - 1):
+        step = (step[:, :-1].astype(np.float32) @ inside[:-1].astype(np.float32)) > 0
+        reached |= step
+    reached[-1, -1] = near[-1, -1]
+    return reached
+
+
+def _let_in(harmful: BoolArray, epsilon: float, random: np.random.Generator) -> BoolArray:
+    """As many harmful relations as the exponential mechanism draws; never one from the start to the end."""
+    candidates = np.flatnonzero(harmful.ravel()[:-1])
+    chosen = np.zeros(harmful.size, dtype=bool)
+    chosen[random.permutation(candidates)[: drawn_number(len(candidates), epsilon / 2, random)]] = True
+    return chosen.reshape(harmful.shape)
+
+
+def _positive(exact: IntArray, curator: Curator, request: Request) -> IntArray:
+    """Counts plus noise of scale 1/epsilon, redrawn until the sum is at least 1.
+
+    For a count of 0 the redrawn noise is 1 plus a geometric number; for others at least every second draw will do.
+    """
+    epsilon, source = request.epsilon, curator.randomness
+    noisy = np.zeros_like(exact)
+    absent = exact == 0
+    noisy[absent] = 1 + noise.geometric(epsilon, int(absent.sum()), source)
+    while len(left := np.flatnonzero(noisy < 1)):
+        noisy[left] = exact[left] + noise.discrete_laplace(epsilon, len(left), source)
+    return noisy
