@@ -73,14 +73,15 @@ def _masses(mass: Floats, share: Floats, variance: float) -> Floats:
     omega function of the right side, and Newton's method finds the Z for which the masses add up to 1.
     """
     level = np.log(np.maximum(mass, 1e-300)) - np.log(variance) + share / variance
-    log_z = float(level.max())
-    for _ in range(100):
+    # Decreasing and convex in ln Z, so Newton's steps from the left never pass the root. Where the largest mass alone
+    # would be 1 is on its left.
+    log_z = float(level.max()) - 1 / variance + np.log(variance)
+    for _ in range(200):
         w = wrightomega(level - log_z)
         excess = variance * float(w.sum()) - 1
-        step = excess / (variance * float((w / (1 + w)).sum()))
-        log_z += min(max(step, -5.0), 5.0)
-        if abs(excess) < 1e-10:
+        if excess < 1e-9:
             break
+        log_z += excess / (variance * float((w / (1 + w)).sum()))
     result: Floats = variance * wrightomega(level - log_z)
     return result
 
