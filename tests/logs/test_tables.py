@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilog.errors import InputError, OutputError
@@ -481,6 +481,7 @@ rows = st.lists(
 )
 
 
+@settings(max_examples=40)
 @given(rows)
 def test_any_text_survives_csv_and_parquet(tmp_path_factory: pytest.TempPathFactory, data) -> None:
     folder = tmp_path_factory.mktemp("round", numbered=True)

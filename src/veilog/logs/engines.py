@@ -105,7 +105,7 @@ def _connection(
         }
         if threads is not None:
             config["threads"] = threads
-        connection = duckdb.connect(str(Path(spill) / "events.duckdb"), config=config)
+        connection = duckdb.connect(config=config)
         try:
             try:
                 connection.execute(f"SET memory_limit = {_text(memory_limit)}")
@@ -259,6 +259,10 @@ def _load(
 
     Faults are decided here, so that what is grouped is clean.
     """
+    # A database file takes the rows, so that they do not count against the memory.
+    folder = connection.execute("SELECT current_setting('temp_directory')").fetchall()[0][0]
+    connection.execute(f"ATTACH {_text(str(Path(folder) / 'events.duckdb'))} AS store")
+    connection.execute("USE store")
     connection.execute("CREATE TABLE events (c VARCHAR, o BIGINT, i BIGINT, t BIGINT, m TINYINT, g BIGINT, a INTEGER)")
     state = _Loading()
     for path in files:
