@@ -92,7 +92,7 @@ class _Plan:
     count_variance: float
     g: float
     lam: float
-    wide: bool
+    activities: int
     trigrams: bool = False
 
     @staticmethod
@@ -109,7 +109,7 @@ class _Plan:
             2 / float(share) ** 2,
             g,
             lam,
-            activities >= settings.wide_from,
+            activities,
         )
 
     def take(self, share: float) -> Fraction:
@@ -117,6 +117,10 @@ class _Plan:
         part = self.epsilon * Fraction(round(share * 10**6), 10**6)
         self.rest -= part
         return part
+
+    @property
+    def wide(self) -> bool:
+        return self.activities >= self.settings.wide_from
 
     @property
     def low(self) -> bool:
@@ -130,7 +134,9 @@ class _Plan:
         s = self.settings
         if self.wide:
             return s.wide_relations[0] + (s.wide_relations[1] - s.wide_relations[0]) * self.la
-        return s.relations_high * self.lam + s.relations_low * (1 - self.lam)
+        (low, much), (high, little) = s.relations
+        size = self.g / (self.activities + 1) ** 1.5
+        return much + (little - much) * _between(size, low, high)
 
     def votes(self, rounds: int | None) -> list[Fraction]:
         """What is left, for each round of votes more than for the one before."""

@@ -162,8 +162,6 @@ def clean(noisy: Floats, b: float, cases: float, lam: float, settings: Settings)
     threshold = min(theta * b * np.log(size + 1), noisy.max() / 3)
     threshold = max(threshold, 1e-9)
     kept = noisy >= threshold
-    if not kept[size].any() or not kept[:, size].any():
-        return _anything(size)
     _repair(kept, noisy, b, into_end=True)
     _repair(kept, noisy, b, into_end=False)
     floor = 0.2 * threshold
@@ -177,15 +175,11 @@ def clean(noisy: Floats, b: float, cases: float, lam: float, settings: Settings)
     return Chain(flow, support)
 
 
-def _anything(size: int) -> Chain:
-    """Nothing is known: every trace of one activity is as likely as any other."""
-    flow = np.zeros((size + 1, size + 1))
-    flow[size, :size] = flow[:size, size] = 1.0
-    return Chain(flow, flow > 0)
-
-
 def _repair(kept: Mask, noisy: Floats, b: float, *, into_end: bool) -> None:
-    """Add the largest unkept cells of the end's column (or the start's row) while the other has more flow."""
+    """Add the largest unkept cells of the end's column (or the start's row) while the other has more flow.
+
+    At least one is kept: without an end no trace would ever stop.
+    """
     size = len(noisy) - 1
     for _ in range(3):
         flow = np.where(kept, noisy, 0.0)
@@ -195,7 +189,7 @@ def _repair(kept: Mask, noisy: Floats, b: float, *, into_end: bool) -> None:
             return
         rest = np.where(kept[cells], -np.inf, noisy[cells])
         best = int(rest.argmax())
-        if rest[best] < b:
+        if rest[best] < b and kept[cells].any():
             return
         kept[(best, size) if into_end else (size, best)] = True
 

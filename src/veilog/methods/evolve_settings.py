@@ -28,9 +28,9 @@ class Settings:
     low_g: float = 150.0
     high_g: float = 700.0
     """lam goes from 0 at ``low_g`` to 1 at ``high_g``, in the logarithm of g."""
-    relations_low: float = 0.70
-    relations_high: float = 0.35
-    """Share of the relations at lam = 0 and lam = 1."""
+    relations: tuple[tuple[float, float], tuple[float, float]] = ((4.0, 0.75), (100.0, 0.12))
+    """Share of the relations at two sizes ``g / (A + 1) ** 1.5``: where there are many cases for each cell, few bits of
+    budget tell enough about them."""
     low_until: float = 0.5
     """Below this lam the log is *low*: one round of votes, a linear program, soft thresholds."""
     growth: float = 1.5
