@@ -24,7 +24,7 @@ from veilog.methods.playout import play_out, play_out_guided
 from veilog.methods.prefix_tree import noise_threshold
 from veilog.methods.steps import length_quantile
 from veilog.privacy import noise
-from veilog.privacy.accounting import LARGEST_EPSILON
+from veilog.privacy.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
 from veilog.privacy.curator import Curator, Features
 
 __all__ = ["df_laplace", "noisy_relation", "pairs", "play", "refuse_small_budget"]
@@ -159,6 +159,12 @@ def refuse_small_budget(
     pairs_of_a_case = bound or 2
     size = len(curator.activities) + 1
     needed = noise_threshold(size * size, noise_relations, epsilon / pairs_of_a_case) + 1
+    if epsilon * BOUND_SHARE < SMALLEST_EPSILON:
+        raise ParameterError(
+            f"epsilon = {float(epsilon):g} is too small to find a bound with a share of it.",
+            parameter="epsilon",
+            advice=f"From epsilon = {float(SMALLEST_EPSILON / BOUND_SHARE):.2g} on it can be.",
+        )
     if needed > largest_log:
         raise ParameterError(
             f"At epsilon = {float(epsilon):g} a relation would have to occur in {needed:,} cases to stand out from the "

@@ -15,11 +15,13 @@ from veilog.logs.variants import Variants
 from veilog.methods.method import Request
 from veilog.methods.prefix_tree import PrefixTree, assign_continuation, noise_threshold, to_variants
 from veilog.methods.steps import length_histogram, quantile
+from veilog.privacy.accounting import SMALLEST_EPSILON
 from veilog.privacy.curator import Curator
 
 __all__ = [
     "Plan",
     "Screen",
+    "above",
     "grow",
     "plan_budget",
     "published_threshold",
@@ -34,6 +36,8 @@ DEPTH_SHARE = Fraction(1, 20)
 """Share of the budget that finds out the depth where the user does not give it."""
 ENDED = 0.8
 """The part of the traces that should be over at that depth (the papers: 80 to 90 %)."""
+BEYOND_NOISE = 1e-6
+"""Empty prefixes expected above the highest count that the curator is asked for."""
 LARGEST_FRONTIER = 20_000_000
 """As published a tree may grow without end; beyond this many bins at a level it is refused."""
 
@@ -48,6 +52,17 @@ class Screen:
 
     keep_above: int
     keep: Callable[[IntArray, IntArray, BoolArray], BoolArray]
+
+
+def above(least: int, size: int, share: Fraction) -> Screen:
+    """The screen of counts above ``least``. The curator is asked for no more than noise can be expected to reach: the
+    chance of anything beyond has so many digits that drawing with it takes long."""
+    reach = noise_threshold(size, BEYOND_NOISE, share)
+
+    def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
+        return np.asarray(counts > least)
+
+    return Screen(min(least, reach), keep)
 
 
 @dataclass(frozen=True)
@@ -159,30 +174,44 @@ def noisy_depth(curator: Curator, epsilon: Fraction, budget: Fraction) -> int:
 
 
 def refuse_too_small(
+    curator: Curator,
     epsilon: Fraction,
-    count_share: float,
     depth: int | None,
     threshold: int | None,
+    *,
     noise_prefixes: float,
-    curator: Curator,
+    count_share: float,
+    rule_share: Fraction,
     largest_log: int,
 ) -> None:
-    """Refuse, before anything is asked, a budget at which no log of a size that exists has a surviving prefix."""
-    width = len(curator.activities) + 1
-    first = epsilon * Fraction(str(1 - count_share)) / (depth or 1)
-    needed = noise_threshold(width, noise_prefixes, first) + 1 if threshold is None else threshold
-    if needed <= largest_log:
-        return
-    if threshold is not None:
+    """Refuse, before anything is asked, a budget at which no log of a size that exists has a surviving prefix, or whose
+    shares are too small to draw noise with."""
+    if threshold is not None and threshold > largest_log:
         raise ParameterError(
             f"With threshold = {threshold} nothing can survive in a log of up to {largest_log:,} cases.",
             parameter="threshold",
             advice="Lower it, or leave it out; if the log is larger, say so with largest_log.",
         )
-    enough = float(epsilon) * needed / largest_log
+    for_counts = Fraction(str(count_share))
+    for_tree = (1 - rule_share) * (1 - for_counts)
+    # A split in proportion to 1, 1/2, ... leaves the deepest of d levels more than 1/(10 d) of the whole.
+    parts = [for_tree / (10 * (depth or 50)), for_counts * (1 - rule_share), DEPTH_SHARE, rule_share / 10]
+    enough = float(SMALLEST_EPSILON / min(part for part in parts if part))
+    needed = 0
+    if threshold is None:
+        first = epsilon * for_tree / (depth or 1)
+        needed = noise_threshold(len(curator.activities) + 1, noise_prefixes, first) + 1
+        enough = max(enough, float(epsilon) * needed / largest_log)
+    if epsilon >= enough:
+        return
+    reason = (
+        f"a prefix would need {needed:,} cases to stand out from the noise, more than the {largest_log:,} of the "
+        "largest log expected, so nothing can survive"
+        if needed > largest_log
+        else "the shares of the depths are too small to draw noise with"
+    )
     raise ParameterError(
-        f"At epsilon = {float(epsilon):g} a prefix would need {needed:,} cases to survive the noise, more than the "
-        f"{largest_log:,} of the largest log expected, so nothing can survive.",
+        f"At epsilon = {float(epsilon):g} {reason}.",
         parameter="epsilon",
         advice=f"From epsilon = {enough:.2g} on something can; if the log is larger, say so with largest_log.",
     )

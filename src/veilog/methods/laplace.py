@@ -22,6 +22,7 @@ import numpy.typing as npt
 from veilog.logs.variants import Variants
 from veilog.methods.growth import (
     Screen,
+    above,
     grow,
     plan_budget,
     published_threshold,
@@ -63,21 +64,27 @@ def laplace(
         levels = depth or curator.max_length + 1
         least = published_threshold(len(curator.activities) + 1, request.epsilon, threshold)
         return published_variants(curator, request, levels, _published_screen(least))
-    refuse_too_small(request.epsilon, count_share, depth, threshold, noise_prefixes, curator, largest_log)
+    refuse_too_small(
+        curator,
+        request.epsilon,
+        depth,
+        threshold,
+        noise_prefixes=noise_prefixes,
+        count_share=count_share,
+        rule_share=Fraction(0),
+        largest_log=largest_log,
+    )
     plan = plan_budget(curator, request.epsilon, depth, split, count_share)
 
     def screen(tree: PrefixTree, share: Fraction) -> Screen:
-        least = threshold - 1 if threshold else noise_threshold(tree.frontier * tree.width, noise_prefixes, share)
-        return Screen(least, _keep_all)
+        size = tree.frontier * tree.width
+        least = threshold - 1 if threshold else noise_threshold(size, noise_prefixes, share)
+        return above(least, size, share)
 
     tree, left = grow(curator, request, plan.levels, screen)
     return count_variants(
         curator, tree, plan.levels, plan.counts + left, expected=noise_prefixes, rest=rest, consistency=consistency
     )
-
-
-def _keep_all(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
-    return np.ones(len(bins), dtype=bool)
 
 
 def _published_screen(least: int) -> Callable[[PrefixTree], Screen]:

@@ -118,9 +118,9 @@ def _reconciled(
 
 
 def _laplace_variance(epsilon: Fraction) -> float:
-    """Variance of discrete Laplace noise: ``2 a / (1 - a)**2`` with ``a = exp(-epsilon)``."""
+    """Variance of discrete Laplace noise: ``2 a / (1 - a)**2`` with ``a = exp(-epsilon)``; never quite 0."""
     e = float(epsilon)
-    return 2 * math.exp(-e) / math.expm1(-e) ** 2
+    return max(2 * math.exp(-e) / math.expm1(-e) ** 2, 1e-12)
 
 
 def _without_start(here: list[FloatArray]) -> list[FloatArray]:

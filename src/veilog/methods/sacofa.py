@@ -25,7 +25,15 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.exponential import drawn_number
-from veilog.methods.growth import Screen, grow, plan_budget, published_threshold, published_variants, refuse_too_small
+from veilog.methods.growth import (
+    Screen,
+    above,
+    grow,
+    plan_budget,
+    published_threshold,
+    published_variants,
+    refuse_too_small,
+)
 from veilog.methods.method import Request
 from veilog.methods.prefix_counts import count_variants
 from veilog.methods.prefix_tree import PrefixTree, noise_threshold
@@ -106,8 +114,16 @@ def sacofa(
 
     share = Fraction(str(RULE_SHARE if rule_share is None else rule_share)) if given is None else Fraction(0)
     budget = request.epsilon * (1 - share)
-    lowest = threshold_harmless or threshold_harmful
-    refuse_too_small(budget, count_share, depth, lowest, noise_prefixes, curator, largest_log)
+    refuse_too_small(
+        curator,
+        request.epsilon,
+        depth,
+        threshold_harmless or threshold_harmful,
+        noise_prefixes=noise_prefixes,
+        count_share=count_share,
+        rule_share=share,
+        largest_log=largest_log,
+    )
     if given is None:
         given = _learned(curator, request.epsilon - budget) if share else no_rules(len(activities))
     judge = _judge(given, request.epsilon, step, random)
@@ -115,12 +131,13 @@ def sacofa(
 
     def screen(tree: PrefixTree, level_share: Fraction) -> Screen:
         verdict = judge(tree)
+        size = len(verdict.harmful)
         harmless, let_in = int((~verdict.harmful).sum()), int(verdict.let_in.sum())
         harmless_least = noise_threshold(harmless, noise_prefixes, level_share)
         harmful_least = noise_threshold(let_in, noise_prefixes * HARMFUL_PART, level_share)
         harmless_least = harmless_least if threshold_harmless is None else threshold_harmless - 1
         harmful_least = harmful_least if threshold_harmful is None else threshold_harmful - 1
-        return _certified_screen(verdict, max(harmful_least, harmless_least), harmless_least)
+        return _certified_screen(verdict, max(harmful_least, harmless_least), above(harmless_least, size, level_share))
 
     tree, left = grow(curator, request, plan.levels, screen)
     return count_variants(
@@ -136,11 +153,12 @@ class _Verdict:
     let_in: BoolArray
 
 
-def _certified_screen(verdict: _Verdict, harmful_least: int, harmless_least: int) -> Screen:
+def _certified_screen(verdict: _Verdict, harmful_least: int, harmless: Screen) -> Screen:
     def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
-        return ~verdict.harmful[bins] | (verdict.let_in[bins] & (counts > harmful_least))
+        admitted = ~verdict.harmful[bins] | (verdict.let_in[bins] & (counts > harmful_least))
+        return admitted & harmless.keep(bins, counts, complete)
 
-    return Screen(harmless_least, keep)
+    return Screen(harmless.keep_above, keep)
 
 
 def _published_screen(verdict: _Verdict, harmful_from: int, harmless_from: int) -> Screen:

@@ -1,0 +1,116 @@
+"""The curator's sums: contributions are bounded exactly, noise has the scale that is charged."""
+
+from collections import Counter
+from fractions import Fraction
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences, Variants
+from veilog.privacy import noise
+from veilog.privacy.clipping import clipped
+from veilog.privacy.curator import Curator
+
+trace = st.lists(st.sampled_from("abcd"), max_size=9).map(tuple)
+traces = st.lists(trace, min_size=1, max_size=20)
+
+
+def log(cases: list[tuple[str, ...]]) -> Variants:
+    return Variants.from_dict(Counter(cases))
+
+
+def letters(sequences: Sequences) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How often each letter occurs, "d" counting three times and negatively."""
+    names = np.array(["abcd".index(label) for label in sequences.labels], dtype=int)
+    rows = np.repeat(np.arange(len(sequences)), sequences.lengths)
+    columns = names[sequences.codes] if len(names) else np.zeros(0, dtype=int)
+    return rows, columns, np.where(columns == 3, -3, 1)
+
+
+def exact(cases: list[tuple[str, ...]], bound: int, resolution: int) -> np.ndarray:
+    nothing = lambda epsilon, n, source: np.zeros(n, dtype=np.int64)  # noqa: E731
+    with patch.object(noise, "discrete_laplace", nothing):
+        return Curator(log(cases)).sums(letters, 4, bound, 1, resolution=resolution)
+
+
+@given(cases=traces, extra=trace, bound=st.integers(1, 12), resolution=st.sampled_from([1, 7, 1024]))
+def test_one_case_changes_the_sums_by_at_most_the_bound(
+    cases: list[tuple[str, ...]], extra: tuple[str, ...], bound: int, resolution: int
+) -> None:
+    difference = exact([*cases, extra], bound, resolution) - exact(cases, bound, resolution)
+    assert np.abs(difference).sum() <= bound * resolution
+
+
+@given(cases=traces, resolution=st.sampled_from([1, 16]))
+def test_within_the_bound_nothing_is_changed(cases: list[tuple[str, ...]], resolution: int) -> None:
+    sums = Counter(letter for case in cases for letter in case)
+    expected = [sums["a"], sums["b"], sums["c"], -3 * sums["d"]]
+    assert (exact(cases, 27, resolution) == np.array(expected) * resolution).all()
+
+
+@given(cases=traces, bound=st.integers(1, 12))
+def test_what_a_case_contributes_does_not_depend_on_the_others(cases: list[tuple[str, ...]], bound: int) -> None:
+    assert (exact(cases, bound, 8) == sum(exact([case], bound, 8) for case in cases)).all()
+
+
+@given(
+    entries=st.lists(st.tuples(st.integers(0, 3), st.integers(-(2**29), 2**29)), max_size=30),
+    bound=st.integers(1, 2**20),
+    resolution=st.integers(1, 1024),
+)
+def test_a_vector_above_the_bound_is_scaled_down_to_it(
+    entries: list[tuple[int, int]], bound: int, resolution: int
+) -> None:
+    rows = np.array([row for row, _ in entries], dtype=np.int64)
+    values = np.array([value for _, value in entries], dtype=np.int64)
+    result = clipped(rows, values, 4, bound, resolution)
+    for row in range(4):
+        given_, kept = values[rows == row], result[rows == row]
+        norm = int(np.abs(given_).sum())
+        assert np.abs(kept).sum() <= bound * resolution
+        if norm <= bound:
+            assert (kept == given_ * resolution).all()
+        else:
+            assert (np.abs(np.abs(kept) - np.abs(given_) * (bound * resolution / norm)) < 1.001).all()
+
+
+def test_noise_has_the_scale_of_bound_over_epsilon() -> None:
+    """The mean of |noise| of the discrete Laplace distribution is 2a / (1 - a**2), with a = exp(-1/scale)."""
+    variants = log([("a",)])
+    curator = Curator(variants, randomness=noise.seeded(3))
+    answer = curator.sums(lambda s: (np.zeros(0, int),) * 3, 20_000, 6, Fraction(1, 2), resolution=4)
+    scale = 6 / 0.5 * 4
+    a = np.exp(-1 / scale)
+    assert np.abs(answer).mean() == pytest.approx(2 * a / (1 - a * a), rel=0.03)
+    charge = curator.guarantee().charges[0]
+    assert (charge.question, charge.epsilon) == ("sums", Fraction(1, 2))
+    assert charge.sensitivity == "6 (L1, clipped)"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"size": 0},
+        {"bound": 0},
+        {"bound": 2.5},
+        {"bound": True},
+        {"resolution": 0},
+        {"bound": 2**31, "resolution": 4},
+        {"size": 10**9},
+        {"epsilon": 0},
+        {"features": lambda s: ([0], [4], [1])},
+        {"features": lambda s: ([9], [0], [1])},
+        {"features": lambda s: ([0], [0], [0.5])},
+        {"features": lambda s: ([0], [0, 1], [1, 1])},
+        {"features": lambda s: ([0], [0], [2**40])},
+    ],
+)
+def test_nonsense_is_refused_and_nothing_is_charged(arguments: dict) -> None:
+    curator = Curator(log([("a",), ("b",)]))
+    with pytest.raises(ParameterError):
+        curator.sums(**{"features": letters, "size": 4, "bound": 3, "epsilon": 1, **arguments})
+    assert curator.guarantee().charges == ()
