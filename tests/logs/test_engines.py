@@ -126,6 +126,14 @@ def test_names_that_need_quoting_are_quoted(tmp_path: Path) -> None:
     assert found.to_dict() == {('x"', "y'"): 1}
 
 
+def test_columns_called_like_our_own_or_alike_but_for_case_are_not_mixed_up(tmp_path: Path) -> None:
+    time = pa.array([1, 0], pa.timestamp("us"))
+    for a, t, c in (("a", "t", "c"), ("t", "c", "a"), ("i", "file_row_number", "x"), ("A", "a", "T")):
+        table = pa.table({a: ["1", "1"], t: ["x", "y"], c: time, c.lower() + "t": ["p", "q"], t.upper() + "N": [1, 2]})
+        pq.write_table(table, tmp_path / "log.parquet")
+        assert variants_from_files([tmp_path / "log.parquet"], Roles(a, t, c)).to_dict() == {("y", "x"): 1}
+
+
 def test_cases_are_taken_in_parts_when_memory_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = hospital(500, 1)
     files.write(log, tmp_path / "log.parquet")

@@ -129,6 +129,8 @@ def batches(
                 if progress is not None:
                     progress("reading rows", consumed_fraction(source))
                 yield _pick(batch, dialect, columns, path)
+        except pa.ArrowCancelled:
+            raise KeyboardInterrupt from None
         except pa.ArrowException as error:
             checked.drain()
             if checked.error is None:

@@ -172,9 +172,10 @@ def _plain_parquet(
 
 
 def _is_plain(schema: pa.Schema, roles: Roles) -> bool:
-    """Whether these columns mean the same to DuckDB as to our own reader."""
+    """Whether these columns mean the same to DuckDB, which ignores case in names, as to our own reader."""
     return (
-        all(name in schema.names for name in (roles.case, roles.activity, roles.timestamp))
+        len({name.lower() for name in [*schema.names, "file_row_number"]}) > len(schema.names)
+        and all(name in schema.names for name in (roles.case, roles.activity, roles.timestamp))
         and EVENT_INDEX not in schema.names
         and _is_name(schema.field(roles.case).type)
         and _is_name(schema.field(roles.activity).type, text_only=True)
