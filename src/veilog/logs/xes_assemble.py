@@ -17,7 +17,7 @@ from veilog.logs.xes_columns import NESTED, ColumnKey, name_columns, spread
 from veilog.logs.xes_pieces import Ints, Mask
 from veilog.logs.xes_scan import Block
 from veilog.logs.xes_text import Element, Note, dump_nested, is_foreign, read_attribute
-from veilog.logs.xes_values import format_date, format_float
+from veilog.logs.xes_values import format_date, format_float, from_numpy, from_texts
 
 __all__ = ["Assembler"]
 
@@ -90,8 +90,8 @@ class Assembler:
 
         events = _table(
             {
-                CASE_INDEX: pa.array(index),
-                EVENT_INDEX: pa.array(np.arange(self._events)),
+                CASE_INDEX: from_numpy(index),
+                EVENT_INDEX: from_numpy(np.arange(self._events)),
                 ACTIVITY: labels,
                 TIMESTAMP: times,
             },
@@ -148,7 +148,7 @@ class Assembler:
                     line = int(np.concatenate(self._case_lines)[rows[again][0]])
                     count = int(np.count_nonzero(again))
                     self._findings.add("duplicate-attribute", f"key {name!r}", line=line, count=count)
-                    rows, values = rows[~again], values.filter(pa.array(~again))
+                    rows, values = rows[~again], values.filter(from_numpy(~again))
                 self._case_columns[key].append((block, rows, values))
 
     # ---- checking
@@ -166,7 +166,7 @@ class Assembler:
                 filled = names.to_pylist()
                 for i in unnamed.tolist():
                     filled[i] = f"#{i + 1}"
-                names = pa.array(filled, type=pa.string())
+                names = from_texts(filled)
             else:
                 keep[unnamed] = False
         codes = names.dictionary_encode().indices.to_numpy(zero_copy_only=False)
@@ -289,9 +289,9 @@ def _text_of(columns: dict[ColumnKey, pa.Array], key: str, size: int) -> pa.Arra
     text = pa.nulls(size, pa.string()) if plain is None else plain.cast(pa.string())
     for column, values in others:
         if column.type == "date" and not column.as_text:
-            written = pa.array([None if v is None else format_date(v) for v in values.to_pylist()], pa.string())
+            written = from_texts([None if v is None else format_date(v) for v in values.to_pylist()])
         elif column.type == "float" and not column.as_text:
-            written = pa.array([None if v is None else format_float(v) for v in values.to_pylist()], pa.string())
+            written = from_texts([None if v is None else format_float(v) for v in values.to_pylist()])
         else:
             written = values.cast(pa.string())
         text = pc.coalesce(text, written)
@@ -313,7 +313,7 @@ def _table(
         for row, entries in nested.items():
             column[row] = dump_nested(entries)
         fields.append(pa.field(NESTED, pa.string()))
-        arrays.append(pa.array(column, type=pa.string()))
+        arrays.append(from_texts(column))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -321,10 +321,10 @@ def _drop(
     events: pa.Table, cases: pa.Table, index: Ints, keep_events: Mask, keep_cases: Mask
 ) -> tuple[pa.Table, pa.Table]:
     renumbered = (np.cumsum(keep_cases) - 1)[index[keep_events]]
-    events = _without_unused(events.filter(pa.array(keep_events)))
-    cases = _without_unused(cases.filter(pa.array(keep_cases)))
+    events = _without_unused(events.filter(from_numpy(keep_events)))
+    cases = _without_unused(cases.filter(from_numpy(keep_cases)))
     for name, values in ((CASE_INDEX, renumbered), (EVENT_INDEX, np.arange(len(renumbered)))):
-        events = events.set_column(events.column_names.index(name), name, pa.array(values, type=pa.int64()))
+        events = events.set_column(events.column_names.index(name), name, from_numpy(values))
     return events, cases
 
 

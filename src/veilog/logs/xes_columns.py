@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, TIMESTAMP, TIMESTAMP_TYPE
-from veilog.logs.xes_values import Dates, parse_dates, parse_scalar, unescape
+from veilog.logs.xes_values import Dates, from_numpy, from_texts, parse_dates, parse_scalar, unescape
 
 __all__ = ["NESTED", "ColumnKey", "Converted", "arrow_type", "convert", "field_key", "field_type", "name_columns"]
 
@@ -108,7 +108,7 @@ def convert(kind: str, raw: pa.Array) -> Converted:
         dates = parse_dates(data, offsets)
         every = bool(dates.ok.all())
         us = dates.us if every else dates.us[dates.ok]
-        return Converted(pa.array(us, type=pa.int64()).view(TIMESTAMP_TYPE), None if every else dates.ok, dates)
+        return Converted(from_numpy(us).view(TIMESTAMP_TYPE), None if every else dates.ok, dates)
     encoded = raw.dictionary_encode()
     if kind in ("string", "id"):
         return Converted(strings(encoded), None)
@@ -117,7 +117,7 @@ def convert(kind: str, raw: pa.Array) -> Converted:
     if fits.all():
         return Converted(values, None)
     good = fits[encoded.indices.to_numpy()]
-    return Converted(values.filter(pa.array(good)), good)
+    return Converted(values.filter(from_numpy(good)), good)
 
 
 def _parse_distinct(kind: str, raw: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
@@ -128,8 +128,9 @@ def _parse_distinct(kind: str, raw: pa.Array) -> tuple[pa.Array, npt.NDArray[np.
         if pc.all(regular).as_py():
             return text.cast(_ARROW[kind]), np.ones(len(raw), dtype=np.bool_)
     parsed = [parse_scalar(kind, unescape(value)) for value in raw.to_pylist()]
-    values = pa.array([None if bad else value for value, bad in parsed], type=_ARROW[kind])
-    return values, np.array([not bad for _, bad in parsed], dtype=np.bool_)
+    bad = np.array([bad for _, bad in parsed], dtype=np.bool_)
+    dtype = {"int": np.int64, "float": np.float64, "boolean": np.bool_}[kind]
+    return from_numpy(np.array([0 if bad else value for value, bad in parsed], dtype=dtype), bad), ~bad
 
 
 def strings(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -141,7 +142,7 @@ def strings(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
     labels: dict[str, int] = {}
     recode = [labels.setdefault(unescape(value), len(labels)) for value in dictionary.to_pylist()]
     indices = np.array(recode, dtype=np.int32)[encoded.indices.to_numpy()]
-    return pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(list(labels), type=pa.string()))
+    return pa.DictionaryArray.from_arrays(from_numpy(indices), from_texts(list(labels)))
 
 
 def spread(values: pa.Array, rows: npt.NDArray[np.int64], size: int) -> pa.Array:
@@ -153,10 +154,10 @@ def spread(values: pa.Array, rows: npt.NDArray[np.int64], size: int) -> pa.Array
     if pa.types.is_dictionary(values.type):
         indices = np.zeros(size, dtype=np.int32)
         indices[rows] = values.indices.to_numpy(zero_copy_only=False)
-        return pa.DictionaryArray.from_arrays(pa.array(indices, mask=absent), values.dictionary)
+        return pa.DictionaryArray.from_arrays(from_numpy(indices, absent), values.dictionary)
     take = np.zeros(size, dtype=np.int64)
     take[rows] = np.arange(len(rows))
-    return values.take(pa.array(take, mask=absent))
+    return values.take(from_numpy(take, absent))
 
 
 RESERVED_EVENTS = (CASE_INDEX, EVENT_INDEX, NESTED)

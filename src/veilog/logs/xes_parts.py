@@ -38,10 +38,15 @@ _GZIP_FIRST = 0.55
 """Share of a compressed file that the first process takes: the others have to unpack what comes before their part."""
 _TRACE = re.compile(rb"<trace[\s/>]")
 _OVERLAP = 6
-_BOOT = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from veilog.logs.xes_parts import work; work(sys.stdin.buffer, sys.stdout.buffer)"
-)
+# Another process reads XES and nothing else: a bare package in veilog's place saves it all other imports.
+_BOOT = """
+import pickle, sys, types
+sys.path[:], package = pickle.load(sys.stdin.buffer), types.ModuleType("veilog")
+package.__path__ = pickle.load(sys.stdin.buffer)
+sys.modules["veilog"] = package
+from veilog.logs.xes_parts import work
+work(sys.stdin.buffer, sys.stdout.buffer)
+"""
 
 
 @dataclass(frozen=True)
@@ -209,6 +214,7 @@ def _gather(reading: Reading, bounds: list[int], progress: Progress | None) -> G
             workers.append(worker)
             assert worker.stdin is not None
             pickle.dump(sys.path, worker.stdin)
+            pickle.dump([str(Path(__file__).parents[1])], worker.stdin)
             pickle.dump(task, worker.stdin)
             worker.stdin.close()
         reading.part = parts[0]

@@ -20,7 +20,7 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.xes_columns import ColumnKey
 from veilog.logs.xes_text import NESTING, SCALARS, Piece, Unusual, is_foreign, parse_piece
-from veilog.logs.xes_values import unescape
+from veilog.logs.xes_values import from_numpy, from_texts, unescape
 
 __all__ = ["MAX_DEPTH", "Coded", "Coder", "Placed", "place"]
 
@@ -96,7 +96,7 @@ class Coder:
         column = np.full(n, -1, dtype=np.int32)
         stray = np.zeros(n, dtype=np.bool_)
         value_at = np.zeros(n, dtype=np.int32)
-        values = pa.array([], type=pa.binary())
+        values = pa.nulls(0, pa.binary())
 
         irregular = quotes != 4
         rows = np.flatnonzero(~irregular)
@@ -107,9 +107,9 @@ class Coder:
             cuts[:, 2], cuts[:, 3] = marks[first + 4], edges[rows + 1]
             parts = _binary(np.append(cuts.ravel(), cuts[-1, 3]), data)
             at = np.arange(0, 4 * len(rows), 4, dtype=np.int32)
-            heads = parts.take(pa.array(at)).dictionary_encode()
-            tails = parts.take(pa.array(at + 2)).dictionary_encode()
-            values = parts.take(pa.array(at + 1))
+            heads = parts.take(from_numpy(at)).dictionary_encode()
+            tails = parts.take(from_numpy(at + 2)).dictionary_encode()
+            values = parts.take(from_numpy(at + 1))
             head_table = np.array([self._head(h) for h in heads.dictionary.to_pylist()], dtype=np.int32)
             tail_table = np.array([self._tail(t) for t in tails.dictionary.to_pylist()], dtype=np.int8)
             head, tail = heads.indices.to_numpy(), tails.indices.to_numpy()
@@ -121,7 +121,7 @@ class Coder:
 
         whole = _binary(edges, data)
         others = np.flatnonzero(irregular)
-        encoded = whole.take(pa.array(others)).dictionary_encode()
+        encoded = whole.take(from_numpy(others)).dictionary_encode()
         codes = encoded.indices.to_numpy()
         tags = [self._tag(raw) for raw in encoded.dictionary.to_pylist()]
         if tags:
@@ -132,7 +132,8 @@ class Coder:
             stray[others] = np.array([t.stray for t in tags], dtype=np.bool_)[codes]
             if (columns >= 0).any():
                 value_at[others] = np.arange(len(others), dtype=np.int32) + len(values)
-                values = pa.concat_arrays([values, pa.array([t.raw for t in tags], pa.binary()).take(encoded.indices)])
+                raw = from_texts([t.raw.decode("utf-8") for t in tags], pa.binary())
+                values = pa.concat_arrays([values, raw.take(encoded.indices)])
         return Coded(edges, name, delta, column, stray, value_at, values, whole, others, codes, tags)
 
     def parse(self, raw: bytes) -> Piece:

@@ -14,7 +14,7 @@ from veilog.logs.eventlog import TIMESTAMP
 from veilog.logs.xes_columns import ColumnKey, convert, spread, strings
 from veilog.logs.xes_pieces import CONTAINER, EVENT, LIST, TRACE, Coded, Coder, Ints, Mask, Placed, Small, place
 from veilog.logs.xes_text import SCALARS, Element, Note, read_attribute, read_tree, stray_note, to_json
-from veilog.logs.xes_values import NO_ZONE, Dates, unescape
+from veilog.logs.xes_values import NO_ZONE, Dates, from_numpy, unescape
 
 __all__ = ["Block", "Scanner"]
 
@@ -118,7 +118,7 @@ class Scanner:
         coded = view.coded
         for key, members in self._groups(view, rows, owner_of, block):
             owners = owner_of[members]
-            raw = coded.values.take(pa.array(coded.value_at[members]))
+            raw = coded.values.take(from_numpy(coded.value_at[members]))
             converted = convert(key.type, raw)
             is_time = timed and key.key == TIMESTAMP and key.type == "date"
             if converted.dates is not None:
@@ -133,7 +133,7 @@ class Scanner:
                 yield key, owners[good], converted.values
             if is_time:
                 continue
-            bad = raw.filter(pa.array(~good))
+            bad = raw.filter(from_numpy(~good))
             example = f"{key.type} {key.key!r} = {unescape(bad[0].as_py())!r}"
             block.notes.append(Note("bad-value", example, view.line(members[~good][0]), len(bad)))
             if not self._drop_bad:

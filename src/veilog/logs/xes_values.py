@@ -7,6 +7,7 @@ Dates are ``YYYY-MM-DDThh:mm:ss`` (or a space for the ``T``), a fraction of 1 to
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import isfinite
@@ -126,6 +127,26 @@ def format_float(value: float) -> str:
     if isfinite(value):
         return repr(value)
     return "NaN" if value != value else "INF" if value > 0 else "-INF"
+
+
+def from_numpy(values: npt.NDArray[Any], absent: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """An Arrow array of numpy values. ``pa.array`` would import pandas first, which takes longer than a small log."""
+    data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
+    validity = None if absent is None else pa.py_buffer(np.packbits(~absent, bitorder="little"))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, pa.py_buffer(data)])
+
+
+def from_texts(texts: Sequence[str | None], kind: pa.DataType | None = None) -> pa.Array:
+    """An Arrow array of strings (or of ``kind``, a type of strings or bytes), without pandas as well."""
+    kind = pa.string() if kind is None else kind
+    raw = [b"" if text is None else text.encode("utf-8") for text in texts]
+    wide = pa.types.is_large_string(kind)
+    offsets = np.zeros(len(raw) + 1, dtype=np.int64)
+    np.cumsum([len(r) for r in raw], out=offsets[1:])
+    absent = np.array([text is None for text in texts], dtype=np.bool_)
+    validity = pa.py_buffer(np.packbits(~absent, bitorder="little")) if absent.any() else None
+    starts = pa.py_buffer(offsets if wide else offsets.astype(np.int32))
+    return pa.Array.from_buffers(kind, len(raw), [validity, starts, pa.py_buffer(b"".join(raw))])
 
 
 @dataclass(frozen=True)
@@ -273,8 +294,8 @@ def format_dates(us: pa.Array) -> pa.Array:
         moments = [format_date(ROOT_TIME + timedelta(microseconds=v)) for v in known[fine].tolist()]
         place = np.arange(len(known))
         place[fine] = len(known) + np.arange(len(fine))
-        text = pa.concat_arrays([text, pa.array(moments, type=pa.string())]).take(pa.array(place))
+        text = pa.concat_arrays([text, from_texts(moments)]).take(from_numpy(place))
     if not us.null_count:
         return text
     absent = us.is_null().to_numpy(zero_copy_only=False)
-    return text.take(pa.array(np.cumsum(~absent) - 1, mask=absent))
+    return text.take(from_numpy(np.cumsum(~absent) - 1, absent))

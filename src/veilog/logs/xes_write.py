@@ -22,7 +22,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.xes_columns import NESTED, field_key, field_type
 from veilog.logs.xes_text import SCALARS, from_json
-from veilog.logs.xes_values import format_date, format_dates, format_float
+from veilog.logs.xes_values import format_date, format_dates, format_float, from_numpy, from_texts
 
 __all__ = ["write_xes"]
 
@@ -81,7 +81,7 @@ def _interleave(events: pa.Array, heads: pa.Array, offsets: Any) -> memoryview:
     order[is_event] = np.arange(len(events))
     order[head_at] = len(events) + np.arange(cases)
     order[end_at] = len(events) + cases
-    lines = pa.concat_arrays([events, heads, pa.array(["\t</trace>\n"], type=_TEXT)]).take(pa.array(order))
+    lines = pa.concat_arrays([events, heads, from_texts(["\t</trace>\n"], _TEXT)]).take(from_numpy(order))
     bounds = np.frombuffer(lines.buffers()[1], dtype=np.int64)
     return memoryview(lines.buffers()[2])[bounds[lines.offset] : bounds[lines.offset + len(lines)]]
 
@@ -111,7 +111,7 @@ def _lines(column: pa.ChunkedArray, field: _Field, indent: str) -> pa.Array:
     suffix = '"/>\n'
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks else pa.array([], column.type)
+        array = array.chunk(0) if array.num_chunks else pa.nulls(0, column.type)
     kind = array.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _surround(prefix, _date_text(array, field), suffix)
@@ -122,7 +122,7 @@ def _lines(column: pa.ChunkedArray, field: _Field, indent: str) -> pa.Array:
     if pa.types.is_floating(kind):
         encoded = array.cast(pa.float64()).view(pa.int64()).dictionary_encode()  # as bits: -0.0 is not 0.0
         text = [format_float(v) for v in encoded.dictionary.view(pa.float64()).to_pylist()]
-        return _surround(prefix, pa.array(text, type=pa.string()), suffix).take(encoded.indices)
+        return _surround(prefix, from_texts(text), suffix).take(encoded.indices)
     try:
         encoded = array if pa.types.is_dictionary(kind) else array.cast(pa.string()).dictionary_encode()
         labels = encoded.dictionary.cast(pa.string())
@@ -134,7 +134,7 @@ def _lines(column: pa.ChunkedArray, field: _Field, indent: str) -> pa.Array:
         labels = used.dictionary
     raw = labels.buffers()[2] if len(labels) else None
     if raw is not None and _SUSPECT.search(raw):
-        labels = pa.array([None if v is None else escape(v, field.key) for v in labels.to_pylist()], type=pa.string())
+        labels = from_texts([None if v is None else escape(v, field.key) for v in labels.to_pylist()])
     return _surround(prefix, labels, suffix).take(used.indices)
 
 
@@ -159,7 +159,7 @@ def _date_text(array: pa.Array, field: _Field) -> pa.Array:
 def _elements(table: pa.Table, fields: list[_Field], indent: str, head: str, tail: str) -> pa.Array:
     """The text of one element for each row."""
     if not table.num_rows:
-        return pa.array([], type=_TEXT)
+        return pa.nulls(0, _TEXT)
     columns = {field.name: _lines(table.column(field.index), field, indent) for field in fields}
     # A name of another type than string stands in two columns; the one of its type is written.
     for field in fields:
@@ -171,7 +171,7 @@ def _elements(table: pa.Table, fields: list[_Field], indent: str, head: str, tai
         if nested is not None:
             columns[NESTED] = nested
     return pc.binary_join_element_wise(
-        pa.array([head], _TEXT).take(pa.array(np.zeros(table.num_rows, dtype=np.int32))),
+        from_texts([head], _TEXT).take(from_numpy(np.zeros(table.num_rows, dtype=np.int32))),
         *columns.values(),
         pa.scalar(tail, _TEXT),
         pa.scalar("", _TEXT),
@@ -210,8 +210,8 @@ def _nested_lines(table: pa.Table, fields: list[_Field], columns: dict[str, pa.A
             parts.append(attribute_text(attribute, indent))
         result[row] = "".join(parts)
     for name, lines in changed.items():
-        columns[name] = pa.array(lines, type=_TEXT)
-    return pa.array(result, type=_TEXT)
+        columns[name] = from_texts(lines, _TEXT)
+    return from_texts(result, _TEXT)
 
 
 # ---- text
