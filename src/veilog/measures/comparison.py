@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -13,8 +14,10 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES
 from veilog.logs.variants import Variants
 from veilog.measures import directly_follows
+from veilog.measures.anomalies import normal_share
 from veilog.measures.complexity import complexity, length_error
 from veilog.measures.distances import Progress
+from veilog.measures.models import MEASURES, Running, running
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 
 __all__ = ["Comparison", "Coverage", "VariantCounts", "compare"]
@@ -111,24 +114,63 @@ def compare(
     second = released if isinstance(released, Variants) else released.variants
     reasons: dict[str, str] = {}
     attempt = partial(_attempt, reasons)
+    with contextlib.ExitStack() as stack:
+        model = None
+        if models:
+            process = running(first, second, seconds=model_seconds, memory=model_memory)
+            model = attempt("models", lambda: stack.enter_context(process))
+        result = _measured(original, released, reasons, say)
+        if anomalies:
+            say("Anomalies", None)
+            share = attempt("normal_share", lambda: normal_share(first, second).released)
+            result = replace(result, normal_share=share)
+        if models:
+            say("Model of the release", None)
+            result = _with_model(result, model, reasons)
+    return replace(result, verdict=_verdict(result), seconds=time.perf_counter() - started)
+
+
+def _with_model(result: Comparison, model: Running | None, reasons: dict[str, str]) -> Comparison:
+    if model is None:
+        why = reasons.pop("models")
+        reasons.update(dict.fromkeys(MEASURES, why))
+        return result
+    quality = model.result()
+    reasons.update(quality.not_computed)
+    return replace(
+        result,
+        fitness=quality.fitness,
+        precision=quality.precision,
+        f_score=quality.f_score,
+        generalization=quality.generalization,
+    )
+
+
+def _measured(
+    original: EventLog | Variants, released: EventLog | Variants, reasons: dict[str, str], say: Progress
+) -> Comparison:
+    """All measures that need nothing installed."""
+    first = original if isinstance(original, Variants) else original.variants
+    second = released if isinstance(released, Variants) else released.variants
+    attempt = partial(_attempt, reasons)
     say("Similarity of variants", None)
-    direct = attempt("relative_log_similarity", lambda: relative_log_similarity(first, second, progress=progress).value)
+    direct = attempt("relative_log_similarity", lambda: relative_log_similarity(first, second, progress=say).value)
     exact = attempt(
         "relative_log_similarity_exact",
-        lambda: relative_log_similarity(first, second, matching="exact", progress=progress).value,
+        lambda: relative_log_similarity(first, second, matching="exact", progress=say).value,
     )
     say("Absolute differences", None)
     by_length = attempt(
-        "absolute_log_difference", lambda: int(absolute_log_difference(first, second, progress=progress).value)
+        "absolute_log_difference", lambda: int(absolute_log_difference(first, second, progress=say).value)
     )
     by_maximum = attempt(
         "absolute_log_difference_maximum",
-        lambda: int(absolute_log_difference(first, second, buffer="maximum", progress=progress).value),
+        lambda: int(absolute_log_difference(first, second, buffer="maximum", progress=say).value),
     )
     say("Directly-follows graphs", None)
     moved = attempt("dfg_moved", lambda: directly_follows.moved_mass(first, second))
     counts, real = _overlap(first, second)
-    result = Comparison(
+    return Comparison(
         original_cases=first.cases,
         released_cases=second.cases,
         relative_log_similarity=direct,
@@ -148,7 +190,6 @@ def compare(
         coverage=Coverage(*directly_follows.edge_coverage(first, second)),
         not_computed=reasons,
     )
-    return replace(result, verdict=_verdict(result), seconds=time.perf_counter() - started)
 
 
 def _attempt(reasons: dict[str, str], name: str, measure: Callable[[], _T]) -> _T | None:
