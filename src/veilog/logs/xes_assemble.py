@@ -17,7 +17,7 @@ from veilog.logs.xes_columns import NESTED, ColumnKey, name_columns, spread
 from veilog.logs.xes_pieces import Ints, Mask
 from veilog.logs.xes_scan import Block
 from veilog.logs.xes_text import Element, Note, dump_nested, is_foreign, read_attribute
-from veilog.logs.xes_values import format_date, format_float, from_numpy, from_texts
+from veilog.logs.xes_values import format_date, format_float, from_numpy, from_texts, to_numpy
 
 __all__ = ["Assembler"]
 
@@ -156,7 +156,7 @@ class Assembler:
     def _check_names(self, names: pa.Array) -> tuple[pa.Array, Mask]:
         lines = np.concatenate(self._case_lines)
         keep = np.ones(self._cases, dtype=np.bool_)
-        unnamed = np.flatnonzero(names.is_null().to_numpy(zero_copy_only=False))
+        unnamed = np.flatnonzero(to_numpy(names.is_null()))
         if len(unnamed):
             first = int(unnamed[0])
             policy = self._findings.add(
@@ -169,8 +169,8 @@ class Assembler:
                 names = from_texts(filled)
             else:
                 keep[unnamed] = False
-        codes = names.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-        known = np.flatnonzero(~names.is_null().to_numpy(zero_copy_only=False))
+        codes = to_numpy(names.dictionary_encode().indices)
+        known = np.flatnonzero(~to_numpy(names.is_null()))
         first_of = known[np.unique(codes[known], return_index=True)[1]]
         again = np.setdiff1d(known, first_of)
         if len(again):
@@ -192,11 +192,11 @@ class Assembler:
             if self._findings.add(rule, example, line=int(lines[rows[0]]), count=len(rows)) == "drop":
                 keep[rows] = False
 
-        check("event-without-activity", np.flatnonzero(labels.is_null().to_numpy(zero_copy_only=False)))
+        check("event-without-activity", np.flatnonzero(to_numpy(labels.is_null())))
         bad = np.concatenate(self._bad_times)
         if len(bad) and self._dropping("bad-timestamp"):
             keep[bad] = False
-        untimed = np.setdiff1d(np.flatnonzero(times.is_null().to_numpy(zero_copy_only=False)), bad)
+        untimed = np.setdiff1d(np.flatnonzero(to_numpy(times.is_null())), bad)
         if len(untimed) == self._events:
             self._findings.add("no-timestamps", f"{self._events} events")
         else:
@@ -221,10 +221,10 @@ class Assembler:
         return keep
 
     def _check_order(self, index: Ints, times: pa.Array, keep: Mask) -> None:
-        known = np.flatnonzero(keep & ~times.is_null().to_numpy(zero_copy_only=False))
+        known = np.flatnonzero(keep & ~to_numpy(times.is_null()))
         if len(known) < 2:
             return
-        us = times.view(pa.int64()).fill_null(0).to_numpy()[known]
+        us = to_numpy(times.view(pa.int64()))[known]
         case = index[known]
         back = np.flatnonzero((us[1:] < us[:-1]) & (case[1:] == case[:-1])) + 1
         if len(back):

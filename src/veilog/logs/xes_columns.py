@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, TIMESTAMP, TIMESTAMP_TYPE
-from veilog.logs.xes_values import Dates, from_numpy, from_texts, parse_dates, parse_scalar, unescape
+from veilog.logs.xes_values import Dates, from_numpy, from_texts, parse_dates, parse_scalar, to_numpy, unescape
 
 __all__ = ["NESTED", "ColumnKey", "Converted", "arrow_type", "convert", "field_key", "field_type", "name_columns"]
 
@@ -116,7 +116,7 @@ def convert(kind: str, raw: pa.Array) -> Converted:
     values = distinct.take(encoded.indices)
     if fits.all():
         return Converted(values, None)
-    good = fits[encoded.indices.to_numpy()]
+    good = fits[to_numpy(encoded.indices)]
     return Converted(values.filter(from_numpy(good)), good)
 
 
@@ -141,7 +141,7 @@ def strings(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
         return pa.DictionaryArray.from_arrays(encoded.indices, dictionary.cast(pa.string()))
     labels: dict[str, int] = {}
     recode = [labels.setdefault(unescape(value), len(labels)) for value in dictionary.to_pylist()]
-    indices = np.array(recode, dtype=np.int32)[encoded.indices.to_numpy()]
+    indices = np.array(recode, dtype=np.int32)[to_numpy(encoded.indices)]
     return pa.DictionaryArray.from_arrays(from_numpy(indices), from_texts(list(labels)))
 
 
@@ -153,7 +153,7 @@ def spread(values: pa.Array, rows: npt.NDArray[np.int64], size: int) -> pa.Array
     absent[rows] = False
     if pa.types.is_dictionary(values.type):
         indices = np.zeros(size, dtype=np.int32)
-        indices[rows] = values.indices.to_numpy(zero_copy_only=False)
+        indices[rows] = to_numpy(values.indices)
         return pa.DictionaryArray.from_arrays(from_numpy(indices, absent), values.dictionary)
     take = np.zeros(size, dtype=np.int64)
     take[rows] = np.arange(len(rows))

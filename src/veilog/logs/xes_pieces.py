@@ -20,7 +20,7 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.xes_columns import ColumnKey
 from veilog.logs.xes_text import NESTING, SCALARS, Piece, Unusual, is_foreign, parse_piece
-from veilog.logs.xes_values import from_numpy, from_texts, unescape
+from veilog.logs.xes_values import from_numpy, from_texts, to_numpy, unescape
 
 __all__ = ["MAX_DEPTH", "Coded", "Coder", "Placed", "place"]
 
@@ -112,7 +112,7 @@ class Coder:
             values = parts.take(from_numpy(at + 1))
             head_table = np.array([self._head(h) for h in heads.dictionary.to_pylist()], dtype=np.int32)
             tail_table = np.array([self._tail(t) for t in tails.dictionary.to_pylist()], dtype=np.int8)
-            head, tail = heads.indices.to_numpy(), tails.indices.to_numpy()
+            head, tail = to_numpy(heads.indices), to_numpy(tails.indices)
             name[rows], column[rows] = head_table[head, 0], head_table[head, 1]
             delta[rows], stray[rows] = tail_table[tail, 0], tail_table[tail, 1]
             value_at[rows] = np.arange(len(rows), dtype=np.int32)
@@ -122,7 +122,7 @@ class Coder:
         whole = _binary(edges, data)
         others = np.flatnonzero(irregular)
         encoded = whole.take(from_numpy(others)).dictionary_encode()
-        codes = encoded.indices.to_numpy()
+        codes = to_numpy(encoded.indices)
         tags = [self._tag(raw) for raw in encoded.dictionary.to_pylist()]
         if tags:
             columns = np.array([t.column for t in tags], dtype=np.int32)

@@ -136,6 +136,18 @@ def from_numpy(values: npt.NDArray[Any], absent: npt.NDArray[np.bool_] | None = 
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, pa.py_buffer(data)])
 
 
+def to_numpy(values: pa.Array) -> npt.NDArray[Any]:
+    """Integers or booleans without nulls as numpy; what stands where there is a null means nothing."""
+    data = values.buffers()[1]
+    if data is None:
+        return np.zeros(len(values), dtype=np.int64)
+    if pa.types.is_boolean(values.type):
+        bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")
+        return bits[values.offset : values.offset + len(values)].astype(np.bool_)
+    width = values.type.bit_width // 8
+    return np.frombuffer(data, dtype=f"i{width}", count=len(values), offset=values.offset * width)
+
+
 def from_texts(texts: Sequence[str | None], kind: pa.DataType | None = None) -> pa.Array:
     """An Arrow array of strings (or of ``kind``, a type of strings or bytes), without pandas as well."""
     kind = pa.string() if kind is None else kind
@@ -262,7 +274,7 @@ def _parse_layout(
 
 def format_dates(us: pa.Array) -> pa.Array:
     """:func:`format_date` for microseconds since 1970 in UTC; raises OverflowError outside the years 1 to 9999."""
-    known = us.drop_null().to_numpy()
+    known = to_numpy(us.drop_null())
     if len(known) and (int(known.min()) < _MIN_US or int(known.max()) > _MAX_US):
         raise OverflowError
     ms, rest = np.divmod(known, 1000)
@@ -297,5 +309,5 @@ def format_dates(us: pa.Array) -> pa.Array:
         text = pa.concat_arrays([text, from_texts(moments)]).take(from_numpy(place))
     if not us.null_count:
         return text
-    absent = us.is_null().to_numpy(zero_copy_only=False)
+    absent = to_numpy(us.is_null())
     return text.take(from_numpy(np.cumsum(~absent) - 1, absent))
