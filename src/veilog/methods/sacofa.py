@@ -282,7 +282,7 @@ def _learned(curator: Curator, epsilon: Fraction) -> Rules:
     rest = epsilon - bound_share - first_share
     answer = curator.sums(
         features,
-        n * n + n,
+        max(n * n + n, 1),
         bound,
         rest,
         resolution=RESOLUTION,
@@ -290,4 +290,4 @@ def _learned(curator: Curator, epsilon: Fraction) -> Rules:
     )
     counts = np.rint(answer / RESOLUTION).astype(np.int64)
     least = noise_threshold(n * n, 1.0, rest / bound)
-    return rules_from_counts(counts[: n * n].reshape(n, n), counts[n * n :], first, least)
+    return rules_from_counts(counts[: n * n].reshape(n, n), counts[n * n : n * n + n], first, least)

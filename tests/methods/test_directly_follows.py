@@ -1,0 +1,116 @@
+"""DF-Laplace: the relation, what a case adds to it, and what the release costs."""
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from veilog.errors import ParameterError
+from veilog.logs import files
+from veilog.logs.variants import Variants
+from veilog.methods.directly_follows import exact_relation, pairs
+from veilog.privacy.domain import Domain
+from veilog.releasing import release
+
+ABC = ("a", "b", "c")
+trace = st.lists(st.sampled_from(ABC), max_size=6).map(tuple)
+traces = st.lists(trace, min_size=1, max_size=20)
+SMALL = Variants.from_dict({("a", "b", "c"): 300, ("a", "c"): 200, ("b",): 100})
+
+
+def log(cases: list[tuple[str, ...]]) -> Variants:
+    return Variants.from_dict(Counter(cases))
+
+
+@given(cases=traces)
+def test_the_relation_counts_each_step_with_start_and_end(cases: list[tuple[str, ...]]) -> None:
+    expected: Counter[tuple[int, int]] = Counter()
+    for case in cases:
+        coded = [3, *("abc".index(activity) for activity in case), 3]
+        expected.update(itertools.pairwise(coded))
+    relation = exact_relation(log(cases), ABC)
+    assert {place: n for place, n in np.ndenumerate(relation) if n} == dict(expected)
+
+
+@given(cases=traces)
+def test_what_a_case_contributes_is_its_own_and_one_for_each_step(cases: list[tuple[str, ...]]) -> None:
+    variants = log(cases)
+    rows, columns, values = (np.asarray(part) for part in pairs(ABC)(variants.sequences))
+    assert (np.bincount(rows, values, minlength=len(variants)) == variants.lengths + 1).all()
+    for i, case in enumerate(variants.sequences):
+        alone = Variants.from_dict({case: 1}).sequences
+        assert sorted(columns[rows == i].tolist()) == sorted(np.asarray(pairs(ABC)(alone)[1]).tolist())
+
+
+@settings(max_examples=25)
+@given(
+    cases=traces, epsilon=st.fractions(Fraction(1, 10), 20), bound=st.none() | st.integers(1, 9),
+    method=st.sampled_from(["df-laplace", "sapa"]), playout=st.sampled_from(["paper", "guided"]),
+)  # fmt: skip
+def test_certified_the_charges_add_up_to_epsilon_exactly(
+    cases: list[tuple[str, ...]], epsilon: Fraction, bound: int | None, method: str, playout: str
+) -> None:
+    guarantee = release(log(cases), method, epsilon=epsilon, bound=bound, playout=playout).guarantee
+    assert guarantee.proven
+    assert sum(charge.epsilon for charge in guarantee.charges) == epsilon
+
+
+def test_as_published_it_costs_a_length_bound_and_one_times_epsilon() -> None:
+    guarantee = release(SMALL, "df-laplace", epsilon="0.5", as_published=True, domain=Domain(max_length=9)).guarantee
+    assert (guarantee.status, guarantee.epsilon, guarantee.nominal_epsilon) == ("proven", 5.0, 0.5)
+
+
+def test_as_published_without_a_length_bound_there_is_no_guarantee() -> None:
+    guarantee = release(SMALL, "df-laplace", epsilon=1, as_published=True).guarantee
+    assert guarantee.status == "none"
+    assert "no bound" in guarantee.reasons[0]
+
+
+def test_both_ways_as_published_add_noise_of_the_same_scale() -> None:
+    """Without noise to speak of both play out the relation of the log."""
+    for domain in (None, Domain(max_length=3)):
+        released = release(SMALL, "df-laplace", epsilon=60, as_published=True, seed=1, domain=domain).variants
+        assert (exact_relation(released, ABC) == exact_relation(SMALL, ABC)).all()
+
+
+@pytest.mark.parametrize("method", ["df-laplace", "sapa"])
+@pytest.mark.parametrize("playout", ["paper", "guided"])
+def test_without_noise_to_speak_of_it_plays_out_the_relation_of_the_log(method: str, playout: str) -> None:
+    released = release(SMALL, method, epsilon=900, seed=1, bound=4, playout=playout).variants
+    assert (exact_relation(released, ABC) == exact_relation(SMALL, ABC)).all()
+
+
+def test_long_cases_count_for_less() -> None:
+    """Two steps in full out of the four of a case leave half of each."""
+    variants = Variants.from_dict({("a", "b", "c"): 300})
+    assert release(variants, "df-laplace", epsilon=900, seed=1, bound=2).variants.to_dict() == {("a", "b", "c"): 150}
+
+
+def test_an_as_published_budget_that_protects_nobody_is_refused_in_these_words() -> None:
+    with pytest.raises(ParameterError, match=r"at most 9\.9"):
+        release(SMALL, "df-laplace", epsilon=20, as_published=True, domain=Domain(max_length=100))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"bound": 0}, {"bound": 1.5}, {"playout": "random"}, {"noise_relations": 0}, {"k": 2}, {"largest_log": -1}],
+)
+def test_nonsense_is_refused(parameters: dict) -> None:
+    with pytest.raises(ParameterError):
+        release(SMALL, "df-laplace", epsilon=1, **parameters)
+
+
+@pytest.mark.parametrize("method", ["df-laplace", "sapa"])
+@pytest.mark.parametrize("name", ["sepsis", "receipt"])
+@pytest.mark.parametrize("epsilon", ["1", "0.1"])
+def test_as_published_the_number_of_traces_stays_within_a_fifth(
+    logs: Path, name: str, method: str, epsilon: str
+) -> None:
+    variants = files.read(logs / f"{name}.xes.gz").variants
+    released = release(variants, method, epsilon=epsilon, seed=3, as_published=True).variants
+    assert released.cases == pytest.approx(variants.cases, rel=0.2)
