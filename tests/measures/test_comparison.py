@@ -1,0 +1,133 @@
+"""compare(): every measure a value or a reason, whatever the two logs are."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute
+from veilog.logs.simulate import hospital
+from veilog.logs.variants import Variants
+from veilog.measures import comparison
+from veilog.measures.comparison import Comparison, compare
+from veilog.measures.models import MEASURES
+
+PROMISED = {
+    "relative_log_similarity",
+    "relative_log_similarity_exact",
+    "absolute_log_difference",
+    "absolute_log_difference_maximum",
+    "dfg_frequency_emd",
+    "dfg_time_emd",
+    "size_ratio",
+    "variants",
+    "keep_real",
+    "fitness",
+    "precision",
+    "f_score",
+    "generalization",
+    "coverage",
+    "not_computed",
+}
+OPTIONAL = {*MEASURES, "normal_share"}
+
+traces = st.lists(st.sampled_from("abcd"), max_size=5).map(tuple)
+some_logs = st.dictionaries(traces, st.integers(1, 4), max_size=5).map(Variants.from_dict)
+
+
+def log(*rows: tuple[str, int]) -> Variants:
+    return Variants.from_dict({tuple(text): count for text, count in rows})
+
+
+def numbers(value: object) -> list[float]:
+    if isinstance(value, dict):
+        return [n for v in value.values() for n in numbers(v)]
+    if isinstance(value, list | tuple):
+        return [n for v in value for n in numbers(v)]
+    return [value] if isinstance(value, int | float) else []
+
+
+def test_a_log_compared_with_itself_lost_nothing() -> None:
+    events = hospital(60, seed=1)
+    result = compare(events, events)
+    assert result.relative_log_similarity == result.relative_log_similarity_exact == 1.0
+    assert result.absolute_log_difference == result.absolute_log_difference_maximum == 0
+    assert result.dfg_frequency_emd == result.dfg_time_emd == result.dfg_moved == result.length_error == 0.0
+    assert result.size_ratio == result.keep_real == 1.0
+    assert (result.variants.added, result.variants.lost) == (0, 0)
+    assert (result.coverage.activities, result.coverage.directly_follows) == (1.0, 1.0)
+    assert result.not_computed == {}
+
+
+def test_the_worked_example_of_relative_log_similarity_through_compare() -> None:
+    original = log(("abcd", 1), ("acbd", 1), ("aecd", 49), ("aebd", 49))
+    result = compare(original, log(("abcd", 50), ("acbd", 50)))
+    # Two times 0.49 * 0.25 is lost; the paper prints 0.24 and 0.76.
+    assert result.relative_log_similarity == pytest.approx(0.755, abs=1e-12)
+    assert (result.variants.common, result.variants.added, result.variants.lost) == (2, 0, 2)
+    assert result.keep_real == 1.0
+
+
+@settings(max_examples=60)
+@given(some_logs, some_logs)
+def test_every_measure_has_a_finite_value_or_a_reason(a: Variants, b: Variants) -> None:
+    result = compare(a, b)
+    out = result.to_json()
+    assert out.keys() >= PROMISED
+    missing = {name for name, value in out.items() if value is None} - OPTIONAL
+    assert missing == set(result.not_computed)
+    assert all(math.isfinite(n) for n in numbers(out))
+    assert json.loads(json.dumps(out, allow_nan=False)) is not None
+    assert result.verdict.endswith(".")
+
+
+def test_an_empty_release_is_said_to_be_empty() -> None:
+    result = compare(log(("ab", 3)), Variants.from_dict({}))
+    assert "empty" in result.verdict
+    assert result.size_ratio == 0.0 and result.absolute_log_difference == 6
+    assert {"relative_log_similarity", "keep_real", "dfg_moved"} <= set(result.not_computed)
+
+
+def test_logs_without_a_common_activity_are_compared_and_it_is_said() -> None:
+    result = compare(log(("ab", 3)), log(("xy", 3)))
+    assert result.relative_log_similarity == 0.0 and result.dfg_moved == 1.0
+    assert "no activity in common" in result.verdict
+
+
+def test_artificial_or_missing_times_are_no_times() -> None:
+    events = hospital(20, seed=1)
+    mark = Attribute(ARTIFICIAL_TIMES, True, "boolean")
+    ordered = replace(events, metadata=replace(events.metadata, attributes=(*events.metadata.attributes, mark)))
+    for released, word in ((ordered, "artificial"), (events.variants, "variants")):
+        result = compare(events, released)
+        assert result.dfg_time_emd is None and word in result.not_computed["dfg_time_emd"]
+    unmarked = replace(mark, value=False)
+    plain = replace(events, metadata=replace(events.metadata, attributes=(unmarked,)))
+    assert compare(events, plain).dfg_time_emd == 0.0
+
+
+def test_without_the_extras_the_reasons_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.ensemble", None)
+    result = compare(log(("ab", 3)), log(("ab", 2)), models=True, anomalies=True)
+    assert {name: getattr(result, name) for name in OPTIONAL} == dict.fromkeys(OPTIONAL)
+    assert all("veilog[models]" in result.not_computed[name] for name in MEASURES)
+    assert "veilog[anomalies]" in result.not_computed["normal_share"]
+
+
+def test_progress_is_told() -> None:
+    told: list[str] = []
+    compare(log(("ab", 3)), log(("b", 2)), progress=lambda text, fraction: told.append(text))
+    assert "Directly-follows graphs" in told
+
+
+def test_the_verdict_warns_of_a_fitting_model_that_covers_little() -> None:
+    result = compare(log(("abcdef", 3), ("fedcba", 1)), log(("abc", 4)))
+    assert isinstance(result, Comparison)
+    warned = comparison._verdict(replace(result, fitness=0.99))
+    assert "says little" in warned and "says little" not in result.verdict
