@@ -431,9 +431,25 @@ def test_parquet_gives_back_everything(tmp_path: Path) -> None:
     same(again, log)
     assert again.metadata == log.metadata
     assert again.events.schema.field("float").metadata == {b"xes:type": b"float"}
-    assert found(again)["empty-trace"] == 1
+    assert (found(again)["empty-trace"], found(again)["duplicate-case-id"]) == (1, 1)
     variants = files.read_variants(tmp_path / "log.parquet", policies={"missing-timestamp": "keep"})
     assert variants == log.variants == again.variants
+
+
+@pytest.mark.parametrize(
+    ("rule", "names", "events"),
+    [("empty-trace", ["x", "x", "y"], [0, 1, 2, 3, 4]), ("duplicate-case-id", ["x", "nothing", "y"], [0, 1, 3, 4])],
+)
+def test_policies_for_cases_hold_in_parquet(tmp_path: Path, rule: str, names: list[str], events: list[int]) -> None:
+    files.write(_rich_log(), tmp_path / "log.parquet")
+    policies = {"missing-timestamp": "keep", rule: "drop"}
+    again = files.read(tmp_path / "log.parquet", policies=policies)
+    assert again.cases[ACTIVITY].to_pylist() == names
+    assert again.events[EVENT_INDEX].to_pylist() == events
+    assert files.read_variants(tmp_path / "log.parquet", policies=policies) == again.variants
+    for attempt in (files.read, files.read_variants):
+        with pytest.raises(InputError, match=f"--on {rule}"):
+            attempt(tmp_path / "log.parquet", policies={**policies, rule: "fail"})
 
 
 def test_csv_refuses_what_it_cannot_hold_unless_told_otherwise(tmp_path: Path) -> None:
@@ -557,6 +573,9 @@ def test_huge_integers_and_mixed_objects_become_text_with_a_finding() -> None:
     assert log.events["mixed"].to_pylist() == ["1", "x"]
     assert log.events["unsigned"].to_pylist() == [str(2**64 - 1), "1"]
     assert found(log)["bad-value"] == 6
+    dropped = files.read(frame, policies={"bad-value": "drop"})
+    assert not {"mixed", "unsigned"} & set(dropped.events.column_names)
+    assert dropped.variants == log.variants
 
 
 def test_foreign_types_become_the_types_of_a_log(tmp_path: Path) -> None:

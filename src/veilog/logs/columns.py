@@ -74,7 +74,10 @@ def _joined(parts: list[Times]) -> Times:
 
 
 def plain_column(column: Any, name: str, findings: Findings) -> Any:
-    """An attribute in one of the types that a log has: text, int64, float64, bool, timestamps in UTC."""
+    """An attribute in one of the types that a log has: text, int64, float64, bool, timestamps in UTC.
+
+    None if it has another type and the user wants such attributes left out.
+    """
     kind = column.type
     if pa.types.is_dictionary(kind) and is_text(kind.value_type):
         return column.cast(pa.dictionary(pa.int32(), pa.string()))
@@ -98,7 +101,8 @@ def plain_column(column: Any, name: str, findings: Findings) -> Any:
             return column.cast(pa.float64())
     except pa.ArrowInvalid:
         pass  # beyond 64 bits: as text
-    findings.add("bad-value", f"column {name!r} holds {kind}, kept as text", count=max(1, len(column)))
+    if findings.add("bad-value", f"column {name!r} holds {kind}", count=max(1, len(column))) == "drop":
+        return None
     try:
         return column.cast(pa.string())
     except pa.ArrowException:

@@ -66,6 +66,8 @@ def variants_from_files(
     if not files:
         raise InputError("There is no file to read.")
     findings = Findings() if findings is None else findings
+    if findings.policy("duplicate-case-id") != "keep" and len(files) == 1 and parquet.has_case_index(files[0]):
+        return parquet.read_parquet(files[0], roles, findings).variants  # only the whole log tells which were first
     with _connection(memory_limit, threads, temp_directory) as connection:
         source = _plain_parquet(connection, files, roles, findings)
         if source is None:
@@ -282,8 +284,6 @@ def _load(
     if not state.kept:
         raise InputError("Not one event is left.", path=files[0])
     count_times(findings, state.kept, naive=state.naive, offsets=state.offsets, cut=state.cut)
-    if state.empty_cases:
-        findings.add("empty-trace", f"{state.empty_cases} cases", count=state.empty_cases)
     given = state.given
     if given:
         # 64 bits of the index, 35 of position, 27 of activity.

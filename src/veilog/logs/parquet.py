@@ -26,7 +26,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.roles import Roles
 
-__all__ = ["Notes", "column_names", "notes", "open_parquet", "read_parquet", "write_parquet"]
+__all__ = ["Notes", "column_names", "has_case_index", "notes", "open_parquet", "read_parquet", "write_parquet"]
 
 _KEY = b"veilog"
 
@@ -59,6 +59,14 @@ def open_parquet(path: Path) -> pq.ParquetFile:
 def column_names(path: Path) -> list[str]:
     with open_parquet(path) as file:
         return list(file.schema_arrow.names)
+
+
+def has_case_index(path: Path) -> bool:
+    """Whether this is a Parquet file of ours in which names do not tell cases apart."""
+    if not path.name.lower().endswith(".parquet"):
+        return False
+    with open_parquet(path) as file:
+        return notes(file.schema_arrow, path).case_key is not None
 
 
 def notes(schema: pa.Schema, path: Path) -> Notes:
@@ -105,17 +113,26 @@ def read_parquet(path: Path, roles: Roles, findings: Findings) -> EventLog:
 
 
 def _with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) -> EventLog:
-    """Put every case where ``case:index`` says."""
+    """Put every case where ``case:index`` says, under the rules for empty and for repeated cases."""
     cases = log.cases
     if empty is not None and empty.num_rows:
-        cases = pa.concat_tables([cases, empty], promote_options="permissive")
-        findings.add("empty-trace", f"{empty.num_rows} cases", count=empty.num_rows)
+        policy = findings.add("empty-trace", f"{empty.num_rows} cases", count=empty.num_rows)
+        if policy != "drop":
+            cases = pa.concat_tables([cases, empty], promote_options="permissive")
     order = np.argsort(cases[CASE_INDEX].to_numpy(), kind="stable")
-    rank = np.empty(len(order), dtype=np.int64)
+    names = cases[ACTIVITY].cast(pa.string()).take(pa.array(order)).to_pylist()
+    first = {name: position for position, name in reversed(list(enumerate(names)))}
+    repeated = np.array([first[name] != position for position, name in enumerate(names)], dtype=np.bool_)
+    if repeated.any():
+        example = repr(names[int(repeated.argmax())])
+        if findings.add("duplicate-case-id", example, count=int(repeated.sum())) == "drop":
+            order = order[~repeated]
+    rank = np.full(cases.num_rows, -1, dtype=np.int64)
     rank[order] = np.arange(len(order))
     case = rank[log.events[CASE_INDEX].to_numpy()]
     rows = np.argsort(case, kind="stable")
-    events = log.events.set_column(0, CASE_INDEX, pa.array(case, pa.int64())).take(pa.array(rows))
+    rows = pa.array(rows[np.searchsorted(case[rows], 0) :])
+    events = log.events.set_column(0, CASE_INDEX, pa.array(case, pa.int64())).take(rows)
     cases = cases.take(pa.array(order)).drop_columns([CASE_INDEX])
     return EventLog(events, cases, log.metadata, findings.result(), log.source)
 

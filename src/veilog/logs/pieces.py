@@ -40,7 +40,7 @@ class Piece:
 def pieces(path: Path, roles: Roles, findings: Findings, limit: int | None, *, alone: bool) -> Iterator[Piece]:
     """The rows of a file in order; ``alone`` when no other file belongs to the log."""
     if path.name.lower().endswith(".parquet"):
-        return _parquet_pieces(path, roles, alone=alone)
+        return _parquet_pieces(path, roles, findings, alone=alone)
     return _csv_pieces(path, roles, findings, limit)
 
 
@@ -68,7 +68,7 @@ def _csv_pieces(path: Path, roles: Roles, findings: Findings, limit: int | None)
         )
 
 
-def _parquet_pieces(path: Path, roles: Roles, *, alone: bool) -> Iterator[Piece]:
+def _parquet_pieces(path: Path, roles: Roles, findings: Findings, *, alone: bool) -> Iterator[Piece]:
     wanted = [roles.case, roles.activity, roles.timestamp]
     with parquet.open_parquet(path) as file:
         found = parquet.notes(file.schema_arrow, path)
@@ -78,6 +78,8 @@ def _parquet_pieces(path: Path, roles: Roles, *, alone: bool) -> Iterator[Piece]
         columns = [*wanted, *(name for name in extra if name not in wanted)]
         order: DayOrder | None = None
         empty = 0 if found.empty is None else found.empty.num_rows
+        if empty and findings.add("empty-trace", f"{empty} cases", count=empty) == "drop":
+            empty = 0
         for batch in file.iter_batches(_BATCH, columns=columns):
             stamps = batch.column(roles.timestamp)
             if pa.types.is_dictionary(stamps.type):

@@ -109,21 +109,23 @@ def csv_dialect(path: Path, limit: int | None) -> delimited.Dialect:
 def read_frame(source: Any, roles: Roles, findings: Findings) -> EventLog:
     """The log in a pandas DataFrame or an Arrow table."""
     if not isinstance(source, pa.Table):
-        source = pa.table({str(name): _from_pandas(source[name], str(name), findings) for name in source.columns})
+        needed = (roles.case, roles.activity, roles.timestamp)
+        columns = {str(name): _from_pandas(source[name], str(name), findings) for name in source.columns}
+        source = pa.table({name: array for name, (array, kept) in columns.items() if kept or name in needed})
     return log_from_table(source, roles, findings, source=None)
 
 
-def _from_pandas(series: Any, name: str, findings: Findings) -> Any:
+def _from_pandas(series: Any, name: str, findings: Findings) -> tuple[Any, bool]:
+    """The column, and whether it stays."""
     try:
-        return pa.chunked_array([pa.Array.from_pandas(series)]) if len(series) else pa.Array.from_pandas(series)
-    except TypeError:  # already chunked
-        return pa.Array.from_pandas(series)
-    except (pa.ArrowException, OverflowError, ValueError):
+        return pa.Array.from_pandas(series), True
+    except (pa.ArrowException, OverflowError, ValueError, TypeError):
         # A column of objects of several types, or of integers beyond 64 bits: as text, nothing is lost.
         missing = series.isna().to_numpy()
         text = [None if gone else str(value) for value, gone in zip(series, missing, strict=True)]
-        findings.add("bad-value", f"column {name!r} mixes types or holds huge numbers", count=max(1, len(text)))
-        return pa.array(text, pa.string())
+        example = f"column {name!r} mixes types or holds huge numbers"
+        kept = findings.add("bad-value", example, count=max(1, len(text))) != "drop"
+        return pa.array(text, pa.string()), kept
 
 
 def log_from_table(
@@ -184,6 +186,8 @@ def log_from_table(
         if name in used:
             continue
         column = plain_column(table[name], name, findings)
+        if column is None:
+            continue
         kept = field.with_type(column.type)
         if name.startswith(_PREFIX) and len(name) > len(_PREFIX) and _constant(column, case, first):
             free = _free(name.removeprefix(_PREFIX), cases)
