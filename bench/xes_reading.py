@@ -78,8 +78,9 @@ report(len(pm4py.read_xes(path)))
 }
 
 _ACTIVITIES = [
-    "ER Registration", "ER Triage", "ER Sepsis Triage", "Leucocytes", "CRP", "LacticAcid", "IV Liquid",
-    "IV Antibiotics", "Admission NC", "Admission IC", "Release A", "Release B", "Return ER", "Blood culture", "X-ray", "Consultation",
+    "ER Registration", "ER Triage", "ER Sepsis Triage", "Leucocytes", "CRP", "LacticAcid", "IV Liquid", "X-ray",
+    "IV Antibiotics", "Admission NC", "Admission IC", "Release A", "Release B", "Return ER", "Blood culture",
+    "Consultation",
 ]  # fmt: skip
 
 

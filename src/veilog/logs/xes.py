@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
 
+from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.streams import DEFAULT_LIMIT
@@ -49,6 +50,12 @@ def read_xes(
         return _assemble(read_blocks(reading, progress), reading, findings)
     except Unusual:
         findings.restore(before)
+    if not reading.path.is_file():
+        raise InputError(
+            "This form of XML has to be read twice, which a pipe does not allow.",
+            path=path,
+            advice="Save it to a file first.",
+        )
     reading = Reading(reading.path, limit, reading.drop_bad, plain=True)
     return _assemble(read_blocks(reading, progress), reading, findings)
 
