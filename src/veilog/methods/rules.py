@@ -10,6 +10,7 @@ All of them follow from how many cases have a, and how many have an a with a lat
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,28 +52,16 @@ def no_rules(activities: int) -> Rules:
 
 def eventually_follows(activities: tuple[str, ...]) -> Features:
     """Maps a sequence to 1 for each pair (a, b) with a b after an a, at ``a n + b``, and for each a, at ``n n + a``."""
-    place = {name: i for i, name in enumerate(activities)}
     n = len(activities)
 
     def features(sequences: Sequences) -> tuple[IntArray, IntArray, IntArray]:
-        recode = np.array([place[label] for label in sequences.labels], dtype=np.int64)
-        owner = np.repeat(np.arange(len(sequences)), sequences.lengths)
-        position = np.arange(len(sequences.codes)) - sequences.offsets[owner]
-        codes = recode[sequences.codes]
-        first = np.full((len(sequences), n), _ABSENT, dtype=np.int32)
-        last = np.full((len(sequences), n), -1, dtype=np.int32)
-        np.minimum.at(first, (owner, codes), position.astype(np.int32))
-        np.maximum.at(last, (owner, codes), position.astype(np.int32))
-        rows, columns = [], []
-        step = max(1, 20_000_000 // max(n * n, 1))
-        for start in range(0, len(sequences), step):
-            part = first[start : start + step, :, None] < last[start : start + step, None, :]
-            row, a, b = np.nonzero(part)
-            rows.append(row + start)
-            columns.append(a * n + b)
+        first, last = _first_and_last(sequences, activities)
         row, a = np.nonzero(last >= 0)
-        rows.append(row)
-        columns.append(n * n + a)
+        rows, columns = [row], [n * n + a]
+        for start, follows in _follows(first, last):
+            row, pair = np.nonzero(follows)
+            rows.append(row + start)
+            columns.append(pair)
         together = np.concatenate(rows)
         return together, np.concatenate(columns), np.ones(len(together), dtype=np.int64)
 
@@ -82,14 +71,41 @@ def eventually_follows(activities: tuple[str, ...]) -> Features:
 def exact_rules(variants: Variants, activities: tuple[str, ...]) -> Rules:
     """The rules that every case of a log obeys: for what was peeked at."""
     n = len(activities)
-    rows, columns, _ = (np.asarray(part) for part in eventually_follows(activities)(variants.sequences))
-    counts = np.zeros(n * n + n, dtype=np.int64)
-    np.add.at(counts, columns, variants.counts[rows])
+    first, last = _first_and_last(variants.sequences, activities)
+    cases = variants.counts @ (last >= 0)
+    follows = np.zeros(n * n, dtype=np.int64)
+    for start, block in _follows(first, last):
+        # Sums of whole numbers far below 2**53: exact as floats, which numpy multiplies faster.
+        weights = variants.counts[start : start + len(block)].astype(float)
+        follows += np.rint(weights @ block.astype(float)).astype(np.int64)
+    starts = np.zeros(n, dtype=bool)
+    starts[np.argmax(first == 0, axis=1)[variants.lengths > 0]] = True
+    return rules_from_counts(follows.reshape(n, n), cases, starts, 0)
+
+
+def _first_and_last(sequences: Sequences, activities: tuple[str, ...]) -> tuple[IntArray, IntArray]:
+    """Where each activity occurs first and last in each sequence; beyond the end and -1 where it does not."""
     place = {name: i for i, name in enumerate(activities)}
-    first = np.zeros(n, dtype=bool)
-    starts = variants.codes[variants.offsets[:-1][variants.lengths > 0]]
-    first[[place[variants.labels[code]] for code in np.unique(starts).tolist()]] = True
-    return rules_from_counts(counts[: n * n].reshape(n, n), counts[n * n :], first, 0)
+    recode = np.array([place[label] for label in sequences.labels], dtype=np.int64)
+    owner = np.repeat(np.arange(len(sequences)), sequences.lengths)
+    position = np.arange(len(sequences.codes)) - sequences.offsets[owner]
+    where = owner * len(activities) + recode[sequences.codes]
+    first = np.full(len(sequences) * len(activities), _ABSENT, dtype=np.int64)
+    last = np.full(len(sequences) * len(activities), -1, dtype=np.int64)
+    # Of several assignments to one place the last one stays.
+    first[where[::-1]] = position[::-1]
+    last[where] = position
+    shape = (len(sequences), len(activities))
+    return first.reshape(shape), last.reshape(shape)
+
+
+def _follows(first: IntArray, last: IntArray) -> Iterator[tuple[int, BoolArray]]:
+    """Blocks of sequences and, for each of its sequences, which pairs (a, b) have a b after an a."""
+    rows, n = first.shape
+    step = max(1, 20_000_000 // max(n * n, 1))
+    for start in range(0, rows, step):
+        block = first[start : start + step, :, None] < last[start : start + step, None, :]
+        yield start, block.reshape(len(block), n * n)
 
 
 def rules_from_counts(follows: IntArray, cases: IntArray, first: BoolArray, noise: int) -> Rules:

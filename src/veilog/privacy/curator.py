@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import overload
 
 import numpy as np
@@ -25,7 +25,6 @@ from veilog.privacy.clipping import check_sums, contributions, sums_mechanism
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.guarantee import NEIGHBOURS, UNITS, Charge, Guarantee
-from veilog.privacy.intervals import Real
 
 __all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
 
@@ -310,7 +309,7 @@ class Curator:
         """Refuse, before anything is asked, a threshold so low that noise alone would fill the memory."""
         if keep_above < 0:
             raise ParameterError("keep_above must be at least 0.", parameter="keep_above")
-        expected = size * _upper(noise.laplace_tail(eps, keep_above))
+        expected = size * _chance_above(eps, keep_above)
         if expected > _DENSE_LIMIT:
             raise ParameterError(
                 f"About {expected:.3g} empty bins would survive the threshold {keep_above}.",
@@ -320,7 +319,7 @@ class Curator:
 
     def _surviving_empty_bins(self, empty: int, eps: Fraction, keep_above: int) -> IntArray:
         """Positions, among ``empty`` bins of count 0, of those whose noise exceeds ``keep_above``."""
-        chance = _upper(noise.laplace_tail(eps, keep_above))
+        chance = _chance_above(eps, keep_above)
         positions: list[IntArray] = []
         last = -1
         while last < empty - 1:
@@ -336,6 +335,7 @@ class Curator:
         return np.concatenate(positions) if positions else np.zeros(0, dtype=np.int64)
 
 
-def _upper(probability: Real) -> float:
-    """A float at or just above a probability, for estimates of work only."""
-    return float(Fraction(probability(96)[1], 2**96))
+@lru_cache(maxsize=256)
+def _chance_above(eps: Fraction, above: int) -> float:
+    """A float at or just above the probability of noise above a number, for estimates of work only."""
+    return float(Fraction(noise.laplace_tail(eps, above)(96)[1], 2**96))
