@@ -21,6 +21,7 @@ BENCHMARKS: tuple[tuple[str, bool, tuple[str, ...], tuple[str, ...]], ...] = (
     ("xes_reading.py", False, (), ("--events", "100000")),
     ("variants.py", False, (), ("--events", "1000000")),
     ("similarity.py", False, (), ("--variants", "1000", "--large", "3000")),
+    ("disclosure.py", False, (), ("--large", "400", "--wide", "100", "--runs", "1")),
     ("travas.py", True, (), ("--runs", "3")),
 )
 
