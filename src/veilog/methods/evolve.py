@@ -12,7 +12,6 @@ case and on earlier noisy answers only. Adaptive composition gives epsilon.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -22,6 +21,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods import evolve_chain as chains
 from veilog.methods.evolve_chain import Chain, Shortened
+from veilog.methods.evolve_plan import Plan
 from veilog.methods.evolve_settings import DEFAULTS, Settings
 from veilog.methods.evolve_traces import Codes, Floats, Ints, Traces, distances, distinct, nearest, strings, strings_of
 from veilog.methods.evolve_votes import fit, medoids, next_generation, rounded
@@ -49,7 +49,7 @@ def evolve(
     activities = curator.activities
     _refuse(activities, settings)
     rng = generator(curator.randomness)
-    plan = _Plan.of(curator, request.epsilon, settings, len(activities))
+    plan = Plan.of(curator, request.epsilon, settings, len(activities))
     shortened = _shortened(curator, plan, settings, len(activities))
     chain = _chain(curator, plan, settings, shortened)
 
@@ -57,14 +57,20 @@ def evolve(
     pool, prior = distinct(pool, np.full(len(pool), 1.0 / len(pool)))
     p = prior
     asked: list[_Round] = []
-    for number, e in enumerate(plan.votes(rounds)):
+    cells: list[Ints] = []
+    shares = plan.votes(rounds)
+    for number, e in enumerate(shares):
+        request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
         if number:
             pool, prior = next_generation(pool, p, chain, settings, rng)
-            p = _fitted(pool, prior, asked, plan, settings)
-        chosen = _medoids_of(pool, p, plan.number_of_prototypes(e), plan.candidates(), rng)
+            cells = [before.cells(pool) for before in asked]
+            p = _fitted(prior, cells, asked, plan)
+        chosen = _medoids_of(pool, p, plan.number_of_prototypes(e), settings.candidates, rng)
         votes = _ask(curator, chosen, shortened, activities, e, number + 1)
         asked.append(_Round(chosen, votes, float(e)))
-        p = _fitted(pool, prior, asked, plan, settings)
+        cells.append(asked[-1].cells(pool))
+        p = _fitted(prior, cells, asked, plan)
+    _remark(request, plan, shortened)
     return _released(activities, shortened, pool, p, asked, plan, rng)
 
 
@@ -79,83 +85,6 @@ class _Round:
     def cells(self, pool: Traces) -> Ints:
         """The prototype nearest to each trace of the pool."""
         return nearest(strings(pool), strings(self.prototypes))
-
-
-@dataclass
-class _Plan:
-    """How the budget is shared out: ``rest`` is what no question has taken yet."""
-
-    settings: Settings
-    epsilon: Fraction
-    rest: Fraction
-    cases: float
-    count_variance: float
-    g: float
-    lam: float
-    activities: int
-    trigrams: bool = False
-
-    @staticmethod
-    def of(curator: Curator, epsilon: Fraction, settings: Settings, activities: int) -> _Plan:
-        share = epsilon * Fraction(str(settings.count_share))
-        cases = max(settings.fewest_cases, curator.count(share))
-        g = float(epsilon) * cases
-        lam = _between(g, settings.low_g, settings.high_g)
-        return _Plan(
-            settings,
-            epsilon,
-            epsilon - share,
-            float(cases),
-            2 / float(share) ** 2,
-            g,
-            lam,
-            activities,
-        )
-
-    def take(self, share: float) -> Fraction:
-        """So much of epsilon, as an exact number."""
-        part = self.epsilon * Fraction(round(share * 10**6), 10**6)
-        self.rest -= part
-        return part
-
-    @property
-    def wide(self) -> bool:
-        return self.activities >= self.settings.wide_from
-
-    @property
-    def low(self) -> bool:
-        return self.lam < self.settings.low_until
-
-    @property
-    def la(self) -> float:
-        return _between(self.g, self.settings.wide_g, 3 * self.settings.wide_g)
-
-    def relations_share(self) -> float:
-        s = self.settings
-        if self.wide:
-            return s.wide_relations[0] + (s.wide_relations[1] - s.wide_relations[0]) * self.la
-        (low, much), (high, little) = s.relations
-        size = self.g / (self.activities + 1) ** 1.5
-        return much + (little - much) * _between(size, low, high)
-
-    def votes(self, rounds: int | None) -> list[Fraction]:
-        """What is left, for each round of votes more than for the one before."""
-        number = (1 if self.low else 2) if rounds is None else rounds
-        growth = Fraction(str(self.settings.growth))
-        total = sum((growth**i for i in range(number)), start=Fraction(0))
-        return [self.rest * growth**i / total for i in range(number)]
-
-    def candidates(self) -> int:
-        return self.settings.candidates_trigrams if self.trigrams else self.settings.candidates
-
-    def number_of_prototypes(self, e: Fraction) -> int:
-        s = self.settings
-        most = math.floor(float(e) * self.cases / s.votes_for_prototype)
-        return min(max(most, s.fewest_prototypes), s.most_prototypes)
-
-
-def _between(g: float, low: float, high: float) -> float:
-    return min(1.0, max(0.0, (math.log(g) - math.log(low)) / (math.log(high) - math.log(low)))) if g > 0 else 0.0
 
 
 def _refuse(activities: tuple[str, ...], settings: Settings) -> None:
@@ -185,12 +114,12 @@ def _sums(
     return sums
 
 
-def _shortened(curator: Curator, plan: _Plan, settings: Settings, size: int) -> Shortened:
+def _shortened(curator: Curator, plan: Plan, settings: Settings, size: int) -> Shortened:
     """How cases are prepared: cut, and for a wide alphabet reduced to its frequent activities."""
     longest = min(settings.max_length, curator.domain.max_length or settings.max_length)
     if not plan.wide:
         return Shortened(np.arange(size, dtype=np.int32), size, longest)
-    share = plan.take(settings.wide_presence[0] + (settings.wide_presence[1] - settings.wide_presence[0]) * plan.la)
+    share = plan.take(plan.presence_share())
     activities = curator.activities
 
     def features(sequences: Sequences) -> chains.Triples:
@@ -206,8 +135,7 @@ def _shortened(curator: Curator, plan: _Plan, settings: Settings, size: int) -> 
     return Shortened(states, len(kept), longest)
 
 
-def _chain(curator: Curator, plan: _Plan, settings: Settings, shortened: Shortened) -> Chain:
-    c = settings.contribution
+def _chain(curator: Curator, plan: Plan, settings: Settings, shortened: Shortened) -> Chain:
     activities, size = curator.activities, shortened.size
     share = plan.take(plan.relations_share())
 
@@ -216,14 +144,15 @@ def _chain(curator: Curator, plan: _Plan, settings: Settings, shortened: Shorten
         return chains.relation_features(states, bounds, size)
 
     noisy = _sums(curator, relations, (size + 1) ** 2, share, settings, "directly-follows relations")
-    chain = chains.clean(noisy.reshape(size + 1, size + 1), c / float(share), plan.cases, plan.lam, settings)
+    b = settings.contribution / float(share)
+    chain = chains.clean(noisy.reshape(size + 1, size + 1), b, plan.cases, plan.low, settings)
 
-    b = c / (settings.trigram_share * float(plan.epsilon))
+    share = plan.trigram_share()
+    b = settings.contribution / float(share)
     steps = int(chain.support.sum(axis=0) @ chain.support.sum(axis=1))
-    plan.trigrams = not plan.wide and plan.lam == 1 and chain.flow.sum() >= settings.trigram_worth * b * steps
-    if not plan.trigrams:
+    if plan.wide or plan.lam < 1 or chain.flow.sum() < settings.trigram_worth * b * steps:
         return chain
-    share = plan.take(settings.trigram_share)
+    plan.rest -= share
 
     def trigrams(sequences: Sequences) -> chains.Triples:
         states, bounds = shortened(_codes(sequences, activities)[sequences.codes], sequences.offsets)
@@ -259,20 +188,35 @@ def _named(traces: Traces, shortened: Shortened) -> Traces:
     return Traces(activity[traces.codes], traces.lengths)
 
 
-def _fitted(pool: Traces, prior: Floats, asked: list[_Round], plan: _Plan, settings: Settings) -> Floats:
+def _fitted(prior: Floats, cells: list[Ints], asked: list[_Round], plan: Plan) -> Floats:
     """The distribution over the pool that explains all votes so far."""
     cases = _cases(asked, plan)
-    m0 = min(max(plan.g / 30, 5.0), 3000.0)
-    return fit(
-        prior,
-        [r.cells(pool) for r in asked],
-        [r.votes / cases for r in asked],
-        [math.sqrt(2 * m0) / (r.epsilon * cases) for r in asked],
-        settings.fit_sweeps,
+    shares = [r.votes / cases for r in asked]
+    return fit(prior, cells, shares, [plan.deviation(r.epsilon, cases) for r in asked], plan.settings.fit_sweeps)
+
+
+def _remark(request: Request, plan: Plan, shortened: Shortened) -> None:
+    """Say what the release is, and which budget would do: from public facts and the noisy number of cases."""
+    s = plan.settings
+    request.remark(
+        "The release consists of weighted synthetic prototypes: imagined variants, each standing for the cases near "
+        "it. That a variant is in it does not say that any case had it."
     )
+    if plan.wide:
+        request.remark(
+            f"{plan.activities} activities are many: the release is a sketch of the {shortened.size} that seem "
+            "frequent, its traces are too short and most directly-follows pairs are missing. Map activities to fewer "
+            "ones, e.g. to the upper levels of a hierarchy, for more than a sketch."
+        )
+    enough = s.wide_g if plan.wide else s.high_g
+    if plan.g < enough and (plan.wide or plan.low):
+        request.remark(
+            f"About {plan.cases:.0f} cases (a noisy number) are few for epsilon = {float(plan.epsilon):g}: expect a "
+            f"coarse picture. An epsilon of about {float(f'{enough / plan.cases:.1g}'):g} would do."
+        )
 
 
-def _cases(asked: list[_Round], plan: _Plan) -> float:
+def _cases(asked: list[_Round], plan: Plan) -> float:
     """The number of cases: the count and the totals of the votes, by inverse variance."""
     estimates = [plan.cases] + [float(r.votes.sum()) for r in asked]
     variances = [plan.count_variance] + [2 * len(r.votes) / r.epsilon**2 for r in asked]
@@ -285,7 +229,7 @@ def _released(
     pool: Traces,
     p: Floats,
     asked: list[_Round],
-    plan: _Plan,
+    plan: Plan,
     rng: np.random.Generator,
 ) -> Variants:
     """Medoids of the fitted distribution, each for the cases near it: finer than the prototypes that were voted for."""

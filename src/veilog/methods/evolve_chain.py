@@ -152,14 +152,12 @@ def _pairs(states: Codes, bounds: Ints, size: int) -> Triples:
 # Post-processing --------------------------------------------------------------------------------------------------
 
 
-def clean(noisy: Floats, b: float, cases: float, lam: float, settings: Settings) -> Chain:
+def clean(noisy: Floats, b: float, cases: float, low: bool, settings: Settings) -> Chain:
     """A balanced flow from noisy relations of noise scale ``b``."""
     size = len(noisy) - 1
-    low = lam < settings.low_until
     noisy = noisy.copy()
     noisy[size, size] = -np.inf  # empty traces are not imagined
-    theta = settings.theta_low if low else settings.theta_high
-    threshold = min(theta * b * np.log(size + 1), noisy.max() / 3)
+    threshold = min(settings.theta * b * np.log(size + 1), noisy.max() / 3)
     threshold = max(threshold, 1e-9)
     kept = noisy >= threshold
     _repair(kept, noisy, b, into_end=True)

@@ -35,8 +35,7 @@ class Settings:
     """Below this lam the log is *low*: one round of votes, a linear program, soft thresholds."""
     growth: float = 1.5
     """Each round of votes costs so many times as much as the one before."""
-    theta_low: float = 0.45
-    theta_high: float = 0.90
+    theta: float = 0.90
     """Cells of the relations are kept from ``theta b ln(A + 1)`` on, b the scale of their noise."""
 
     contribution: int = 5
@@ -51,18 +50,20 @@ class Settings:
     wide_keep: float = 3.0
     """Wide: activities are kept above this many noise scales."""
 
-    trigram_share: float = 0.25
+    trigram_share: float = 0.20
+    """Of what is left after the relations."""
     trigram_worth: float = 4.0
     """Trigrams are asked for when the mass of a supported one is at least this many noise scales."""
 
-    pool: int = 10_000
+    pool: int = 20_000
     candidates: int = 2000
-    candidates_trigrams: int = 900
     """Traces of the pool among which prototypes are chosen."""
     votes_for_prototype: float = 1.2
     """One prototype for so many cases times the round's epsilon."""
     fewest_prototypes: int = 3
     most_prototypes: int = 1000
+    prior_cases: tuple[float, float, float] = (5.0, 30.0, 3000.0)
+    """The prior counts as g/30 cases, at least 5 and at most 3000."""
     fit_sweeps: int = 200
     candidates_release: int = 4000
     release_factor: float = 4.0
