@@ -110,6 +110,7 @@ def convert(
     log: Log,
     target: Annotated[Path, Parameter(help="File to write; its suffix says how.")],
     *,
+    lossy: Annotated[bool, Parameter(negative="", help="Accept that a CSV cannot hold all of this log.")] = False,
     case: Case = None,
     activity: Activity = None,
     timestamp: Timestamp = None,
@@ -123,7 +124,7 @@ def convert(
     event_log = _read(log, case, activity, timestamp, on)
     with _progress() as progress:
         progress(f"writing {target.name}", None)
-        files.write(event_log, target)
+        files.write(event_log, target, lossy=lossy)
     facts = {"cases": event_log.cases.num_rows, "events": len(event_log)}
     out.json(facts)
     out.show(display.key_values([*facts.items(), ("written to", str(target))]))
