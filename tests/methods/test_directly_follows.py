@@ -96,6 +96,12 @@ def test_an_as_published_budget_that_protects_nobody_is_refused_in_these_words()
         release(SMALL, "df-laplace", epsilon=20, as_published=True, domain=Domain(max_length=100))
 
 
+@pytest.mark.parametrize("method", ["df-laplace", "sapa"])
+def test_as_published_noise_that_could_not_be_played_out_is_refused(method: str) -> None:
+    with pytest.raises(ParameterError, match="the noise alone"):
+        release(SMALL, method, epsilon="1e-8", as_published=True)
+
+
 @pytest.mark.parametrize(
     "parameters",
     [{"bound": 0}, {"bound": 1.5}, {"playout": "random"}, {"noise_relations": 0}, {"k": 2}, {"largest_log": -1}],

@@ -20,14 +20,14 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.method import Request
-from veilog.methods.playout import play_out, play_out_guided
+from veilog.methods.playout import LARGEST_TOTAL, play_out, play_out_guided
 from veilog.methods.prefix_tree import noise_threshold
 from veilog.methods.steps import length_quantile
 from veilog.privacy import noise
 from veilog.privacy.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
 from veilog.privacy.curator import Curator, Features
 
-__all__ = ["df_laplace", "noisy_relation", "pairs", "play", "refuse_small_budget"]
+__all__ = ["df_laplace", "exact_relation", "noisy_relation", "pairs", "play", "refuse_flood", "refuse_small_budget"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -54,6 +54,7 @@ def df_laplace(
     them expected to survive). As published: noise of scale 1/epsilon on every count, negative ones set to 0.
     """
     if request.as_published:
+        refuse_flood(curator, request.epsilon)
         noisy, threshold = _published_relation(curator, request.epsilon), 0
     else:
         refuse_small_budget(curator, request.epsilon, bound, noise_relations, largest_log)
@@ -150,6 +151,18 @@ def exact_relation(variants: Variants, activities: tuple[str, ...]) -> IntArray:
     relation = np.zeros(size * size, dtype=np.int64)
     np.add.at(relation, columns, values * variants.counts[rows])
     return relation.reshape(size, size)
+
+
+def refuse_flood(curator: Curator, epsilon: Fraction) -> None:
+    """Refuse, before anything is asked, noise so large that playing out what is above 0 would never end."""
+    size = len(curator.activities) + 1
+    expected = size * size / (2 * float(epsilon))
+    if expected > LARGEST_TOTAL:
+        raise ParameterError(
+            f"At epsilon = {float(epsilon):g} the noise alone would add about {expected:.2g} directly-follows pairs.",
+            parameter="epsilon",
+            advice=f"As published, take at least {size * size / (2 * LARGEST_TOTAL):.2g}.",
+        )
 
 
 def refuse_small_budget(

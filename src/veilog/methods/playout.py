@@ -30,8 +30,8 @@ IntArray = npt.NDArray[np.int64]
 
 SPARE_COST = 0.5
 """What a use of a spare relation costs, against 1 for a count more or less of another (found on public logs)."""
-LARGEST_TOTAL = 10**9
-"""numpy draws without replacement from fewer than this many counts."""
+LARGEST_TOTAL = 10**8
+"""Counts that are played out at most: about a minute, and a gigabyte."""
 _CHUNK = 4096
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods.directly_follows import exact_relation, noisy_relation, play, refuse_small_budget
+from veilog.methods.directly_follows import exact_relation, noisy_relation, play, refuse_flood, refuse_small_budget
 from veilog.methods.exponential import drawn_number
 from veilog.methods.method import Request
 from veilog.privacy import noise
@@ -46,6 +46,7 @@ def sapa(
     """
     random = noise.generator(curator.randomness)
     if request.as_published:
+        refuse_flood(curator, request.epsilon)
         original = curator.peek(
             "SaPa chooses directly-follows relations by their k-follows scores in the raw log, and redraws a count's "
             "noise until the count is positive"
