@@ -271,7 +271,7 @@ def _assemble(columns: dict[str, Any]) -> pa.Table:
 
 def check_flat(log: EventLog, path: Path) -> None:
     """Refuse to write a log to CSV that CSV cannot hold."""
-    advice = "Write .xes.gz or .parquet, or accept the loss (lossy=True)."
+    advice = "Write .xes.gz or .parquet, or accept the loss (--lossy, in Python lossy=True)."
     empty = int((np.diff(log.offsets) == 0).sum())
     if empty:
         raise OutputError(f"{empty} cases have no event, and CSV cannot hold them.", path=path, advice=advice)
