@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -145,7 +145,7 @@ def strings(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(from_numpy(indices), from_texts(list(labels)))
 
 
-def spread(values: pa.Array, rows: npt.NDArray[np.int64], size: int) -> pa.Array:
+def spread(values: pa.Array, rows: npt.NDArray[np.integer[Any]], size: int) -> pa.Array:
     """A column of ``size`` rows with ``values`` at ``rows`` (increasing) and nulls elsewhere."""
     if len(rows) == size:
         return values

@@ -235,7 +235,7 @@ class Scanner:
 def _leaves(view: _View) -> Mask:
     """The pieces that are an empty element, or a start tag with the end tag right after it."""
     delta = view.coded.delta
-    leaf = delta == 0
+    leaf: Mask = delta == 0
     leaf[:-1] |= (delta[:-1] == 1) & (delta[1:] == -1)
     return leaf[: view.placed.size]
 

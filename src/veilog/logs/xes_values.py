@@ -228,14 +228,14 @@ def _parse_layout(
     pattern = layout.group(0)
     digits = text - np.uint8(48)
     is_digit = [i for i, c in enumerate(pattern) if c.isdigit()]
-    good = digits[is_digit].max(axis=0) <= 9
+    good: npt.NDArray[np.bool_] = digits[is_digit].max(axis=0) <= 9
     for i, character in enumerate(pattern):
         if character.isdigit() or (i == len(pattern) - len(zone) and character in "+-"):
             continue
         good &= text[i] == ord(character)
 
     def number(start: int, length: int) -> npt.NDArray[np.int64]:
-        value = digits[start].astype(np.int64)
+        value: npt.NDArray[np.int64] = digits[start].astype(np.int64)
         for i in range(start + 1, start + length):
             value *= 10
             value += digits[i]
