@@ -15,6 +15,7 @@ from veilog.logs.files import read, read_variants, validate, write
 from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison, compare
+from veilog.measures.disclosure import RiskResult, risk
 from veilog.methods import METHODS, Method
 from veilog.privacy.domain import Domain
 from veilog.privacy.guarantee import Charge, Guarantee
@@ -33,6 +34,7 @@ __all__ = [
     "OutputError",
     "ParameterError",
     "Release",
+    "RiskResult",
     "Variants",
     "VeilogError",
     "__version__",
@@ -40,6 +42,7 @@ __all__ = [
     "read",
     "read_variants",
     "release",
+    "risk",
     "validate",
     "write",
 ]
