@@ -156,6 +156,8 @@ def main() -> None:
         ("hospital:1000", "multiset", 3),
         ("hospital:1000", "sequence", 3),
         ("hospital:1000", "sequence", 4),
+        ("loans:400", "multiset", 5),
+        ("loans:400", "sequence", 5),
     ):
         baseline = row("plain", log, background, str(size), 1)
         row("veilog", log, background, ",".join(map(str, range(1, size + 1))), runs, baseline)
