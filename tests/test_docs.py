@@ -1,5 +1,6 @@
 """The docs are true of the code: every command, option, method and parameter is on its page, and the tutorial runs."""
 
+import dataclasses
 import inspect
 import re
 import shlex
@@ -23,6 +24,9 @@ def options(command: str) -> set[str]:
     found = set()
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            continue
+        if hints[name] is cli.Reading:
+            found.update(f"--{field.name}" for field in dataclasses.fields(cli.Reading))
             continue
         told = [a for a in get_args(hints[name]) if isinstance(a, Parameter)]
         names = [n for p in told for n in (p.name or ())] or ["--" + name.replace("_", "-")]

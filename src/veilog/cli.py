@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -45,17 +46,44 @@ app = App(
 )
 
 Log = Annotated[Path, Parameter(help="Event log: .xes, .csv, .tsv (each also .gz) or .parquet.")]
-Case = Annotated[str | None, Parameter(help="Column of the case's name, for tables.")]
-Activity = Annotated[str | None, Parameter(help="Column of the activity, for tables.")]
-Timestamp = Annotated[str | None, Parameter(help="Column of the timestamp, for tables.")]
-On = Annotated[
-    tuple[str, ...],
-    Parameter(
-        name="--on",
-        negative="",
-        help="RULE=POLICY: what to do about a finding (drop, keep or fail); see veilog validate. May be repeated.",
-    ),
-]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Reading:
+    """How a log is read: the same options for every command that reads one."""
+
+    case: Annotated[str | None, Parameter(help="Column of the case's name, for tables.")] = None
+    activity: Annotated[str | None, Parameter(help="Column of the activity, for tables.")] = None
+    timestamp: Annotated[str | None, Parameter(help="Column of the timestamp, for tables.")] = None
+    on: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--on",
+            negative="",
+            help="RULE=POLICY: what to do about a finding (drop, keep, fail); see veilog validate. Repeatable.",
+        ),
+    ] = ()
+    limit: Annotated[
+        int | None,
+        Parameter(help="Bytes that a compressed log may unpack to; by default suspicious ones are refused."),
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """As :func:`veilog.read` takes them, but for the policies."""
+        columns = {"case": self.case, "activity": self.activity, "timestamp": self.timestamp}
+        if self.limit is not None and self.limit < 1:
+            raise ParameterError(f"--limit must be at least 1, not {self.limit}.", parameter="limit")
+        return columns | ({} if self.limit is None else {"limit": self.limit})
+
+    def policies(self) -> dict[str, Policy]:
+        policies = cast("dict[str, Policy]", dict(_pair(text, "--on") for text in self.on))
+        Findings(policies)  # refuses unknown rules and policies
+        return policies
+
+
+_AS_USUAL = Reading()
+
 Json = Annotated[
     str | None, Parameter(name="--json", allow_leading_hyphen=True, help="Write the result as JSON to a file, or - .")
 ]
@@ -70,16 +98,13 @@ _COMPARE_AT_ONCE = 5_000
 def info(
     log: Log,
     *,
-    case: Case = None,
-    activity: Activity = None,
-    timestamp: Timestamp = None,
-    on: On = (),
+    reading: Reading = _AS_USUAL,
     json: Json = None,
 ) -> None:
     """Count cases, events, activities and variants of a log."""
     out = _Output(json)
-    _show_columns(out, log, case, activity, timestamp)
-    event_log = _read(log, case, activity, timestamp, on)
+    _show_columns(out, log, reading)
+    event_log = _read(log, reading)
     out.json(event_log.statistics.to_json())
     out.show(display.info_table(event_log.statistics, str(log)))
     out.show(display.variants_table(event_log.variants))
@@ -91,16 +116,14 @@ def info(
 def validate(
     log: Log,
     *,
-    case: Case = None,
-    activity: Activity = None,
-    timestamp: Timestamp = None,
+    reading: Reading = _AS_USUAL,
     json: Json = None,
 ) -> None:
     """Say everything that is noteworthy or wrong about a log, and what reading it does about that."""
     out = _Output(json)
-    _show_columns(out, log, case, activity, timestamp)
+    _show_columns(out, log, reading)
     with _progress() as progress:
-        found = files.validate(log, case=case, activity=activity, timestamp=timestamp, progress=progress)
+        found = files.validate(log, **reading.arguments(), policies=reading.policies(), progress=progress)
     out.json({"findings": [finding.to_json() for finding in found]})
     out.show(display.findings_table(found))
 
@@ -111,17 +134,14 @@ def convert(
     target: Annotated[Path, Parameter(help="File to write; its suffix says how.")],
     *,
     lossy: Annotated[bool, Parameter(negative="", help="Accept that a CSV cannot hold all of this log.")] = False,
-    case: Case = None,
-    activity: Activity = None,
-    timestamp: Timestamp = None,
-    on: On = (),
+    reading: Reading = _AS_USUAL,
     json: Json = None,
 ) -> None:
     """Write a log in another format. Nothing is anonymised."""
     out = _Output(json)
     _check_target(target, log)
-    _show_columns(out, log, case, activity, timestamp)
-    event_log = _read(log, case, activity, timestamp, on)
+    _show_columns(out, log, reading)
+    event_log = _read(log, reading)
     with _progress() as progress:
         progress(f"writing {target.name}", None)
         files.write(event_log, target, lossy=lossy)
@@ -167,10 +187,7 @@ def release(
     ] = None,
     max_length: Annotated[int | None, Parameter(help="Declare the public bound on the length of a trace.")] = None,
     unit: Annotated[str, Parameter(help="Who is protected.")] = "case",
-    case: Case = None,
-    activity: Activity = None,
-    timestamp: Timestamp = None,
-    on: On = (),
+    reading: Reading = _AS_USUAL,
     memory_limit: MemoryLimit = "1GB",
     compare: Annotated[
         bool, Parameter(negative="--no-compare", help="Show what was kept, for you only; never written.")
@@ -182,14 +199,12 @@ def release(
     _check_target(target, log)
     domain = Domain(None if activities is None else _declared(activities), max_length)
     parameters = dict(_pair(text, "-p") for text in p)
-    _show_columns(out, log, case, activity, timestamp)
+    _show_columns(out, log, reading)
     with _progress() as progress:
         original = files.read_variants(
             log,
-            case=case,
-            activity=activity,
-            timestamp=timestamp,
-            policies=_policies(on),
+            **reading.arguments(),
+            policies=reading.policies(),
             memory_limit=memory_limit,
             processes=_processes(log),
             progress=progress,
@@ -223,16 +238,13 @@ def compare(
     models: Annotated[
         bool, Parameter(negative="", help="Also the model discovered from the release (extra 'models').")
     ] = False,
-    case: Case = None,
-    activity: Activity = None,
-    timestamp: Timestamp = None,
-    on: On = (),
+    reading: Reading = _AS_USUAL,
     json: Json = None,
 ) -> None:
     """Measure what a release kept of the original. The numbers are raw statistics: keep them inside."""
     out = _Output(json)
-    first = _read(original, case, activity, timestamp, on)
-    second = _read(released, case, activity, timestamp, on)
+    first = _read(original, reading)
+    second = _read(released, reading)
     with _progress() as progress:
         result = compare_logs(first, second, models=models, progress=progress)
     out.json(result.to_json())
@@ -311,23 +323,21 @@ def _progress() -> Iterator[Callable[[str, float | None], None]]:
         yield show
 
 
-def _read(log: Path, case: str | None, activity: str | None, timestamp: str | None, on: tuple[str, ...]) -> EventLog:
+def _read(log: Path, reading: Reading) -> EventLog:
     with _progress() as progress:
         progress(f"reading {log.name}", None)
         return files.read(
             log,
-            case=case,
-            activity=activity,
-            timestamp=timestamp,
-            policies=_policies(on),
+            **reading.arguments(),
+            policies=reading.policies(),
             processes=_processes(log),
             progress=progress,
         )
 
 
-def _show_columns(out: _Output, log: Path, case: str | None, activity: str | None, timestamp: str | None) -> None:
+def _show_columns(out: _Output, log: Path, reading: Reading) -> None:
     """Say which columns were guessed: a wrong guess must be seen."""
-    roles = files.roles_of(log, case=case, activity=activity, timestamp=timestamp)
+    roles = files.roles_of(log, **reading.arguments())
     if roles is not None and roles.guessed:
         out.show(Text(f"columns: {roles}", style="yellow"))
 
@@ -339,12 +349,6 @@ def _processes(log: Path) -> int:
     except OSError:
         return 1
     return min(2, os.cpu_count() or 1) if large else 1
-
-
-def _policies(on: tuple[str, ...]) -> dict[str, Policy]:
-    policies = dict(_pair(text, "--on") for text in on)
-    Findings(cast("dict[str, Policy]", policies))  # refuses unknown rules and policies
-    return cast("dict[str, Policy]", policies)
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

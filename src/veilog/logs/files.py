@@ -70,12 +70,13 @@ def validate(
     case: str | None = None,
     activity: str | None = None,
     timestamp: str | None = None,
+    policies: Mapping[str, Policy] | None = None,
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
     progress: Progress | None = None,
 ) -> tuple[Finding, ...]:
     """Everything that reading this log notices, without stopping at the first; what cannot be read at all raises."""
-    findings = Findings({}, None if _is_table(source) else _name(source), collect_all=True)
+    findings = Findings(policies or {}, None if _is_table(source) else _name(source), collect_all=True)
     return _read(source, (case, activity, timestamp), findings, limit, processes, progress).findings
 
 
