@@ -14,7 +14,7 @@ geometric number.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -56,6 +56,7 @@ WordArray = npt.NDArray[np.uint32]
 WORD_BITS = 32
 LARGEST = 2**62
 """Numbers that would be larger are cut to this: far above any count, far below overflow."""
+_AT_ONCE = 2**18
 _NEGLIGIBLE = 45
 """exp(-45) < 2**-64: above this the remaining digits are decided by one coin that practically never falls."""
 
@@ -112,8 +113,17 @@ def bernoulli(probability: Real, n: int, source: Randomness) -> BoolArray:
 def _toss(coin: _Coin, n: int, source: Randomness) -> BoolArray:
     words = source.words(n)
     result: BoolArray = words < np.uint32(coin.first)
-    bits = WORD_BITS
     undecided = np.flatnonzero(words == np.uint32(coin.first))
+    if len(undecided):
+        result[undecided] = _settled(coin, len(undecided), source)
+    return result
+
+
+def _settled(coin: _Coin, n: int, source: Randomness) -> BoolArray:
+    """``n`` tosses of which the first 32 bits did not decide: the digits after those do."""
+    result = np.zeros(n, dtype=bool)
+    bits = WORD_BITS
+    undecided = np.arange(n)
     while len(undecided):
         bits += WORD_BITS
         digit = np.uint32(digits(coin.probability, bits) & (2**WORD_BITS - 1))
@@ -149,17 +159,31 @@ def _laplace_digits(epsilon: Fraction) -> _Digits:
 
 
 def _draw(digits_: _Digits, n: int, source: Randomness) -> IntArray:
+    tosses = _toss_all((*digits_.coins, digits_.beyond), n, source)
     value = np.zeros(n, dtype=np.int64)
-    for place, coin in enumerate(digits_.coins):
-        value |= _toss(coin, n, source).astype(np.int64) << place
+    for place in range(len(digits_.coins)):
+        value |= next(tosses).astype(np.int64) << place
     # Beyond the digits the number is 2**place times a geometric number with ratio `beyond`: count its successes.
-    open_ = np.flatnonzero(_toss(digits_.beyond, n, source))
+    open_ = np.flatnonzero(next(tosses))
     step = 1 << len(digits_.coins)
     while len(open_):
         value[open_] = np.minimum(value[open_] + step, LARGEST)
         open_ = open_[value[open_] < LARGEST]
         open_ = open_[_toss(digits_.beyond, len(open_), source)]
     return value
+
+
+def _toss_all(coins: tuple[_Coin, ...], n: int, source: Randomness) -> Iterator[BoolArray]:
+    """``n`` tosses of each coin; for few tosses all random words at once, which costs less than asking again."""
+    if n * len(coins) > _AT_ONCE:
+        yield from (_toss(coin, n, source) for coin in coins)
+        return
+    words = source.words(n * len(coins)).reshape(len(coins), n)
+    first = np.array([coin.first for coin in coins], dtype=np.uint32)[:, None]
+    tosses: BoolArray = words < first
+    for place, toss in np.argwhere(words == first).tolist():
+        tosses[place, toss] = _settled(coins[place], 1, source)[0]
+    yield from tosses
 
 
 def geometric(epsilon: Fraction, n: int, source: Randomness) -> IntArray:
