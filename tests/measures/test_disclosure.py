@@ -269,6 +269,14 @@ def test_estimates_follow_weights_and_arrangements(monkeypatch: pytest.MonkeyPat
         assert rough.candidates == pytest.approx(exact.candidates, rel=0.1)
 
 
+def test_a_million_activities_are_counted_and_estimated() -> None:
+    million = Variants.from_arrays([f"a{i}" for i in range(10**6)], np.arange(10**6), np.arange(0, 10**6 + 1, 1000))
+    one, two = risk(million, "sequence", (1, 2), samples=50)
+    assert (one.exact, one.candidates, one.case_disclosure, one.unique) == (True, 10**6, 1.0, 1000)
+    assert not two.exact and two.case_disclosure == 1.0
+    assert two.candidates == pytest.approx(1000 * 999 * 500)
+
+
 def test_a_size_that_no_trace_has_is_undefined_and_says_so() -> None:
     results = risk(EXAMPLE_2_SECOND, BACKGROUNDS, (2, 5))
     assert [r.reason is None for r in results] == [True, False] * 3

@@ -28,8 +28,16 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure_estimate import Interval, estimate
-from veilog.measures.disclosure_patterns import Level, levels
-from veilog.measures.disclosure_spaces import FloatArray, Space, multiset_space, sequence_space, set_space
+from veilog.measures.disclosure_patterns import Level, levels, single_activities
+from veilog.measures.disclosure_spaces import (
+    FloatArray,
+    Space,
+    multiset_space,
+    sequence_space,
+    set_space,
+    surprise,
+    surprise_by_first_occurrences,
+)
 from veilog.measures.distances import Progress
 
 __all__ = ["BACKGROUNDS", "WORK_LIMIT", "Background", "Intervals", "RiskResult", "risk"]
@@ -149,7 +157,14 @@ def _exactly(
     possible = [k for k in sizes if k <= largest]
     if not possible:
         return results
-    space = _space(variants, kind, possible[-1], arrangements)
+    if possible[0] == 1:
+        arranged = arrangements and kind == "multiset"
+        surprises = surprise_by_first_occurrences(variants) if arranged else surprise(variants.counts)
+        level = single_activities(variants, weights, surprises)
+        results.append(_exact_result(variants, kind, level, time.perf_counter() - started))
+        started = time.perf_counter()
+        possible = possible[1:]
+    space = _space(variants, kind, possible[-1], arrangements) if possible else None
     if space is None:
         return results
 
@@ -248,8 +263,7 @@ def _capacities(variants: Variants, kind: Background) -> FloatArray:
 
 
 def _space(variants: Variants, kind: Background, largest: int, arrangements: bool) -> Space | None:
-    if kind == "set" or (largest == 1 and not arrangements):
-        # A single activity is the same knowledge as set, multiset and sequence; sets have the smallest tables.
+    if kind == "set":
         return set_space(variants, TABLE_BYTES)
     if kind == "multiset":
         return multiset_space(variants, largest, TABLE_BYTES, arrangements=arrangements)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from veilog.logs.variants import IntArray
-from veilog.measures.disclosure_spaces import FloatArray, Mask, Space, States
+from veilog.logs.variants import IntArray, Variants
+from veilog.measures.disclosure_spaces import FloatArray, Mask, Space, States, occurrences
 
-__all__ = ["Level", "levels"]
+__all__ = ["Level", "levels", "single_activities"]
 
 _BATCH = 1 << 16
 """States worked on at once, unless one pattern alone has more."""
@@ -115,6 +115,30 @@ def levels(
             below += 1
         if following == 0 and sums.candidates == 0:
             return
+
+
+def single_activities(variants: Variants, weights: FloatArray, surprises: FloatArray) -> Level:
+    """The level of size 1, whatever the background, without any table."""
+    owner, activity, _ = occurrences(variants)
+    kinds = len(variants.labels)
+    n = np.bincount(activity, weights=variants.counts[owner], minlength=kinds)
+    trace = np.ones(kinds)
+    surprise = np.bincount(activity, weights=surprises[owner], minlength=kinds)
+    np.divide(surprise, n * np.log(np.maximum(n, 1.0)), out=trace, where=n > 1.0)
+    trace = np.minimum(trace, 1.0)
+    counted = weights > 0.0
+    alone = (n == 1.0) & counted
+    return Level(
+        size=1,
+        candidates=kinds,
+        weight=float(weights.sum()),
+        case_sum=float((weights / n).sum()),
+        trace_sum=float((weights * trace).sum()),
+        fewest=int(n[counted].min()),
+        worst_trace=float(trace[counted].max()),
+        unique=len(np.unique(owner[alone[activity]])),
+        work=len(owner),
+    )
 
 
 class _Sums:
