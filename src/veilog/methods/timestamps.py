@@ -1,0 +1,342 @@
+"""Times for the events of any release of variants, epsilon-differentially private beside the release itself.
+
+The questions, with their shares of the epsilon for times (evolve's design; a case's contributions are bounded before
+anything is added up):
+
+- gaps between directly following events, for each pair of the release, on 14 public log-scaled bins, at most 9 a case;
+- the same for all pairs together;
+- the duration of the case, on the same bins;
+- hours of the day and days of the week of a case's events, one hour and one day a case, shared out among its events;
+- the week in which a case starts, in a declared window; without a window this share goes to the gaps.
+
+The rest is post-processing: the distribution of a pair leans on that of its second activity, and that on the one of all
+pairs, as far as noise drowns them (:mod:`veilog.methods.gap_shapes`); gaps are drawn bin by bin from public shapes; of
+several drawn courses of a case one is kept so that durations fit their histogram; inside bins of hours and more, busy
+times of the week are preferred.
+
+Missing timestamps and gaps below 0 contribute nothing. Cases that start outside a declared window count in no week.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences
+from veilog.methods.gap_shapes import BINS, bins_of, draw_gaps, estimated, least_squares, slopes
+from veilog.privacy.cases import UNKNOWN_TIME, Cases
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Window
+from veilog.privacy.noise import generator
+
+__all__ = ["MADE_UP_WINDOW", "released_times"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Triples = tuple[Ints, Ints, Ints]
+
+MADE_UP_WINDOW: Window = (
+    datetime.datetime(2000, 1, 3, tzinfo=datetime.UTC),
+    datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC),
+)
+"""Where cases start when no window is declared: the 52 weeks from a Monday on, evenly."""
+
+GAPS_A_CASE = 9
+SHARES = {
+    "pairs": Fraction(76, 100),
+    "all": Fraction(4, 100),
+    "duration": Fraction(4, 100),
+    "hours": Fraction(8, 100),
+    "weeks": Fraction(8, 100),
+}
+RESOLUTION = 1024
+MOST_PAIRS = 10_000
+"""So many pairs, the most frequent of the release, have gaps of their own; the others share those of all pairs."""
+COURSES = 6
+"""Courses drawn for each case, of which one is kept."""
+MOST_WEIGHT = 5.0
+"""A course is preferred or avoided for its duration by at most this factor."""
+PLACES = 6
+"""Places drawn inside a bin of hours and more, of which one is kept."""
+FROM_BIN = 7
+"""Bins from 3 hours on are wide enough to choose the time of day."""
+MOST_WEEKS = 5_300
+ENOUGH = 1_000
+"""Below this epsilon times number of cases, times are rough."""
+
+_SECOND = 1_000_000
+_HOUR, _DAY, _WEEK = 3_600, 86_400, 604_800
+_MONDAY = 4 * _DAY
+"""1970-01-05, the first Monday of the clock."""
+_ONE = 2_520
+"""One hour and one day a case, in so many parts."""
+
+
+def released_times(
+    curator: Curator,
+    epsilon: Fraction,
+    cases: Sequences,
+    *,
+    window: Window | None,
+    remark: Callable[[str], None] = lambda text: None,
+) -> Ints:
+    """Microseconds since 1970 UTC for every event of released cases; ``window`` None: starts in a made-up year."""
+    if len(cases) == 0 or len(cases.codes) == 0:
+        raise ParameterError("The release has no events, so there are no times to give.", parameter="times")
+    _check(window)
+    rng = generator(curator.randomness)
+    shares = dict(SHARES)
+    if not (cases.lengths >= 2).any():
+        shares["hours"] += shares.pop("pairs") + shares.pop("all") + shares.pop("duration")
+    if window is None:
+        shares["pairs" if "pairs" in shares else "hours"] += shares.pop("weeks")
+    cost = {name: epsilon * share for name, share in shares.items()}
+    gaps = _gaps(curator, cost["pairs"], cost["all"], cases) if "pairs" in cost else _NO_GAPS
+    durations = _durations(curator, cost["duration"]) if "duration" in cost else np.full(BINS, 1 / BINS)
+    hours = _hours(curator, cost["hours"])
+    weeks = np.full(52, 1 / 52) if window is None else _weeks(curator, cost["weeks"], window)
+    first, last = window or MADE_UP_WINDOW
+    _remarks(remark, float(epsilon), len(cases), window)
+    bins = _courses(gaps, cases, durations, rng)
+    starts = _starts(len(cases), weeks, hours, int(first.timestamp()), int(last.timestamp()), rng)
+    return _walk(starts, bins, gaps, cases, hours, rng) * _SECOND
+
+
+def _check(window: Window | None) -> None:
+    if window is not None and _number_of_weeks(window) > MOST_WEEKS:
+        raise ParameterError(
+            f"The window holds {_number_of_weeks(window)} weeks; at most {MOST_WEEKS} are supported.",
+            parameter="window",
+            advice="Declare a window of the years in which cases start.",
+        )
+
+
+def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: Window | None) -> None:
+    if window is None:
+        remark("No window was declared: cases start evenly over a made-up year (2000). Only gaps and hours are real.")
+    if epsilon * cases < ENOUGH:
+        remark(
+            f"The times are rough: their epsilon, {epsilon:g}, times the {cases:,} released cases is below {ENOUGH:,}. "
+            f"They would need an epsilon of about {ENOUGH / cases:.2g}."
+        )
+
+
+# Gaps ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    """For each released pair a distribution over the bins and the slopes inside them."""
+
+    of_gap: Ints
+    """The pair of each gap of the released cases, in order."""
+    q: Floats
+    steep: Floats
+
+
+_NO_GAPS = _Gaps(np.zeros(0, dtype=np.int64), np.zeros((0, BINS)), np.zeros((0, BINS - 1)))
+
+
+def _pairs(codes: npt.NDArray[np.integer], offsets: Ints, size: int) -> tuple[Ints, Ints]:
+    """The second event of every directly-follows pair, and the pair as one number."""
+    second = np.ones(len(codes), dtype=np.bool_)
+    second[offsets[:-1][np.diff(offsets) > 0]] = False
+    at = np.flatnonzero(second)
+    return at, codes[at - 1].astype(np.int64) * size + codes[at]
+
+
+def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Sequences) -> _Gaps:
+    size = len(cases.labels)
+    at, keys = _pairs(cases.codes, cases.offsets, size)
+    pairs, of_gap, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_PAIRS])
+    row = np.full(len(pairs), len(frequent))
+    row[frequent] = np.arange(len(frequent))
+    pairs, of_gap = pairs[frequent], row[of_gap]
+
+    def of_pairs(block: Cases) -> Triples:
+        rows, bins, codes, before = _known_gaps(block)
+        key = before * size + codes
+        place = np.minimum(np.searchsorted(pairs, key), len(pairs) - 1)
+        ours = (before >= 0) & (codes >= 0) & (pairs[place] == key)
+        return rows[ours], place[ours] * BINS + bins[ours], np.ones(int(ours.sum()), dtype=np.int64)
+
+    def of_all(block: Cases) -> Triples:
+        rows, bins, _, _ = _known_gaps(block)
+        return rows, bins, np.ones(len(rows), dtype=np.int64)
+
+    def ask(features: Callable[[Cases], Triples], cells: int, cost: Fraction, purpose: str) -> Floats:
+        asked = curator.events.sums(
+            features, cells, GAPS_A_CASE, cost, alphabet=cases.labels, resolution=RESOLUTION, purpose=purpose
+        )
+        return asked.reshape(-1, BINS) / RESOLUTION
+
+    own = ask(of_pairs, len(pairs) * BINS, epsilon, "gaps of released directly-follows pairs")
+    everything = ask(of_all, BINS, epsilon_all, "gaps of all directly-follows pairs")[0]
+    scale, scale_all = GAPS_A_CASE / float(epsilon), GAPS_A_CASE / float(epsilon_all)
+    # What all pairs together have, by both answers, each as far as its noise lets it count.
+    trust = np.array([1 / (len(own) * scale**2), 1 / scale_all**2])
+    together = (own.sum(axis=0) * trust[0] + everything * trust[1]) / trust.sum()
+    parent = least_squares(together)
+    weights = np.minimum(1.0, GAPS_A_CASE / np.maximum(cases.lengths - 1, 1))
+    owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
+    expected = np.bincount(of_gap, weights=weights[owners], minlength=len(pairs) + 1)[: len(pairs)]
+    # The release need not have as many cases as the log: scale what it lets expect to what was found.
+    expected = np.maximum(expected * max(float(together.sum()), 1.0) / max(float(expected.sum()), 1.0), 1.0)
+    q = _by_target(own, expected, pairs % size, scale, parent)
+    q = np.concatenate([q, parent[None, :]])
+    return _Gaps(of_gap, q, slopes(q))
+
+
+def _by_target(own: Floats, expected: Floats, target: Ints, scale: float, parent: Floats) -> Floats:
+    """The distribution of each pair, leaning on that of all pairs with its second activity, and that on all pairs."""
+    activities, group, members = np.unique(target, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(activities), BINS))
+    np.add.at(sums, group, own)
+    masses = np.bincount(group, weights=expected).astype(np.float64)
+    parents = np.tile(parent, (len(activities), 1))
+    above = estimated(sums, masses, scale * np.sqrt(members), parents, parent)
+    return estimated(own, expected, np.full(len(own), scale), above[group], parent)
+
+
+def _known_gaps(block: Cases) -> tuple[Ints, Ints, Ints, Ints]:
+    """Of each gap between two known times, not below 0: its case, its bin, its second and first activity."""
+    at, _ = _pairs(block.codes, block.offsets, 1)
+    at = at[(block.times[at] != UNKNOWN_TIME) & (block.times[at - 1] != UNKNOWN_TIME)]
+    at = at[block.times[at] >= block.times[at - 1]]
+    return block.owners[at], bins_of(block.times[at] - block.times[at - 1]), block.codes[at], block.codes[at - 1]
+
+
+# Durations, hours and weeks -----------------------------------------------------------------------------------------
+
+
+def _durations(curator: Curator, epsilon: Fraction) -> Floats:
+    """The distribution of the durations of cases with at least two events, over the bins."""
+
+    def features(block: Cases) -> Triples:
+        rows = np.flatnonzero(block.lengths >= 2)
+        first, last = block.times[block.offsets[rows]], block.times[block.offsets[rows + 1] - 1]
+        known = (first != UNKNOWN_TIME) & (last != UNKNOWN_TIME)
+        rows, first, last = rows[known], first[known], last[known]
+        rows, took = rows[last >= first], (last - first)[last >= first]
+        return rows, bins_of(took), np.ones(len(rows), dtype=np.int64)
+
+    return least_squares(curator.events.sums(features, BINS, 1, epsilon, purpose="durations of cases").astype(float))
+
+
+def _hours(curator: Curator, epsilon: Fraction) -> Floats:
+    """How busy each of the 168 hours of a week is (mean 1): hour of the day times day of the week."""
+
+    def features(block: Cases) -> Triples:
+        known = np.flatnonzero(block.times != UNKNOWN_TIME)
+        owners = block.owners[known]
+        part = _ONE // np.bincount(owners, minlength=len(block))[owners]
+        seconds = block.times[known] // _SECOND - _MONDAY
+        cells = np.concatenate([seconds // _HOUR % 24, 24 + seconds // _DAY % 7])
+        return np.concatenate([owners, owners]), cells, np.concatenate([part, part])
+
+    asked = curator.events.sums(features, 31, 2 * _ONE, epsilon, purpose="hours of the day and days of the week") / _ONE
+    variance = 2 * (2 / float(epsilon)) ** 2
+    hours, days = _shrunk(asked[:24], variance), _shrunk(asked[24:], variance)
+    busy = np.outer(days, hours).ravel()
+    return np.asarray(busy / busy.mean())
+
+
+def _number_of_weeks(window: Window) -> int:
+    return -(-int((window[1] - window[0]).total_seconds()) // _WEEK)
+
+
+def _weeks(curator: Curator, epsilon: Fraction, window: Window) -> Floats:
+    """How many cases start in each week of the window, as a distribution."""
+    number, first, last = _number_of_weeks(window), int(window[0].timestamp()), int(window[1].timestamp())
+
+    def features(block: Cases) -> Triples:
+        rows = np.flatnonzero(block.lengths > 0)
+        times = block.times[block.offsets[rows]]
+        inside = (times >= first * _SECOND) & (times < last * _SECOND)
+        weeks = (times[inside] // _SECOND - first) // _WEEK
+        return rows[inside], weeks, np.ones(len(weeks), dtype=np.int64)
+
+    asked = curator.events.sums(features, number, 1, epsilon, purpose="weeks in which cases start")
+    return _shrunk(asked.astype(float), 2 / float(epsilon) ** 2)
+
+
+def _shrunk(noisy: Floats, variance: float) -> Floats:
+    """Noisy numbers drawn together as far as noise alone would spread them (James, Stein 1961), as a distribution."""
+    mean = max(float(noisy.mean()), 1e-9)
+    spread = float(((noisy - mean) ** 2).sum())
+    kept = max(0.0, 1 - (len(noisy) - 3) * variance / spread) if len(noisy) > 3 and spread > 0 else 1.0
+    return least_squares(mean + kept * (noisy - mean))
+
+
+# Drawing ------------------------------------------------------------------------------------------------------------
+
+
+def _pick(q: Floats, rows: Ints, rng: np.random.Generator) -> Ints:
+    """A bin for each row number, from its row of distributions."""
+    reached = np.cumsum(q, axis=1)
+    u = rng.random(len(rows)) * reached[rows, -1]
+    return np.asarray(np.minimum((reached[rows] < u[:, None]).sum(axis=1), q.shape[1] - 1))
+
+
+def _courses(gaps: _Gaps, cases: Sequences, durations: Floats, rng: np.random.Generator) -> Ints:
+    """The bin of each gap: of several courses of a case one is kept, so that durations fit their histogram."""
+    at, _ = _pairs(cases.codes, cases.offsets, 1)
+    owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
+    drawn = [_pick(gaps.q, gaps.of_gap, rng) for _ in range(COURSES)]
+    took = [
+        np.bincount(owners, weights=draw_gaps(bins, gaps.of_gap, gaps.steep, rng), minlength=len(cases))
+        for bins in drawn
+    ]
+    ends = np.stack([bins_of((t * _SECOND).astype(np.int64)) for t in took], axis=1)
+    imagined = np.bincount(ends[np.unique(owners)].ravel(), minlength=BINS).astype(float)
+    imagined /= max(imagined.sum(), 1.0)
+    wanted = np.clip(durations / np.maximum(imagined, 1e-9), 1 / MOST_WEIGHT, MOST_WEIGHT)
+    chosen = _pick(wanted[ends], np.arange(len(cases)), rng)
+    return np.asarray(np.stack(drawn)[chosen[owners], np.arange(len(owners))])
+
+
+def _starts(number: int, weeks: Floats, hours: Floats, first: int, last: int, rng: np.random.Generator) -> Ints:
+    """Seconds at which cases start: a week of the window, then an hour of the week."""
+    begins = first + rng.choice(len(weeks), size=number, p=weeks) * _WEEK
+    wanted = rng.choice(168, size=number, p=hours / hours.sum()) * _HOUR + rng.integers(0, _HOUR, size=number)
+    starts = begins + (wanted - (begins - _MONDAY)) % _WEEK
+    late = starts >= last  # the last week of the window may be cut
+    rest = np.minimum(last - begins, _WEEK)
+    return np.asarray(np.where(late, begins + (rng.random(number) * rest).astype(np.int64), starts), dtype=np.int64)
+
+
+def _walk(starts: Ints, bins: Ints, gaps: _Gaps, cases: Sequences, hours: Floats, rng: np.random.Generator) -> Ints:
+    """Seconds of every event, from the first of each case on."""
+    times = np.zeros(len(cases.codes), dtype=np.int64)
+    going = np.flatnonzero(cases.lengths > 0)
+    times[cases.offsets[going]] = starts[going]
+    at, _ = _pairs(cases.codes, cases.offsets, 1)
+    gap_of = np.full(len(times), -1, dtype=np.int64)
+    gap_of[at] = np.arange(len(at))
+    for position in range(1, int(cases.lengths.max(initial=0))):
+        going = going[cases.lengths[going] > position]
+        events = cases.offsets[going] + position
+        gap = gap_of[events]
+        before = times[events - 1]
+        seconds = draw_gaps(bins[gap], gaps.of_gap[gap], gaps.steep, rng).astype(np.int64)
+        wide = np.flatnonzero(bins[gap] >= FROM_BIN)
+        seconds[wide] = _at_busy_hours(before[wide], bins[gap[wide]], gaps.of_gap[gap[wide]], gaps.steep, hours, rng)
+        times[events] = before + seconds
+    return times
+
+
+def _at_busy_hours(
+    before: Ints, bins: Ints, rows: Ints, steep: Floats, hours: Floats, rng: np.random.Generator
+) -> Ints:
+    """Of several gaps inside each bin one, by how busy the hour is to which it leads."""
+    drawn = np.stack([draw_gaps(bins, rows, steep, rng) for _ in range(PLACES)], axis=1).astype(np.int64)
+    busy = hours[(before[:, None] + drawn - _MONDAY) // _HOUR % 168] + 1e-9
+    chosen = _pick(busy, np.arange(len(bins)), rng)
+    return np.asarray(drawn[np.arange(len(bins)), chosen])
