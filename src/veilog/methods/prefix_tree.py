@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +37,12 @@ class Level:
     counts: IntArray
     width: int
 
-    @property
+    @cached_property
     def is_open(self) -> npt.NDArray[np.bool_]:
         """Which prefixes have not reached the end of the trace."""
         return np.asarray(self.bins % self.width != self.width - 1)
 
-    @property
+    @cached_property
     def open_bins(self) -> IntArray:
         return self.bins[self.is_open]
 
@@ -101,6 +102,8 @@ def assign_continuation(tree: PrefixTree) -> Assign:
         bins = np.full(len(sequences), -1, dtype=np.int64)
         rows, nodes = np.arange(len(sequences)), np.zeros(len(sequences), dtype=np.int64)
         for depth, level in enumerate(opened):
+            if len(rows) == 0:
+                return bins
             found, at = _find(level, nodes * tree.width + symbols(rows, depth))
             rows, nodes = rows[found], at
         bins[rows] = nodes * tree.width + symbols(rows, len(opened))
@@ -133,19 +136,15 @@ def assign_deepest(tree: PrefixTree) -> Assign:
 def to_variants(tree: PrefixTree, counts: list[IntArray], empty: int = 0) -> Variants:
     """The variants in which each prefix occurs as often as ``counts`` says, level by level; an end is not an event."""
     codes, lengths, numbers = [], [np.zeros(1, dtype=np.int64)], [np.array([max(empty, 0)], dtype=np.int64)]
-    for depth, chosen in enumerate(counts):
-        rows = np.flatnonzero(chosen > 0)
-        matrix = np.empty((len(rows), depth + 1), dtype=np.int64)
-        nodes = rows
-        for above in range(depth, -1, -1):
-            level = tree.levels[above]
-            matrix[:, above] = level.symbols[nodes]
-            if above:
-                nodes = np.flatnonzero(tree.levels[above - 1].is_open)[level.parents[nodes]]
-        is_event = matrix != tree.width - 1
-        codes.append(matrix[is_event])
+    above = np.zeros((1, 0), dtype=np.int64)  # the open prefixes of the level above, a row each
+    for level, chosen in zip(tree.levels, counts, strict=True):
+        prefixes = np.column_stack([above[level.parents], level.symbols])
+        released = prefixes[chosen > 0]
+        is_event = released != tree.width - 1
+        codes.append(released[is_event])
         lengths.append(is_event.sum(axis=1))
-        numbers.append(chosen[rows])
+        numbers.append(chosen[chosen > 0])
+        above = prefixes[level.is_open]
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
     return Variants.from_arrays(
         tree.activities, np.concatenate([np.zeros(0, dtype=np.int64), *codes]), offsets, np.concatenate(numbers)
