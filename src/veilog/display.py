@@ -15,6 +15,7 @@ from veilog.logs.eventlog import Statistics
 from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
+from veilog.measures.disclosure import RiskResult
 from veilog.methods import Method
 from veilog.privacy.guarantee import Guarantee
 from veilog.releasing import Release
@@ -27,6 +28,7 @@ __all__ = [
     "key_values",
     "methods_table",
     "release_view",
+    "risk_table",
     "variants_table",
 ]
 
@@ -152,6 +154,47 @@ def comparison_table(result: Comparison) -> Group:
         table.add_row(name, _shown(value), meaning)
     missing = [Text(f"{name}: {reason}", style="dim") for name, reason in sorted(result.not_computed.items())]
     return Group(table, Text(result.verdict, style="bold"), *missing)
+
+
+def risk_table(results: Iterable[RiskResult]) -> Group:
+    """Disclosure for each kind and size of background knowledge, with a bar as long as the case disclosure."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in (
+        "background",
+        "size",
+        "candidates",
+        "case disclosure",
+        "",
+        "trace disclosure",
+        "worst case",
+        "unique",
+    ):
+        table.add_column(column, justify="left" if column in ("background", "") else "right")
+    notes = []
+    for r in results:
+        about = "" if r.exact else "about "
+        table.add_row(
+            r.background,
+            str(r.size),
+            f"{about}{r.candidates:,}",
+            _shown(r.case_disclosure),
+            Text("#" * round(30 * (r.case_disclosure or 0.0)), style="red"),
+            _shown(r.trace_disclosure),
+            _shown(r.worst_case),
+            f"{r.unique:,} of {r.cases:,}",
+        )
+        if r.reason is not None:
+            notes.append(Text(f"{r.background} of size {r.size}: {r.reason}", style="dim"))
+        elif not r.exact:
+            notes.append(
+                Text(f"{r.background} of size {r.size}: estimated; worst case and unique are lower bounds", style="dim")
+            )
+    words = Text(
+        "case disclosure: how far such knowledge narrows the cases down (1 = to one); trace disclosure: how far it "
+        "tells the whole trace; unique: cases that some such knowledge singles out.",
+        style="dim",
+    )
+    return Group(table, words, *notes)
 
 
 def _measures(result: Comparison) -> Iterable[tuple[str, Any, str]]:

@@ -157,7 +157,7 @@ class _Gunzip(io.RawIOBase):
 
     def _guard(self) -> None:
         advice = (
-            "If you trust the file, allow more with a higher limit (in Python: limit=BYTES, or None for no limit), "
+            "If you trust the file, allow more with --limit BYTES (in Python limit=BYTES, or None for no limit), "
             "or unpack it first."
         )
         if self._limit is not None and self._produced > self._limit:

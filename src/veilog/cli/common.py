@@ -1,0 +1,162 @@
+"""What the commands share: the options for reading, where results go, progress, and the checks before any work."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from veilog.errors import OutputError, ParameterError
+from veilog.logs import files
+from veilog.logs.eventlog import EventLog
+from veilog.logs.findings import Findings, Policy
+
+__all__ = [
+    "AS_USUAL",
+    "Json",
+    "Log",
+    "Output",
+    "Reading",
+    "check_target",
+    "pair",
+    "processes",
+    "read_log",
+    "show_columns",
+    "shown_progress",
+]
+
+Log = Annotated[Path, Parameter(help="Event log: .xes, .csv, .tsv (each also .gz) or .parquet.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Reading:
+    """How a log is read: the same options for every command that reads one."""
+
+    case: Annotated[str | None, Parameter(help="Column of the case's name, for tables.")] = None
+    activity: Annotated[str | None, Parameter(help="Column of the activity, for tables.")] = None
+    timestamp: Annotated[str | None, Parameter(help="Column of the timestamp, for tables.")] = None
+    on: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--on",
+            negative="",
+            help="RULE=POLICY: what to do about a finding (drop, keep, fail); see veilog validate. Repeatable.",
+        ),
+    ] = ()
+    limit: Annotated[
+        int | None,
+        Parameter(help="Bytes that a compressed log may unpack to; by default suspicious ones are refused."),
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """As :func:`veilog.read` takes them, but for the policies."""
+        columns = {"case": self.case, "activity": self.activity, "timestamp": self.timestamp}
+        if self.limit is not None and self.limit < 1:
+            raise ParameterError(f"--limit must be at least 1, not {self.limit}.", parameter="limit")
+        return columns | ({} if self.limit is None else {"limit": self.limit})
+
+    def policies(self) -> dict[str, Policy]:
+        policies = cast("dict[str, Policy]", dict(pair(text, "--on") for text in self.on))
+        Findings(policies)  # refuses unknown rules and policies
+        return policies
+
+
+AS_USUAL = Reading()
+
+Json = Annotated[
+    str | None, Parameter(name="--json", allow_leading_hyphen=True, help="Write the result as JSON to a file, or - .")
+]
+
+_LARGE_XES = 64 << 20
+
+
+class Output:
+    """Where results go: tables to stdout, unless the JSON goes there."""
+
+    def __init__(self, target: str | None) -> None:
+        self.target = target
+        if target is not None and target != "-":
+            files.check_writable(target)
+        self.console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+
+    def json(self, value: object) -> None:
+        if self.target is None:
+            return
+        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        if self.target == "-":
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        else:
+            with files.atomic_target(self.target) as file:
+                file.write(text.encode())
+
+    def show(self, what: Any) -> None:
+        if self.target != "-":
+            self.console.print(what)
+
+
+@contextmanager
+def shown_progress() -> Iterator[Callable[[str, float | None], None]]:
+    """A progress display on stderr for people; silent where stderr is not a terminal."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(text: str, fraction: float | None) -> None:
+            bar.update(task, description=text, total=None if fraction is None else 1.0, completed=fraction or 0.0)
+
+        yield show
+
+
+def read_log(log: Path, reading: Reading) -> EventLog:
+    with shown_progress() as progress:
+        progress(f"reading {log.name}", None)
+        return files.read(
+            log,
+            **reading.arguments(),
+            policies=reading.policies(),
+            processes=processes(log),
+            progress=progress,
+        )
+
+
+def show_columns(out: Output, log: Path, reading: Reading) -> None:
+    """Say which columns were guessed: a wrong guess must be seen."""
+    roles = files.roles_of(log, **reading.arguments())
+    if roles is not None and roles.guessed:
+        out.show(Text(f"columns: {roles}", style="yellow"))
+
+
+def processes(log: Path) -> int:
+    """Two processes pay for themselves on large XES files only."""
+    try:
+        large = log.name.lower().endswith(".xes") and log.stat().st_size > _LARGE_XES
+    except OSError:
+        return 1
+    return min(2, os.cpu_count() or 1) if large else 1
+
+
+def pair(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise ParameterError(f"{option} takes NAME=VALUE, not {text!r}.", parameter=option)
+    return name.strip(), value.strip()
+
+
+def check_target(target: Path, log: Path) -> None:
+    """Before any work: the target can be written, and is not the log itself."""
+    files.check_target(target)
+    if target.exists() and log.exists() and target.samefile(log):
+        raise OutputError("This would overwrite the log itself.", path=target, advice="Give another file.")

@@ -1,0 +1,69 @@
+"""Commands about logs as they are: info, validate, convert."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from veilog import display
+from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, check_target, read_log, show_columns, shown_progress
+from veilog.logs import files
+
+__all__ = ["convert", "info", "validate"]
+
+
+def info(
+    log: Log,
+    *,
+    reading: Reading = AS_USUAL,
+    json: Json = None,
+) -> None:
+    """Count cases, events, activities and variants of a log."""
+    out = Output(json)
+    show_columns(out, log, reading)
+    event_log = read_log(log, reading)
+    out.json(event_log.statistics.to_json())
+    out.show(display.info_table(event_log.statistics, str(log)))
+    out.show(display.variants_table(event_log.variants))
+    if event_log.findings:
+        out.show(display.findings_table(event_log.findings))
+
+
+def validate(
+    log: Log,
+    *,
+    reading: Reading = AS_USUAL,
+    json: Json = None,
+) -> None:
+    """Say everything that is noteworthy or wrong about a log, and what reading it does about that."""
+    out = Output(json)
+    show_columns(out, log, reading)
+    with shown_progress() as progress:
+        found = files.validate(log, **reading.arguments(), policies=reading.policies(), progress=progress)
+    out.json({"findings": [finding.to_json() for finding in found]})
+    out.show(display.findings_table(found))
+
+
+def convert(
+    log: Log,
+    target: Annotated[Path, Parameter(help="File to write; its suffix says how.")],
+    *,
+    lossy: Annotated[bool, Parameter(negative="", help="Accept that a CSV cannot hold all of this log.")] = False,
+    reading: Reading = AS_USUAL,
+    json: Json = None,
+) -> None:
+    """Write a log in another format. Nothing is anonymised."""
+    out = Output(json)
+    check_target(target, log)
+    show_columns(out, log, reading)
+    event_log = read_log(log, reading)
+    with shown_progress() as progress:
+        progress(f"writing {target.name}", None)
+        files.write(event_log, target, lossy=lossy)
+    facts = {"cases": event_log.cases.num_rows, "events": len(event_log)}
+    out.json(facts)
+    out.show(display.key_values([*facts.items(), ("written to", str(target))]))
+    if event_log.findings:
+        out.show(display.findings_table(event_log.findings))

@@ -1,0 +1,85 @@
+"""Commands that measure: risk (of one log) and compare (a release with its original)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from veilog import display
+from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, pair, read_log, show_columns, shown_progress
+from veilog.errors import ParameterError
+from veilog.measures.comparison import compare as compare_logs
+from veilog.measures.disclosure import risk as measure_risk
+
+__all__ = ["compare", "risk"]
+
+
+def risk(
+    log: Log,
+    *,
+    background: Annotated[str, Parameter(help="What is known of a person: set, multiset, sequence; or several.")] = (
+        "set,multiset,sequence"
+    ),
+    size: Annotated[str, Parameter(help="How many activities are known: 1,2,3 or 1-6.")] = "1,2,3",
+    weight: Annotated[
+        tuple[str, ...],
+        Parameter(name="--weight", negative="", help="ACTIVITY=NUMBER: how much an activity counts. Repeatable."),
+    ] = (),
+    reading: Reading = AS_USUAL,
+    json: Json = None,
+) -> None:
+    """Measure how far people of a log are exposed to someone who knows a few of their activities."""
+    out = Output(json)
+    show_columns(out, log, reading)
+    event_log = read_log(log, reading)
+    with shown_progress() as progress:
+        results = measure_risk(
+            event_log, background.split(","), _sizes(size), weights=_weights(weight), progress=progress
+        )
+    out.json([result.to_json() for result in results])
+    out.show(display.risk_table(results))
+
+
+def _sizes(text: str) -> list[int]:
+    """The sizes that "1,2,3" and "1-6" stand for."""
+    sizes: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last.isdecimal() if dash else True)):
+            raise ParameterError(f"--size takes numbers such as 1,2,3 or 1-6, not {text!r}.", parameter="size")
+        if int(last or first) > 1000:
+            raise ParameterError(f"--size {part.strip()} is more than anybody knows.", parameter="size")
+        sizes += range(int(first), int(last or first) + 1)
+    return sizes
+
+
+def _weights(texts: tuple[str, ...]) -> dict[str, float] | None:
+    weights = {}
+    for text in texts:
+        name, value = pair(text, "--weight")
+        try:
+            weights[name] = float(value)
+        except ValueError:
+            raise ParameterError(f"--weight takes ACTIVITY=NUMBER, not {text!r}.", parameter="weight") from None
+    return weights or None
+
+
+def compare(
+    original: Log,
+    released: Log,
+    *,
+    models: Annotated[
+        bool, Parameter(negative="", help="Also the model discovered from the release (extra 'models').")
+    ] = False,
+    reading: Reading = AS_USUAL,
+    json: Json = None,
+) -> None:
+    """Measure what a release kept of the original. The numbers are raw statistics: keep them inside."""
+    out = Output(json)
+    first = read_log(original, reading)
+    second = read_log(released, reading)
+    with shown_progress() as progress:
+        result = compare_logs(first, second, models=models, progress=progress)
+    out.json(result.to_json())
+    out.show(display.comparison_table(result))

@@ -1,0 +1,144 @@
+"""Commands that release a log: methods, release, demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from veilog import display
+from veilog.cli.common import (
+    AS_USUAL,
+    Json,
+    Log,
+    Output,
+    Reading,
+    check_target,
+    pair,
+    processes,
+    show_columns,
+    shown_progress,
+)
+from veilog.demo import run_demo
+from veilog.errors import InputError
+from veilog.logs import files
+from veilog.logs.variants import Variants
+from veilog.measures.comparison import compare as compare_logs
+from veilog.methods import METHODS
+from veilog.privacy.domain import Domain
+from veilog.releasing import release as release_log
+
+__all__ = ["demo", "methods", "release"]
+
+MemoryLimit = Annotated[str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.")]
+
+_COMPARE_AT_ONCE = 5_000
+"""Up to so many variants a side `release` shows at once what was kept; beyond it takes longer than a glance."""
+
+
+def methods(*, json: Json = None) -> None:
+    """List the methods, what each really guarantees, and its parameters."""
+    out = Output(json)
+    out.json([method.to_json() for method in METHODS.values()])
+    out.show(display.methods_table(METHODS.values()))
+
+
+def release(
+    log: Log,
+    target: Annotated[Path, Parameter(help="File to write the release to; its suffix says how.")],
+    *,
+    method: Annotated[str, Parameter(name=["--method", "-m"], help="See veilog methods.")],
+    epsilon: Annotated[
+        str | None, Parameter(help="Privacy budget; smaller is more private, 0.1 to 1 are usual.")
+    ] = None,
+    delta: Annotated[
+        str,
+        Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed; below one over the cases."),
+    ] = "0",
+    as_published: Annotated[
+        bool, Parameter(negative="", help="The paper's own calibration, for comparison; see what is derived.")
+    ] = False,
+    seed: Annotated[int | None, Parameter(help="Make a run repeatable, for experiments: voids the guarantee.")] = None,
+    p: Annotated[
+        tuple[str, ...],
+        Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
+    ] = (),
+    activities: Annotated[
+        str | None,
+        Parameter(help="Declare the public activities: a,b,c or @FILE with one on each line."),
+    ] = None,
+    max_length: Annotated[int | None, Parameter(help="Declare the public bound on the length of a trace.")] = None,
+    unit: Annotated[str, Parameter(help="Who is protected.")] = "case",
+    reading: Reading = AS_USUAL,
+    memory_limit: MemoryLimit = "1GB",
+    compare: Annotated[
+        bool, Parameter(negative="--no-compare", help="Show what was kept, for you only; never written.")
+    ] = True,
+    json: Json = None,
+) -> None:
+    """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
+    out = Output(json)
+    check_target(target, log)
+    domain = Domain(None if activities is None else _declared(activities), max_length)
+    parameters = dict(pair(text, "-p") for text in p)
+    show_columns(out, log, reading)
+    with shown_progress() as progress:
+        original = files.read_variants(
+            log,
+            **reading.arguments(),
+            policies=reading.policies(),
+            memory_limit=memory_limit,
+            processes=processes(log),
+            progress=progress,
+        )
+        progress(f"releasing with {method}", None)
+        released = release_log(
+            original,
+            method,
+            epsilon=epsilon,
+            delta=delta,
+            as_published=as_published,
+            seed=seed,
+            domain=domain,
+            unit=unit,
+            progress=progress,
+            **parameters,
+        )
+        progress(f"writing {target.name}", None)
+        released.save(target)
+    out.json(released.to_json())
+    out.show(display.release_view(released, str(target)))
+    if compare and json != "-":
+        _show_kept(out, original, released.variants)
+
+
+def demo(
+    folder: Annotated[Path, Parameter(help="Where the sample log and its release go.")] = Path("demo"),
+    *,
+    json: Json = None,
+) -> None:
+    """Do the main job once on a made-up hospital log: read, release, compare."""
+    out = Output(json)
+    out.json(run_demo(folder, out.show))
+
+
+def _declared(text: str) -> tuple[str, ...]:
+    if not text.startswith("@"):
+        return tuple(name.strip() for name in text.split(",") if name.strip())
+    path = Path(text[1:])
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The list of activities cannot be read: {error}.", path=path) from error
+    return tuple(line.strip() for line in lines if line.strip())
+
+
+def _show_kept(out: Output, original: Variants, released: Variants) -> None:
+    if max(len(original), len(released)) > _COMPARE_AT_ONCE:
+        out.show("Compare it with the original: veilog compare LOG RELEASE (many variants, so this takes a while).")
+        return
+    with shown_progress() as progress:
+        result = compare_logs(original, released, progress=progress)
+    out.show("\n[bold]What was kept[/] [dim](computed from the raw log: for you only, not part of the release)[/]")
+    out.show(display.comparison_table(result))
