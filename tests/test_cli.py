@@ -152,6 +152,37 @@ def test_compare_measures_the_loss(capsys: pytest.CaptureFixture[str], log: Path
     assert set(same["variants"]) == {"common", "added", "lost"}
 
 
+def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    results = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
+    assert [(r["background"], r["size"]) for r in results] == [(b, s) for b in ("set", "sequence") for s in (1, 2, 3)]
+    fields = "background size candidates case_disclosure trace_disclosure worst_case unique exact seconds"
+    assert all(set(fields.split()) <= set(r) for r in results)
+    status, out, _ = run(capsys, "risk", log, "--size", 2)
+    assert status == 0
+    assert "case disclosure" in out
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--background", "bag"],
+        ["--size", "0"],
+        ["--size", "many"],
+        ["--size", "3-"],
+        ["--weight", "Triage"],
+        ["--weight", "Triage=much"],
+        ["--weight", "Trage=2"],
+    ],
+    ids=" ".join,
+)
+def test_senseless_questions_about_risk_are_refused(
+    capsys: pytest.CaptureFixture[str], log: Path, wrong: list[str]
+) -> None:
+    status, out, err = run(capsys, "risk", log, *wrong)
+    assert (status, out) == (1, "")
+    assert err.startswith("Error: ")
+
+
 def test_the_demo_leaves_a_release(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     status, out, _ = run(capsys, "demo", tmp_path / "demo")
     assert status == 0
