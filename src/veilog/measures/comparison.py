@@ -239,6 +239,7 @@ def _timed(log: EventLog | Variants, name: str) -> EventLog:
 
 
 _GRADES = (
+    (1.0, "has the original's variants in the original's shares"),
     (0.95, "is almost the original"),
     (0.85, "is close to the original"),
     (0.7, "keeps the main behaviour of the original"),

@@ -22,7 +22,9 @@ __all__ = ["Level", "levels", "single_activities"]
 
 _BATCH = 1 << 16
 """States worked on at once, unless one pattern alone has more."""
-_KEPT_STATES = 1 << 24
+_CELLS = 1 << 22
+"""States times items worked on at once, likewise."""
+_KEPT_STATES = 1 << 23
 """States of a whole level that are kept to start the next from; beyond it levels are reached depth first."""
 
 
@@ -93,16 +95,16 @@ def levels(
         found &= space.capacity >= size
         sums = _Sums(space, weights, found)
         keep: list[_Batch] | None = [] if size < largest and below == 0 else None
-        kept = following = done = 0
+        following = done = 0
         for batch in _descend(space, weights, frontier, below):
             work += len(batch.states) * items
             done += len(batch.states)
             following += sums.add(batch)
             if keep is not None:
-                kept = following
-                keep = keep if kept <= _KEPT_STATES else None
-                if keep is not None:
+                if following <= _KEPT_STATES and work + following * items <= work_limit:
                     keep.append(_grow(space, weights, batch))
+                else:
+                    keep = None
             if work > work_limit:
                 return
             if report is not None:
@@ -248,11 +250,12 @@ def _descend(space: Space, weights: FloatArray, batch: _Batch, depth: int) -> It
 
 
 def _split(batch: _Batch, items: int) -> Iterator[_Batch]:
-    """Parts of at most ``_BATCH`` states (or one pattern), and few enough patterns for 16-bit sorting keys."""
+    """Parts of bounded size (or one pattern), with few enough patterns for 16-bit sorting keys."""
     most = max(1, 65535 // max(1, items))
+    states = min(_BATCH, _CELLS // max(1, items))
     start = 0
     while start < len(batch):
-        stop = int(np.searchsorted(batch.starts, batch.starts[start] + _BATCH, side="right")) - 1
+        stop = int(np.searchsorted(batch.starts, batch.starts[start] + states, side="right")) - 1
         stop = max(start + 1, min(stop, start + most, len(batch)))
         low, high = batch.starts[start], batch.starts[stop]
         yield _Batch(
