@@ -1,0 +1,137 @@
+"""evolve: similarity of every cell of the results page, seconds of a release, and wide and large simulated logs.
+
+    python bench/evolve.py --logs FOLDER [--runs 10] [--small]
+
+Times are seconds of one release on this machine and, as a ratio, multiples of one pass of the same log over as many
+prototypes as a release votes for at most (Levenshtein distances of all variants to 1000 traces): the work that no
+implementation by votes can avoid.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+import veilog
+from veilog.logs.simulate import variants_only
+from veilog.logs.variants import Variants
+from veilog.measures.distances import as_strings, edit_distances
+from veilog.measures.similarity import relative_log_similarity
+from veilog.methods.evolve import evolve
+from veilog.methods.evolve_settings import DEFAULTS, Settings
+from veilog.methods.method import Request
+from veilog.privacy import noise
+from veilog.privacy.curator import Curator
+
+CELLS = {
+    "sepsis": ("2", "1", "0.1"),
+    "receipt": ("2", "1", "0.1"),
+    "bpic2013_incidents": ("2", "1", "0.1", "0.01"),
+    "traffic_fines": ("1", "0.1", "0.01"),
+    "unrineweginfectie": ("1", "0.1"),
+}
+WIDE = ((400, 1200, 43), (600, 1100, 130))
+
+
+def release(log: Variants, epsilon: str, seed: int, settings: Settings = DEFAULTS) -> Variants:
+    """A seeded release with other constants than the default ones."""
+    curator = Curator(log, randomness=noise.seeded(seed))
+    request = Request(Fraction(epsilon), Fraction(0), False, lambda text, done: None, lambda a, b: 0.0)
+    return evolve(curator, request, settings=settings)
+
+
+def similarities(log: Variants, epsilon: str, seeds: range, settings: Settings = DEFAULTS) -> list[float]:
+    released = (release(log, epsilon, seed, settings) for seed in seeds)
+    return [relative_log_similarity(log, one).value if one.cases else 0.0 for one in released]
+
+
+def in_words(values: list[float]) -> str:
+    spread = statistics.stdev(values) if len(values) > 1 else 0.0
+    return f"{statistics.mean(values):.4f} ± {spread:.4f} ({min(values):.3f})"
+
+
+def skewed(cases: int, activities: int, mean_length: int, seed: int) -> Variants:
+    """A wide log whose activities are as unequal as real ones: rank r has weight 1 / (r + 1), from each activity some
+    successors are likely, and cases take a few of many ways."""
+    rng = np.random.default_rng(seed)
+    weight = 1.0 / np.arange(1, activities + 1)
+    weight /= weight.sum()
+    likely = rng.choice(activities, size=(activities, 4), p=weight)
+    rows = []
+    for _ in range(cases):
+        state, row = 0, [0]
+        for _ in range(rng.poisson(mean_length - 1)):
+            draw = rng.choice(5, p=(0.60, 0.20, 0.08, 0.05, 0.07))
+            state = int(likely[state, draw]) if draw < 4 else int(rng.choice(activities, p=weight))
+            row.append(state)
+        rows.append(row)
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    return Variants.from_arrays([f"a{i}" for i in range(activities)], np.concatenate(rows), offsets)
+
+
+def large(cases: int, distinct: int, seed: int) -> Variants:
+    """About ``distinct`` variants (40 activities, 11 events on average) and exactly ``cases`` cases."""
+    variants = variants_only(int(distinct * 1.75), 40, 10.0, seed=seed)
+    counts = variants.counts
+    rest = np.random.default_rng(seed).multinomial(cases - variants.cases, counts / variants.cases)
+    return variants.with_counts(counts + rest)
+
+
+def timed(log: Variants, epsilon: str) -> tuple[float, float]:
+    """Seconds of a release, and as a multiple of one pass over 1000 prototypes."""
+    started = time.perf_counter()
+    released = release(log, epsilon, 1)
+    seconds = time.perf_counter() - started
+    chosen = log.sequences.rows(0, min(1000, len(log)))
+    rows, columns = as_strings(log.sequences, chosen)
+    started = time.perf_counter()
+    edit_distances(rows, columns, keep_bytes=4 << 30)
+    assert released.cases
+    return seconds, seconds / (time.perf_counter() - started)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--logs", default=os.environ.get("VEILOG_LOGS"))
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--small", action="store_true", help="a large log of a tenth of the size")
+    arguments = parser.parse_args()
+    scale = 10 if arguments.small else 1
+
+    log = large(1_000_000 // scale, 200_000 // scale, 1)
+    for epsilon in ("1", "0.1"):
+        seconds, ratio = timed(log, epsilon)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        print(f"{log}, epsilon {epsilon}: {seconds:.1f} s, {ratio:.1f} passes, {memory:.2f} GB", flush=True)
+    without = Settings(wide_from=10**9)
+    for make in (variants_only, skewed):
+        for activities, cases, length in WIDE:
+            if make is variants_only:
+                log = variants_only(cases, activities, length, seed=1)
+            else:
+                log = skewed(cases, activities, length, seed=1)
+            for epsilon in ("1", "3"):
+                row = [similarities(log, epsilon, range(min(5, arguments.runs)), s) for s in (DEFAULTS, without)]
+                print(
+                    f"| {make.__name__} {activities} | {epsilon} | {in_words(row[0])} | {in_words(row[1])} |",
+                    flush=True,
+                )
+    if not arguments.logs:
+        return
+    for name, epsilons in CELLS.items():
+        log = veilog.read(Path(arguments.logs) / f"{name}.xes.gz").variants
+        for epsilon in epsilons:
+            values = similarities(log, epsilon, range(arguments.runs))
+            seconds, ratio = timed(log, epsilon)
+            print(f"| {name} | {epsilon} | {in_words(values)} | {seconds:.2f} | {ratio:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
