@@ -4,42 +4,63 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from veilog._version import __version__
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS, Method
+from veilog.methods.event_log import (
+    Details,
+    Wanted,
+    assembled,
+    attributes_before,
+    attributes_of,
+    released_cases,
+    times_of,
+)
 from veilog.methods.method import Progress, Request
 from veilog.privacy import noise
-from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon, round_up
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Domain
-from veilog.privacy.guarantee import Guarantee
+from veilog.privacy.domain import Domain, Window
+from veilog.privacy.guarantee import Charge, Guarantee
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Release", "release"]
+__all__ = ["Operation", "Release", "release"]
 
 _EXTENSIONS = (
     ("Concept", "concept", "http://www.xes-standard.org/concept.xesext"),
     ("Time", "time", "http://www.xes-standard.org/time.xesext"),
 )
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_HOUR = 3_600_000_000
+_OPTIONAL_EXTENSIONS = {
+    "org:": ("Organizational", "org", "http://www.xes-standard.org/org.xesext"),
+    "lifecycle:": ("Lifecycle", "lifecycle", "http://www.xes-standard.org/lifecycle.xesext"),
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing done to make a release, and what its questions cost; together they cost what the guarantee says."""
+
+    target: str
+    method: str
+    epsilon: float
+    delta: float
 
 
 @dataclass(frozen=True)
@@ -56,15 +77,19 @@ class Release:
     """What the reader should know, from public and released quantities only."""
     order: np.random.Generator = field(default_factory=np.random.default_rng, repr=False, compare=False)
     """Where the order of the released cases comes from."""
+    operations: tuple[Operation, ...] = ()
+    details: Details | None = None
+    """The released cases with their times and attributes, where these were asked for."""
 
     @cached_property
     def log(self) -> EventLog:
         """The release as an event log: fresh case names, cases in random order.
 
-        A release of variants has no times; its events get artificial ones, an hour apart from 1970-01-01 on, because
-        most tools sort by time. A log attribute says so.
+        A release without times gets artificial ones, an hour apart from 1970-01-01 on, because most tools sort by
+        time. A log attribute says so.
         """
-        return _event_log(self)
+        details = self.details or Details(released_cases(self.variants, self.order))
+        return assembled(details, _metadata(self))
 
     def to_pandas(self) -> pd.DataFrame:
         """The released events as a DataFrame with pm4py's columns."""
@@ -89,6 +114,7 @@ class Release:
             "cases": self.variants.cases,
             "events": self.variants.events,
             "variants": len(self.variants),
+            "operations": [asdict(operation) for operation in self.operations],
             "remarks": list(self.remarks),
             "seconds": self.seconds,
         }
@@ -104,6 +130,10 @@ def release(
     seed: int | None = None,
     domain: Domain | None = None,
     unit: str = "case",
+    times: Number | None = None,
+    window: Window | str | None = None,
+    attributes: Iterable[str] | None = None,
+    attributes_share: Number | None = None,
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Release:
@@ -113,13 +143,26 @@ def release(
     ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
     a run repeatable for experiments, and its guarantee "none". ``domain`` declares public facts. Further keywords are
     parameters of the method.
+
+    ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times;
+    ``"log"`` takes it from the log, which the guarantee says; None a made-up year). ``attributes`` are released with
+    ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
     """
     chosen = METHODS.get(method)
     if chosen is None:
         raise ParameterError(
             f"There is no method {method!r}.", parameter="method", advice=f"Methods: {', '.join(METHODS)}."
         )
-    eps, failure = _budget(chosen, epsilon, delta)
+    wanted = Wanted.of(times, attributes, attributes_share, window)
+    declared = domain or Domain()
+    if wanted:
+        _check_wanted(chosen, log, as_published)
+    if isinstance(wanted.window, tuple):
+        declared = replace(declared, window=wanted.window)
+        wanted = replace(wanted, window=declared.window)
+    open_values = any(name not in declared.attributes for name in wanted.attributes)
+    eps, failure = _budget(chosen, epsilon, delta, open_values)
+    flow_delta = Fraction(0) if chosen.budget == "epsilon" else failure / 2 if open_values else failure
     values = chosen.parse(parameters)
     variants = log if isinstance(log, Variants) else log.variants
     if variants.cases == 0:
@@ -128,21 +171,44 @@ def release(
         raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
 
     source = noise.operating_system() if seed is None else noise.seeded(seed)
-    curator = Curator(variants, domain=domain, unit=unit, randomness=source)
+    raw = log if wanted and isinstance(log, EventLog) else None
+    curator = Curator(variants, log=raw, domain=declared, unit=unit, randomness=source)
     said: list[str] = []
+    started = time.perf_counter()
+    found, rest = attributes_before(curator, wanted, eps, failure - flow_delta, said.append)
+    flow_epsilon = eps * (1 - wanted.times - wanted.attributes_share)
+    asked_before = len(curator.charges)
+    if not found:  # nothing to release of them: the control flow has what is left
+        flow_epsilon, rest = flow_epsilon + rest, Fraction(0)
     request = Request(
-        epsilon=eps,
-        delta=failure,
+        epsilon=flow_epsilon,
+        delta=flow_delta,
         as_published=as_published,
         progress=progress or (lambda text, fraction: None),
         score=lambda original, released: relative_log_similarity(original, released).value,
         remark=said.append,
     )
-    started = time.perf_counter()
     released = chosen.run(curator, request, **values)
-    seconds = time.perf_counter() - started
     if isinstance(released, EventLog):
         raise TypeError(f"{method} released an event log, which release() does not take yet")
+    order = noise.generator(source)
+    name = method + (" (as published)" if as_published else "")
+    charges = curator.charges
+    operations = [_operation("control flow (variants)", name, charges[asked_before:])]
+    details = None
+    if wanted:
+        cases = released_cases(released, order)
+        given = times_of(curator, wanted, eps, cases, said.append)
+        if given is not None:
+            operations.append(_operation("timestamps", "times", curator.charges[len(charges) :]))
+        before = len(curator.charges)
+        columns = attributes_of(curator, rest, cases, found)
+        if columns.events or columns.cases:
+            costs = charges[:asked_before] + curator.charges[before:]
+            target = "attributes: " + ", ".join([*columns.cases, *columns.events])
+            operations.append(_operation(target, "attributes", costs))
+        details = Details(cases, given, columns)
+    seconds = time.perf_counter() - started
     guarantee = curator.guarantee(
         nominal_epsilon=eps if eps else None, nominal_delta=failure if chosen.budget == "epsilon and delta" else None
     )
@@ -154,11 +220,40 @@ def release(
         guarantee=guarantee,
         seconds=seconds,
         remarks=(*said, *_remarks(released, failure)),
-        order=noise.generator(source),
+        order=order,
+        operations=tuple(operations),
+        details=details,
     )
 
 
-def _budget(method: Method, epsilon: Number | None, delta: Number) -> tuple[Fraction, Fraction]:
+def _check_wanted(method: Method, log: EventLog | Variants, as_published: bool) -> None:
+    if method.releases != "variants" or method.budget == "none":
+        raise ParameterError(
+            f"Method {method.name!r} releases no variants that times or attributes could be added to.",
+            parameter="times",
+        )
+    if as_published:
+        raise ParameterError(
+            "Times and attributes come with certified releases only.",
+            parameter="times",
+            advice="Leave out --as-published.",
+        )
+    if isinstance(log, Variants):
+        raise ParameterError(
+            "Times and attributes need an event log; variants have none.",
+            parameter="log",
+            advice="Give the log itself, as veilog.read() returns it.",
+        )
+
+
+def _operation(target: str, method: str, charges: tuple[Charge, ...]) -> Operation:
+    epsilon, delta = compose(charges)
+    return Operation(target, method, round_up(epsilon), round_up(delta))
+
+
+def _budget(
+    method: Method, epsilon: Number | None, delta: Number, open_values: bool = False
+) -> tuple[Fraction, Fraction]:
     failure = parse_delta(delta)
     if method.budget == "none":
         if epsilon is not None or failure:
@@ -177,7 +272,7 @@ def _budget(method: Method, epsilon: Number | None, delta: Number) -> tuple[Frac
             parameter="delta",
             advice="Take less than one over the number of cases, e.g. --delta 1e-6.",
         )
-    if method.budget == "epsilon" and failure:
+    if method.budget == "epsilon" and failure and not open_values:
         raise ParameterError(f"Method {method.name!r} needs no delta; it costs epsilon only.", parameter="delta")
     return eps, failure
 
@@ -194,42 +289,43 @@ def _remarks(released: Variants, delta: Fraction) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _event_log(released: Release) -> EventLog:
-    variants = released.variants
-    owner = np.repeat(np.arange(len(variants)), variants.counts)
-    owner = owner[released.order.permutation(len(owner))]
-    lengths = variants.lengths[owner]
-    ends = np.cumsum(lengths)
-    events = int(ends[-1]) if len(ends) else 0
-    position = np.arange(events) - np.repeat(ends - lengths, lengths)
-    codes = variants.codes[np.repeat(variants.offsets[owner], lengths) + position]
-    labels = pa.array(variants.labels, pa.string())
-    table = pa.table(
-        {
-            CASE_INDEX: np.repeat(np.arange(len(owner)), lengths),
-            EVENT_INDEX: np.arange(events),
-            ACTIVITY: pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), labels),
-            TIMESTAMP: pa.array(position * _HOUR, pa.int64()).cast(TIMESTAMP_TYPE),
-        }
-    )
-    cases = pa.table({ACTIVITY: pa.array(np.arange(1, len(owner) + 1)).cast(pa.string())})
-    return EventLog(table, cases, _metadata(released))
-
-
 def _metadata(released: Release) -> Metadata:
     """XES privacy metadata (Rafiei, van der Aalst, "Privacy-Preserving Data Publishing in Process Mining", 2020): one
     numbered child for each operation. Only what the guarantee says; no statistic of the original."""
-    guarantee = released.guarantee
+    details = released.details
+    columns = [] if details is None else [*details.columns.cases, *details.columns.events]
+    used = [e for prefix, e in _OPTIONAL_EXTENSIONS.items() if any(name.startswith(prefix) for name in columns)]
+    anonymizations = tuple(
+        Attribute(str(i + 1), None, "container", tuple(_facts(operation, released.guarantee)))
+        for i, operation in enumerate(released.operations)
+    )
+    attributes = [Attribute("privacy:anonymizations", None, "container", anonymizations)]
+    if details is None or details.times is None:
+        attributes.append(Attribute(ARTIFICIAL_TIMES, True, "boolean"))
+    return Metadata(
+        version="1.0",
+        features="nested-attributes",
+        extensions=(*_EXTENSIONS, *used),
+        globals=(
+            ("trace", (Attribute(ACTIVITY, "", "string"),)),
+            ("event", (Attribute(ACTIVITY, "", "string"), Attribute(TIMESTAMP, _EPOCH, "date"))),
+        ),
+        classifiers=(("Activity", ACTIVITY, "event"),),
+        attributes=tuple(attributes),
+    )
+
+
+def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     facts: list[tuple[str, Any, str]] = [
         ("privacy:type", "differential privacy" if guarantee.proven else "none proven", "string"),
         ("privacy:level", f"{guarantee.unit}: {guarantee.neighbours}", "string"),
-        ("privacy:target", "control flow (variants)", "string"),
-        ("privacy:method", released.method + (" (as published)" if released.as_published else ""), "string"),
+        ("privacy:target", operation.target, "string"),
+        ("privacy:method", operation.method, "string"),
         ("privacy:status", guarantee.status, "string"),
     ]
     pairs = (
-        ("privacy:epsilon", guarantee.epsilon),
-        ("privacy:delta", guarantee.delta),
+        ("privacy:epsilon", operation.epsilon if guarantee.proven else None),
+        ("privacy:delta", operation.delta if guarantee.proven else None),
         ("privacy:nominal_epsilon", guarantee.nominal_epsilon),
         ("privacy:nominal_delta", guarantee.nominal_delta),
     )
@@ -237,18 +333,4 @@ def _metadata(released: Release) -> Metadata:
     facts += [("privacy:assumptions", " ".join(guarantee.assumptions), "string")] if guarantee.assumptions else []
     facts += [("privacy:reason", "; ".join(guarantee.reasons), "string")] if guarantee.reasons else []
     facts.append(("privacy:software", f"veilog {__version__}", "string"))
-    operation = Attribute("1", None, "container", tuple(Attribute(*fact) for fact in facts))
-    return Metadata(
-        version="1.0",
-        features="nested-attributes",
-        extensions=_EXTENSIONS,
-        globals=(
-            ("trace", (Attribute(ACTIVITY, "", "string"),)),
-            ("event", (Attribute(ACTIVITY, "", "string"), Attribute(TIMESTAMP, _EPOCH, "date"))),
-        ),
-        classifiers=(("Activity", ACTIVITY, "event"),),
-        attributes=(
-            Attribute("privacy:anonymizations", None, "container", (operation,)),
-            Attribute(ARTIFICIAL_TIMES, True, "boolean"),
-        ),
-    )
+    return (Attribute(*fact) for fact in facts)

@@ -246,7 +246,7 @@ def test_the_window_is_declared_or_an_assumption() -> None:
 def test_the_columns_of_a_log_are_an_assumption() -> None:
     asker = curator([("u", [("a", 0, "x", 1.0)])])
     assert (asker.events.level("colour"), asker.events.level("kind")) == ("event", "case")
-    assert asker.events.is_numeric("size")
+    assert (asker.events.kind("size"), asker.events.kind("kind")) == ("number", "text")
     assert any("names and types of attributes" in a for a in asker.guarantee().assumptions)
     for name in ("nothing", "concept:name", "time:timestamp", "case:index"):
         with pytest.raises(ParameterError, match="no attribute"):

@@ -1,12 +1,104 @@
-"""From released variants to released cases: one row a case, in random order."""
+"""From released variants to a released event log: what was asked for beyond variants, its part of the budget, and the
+released cases with their times and attributes."""
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences, Variants
+from veilog.methods.attributes import Chosen, ReleasedColumns, choose, released_attributes
+from veilog.methods.timestamps import released_times
+from veilog.privacy.accounting import Number, parse_share
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Window
 
-__all__ = ["released_cases"]
+__all__ = ["Details", "Wanted", "assembled", "attributes_before", "attributes_of", "released_cases", "times_of"]
+
+DEFAULT_ATTRIBUTES_SHARE = Fraction(1, 4)
+_HOUR = 3_600_000_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is released beyond variants, with exact shares of epsilon."""
+
+    times: Fraction = Fraction(0)
+    attributes: tuple[str, ...] = ()
+    attributes_share: Fraction = Fraction(0)
+    window: Window | Literal["log"] | None = None
+    """In which cases start: declared, taken from the log (an assumption), or a made-up year."""
+
+    @staticmethod
+    def of(
+        times: Number | None,
+        attributes: Iterable[str] | None,
+        attributes_share: Number | None,
+        window: Window | str | None,
+    ) -> Wanted:
+        """What the user asked for, in exact numbers, or an error in the user's words."""
+        names = () if attributes is None else (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        if attributes is not None and not names:
+            raise ParameterError("The list of attributes is empty.", parameter="attributes")
+        share_of_times = Fraction(0) if times is None else parse_share(times, "times")
+        if attributes_share is not None and not names:
+            raise ParameterError("A share for attributes needs attributes.", parameter="attributes_share")
+        if names:
+            given = DEFAULT_ATTRIBUTES_SHARE if attributes_share is None else attributes_share
+            share = parse_share(given, "attributes_share")
+        else:
+            share = Fraction(0)
+        if share_of_times + share >= 1:
+            raise ParameterError(
+                f"Times and attributes take shares of {float(share_of_times):g} and {float(share):g} of epsilon: "
+                "nothing is left for the control flow.",
+                parameter="times",
+                advice="Their sum must be below 1, e.g. 0.3 and 0.2.",
+            )
+        if window is not None and times is None:
+            raise ParameterError(
+                "A window is of use with a share for times only.", parameter="window", advice="Add times, e.g. 0.3."
+            )
+        if isinstance(window, str) and window != "log":
+            raise ParameterError(
+                f"The window must be a pair of times, or 'log' to take it from the log, not {window!r}.",
+                parameter="window",
+            )
+        checked: Window | Literal["log"] | None = None
+        if isinstance(window, str):
+            checked = "log"
+        elif window is not None:
+            checked = _pair(window)
+        return Wanted(share_of_times, names, share, checked)
+
+    def __bool__(self) -> bool:
+        return bool(self.times or self.attributes)
+
+
+def _pair(window: Window) -> Window:
+    start, end = window if isinstance(window, tuple) and len(window) == 2 else (None, None)
+    if not (isinstance(start, datetime.datetime) and isinstance(end, datetime.datetime)):
+        raise ParameterError("The window must be a pair of times: from, and before.", parameter="window")
+    return start, end
+
+
+@dataclass(frozen=True, eq=False)
+class Details:
+    """The released cases, in random order, with times (microseconds since 1970 UTC) and attributes where asked for."""
+
+    cases: Sequences
+    times: npt.NDArray[np.int64] | None = None
+    columns: ReleasedColumns = field(default_factory=lambda: ReleasedColumns({}, {}))
 
 
 def released_cases(variants: Variants, rng: np.random.Generator) -> Sequences:
@@ -19,3 +111,51 @@ def released_cases(variants: Variants, rng: np.random.Generator) -> Sequences:
     position = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
     codes = variants.codes[np.repeat(variants.offsets[owner], lengths) + position]
     return Sequences(variants.labels, codes, offsets)
+
+
+def attributes_before(
+    curator: Curator, wanted: Wanted, epsilon: Fraction, delta: Fraction, remark: Callable[[str], None]
+) -> tuple[tuple[Chosen, ...], Fraction]:
+    """The attributes with their domains, found before the control flow so that a refusal costs little; and what is
+    left of the epsilon for attributes."""
+    if not wanted.attributes:
+        return (), Fraction(0)
+    return choose(curator, wanted.attributes, epsilon * wanted.attributes_share, delta, remark)
+
+
+def times_of(
+    curator: Curator, wanted: Wanted, epsilon: Fraction, cases: Sequences, remark: Callable[[str], None]
+) -> npt.NDArray[np.int64] | None:
+    """Times for the released events, where asked for and there are any events."""
+    if not wanted.times or len(cases.codes) == 0:
+        return None
+    window = curator.events.window if wanted.window == "log" else wanted.window or curator.domain.window
+    return released_times(curator, epsilon * wanted.times, cases, window=window, remark=remark)
+
+
+def attributes_of(curator: Curator, epsilon: Fraction, cases: Sequences, chosen: tuple[Chosen, ...]) -> ReleasedColumns:
+    """Attributes for the released cases and events, where any were chosen."""
+    if not chosen or len(cases) == 0:
+        return ReleasedColumns({}, {})
+    return released_attributes(curator, epsilon, cases, chosen)
+
+
+def assembled(details: Details, metadata: Metadata) -> EventLog:
+    """The release as an event log with fresh case names; without times its events are an hour apart from 1970 on."""
+    cases = details.cases
+    owner = np.repeat(np.arange(len(cases)), cases.lengths)
+    times = details.times
+    if times is None:
+        times = (np.arange(len(cases.codes)) - cases.offsets[owner]) * _HOUR
+    labels = pa.array(cases.labels, pa.string())
+    events = pa.table(
+        {
+            CASE_INDEX: owner,
+            EVENT_INDEX: np.arange(len(cases.codes)),
+            ACTIVITY: pa.DictionaryArray.from_arrays(pa.array(cases.codes, pa.int32()), labels),
+            TIMESTAMP: pa.array(times, pa.int64()).cast(TIMESTAMP_TYPE),
+            **details.columns.events,
+        }
+    )
+    names = pa.array(np.arange(1, len(cases) + 1)).cast(pa.string())
+    return EventLog(events, pa.table({ACTIVITY: names, **details.columns.cases}), metadata)

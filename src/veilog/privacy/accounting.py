@@ -16,7 +16,7 @@ from fractions import Fraction
 from veilog.errors import ParameterError
 from veilog.privacy.guarantee import Charge
 
-__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "Number", "compose", "parse_delta", "parse_epsilon"]
+__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "Number", "compose", "parse_delta", "parse_epsilon", "parse_share"]
 
 Number = int | float | Fraction | Decimal | str
 
@@ -79,6 +79,14 @@ def parse_delta(value: Number, name: str = "delta") -> Fraction:
     if delta and delta < Fraction(1, 10**100):
         raise ParameterError(f"{name} = {value} is too small; use 0 or at least 1e-100.", parameter=name)
     return delta
+
+
+def parse_share(value: Number, name: str) -> Fraction:
+    """A part of a budget: above 0 and below 1, as written."""
+    share = _fraction(value, name)
+    if not 0 < share < 1:
+        raise ParameterError(f"{name} must be a share above 0 and below 1, not {value}.", parameter=name)
+    return share
 
 
 def compose(charges: Iterable[Charge]) -> tuple[Fraction, Fraction]:

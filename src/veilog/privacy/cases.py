@@ -21,10 +21,11 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, E
 from veilog.logs.xes_columns import NESTED
 from veilog.privacy.domain import Domain
 
-__all__ = ["UNKNOWN_TIME", "Cases", "Coding", "Level", "RawCases", "attribute_level"]
+__all__ = ["UNKNOWN_TIME", "Cases", "Coding", "Kind", "Level", "RawCases", "attribute_kind", "attribute_level"]
 
 IntArray = npt.NDArray[np.int64]
 Level = Literal["case", "event"]
+Kind = Literal["text", "boolean", "whole number", "number"]
 
 UNKNOWN_TIME = int(np.iinfo(np.int64).min)
 """Stands for a missing timestamp. Never compute with it: mask first."""
@@ -132,7 +133,7 @@ class RawCases:
         """The whole column of an attribute, one integer for each kept event or each case."""
         column = attribute_column(self.log, coding.name)
         if coding.edges:
-            if not _is_number(column.type):
+            if attribute_kind(self.log, coding.name) not in ("whole number", "number"):
                 raise ParameterError(
                     f"The attribute {coding.name!r} holds no numbers, so a range cannot be its domain.",
                     parameter="domain",
@@ -163,22 +164,24 @@ class RawCases:
         return labels, owners[first], codes[first]
 
 
-def is_numeric(log: EventLog, name: str) -> bool:
-    return _is_number(attribute_column(log, name).type)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+def attribute_kind(log: EventLog, name: str) -> Kind:
+    """What the values of an attribute are, by the type of its column."""
+    kind = attribute_column(log, name).type
+    if pa.types.is_temporal(kind):
+        raise ParameterError(
+            f"The attribute {name!r} holds times of its own, which cannot be released.",
+            parameter="attributes",
+            advice="Leave it out; the times of events come with a share for times.",
+        )
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind):
+        return "whole number"
+    return "number" if pa.types.is_floating(kind) else "text"
 
 
 def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
     """A column's values as text and the code of each row; a row without a value has the code one beyond the last."""
-    if pa.types.is_temporal(column.type):
-        raise ParameterError(
-            "Attributes that hold times of their own cannot be released.",
-            parameter="attributes",
-            advice="Leave them out; times of events come with a share for times.",
-        )
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
     combined = column.unify_dictionaries().combine_chunks()

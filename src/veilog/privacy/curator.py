@@ -109,6 +109,11 @@ class Curator:
             )
         return EventQuestions(self._log, self.domain, self._randomness, self._charges, self._assumptions)
 
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What was asked so far, and what it cost."""
+        return tuple(self._charges)
+
     # Questions ------------------------------------------------------------------------------------------------------
 
     def count(self, epsilon: Number, *, purpose: str = "number of cases") -> int:

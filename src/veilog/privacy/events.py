@@ -18,7 +18,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.privacy import noise
 from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
-from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, Level, RawCases, attribute_level, is_numeric
+from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, Kind, Level, RawCases, attribute_kind, attribute_level
 from veilog.privacy.clipping import check_sums, contributions, sums_mechanism
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.guarantee import Charge
@@ -61,10 +61,10 @@ class EventQuestions:
         self._assume_columns()
         return attribute_level(self._log, name)
 
-    def is_numeric(self, name: str) -> bool:
-        """Whether an attribute holds numbers; from the log's columns, which the guarantee then says."""
+    def kind(self, name: str) -> Kind:
+        """What the values of an attribute are; from the log's columns, which the guarantee then says."""
         self._assume_columns()
-        return is_numeric(self._log, name)
+        return attribute_kind(self._log, name)
 
     @property
     def window(self) -> Window:
