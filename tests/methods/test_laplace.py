@@ -266,6 +266,14 @@ def test_as_published_a_tree_that_runs_away_is_stopped() -> None:
         release(variants, "laplace", epsilon="0.01", depth=40, threshold=10, as_published=True, domain=domain)
 
 
+def test_certified_a_threshold_far_below_the_noise_cannot_make_the_tree_run_away() -> None:
+    domain = Domain(tuple(f"activity {i}" for i in range(100)), 50)
+    variants = Variants.from_dict({("activity 1",): 5})
+    released = release(variants, "laplace", epsilon="0.01", seed=1, depth=6, threshold=1, domain=domain)
+    assert released.guarantee.charges[-1].question == "histogram"
+    assert int(released.guarantee.charges[-1].purpose.split("(")[1].split(" ")[0]) < 6 * 11_000
+
+
 # Real logs ----------------------------------------------------------------------------------------------------------
 
 

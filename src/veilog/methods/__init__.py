@@ -31,7 +31,7 @@ _TREE = (
 )
 _TREE_COUNTS = (
     Parameter("split", str, "uniform", "how the depths share the budget", choices=("uniform", "decreasing")),
-    Parameter("noise_prefixes", float, 1.0, "empty prefixes expected to survive at each level", 1e-6, 1e6),
+    Parameter("noise_prefixes", float, 1.0, "empty prefixes expected to survive at each level", 1e-6, 1e4),
     Parameter("count_share", float, 0.2, "share of the budget for the final counts", 0.01, 0.99),
     Parameter(
         "rest",

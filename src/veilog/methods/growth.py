@@ -38,6 +38,8 @@ ENDED = 0.8
 """The part of the traces that should be over at that depth (the papers: 80 to 90 %)."""
 BEYOND_NOISE = 1e-6
 """Empty prefixes expected above the highest count that the curator is asked for."""
+MOST_NOISE = 10_000
+"""Empty prefixes that may survive a level, whatever threshold is asked for."""
 LARGEST_FRONTIER = 20_000_000
 """As published a tree may grow without end; beyond this many bins at a level it is refused."""
 
@@ -55,8 +57,12 @@ class Screen:
 
 
 def above(least: int, size: int, share: Fraction) -> Screen:
-    """The screen of counts above ``least``. The curator is asked for no more than noise can be expected to reach: the
-    chance of anything beyond has so many digits that drawing with it takes long."""
+    """The screen of counts above ``least``, or above what keeps the tree from running away if that is more.
+
+    The curator is asked for no more than noise can be expected to reach: the chance of anything beyond has so many
+    digits that drawing with it takes long.
+    """
+    least = max(least, noise_threshold(size, MOST_NOISE, share))
     reach = noise_threshold(size, BEYOND_NOISE, share)
 
     def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
