@@ -214,6 +214,9 @@ def _measures(result: Comparison) -> Iterable[tuple[str, Any, str]]:
     yield "variants added", result.variants.added, "not in the original"
     yield "variants lost", result.variants.lost, "not in the release"
     yield "cases with a real variant", result.keep_real, "share of released cases"
+    if result.normal_share is not None:
+        yield "cases that look normal", result.normal_share, "to an isolation forest trained on the original"
+    yield "length error", result.length_error, "relative error of the mean number of events a case"
     for name in ("fitness", "precision", "f_score", "generalization"):
         value = getattr(result, name)
         if value is not None:

@@ -26,6 +26,9 @@ def risk(
         tuple[str, ...],
         Parameter(name="--weight", negative="", help="ACTIVITY=NUMBER: how much an activity counts. Repeatable."),
     ] = (),
+    arrangements: Annotated[
+        bool, Parameter(negative="", help="Count multisets as the paper's program does, not as the paper defines them.")
+    ] = False,
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
@@ -35,7 +38,12 @@ def risk(
     event_log = read_log(log, reading)
     with shown_progress() as progress:
         results = measure_risk(
-            event_log, background.split(","), _sizes(size), weights=_weights(weight), progress=progress
+            event_log,
+            [kind.strip() for kind in background.split(",")],
+            _sizes(size),
+            weights=_weights(weight),
+            arrangements=arrangements,
+            progress=progress,
         )
     out.json([result.to_json() for result in results])
     out.show(display.risk_table(results))
@@ -72,6 +80,9 @@ def compare(
     models: Annotated[
         bool, Parameter(negative="", help="Also the model discovered from the release (extra 'models').")
     ] = False,
+    anomalies: Annotated[
+        bool, Parameter(negative="", help="Also the share of cases that look normal (extra 'anomalies').")
+    ] = False,
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
@@ -80,6 +91,6 @@ def compare(
     first = read_log(original, reading)
     second = read_log(released, reading)
     with shown_progress() as progress:
-        result = compare_logs(first, second, models=models, progress=progress)
+        result = compare_logs(first, second, models=models, anomalies=anomalies, progress=progress)
     out.json(result.to_json())
     out.show(display.comparison_table(result))
