@@ -183,7 +183,7 @@ def _repair(kept: Mask, noisy: Floats, b: float, *, into_end: bool) -> None:
         flow = np.where(kept, noisy, 0.0)
         into, out = flow[:, size].sum(), flow[size].sum()
         cells = (slice(None), size) if into_end else (size, slice(None))
-        if (into if into_end else out) >= 0.8 * (out if into_end else into):
+        if kept[cells].any() and (into if into_end else out) >= 0.8 * (out if into_end else into):
             return
         rest = np.where(kept[cells], -np.inf, noisy[cells])
         best = int(rest.argmax())
