@@ -68,6 +68,7 @@ def evolve(
         chosen = _medoids_of(pool, p, plan.number_of_prototypes(e), settings.candidates, rng)
         votes = _ask(curator, chosen, shortened, activities, e, number + 1)
         asked.append(_Round(chosen, votes, float(e)))
+        plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
         cells.append(asked[-1].cells(pool))
         p = _fitted(prior, cells, asked, plan)
     _remark(request, plan, shortened)
@@ -145,6 +146,7 @@ def _chain(curator: Curator, plan: Plan, settings: Settings, shortened: Shortene
 
     noisy = _sums(curator, relations, (size + 1) ** 2, share, settings, "directly-follows relations")
     b = settings.contribution / float(share)
+    plan.learn_from_relations(float(noisy.sum()), b, len(noisy))
     chain = chains.clean(noisy.reshape(size + 1, size + 1), b, plan.cases, plan.low, settings)
 
     share = plan.trigram_share()
@@ -190,9 +192,8 @@ def _named(traces: Traces, shortened: Shortened) -> Traces:
 
 def _fitted(prior: Floats, cells: list[Ints], asked: list[_Round], plan: Plan) -> Floats:
     """The distribution over the pool that explains all votes so far."""
-    cases = _cases(asked, plan)
-    shares = [r.votes / cases for r in asked]
-    return fit(prior, cells, shares, [plan.deviation(r.epsilon, cases) for r in asked], plan.settings.fit_sweeps)
+    shares = [r.votes / plan.cases for r in asked]
+    return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], plan.settings.fit_sweeps)
 
 
 def _remark(request: Request, plan: Plan, shortened: Shortened) -> None:
@@ -216,13 +217,6 @@ def _remark(request: Request, plan: Plan, shortened: Shortened) -> None:
         )
 
 
-def _cases(asked: list[_Round], plan: Plan) -> float:
-    """The number of cases: the count and the totals of the votes, by inverse variance."""
-    estimates = [plan.cases] + [float(r.votes.sum()) for r in asked]
-    variances = [plan.count_variance] + [2 * len(r.votes) / r.epsilon**2 for r in asked]
-    return max(plan.settings.fewest_cases, float(np.average(estimates, weights=1 / np.array(variances))))
-
-
 def _released(
     activities: tuple[str, ...],
     shortened: Shortened,
@@ -237,8 +231,8 @@ def _released(
     number = round(settings.release_factor * len(last.votes))
     chosen = _medoids_of(pool, p, number, settings.candidates_release, rng)
     masses = np.bincount(nearest(strings(pool), strings(chosen)), weights=p, minlength=len(chosen))
-    cases = _cases(asked, plan)
-    counts = rounded((cases * masses).astype(np.float64), settings.smallest_release / last.epsilon, cases)
+    weights = (plan.cases * masses).astype(np.float64)
+    counts = rounded(weights, settings.smallest_release / last.epsilon, plan.cases)
     named = _named(chosen, shortened)
     used = np.arange(named.codes.shape[1]) < named.lengths[:, None]
     offsets = np.concatenate([[0], np.cumsum(named.lengths)])

@@ -17,22 +17,40 @@ _PARTS = 10**6
 
 @dataclass
 class Plan:
-    """The shares, and what the noisy number of cases decides. ``rest`` is what no question has taken yet."""
+    """The shares, and what the noisy number of cases decides. ``rest`` is what no question has taken yet.
+
+    ``estimates`` are all noisy answers so far that tell the number of cases, each with its variance.
+    """
 
     settings: Settings
     epsilon: Fraction
     activities: int
-    cases: float
-    """Noisy number of cases."""
-    count_variance: float
     rest: Fraction
+    estimates: list[tuple[float, float]]
 
     @staticmethod
     def of(curator: Curator, epsilon: Fraction, settings: Settings, activities: int) -> Plan:
         """Ask for the number of cases, and plan the rest by it."""
         share = epsilon * Fraction(str(settings.count_share))
-        cases = max(settings.fewest_cases, curator.count(share))
-        return Plan(settings, epsilon, activities, float(cases), 2 / float(share) ** 2, epsilon - share)
+        return Plan(
+            settings, epsilon, activities, epsilon - share, [(float(curator.count(share)), 2 / float(share) ** 2)]
+        )
+
+    @property
+    def cases(self) -> float:
+        """The number of cases: what is known of it, by inverse variance."""
+        mean = sum(v / s for v, s in self.estimates) / sum(1 / s for _, s in self.estimates)
+        return max(self.settings.fewest_cases, mean)
+
+    def learn_from_relations(self, total: float, b: float, cells: int) -> None:
+        """A case adds c to all relations together, or less where it is short: their total over c is low by so much."""
+        c, bias = self.settings.contribution, self.settings.relations_bias
+        value = total / c
+        self.estimates.append((value, 2 * cells * b * b / c**2 + (bias * value) ** 2))
+
+    def learn_from_votes(self, total: float, e: float, cells: int) -> None:
+        """Every case votes once."""
+        self.estimates.append((total, 2 * cells / e**2))
 
     @property
     def g(self) -> float:
@@ -82,10 +100,10 @@ class Plan:
         most = math.floor(float(e) * self.cases / s.votes_for_prototype)
         return min(max(most, s.fewest_prototypes), s.most_prototypes)
 
-    def deviation(self, e: float, cases: float) -> float:
+    def deviation(self, e: float) -> float:
         """Standard deviation of a share of the votes at epsilon e, widened: the prior counts as so many cases."""
         least, divisor, most = self.settings.prior_cases
-        return math.sqrt(2 * min(max(self.g / divisor, least), most)) / (e * cases)
+        return math.sqrt(2 * min(max(self.g / divisor, least), most)) / (e * self.cases)
 
     def _wide_share(self, ends: tuple[float, float]) -> float:
         first, last = ends

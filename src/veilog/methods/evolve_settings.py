@@ -23,6 +23,8 @@ class Settings:
     """From so many activities on, the wide stage looks for the frequent ones first."""
     fewest_cases: int = 20
     """The number of cases is taken to be at least this."""
+    relations_bias: float = 0.15
+    """The total of the relations, as an estimate of the number of cases, is trusted to this part of itself."""
 
     count_share: float = 0.03
     low_g: float = 150.0
