@@ -98,12 +98,12 @@ def released_times(
         shares["pairs" if "pairs" in shares else "hours"] += shares.pop("weeks")
     cost = {name: epsilon * share for name, share in shares.items()}
     gaps = _gaps(curator, cost["pairs"], cost["all"], cases) if "pairs" in cost else _NO_GAPS
-    durations = _durations(curator, cost["duration"]) if "duration" in cost else np.full(BINS, 1 / BINS)
+    durations = _durations(curator, cost["duration"]) if "duration" in cost else np.ones(BINS)
     hours = _hours(curator, cost["hours"])
     weeks = np.full(52, 1 / 52) if window is None else _weeks(curator, cost["weeks"], window)
     first, last = window or MADE_UP_WINDOW
-    _remarks(remark, float(epsilon), len(cases), window)
-    bins = _courses(gaps, cases, durations, rng)
+    _remarks(remark, float(epsilon), max(int(durations.sum()), 1), window)
+    bins = _courses(gaps, cases, least_squares(durations), rng)
     starts = _starts(len(cases), weeks, hours, int(first.timestamp()), int(last.timestamp()), rng)
     return _walk(starts, bins, gaps, cases, hours, rng) * _SECOND
 
@@ -122,7 +122,7 @@ def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: 
         remark("No window was declared: cases start evenly over a made-up year (2000). Only gaps and hours are real.")
     if epsilon * cases < ENOUGH:
         remark(
-            f"The times are rough: their epsilon, {epsilon:g}, times the {cases:,} released cases is below {ENOUGH:,}. "
+            f"The times are rough: their epsilon, {epsilon:g}, times about {cases:,} cases is below {ENOUGH:,}. "
             f"They would need an epsilon of about {ENOUGH / cases:.2g}."
         )
 
@@ -217,7 +217,7 @@ def _known_gaps(block: Cases) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _durations(curator: Curator, epsilon: Fraction) -> Floats:
-    """The distribution of the durations of cases with at least two events, over the bins."""
+    """How many cases of at least two events have a duration in each bin, with noise."""
 
     def features(block: Cases) -> Triples:
         rows = np.flatnonzero(block.lengths >= 2)
@@ -227,7 +227,7 @@ def _durations(curator: Curator, epsilon: Fraction) -> Floats:
         rows, took = rows[last >= first], (last - first)[last >= first]
         return rows, bins_of(took), np.ones(len(rows), dtype=np.int64)
 
-    return least_squares(curator.events.sums(features, BINS, 1, epsilon, purpose="durations of cases").astype(float))
+    return curator.events.sums(features, BINS, 1, epsilon, purpose="durations of cases").astype(np.float64)
 
 
 def _hours(curator: Curator, epsilon: Fraction) -> Floats:
