@@ -155,12 +155,15 @@ def _symbols(sequences: Sequences, activities: tuple[str, ...]) -> Callable[[Int
     """A function of rows and a depth: their symbols there in the tree's coding, the end after the last activity."""
     place = {name: i for i, name in enumerate(activities)}
     recode = np.array([place[label] for label in sequences.labels], dtype=np.int64)
-    starts, lengths = sequences.offsets[:-1], sequences.lengths
+    starts, ends, codes = sequences.offsets[:-1], sequences.offsets[1:], sequences.codes
+    if len(codes) == 0:
+        return lambda rows, depth: np.full(len(rows), len(activities), dtype=np.int64)
 
     def at(rows: IntArray, depth: int) -> IntArray:
-        symbols = np.full(len(rows), len(activities), dtype=np.int64)
-        inside = lengths[rows] > depth
-        symbols[inside] = recode[sequences.codes[starts[rows[inside]] + depth]]
+        position = starts[rows] + depth
+        # Beyond the last event of all there is nothing to read; what is read there instead is not used.
+        symbols = recode[codes.take(position, mode="clip")]
+        symbols[position >= ends[rows]] = len(activities)
         return symbols
 
     return at
@@ -168,8 +171,8 @@ def _symbols(sequences: Sequences, activities: tuple[str, ...]) -> Callable[[Int
 
 def _find(ascending: IntArray, keys: IntArray) -> tuple[npt.NDArray[np.bool_], IntArray]:
     """Which keys occur, and where those are."""
-    at = np.searchsorted(ascending, keys)
-    found = np.zeros(len(keys), dtype=bool)
-    inside = at < len(ascending)
-    found[inside] = ascending[at[inside]] == keys[inside]
+    if len(ascending) == 0:
+        return np.zeros(len(keys), dtype=bool), np.zeros(0, dtype=np.int64)
+    at = ascending.searchsorted(keys)
+    found = ascending.take(at, mode="clip") == keys
     return found, at[found]

@@ -14,10 +14,10 @@ geometric number.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -140,6 +140,16 @@ class _Digits:
     coins: tuple[_Coin, ...]
     beyond: _Coin
 
+    @cached_property
+    def first(self) -> WordArray:
+        """The first binary digits of all the probabilities, a row each."""
+        return np.array([[coin.first] for coin in (*self.coins, self.beyond)], dtype=np.uint32)
+
+    @cached_property
+    def places(self) -> IntArray:
+        """What each digit stands for."""
+        return np.array([1 << place for place in range(len(self.coins))], dtype=np.int64)
+
 
 def _geometric_digits(ratio_to: Callable[[int], Real], is_negligible: Callable[[int], bool]) -> _Digits:
     coins = []
@@ -159,12 +169,8 @@ def _laplace_digits(epsilon: Fraction) -> _Digits:
 
 
 def _draw(digits_: _Digits, n: int, source: Randomness) -> IntArray:
-    tosses = _toss_all((*digits_.coins, digits_.beyond), n, source)
-    value = np.zeros(n, dtype=np.int64)
-    for place in range(len(digits_.coins)):
-        value |= next(tosses).astype(np.int64) << place
+    value, open_ = _binary_digits(digits_, n, source)
     # Beyond the digits the number is 2**place times a geometric number with ratio `beyond`: count its successes.
-    open_ = np.flatnonzero(next(tosses))
     step = 1 << len(digits_.coins)
     while len(open_):
         value[open_] = np.minimum(value[open_] + step, LARGEST)
@@ -173,17 +179,24 @@ def _draw(digits_: _Digits, n: int, source: Randomness) -> IntArray:
     return value
 
 
-def _toss_all(coins: tuple[_Coin, ...], n: int, source: Randomness) -> Iterator[BoolArray]:
-    """``n`` tosses of each coin; for few tosses all random words at once, which costs less than asking again."""
+def _binary_digits(digits_: _Digits, n: int, source: Randomness) -> tuple[IntArray, IntArray]:
+    """``n`` numbers below ``2**place`` from their digits, and which of them go on beyond those.
+
+    For few numbers all random words are drawn at once, which costs less than asking for each digit's.
+    """
+    coins = (*digits_.coins, digits_.beyond)
     if n * len(coins) > _AT_ONCE:
-        yield from (_toss(coin, n, source) for coin in coins)
-        return
+        value = np.zeros(n, dtype=np.int64)
+        for place, coin in enumerate(digits_.coins):
+            value |= _toss(coin, n, source).astype(np.int64) << place
+        return value, np.flatnonzero(_toss(digits_.beyond, n, source))
     words = source.words(n * len(coins)).reshape(len(coins), n)
-    first = np.array([coin.first for coin in coins], dtype=np.uint32)[:, None]
-    tosses: BoolArray = words < first
-    for place, toss in np.argwhere(words == first).tolist():
-        tosses[place, toss] = _settled(coins[place], 1, source)[0]
-    yield from tosses
+    tosses: BoolArray = words < digits_.first
+    undecided = words == digits_.first
+    if undecided.any():
+        for place, toss in np.argwhere(undecided).tolist():
+            tosses[place, toss] = _settled(coins[place], 1, source)[0]
+    return digits_.places @ tosses[:-1], np.flatnonzero(tosses[-1])
 
 
 def geometric(epsilon: Fraction, n: int, source: Randomness) -> IntArray:
