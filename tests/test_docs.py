@@ -25,8 +25,8 @@ def options(command: str) -> set[str]:
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
             continue
-        if hints[name] is cli.Reading:
-            found.update(f"--{field.name}" for field in dataclasses.fields(cli.Reading))
+        if dataclasses.is_dataclass(hints[name]):  # a group of options, as cli.Reading
+            found.update("--" + field.name.replace("_", "-") for field in dataclasses.fields(hints[name]))
             continue
         told = [a for a in get_args(hints[name]) if isinstance(a, Parameter)]
         names = [n for p in told for n in (p.name or ())] or ["--" + name.replace("_", "-")]

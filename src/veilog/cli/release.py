@@ -17,16 +17,19 @@ from veilog.cli.common import (
     check_target,
     pair,
     processes,
+    read_log,
     show_columns,
     shown_progress,
 )
+from veilog.cli.details import NOTHING_MORE, Beyond, declared_list
 from veilog.demo import run_demo
-from veilog.errors import InputError
 from veilog.logs import files
+from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import compare as compare_logs
 from veilog.methods import METHODS
 from veilog.privacy.domain import Domain
+from veilog.releasing import Release
 from veilog.releasing import release as release_log
 
 __all__ = ["demo", "methods", "release"]
@@ -70,6 +73,7 @@ def release(
     ] = None,
     max_length: Annotated[int | None, Parameter(help="Declare the public bound on the length of a trace.")] = None,
     unit: Annotated[str, Parameter(help="Who is protected.")] = "case",
+    beyond: Beyond = NOTHING_MORE,
     reading: Reading = AS_USUAL,
     memory_limit: MemoryLimit = "1GB",
     compare: Annotated[
@@ -80,18 +84,12 @@ def release(
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
     out = Output(json)
     check_target(target, log)
-    domain = Domain(None if activities is None else _declared(activities), max_length)
+    domain = Domain(None if activities is None else declared_list(activities), max_length, beyond.domains())
+    more = beyond.arguments()
     parameters = dict(pair(text, "-p") for text in p)
     show_columns(out, log, reading)
+    original = read_log(log, reading) if beyond.wanted else _read_variants(log, reading, memory_limit)
     with shown_progress() as progress:
-        original = files.read_variants(
-            log,
-            **reading.arguments(),
-            policies=reading.policies(),
-            memory_limit=memory_limit,
-            processes=processes(log),
-            progress=progress,
-        )
         progress(f"releasing with {method}", None)
         released = release_log(
             original,
@@ -102,6 +100,7 @@ def release(
             seed=seed,
             domain=domain,
             unit=unit,
+            **more,
             progress=progress,
             **parameters,
         )
@@ -110,7 +109,7 @@ def release(
     out.json(released.to_json())
     out.show(display.release_view(released, str(target)))
     if compare and json != "-":
-        _show_kept(out, original, released.variants)
+        _show_kept(out, original, released)
 
 
 def demo(
@@ -123,22 +122,28 @@ def demo(
     out.json(run_demo(folder, out.show))
 
 
-def _declared(text: str) -> tuple[str, ...]:
-    if not text.startswith("@"):
-        return tuple(name.strip() for name in text.split(",") if name.strip())
-    path = Path(text[1:])
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The list of activities cannot be read: {error}.", path=path) from error
-    return tuple(line.strip() for line in lines if line.strip())
+def _read_variants(log: Path, reading: Reading, memory_limit: str) -> Variants:
+    with shown_progress() as progress:
+        return files.read_variants(
+            log,
+            **reading.arguments(),
+            policies=reading.policies(),
+            memory_limit=memory_limit,
+            processes=processes(log),
+            progress=progress,
+        )
 
 
-def _show_kept(out: Output, original: Variants, released: Variants) -> None:
-    if max(len(original), len(released)) > _COMPARE_AT_ONCE:
+def _show_kept(out: Output, original: EventLog | Variants, released: Release) -> None:
+    variants = original.variants if isinstance(original, EventLog) else original
+    timed = released.details is not None and released.details.times is not None
+    if max(len(variants), len(released.variants)) > _COMPARE_AT_ONCE:
         out.show("Compare it with the original: veilog compare LOG RELEASE (many variants, so this takes a while).")
         return
     with shown_progress() as progress:
-        result = compare_logs(original, released, progress=progress)
+        if timed:
+            result = compare_logs(original, released.log, progress=progress)
+        else:
+            result = compare_logs(variants, released.variants, progress=progress)
     out.show("\n[bold]What was kept[/] [dim](computed from the raw log: for you only, not part of the release)[/]")
     out.show(display.comparison_table(result))

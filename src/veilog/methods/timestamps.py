@@ -3,7 +3,7 @@
 The questions, with their shares of the epsilon for times (evolve's design; a case's contributions are bounded before
 anything is added up):
 
-- gaps between directly following events, for each pair of the release, on 14 public log-scaled bins, at most 9 a case;
+- gaps between directly following events, for each pair of the release, on 14 public log-scaled bins, at most 6 a case;
 - the same for all pairs together;
 - the duration of the case, on the same bins;
 - hours of the day and days of the week of a case's events, one hour and one day a case, shared out among its events;
@@ -47,7 +47,7 @@ MADE_UP_WINDOW: Window = (
 )
 """Where cases start when no window is declared: the 52 weeks from a Monday on, evenly."""
 
-GAPS_A_CASE = 9
+GAPS_A_CASE = 6
 SHARES = {
     "pairs": Fraction(76, 100),
     "all": Fraction(4, 100),
@@ -241,7 +241,7 @@ def _hours(curator: Curator, epsilon: Fraction) -> Floats:
         cells = np.concatenate([seconds // _HOUR % 24, 24 + seconds // _DAY % 7])
         return np.concatenate([owners, owners]), cells, np.concatenate([part, part])
 
-    asked = curator.events.sums(features, 31, 2 * _ONE, epsilon, purpose="hours of the day and days of the week") / _ONE
+    asked = curator.events.sums(features, 31, 2 * _ONE, epsilon, purpose="hours and days of the week, in 1/2520") / _ONE
     variance = 2 * (2 / float(epsilon)) ** 2
     hours, days = _shrunk(asked[:24], variance), _shrunk(asked[24:], variance)
     busy = np.outer(days, hours).ravel()

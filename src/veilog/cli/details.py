@@ -1,0 +1,110 @@
+"""The options of ``veilog release`` for what is released beyond variants: times and attributes."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from veilog.cli.common import pair
+from veilog.errors import InputError, ParameterError
+from veilog.privacy.domain import Values, Window
+
+__all__ = ["NOTHING_MORE", "Beyond", "declared_list"]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Beyond:
+    """What is released beyond variants."""
+
+    times: Annotated[str | None, Parameter(help="Share of epsilon that gives the events times, e.g. 0.3.")] = None
+    window: Annotated[
+        str | None,
+        Parameter(help="START..END: when cases start (ISO dates); or log, to take it from the log."),
+    ] = None
+    attributes: Annotated[str | None, Parameter(help="Attributes to release: a,b,c.")] = None
+    attributes_share: Annotated[str | None, Parameter(help="Share of epsilon for attributes; a quarter.")] = None
+    domain: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--domain",
+            negative="",
+            help="NAME=a|b|c, NAME=LOW..HIGH or NAME=@FILE: the public values of an attribute. Repeatable.",
+        ),
+    ] = ()
+
+    @property
+    def wanted(self) -> bool:
+        return self.times is not None or self.attributes is not None
+
+    def arguments(self) -> dict[str, Any]:
+        """As :func:`veilog.release` takes them."""
+        names = None if self.attributes is None else [n.strip() for n in self.attributes.split(",") if n.strip()]
+        return {
+            "times": self.times,
+            "window": None if self.window is None else _window(self.window),
+            "attributes": names,
+            "attributes_share": self.attributes_share,
+        }
+
+    def domains(self) -> dict[str, Values]:
+        """The declared values of attributes."""
+        found: dict[str, Values] = {}
+        for text in self.domain:
+            name, values = pair(text, "--domain")
+            if name in found:
+                raise ParameterError(f"The domain of {name!r} is declared twice.", parameter="domain")
+            found[name] = _values(values)
+        return found
+
+
+NOTHING_MORE = Beyond()
+
+
+def _values(text: str) -> Values:
+    if text.startswith("@"):
+        return declared_list(text)
+    low, dots, high = text.partition("..")
+    if dots:
+        try:
+            return float(low), float(high)
+        except ValueError:
+            pass
+    return tuple(value.strip() for value in text.split("|") if value.strip())
+
+
+def _window(text: str) -> Window | str:
+    start, dots, end = text.partition("..")
+    if not dots:
+        return text
+    return _time(start), _time(end)
+
+
+def _time(text: str) -> datetime.datetime:
+    try:
+        return datetime.datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ParameterError(
+            f"--window takes START..END as dates like 2024-01-31, not {text.strip()!r}.", parameter="window"
+        ) from None
+
+
+def declared_list(text: str) -> tuple[str, ...]:
+    """``a,b,c``, or ``@FILE`` with one on each line."""
+    if not text.startswith("@"):
+        return _stripped(text.split(","))
+    path = Path(text[1:])
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The list cannot be read: {error}.", path=path) from error
+    return _stripped(lines)
+
+
+def _stripped(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names if name.strip())

@@ -1,0 +1,76 @@
+"""``veilog release`` with times and attributes: the options, what is written, and how mistakes are told."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.logs import simulate
+
+USUAL = ["--method", "travas", "--epsilon", "6", "--delta", "0.01", "--no-compare"]
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("logs") / "hospital.xes"
+    veilog.write(simulate.hospital(600, seed=3), path)
+    return path
+
+
+def test_a_release_with_times_and_attributes(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
+    ages = tmp_path / "ages.txt"
+    ages.write_text("0-17\n18-39\n40-59\n60-79\n80+\n")
+    options = [
+        "--times",
+        "0.3",
+        "--window",
+        "2024-01-01..2024-07-01",
+        "--attributes",
+        "age group,urgency, lifecycle:transition",
+    ]
+    options += ["--attributes-share", "0.5", "--domain", f"age group=@{ages}", "--domain", "urgency=1..5"]
+    options += ["--domain", "lifecycle:transition=start|complete"]
+    target = tmp_path / "out.xes"
+    assert main(["release", str(log), str(target), *USUAL, *options, "--json", "-"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["guarantee"]["status"], facts["guarantee"]["epsilon"]) == ("proven", 6.0)
+    assert [o["epsilon"] for o in facts["operations"]] == [1.2, 1.8, 3.0]
+    released = veilog.read(target)
+    assert {"age group", "urgency"} <= set(released.cases.column_names)
+    assert set(released.events.column("lifecycle:transition").unique().to_pylist()) <= {"start", "complete", None}
+    assert "veilog:artificial_timestamps" not in {a.key for a in released.metadata.attributes}
+
+
+def test_the_time_distance_is_shown(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
+    arguments = ["release", str(log), str(tmp_path / "out.csv"), *USUAL[:-1], "--times", "0.5", "--window", "log"]
+    assert main(arguments) == 0
+    assert "directly-follows time EMD" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--times", "2"], "above 0 and below 1"),
+        (["--times", "0.5", "--window", "2024"], "pair of times"),
+        (["--times", "0.5", "--window", "monday..friday"], "dates like 2024-01-31"),
+        (["--window", "log"], "share for times"),
+        (["--attributes", "age group", "--domain", "age group"], "NAME=VALUE"),
+        (["--attributes", "urgency", "--domain", "urgency=5..1"], "smaller to a larger"),
+        (["--attributes", "urgency", "--domain", "urgency=1..5", "--domain", "urgency=1..6"], "declared twice"),
+        (["--attributes", "age group", "--domain", "age group=@nowhere"], "cannot be read"),
+        (["--attributes", "age group", "--domain", "age group="], "list of values"),
+        (["--attributes", "height"], "no attribute 'height'"),
+        (["--times", "0.7", "--attributes", "urgency", "--attributes-share", "0.3"], "nothing is left"),
+    ],
+)
+def test_mistakes_are_told_and_nothing_is_written(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, options: list[str], problem: str
+) -> None:
+    target = tmp_path / "out.xes"
+    assert main(["release", str(log), str(target), *USUAL, *options]) == 1
+    err = capsys.readouterr().err
+    assert problem in err
+    assert "Traceback" not in err
+    assert not target.exists()
