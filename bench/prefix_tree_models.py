@@ -1,10 +1,12 @@
 """Models from the releases of Laplace, SaCoFa, DF-Laplace and SaPa: fitness, precision, F-score, generalization.
 
-    python bench/prefix_tree_models.py --logs FOLDER --cells FILE [--seeds 5] [--seconds 120] [--set NAME ...] [--only-table]
+    python bench/prefix_tree_models.py --logs FOLDER --cells FILE [--seeds 5] [--set NAME] [--only-table]
 
 Each cell, a method with its settings on a log at an epsilon and a seed, is written to FILE as a line of JSON as soon as
 it is known; cells that are there already are not run again. The Markdown tables at the end are made from FILE. Needs
-pm4py (extra ``models``), which works in a process of its own with limited time and memory.
+pm4py (extra ``models``), which works in a process of its own with limited time and memory. Where precision on all
+prefixes of the log takes longer than --seconds, it is estimated from --prefixes of them, drawn in proportion to their
+cases, in at most three times as long.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from prefix_trees import TABLE_4
-
 from veilog import Variants, read, release
 from veilog.measures.models import MEASURES, model_quality
 
@@ -75,18 +76,21 @@ def _thresholds(harmful: int, harmless: int | None) -> tuple[tuple[str, Any], ..
     return (("threshold_harmful", harmful), ("threshold_harmless", harmless))
 
 
-def measured(cell: Cell, original: Variants, seconds: float) -> dict[str, Any]:
+def measured(cell: Cell, original: Variants, seconds: float, prefixes: int) -> dict[str, Any]:
     released = release(original, cell.method, epsilon=cell.epsilon, seed=cell.seed, **dict(cell.parameters)).variants
     size = {"cases": released.cases / original.cases, "variants": len(released)}
     if released.events == 0:
         return {**size, "problem": "nothing released"}
     quality = model_quality(original, released, seconds=seconds)
-    values = {name: getattr(quality, name) for name in MEASURES}
+    estimated = quality.f_score is None
+    if estimated:
+        quality = model_quality(original, released, seconds=3 * seconds, prefixes=prefixes)
+    values = {"estimated": estimated, **{name: getattr(quality, name) for name in MEASURES}}
     return {**size, **values, "problem": next(iter(quality.not_computed.values()), None), "seconds": quality.seconds}
 
 
 def table(lines: list[dict[str, Any]], set_: str) -> list[str]:
-    """Medians over the seeds for which there is a value, and how many these are if not all."""
+    """Medians over the seeds that have a value, and how many do; ~ where the precision of some is an estimate."""
     rows: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for line in lines:
         if line["set"] == set_:
@@ -100,6 +104,8 @@ def table(lines: list[dict[str, Any]], set_: str) -> list[str]:
             if name == "f_score" and len(values) > 1:
                 cells_[-1] += f" ({min(values):.3f} to {max(values):.3f})"
         done = sum(a.get("f_score") is not None for a in answers)
+        if any(a.get("estimated") and a.get("f_score") is not None for a in answers):
+            cells_[0], cells_[2] = f"~{cells_[0]}", f"~{cells_[2]}"
         result.append(f"| {log} | {epsilon} | {method} | " + " | ".join(cells_) + f" | {done} of {len(answers)} |")
     return result
 
@@ -112,6 +118,7 @@ def main() -> None:
     parser.add_argument("--cells", type=Path, required=True, help="file of results, continued if it exists")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--prefixes", type=int, default=200)
     parser.add_argument("--set", action="append", choices=SETS, help="all by default")
     parser.add_argument("--only-table", action="store_true", help="run nothing, print what is there")
     arguments = parser.parse_args()
@@ -126,7 +133,7 @@ def main() -> None:
         for cell in cells(wanted, arguments.seeds):
             if (cell.set, cell.log, cell.epsilon, cell.column, cell.seed) in known:
                 continue
-            answer = measured(cell, originals[cell.log], arguments.seconds)
+            answer = measured(cell, originals[cell.log], arguments.seconds, arguments.prefixes)
             lines.append({**dataclasses.asdict(cell), "parameters": dict(cell.parameters), **answer})
             with arguments.cells.open("a") as file:
                 file.write(json.dumps(lines[-1]) + "\n")

@@ -74,6 +74,8 @@ def test_logs_without_events_and_wrong_bounds_are_named(monkeypatch: pytest.Monk
         model_quality(SMALL, SMALL, noise=2.0)
     with pytest.raises(ParameterError, match="positive"):
         model_quality(SMALL, SMALL, seconds=0)
+    with pytest.raises(ParameterError, match="at least one prefix"):
+        model_quality(SMALL, SMALL, prefixes=0)
 
 
 def test_without_pm4py_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,3 +119,10 @@ def test_receipt_against_itself(logs: Path) -> None:
     result = model_quality(receipt, receipt, seconds=120)
     values = (result.fitness, result.precision, result.generalization)
     assert [round(v or 0, 4) for v in values] == [0.9447, 0.2662, 0.6411]
+
+
+@needs_pm4py
+def test_precision_from_some_prefixes_is_near_that_from_all(logs: Path) -> None:
+    receipt = files.read(logs / "receipt.xes.gz").variants
+    result = model_quality(receipt, receipt, seconds=120, prefixes=300)
+    assert result.precision != pytest.approx(0.2662, abs=1e-4) and result.precision == pytest.approx(0.2662, abs=0.05)

@@ -62,9 +62,14 @@ def model_quality(
     noise: float = 0.2,
     seconds: float = 300.0,
     memory: int = 4 << 30,
+    prefixes: int | None = None,
 ) -> ModelQuality:
-    """Discover a model from the release and measure it on the original, within ``seconds`` and ``memory`` bytes."""
-    with running(original, released, noise=noise, seconds=seconds, memory=memory) as process:
+    """Discover a model from the release and measure it on the original, within ``seconds`` and ``memory`` bytes.
+
+    With ``prefixes`` the precision is an estimate: over so many prefixes, drawn in proportion to the cases that have
+    them and always the same ones, instead of all. For models of much noise, on which every prefix takes long.
+    """
+    with running(original, released, noise=noise, seconds=seconds, memory=memory, prefixes=prefixes) as process:
         return process.result()
 
 
@@ -132,12 +137,15 @@ def running(
     noise: float = 0.2,
     seconds: float = 300.0,
     memory: int = 4 << 30,
+    prefixes: int | None = None,
 ) -> Iterator[Running]:
     """Starts the measurement beside the caller's work; leaving the block ends it in any case."""
     if not 0.0 <= noise <= 1.0:
         raise ParameterError(f"A noise threshold of {noise} is outside 0 to 1.", parameter="noise")
     if not seconds > 0 or not memory > 0:
         raise ParameterError("Time and memory for models must be positive.", parameter="seconds")
+    if prefixes is not None and prefixes < 1:
+        raise ParameterError("Precision needs at least one prefix.", parameter="prefixes")
     if importlib.util.find_spec("pm4py") is None:
         raise MissingExtraError("Measuring models", extra="models")
     logs = []
@@ -146,7 +154,7 @@ def running(
         if variants.events == 0:
             raise ParameterError(f"The {name} log has no events, so there is no model to speak of.", parameter=name)
         logs.append({"traces": [list(t) for t in variants.sequences], "counts": variants.counts.tolist()})
-    task = {"original": logs[0], "released": logs[1], "noise": noise, "memory": memory}
+    task = {"original": logs[0], "released": logs[1], "noise": noise, "memory": memory, "prefixes": prefixes}
     with tempfile.TemporaryFile() as question, tempfile.TemporaryFile() as answers, tempfile.TemporaryFile() as words:
         question.write(json.dumps(task).encode())
         question.seek(0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import random
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -89,7 +90,11 @@ def _measure(task: dict[str, Any], answer: Any) -> None:
             following.setdefault(trace[:i], set()).add(activity)
             passing[trace[:i]] += count
     first = {t.label for t in get_visible_transitions_eventually_enabled_by_marking(net, initial)}
-    prefixes = [p for p in following if p]
+    if task.get("prefixes"):
+        # A prefix drawn several times counts so often; what follows it is known from the whole log all the same.
+        drawn = random.Random(0).choices(list(passing), list(passing.values()), k=task["prefixes"])
+        passing = Counter(drawn)
+    prefixes = [p for p in passing if p]
     after = replay(
         prefixes,
         consider_remaining_in_fitness=False,
@@ -97,7 +102,7 @@ def _measure(task: dict[str, Any], answer: Any) -> None:
         stop_immediately_unfit=True,
         walk_through_hidden_trans=True,
     )
-    enabled: dict[Trace, set[str]] = {(): first} if () in following else {}
+    enabled: dict[Trace, set[str]] = {(): first} if () in passing else {}
     for prefix, state in zip(prefixes, after, strict=True):
         if state["trace_is_fit"]:
             enabled[prefix] = {t.label for t in state["enabled_transitions_in_marking"] if t.label is not None}
