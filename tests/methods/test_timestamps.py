@@ -388,3 +388,13 @@ def test_a_declared_domain_shapes_the_gaps_too() -> None:
     curator = Curator(HOSPITAL.variants, log=HOSPITAL, domain=Domain.of(["Triage", "Discharge"], 2))
     cases = released_cases(Variants.from_dict({("Triage", "Discharge"): 20}), np.random.default_rng(0))
     assert len(released_times(curator, Fraction(1), cases, window=None)) == 40
+
+
+def test_pairs_beyond_the_most_frequent_share_the_gaps_of_all() -> None:
+    with patch("veilog.methods.timestamps.MOST_PAIRS", 3):
+        cases, times = timed(HOSPITAL, "50", 1)
+    original, released = gaps_of(*original_of(HOSPITAL)), gaps_of(cases, times)
+    frequent = sorted(original, key=lambda pair: len(original[pair]))[-3:]
+    for pair in frequent:
+        assert np.median(released[pair]) == pytest.approx(np.median(original[pair]), rel=0.35)
+    assert set(released) == set(original)

@@ -56,7 +56,7 @@ SHARES = {
     "weeks": Fraction(8, 100),
 }
 RESOLUTION = 1024
-MOST_PAIRS = 10_000
+MOST_PAIRS = 2_000
 """So many pairs, the most frequent of the release, have gaps of their own; the others share those of all pairs."""
 COURSES = 6
 """Courses drawn for each case, of which one is kept."""
