@@ -136,7 +136,6 @@ def test_frequent_activities_of_a_wide_log_are_asked_for_first() -> None:
         ("receipt", "0.1", 0.783),
         ("bpic2013_incidents", "1", 0.955),
         ("bpic2013_incidents", "0.01", 0.722),
-        ("traffic_fines", "0.01", 0.969),
         ("unrineweginfectie", "1", 0.962),
     ],
 )
