@@ -18,7 +18,7 @@ from veilog.releasing import release
 __all__ = ["run_demo"]
 
 CASES = 2000
-METHOD, EPSILON, DELTA = "travas", "1", "1e-4"
+METHOD, EPSILON = "evolve", "1"
 
 
 def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, object]:
@@ -37,8 +37,8 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     show(display.info_table(original.statistics, str(original_path)))
     show(display.variants_table(original.variants))
 
-    show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}, delta {DELTA}", style="bold"))
-    released = release(original, METHOD, epsilon=EPSILON, delta=DELTA)
+    show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}", style="bold"))
+    released = release(original, METHOD, epsilon=EPSILON)
     released.save(release_path)
     show(display.release_view(released, str(release_path)))
 
@@ -49,7 +49,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     seconds = time.perf_counter() - started
     show(Text(f"\nDone in {seconds:.1f} s. The same by hand:", style="bold"))
     show(f"  veilog info {original_path}")
-    show(f"  veilog release {original_path} {release_path} --method {METHOD} --epsilon {EPSILON} --delta {DELTA}")
+    show(f"  veilog release {original_path} {release_path} --method {METHOD} --epsilon {EPSILON}")
     show(f"  veilog compare {original_path} {release_path}")
     return {
         "original": str(original_path),
