@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Variants
-from veilog.methods.directly_follows import exact_relation, pairs
+from veilog.methods.directly_follows import exact_relation, pairs, resized
+from veilog.privacy import noise
+from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.releasing import release
 
@@ -88,7 +90,33 @@ def test_without_noise_to_speak_of_it_plays_out_the_relation_of_the_log(method: 
 def test_long_cases_count_for_less() -> None:
     """Two steps in full out of the four of a case leave half of each."""
     variants = Variants.from_dict({("a", "b", "c"): 300})
-    assert release(variants, "df-laplace", epsilon=900, seed=1, bound=2).variants.to_dict() == {("a", "b", "c"): 150}
+    released = release(variants, "df-laplace", epsilon=900, seed=1, bound=2, count_share=0).variants
+    assert released.to_dict() == {("a", "b", "c"): 150}
+
+
+@pytest.mark.parametrize("method", ["df-laplace", "sapa"])
+@pytest.mark.parametrize(("bound", "fraction"), [(1, "1/4"), (2, "1/2"), (3, "3/4"), (4, "1")])
+def test_the_number_of_cases_is_asked_for_and_made_up_for(method: str, bound: int, fraction: str) -> None:
+    """Whatever the bound takes away, as many traces are released as the noisy number says; here noise is negligible."""
+    variants = Variants.from_dict({("a", "b", "c"): 300, ("c", "a", "b"): 100})
+    alone = release(variants, method, epsilon=900, seed=1, bound=bound, count_share=0).variants
+    assert alone.cases == 400 * Fraction(fraction)
+    assert release(variants, method, epsilon=900, seed=1, bound=bound).variants.cases == 400
+
+
+@given(counts=st.lists(st.integers(1, 50), min_size=1, max_size=3), cases=st.integers(1, 500), seed=st.integers(0, 99))
+def test_resizing_copies_all_traces_and_draws_the_rest(counts: list[int], cases: int, seed: int) -> None:
+    played = Variants.from_dict(dict(zip([("a",), ("b", "a"), ("c",)], counts, strict=False)))
+    released = resized(played, cases, Curator(SMALL, randomness=noise.seeded(seed))).to_dict()
+    copies = cases // played.cases
+    assert sum(released.values()) == cases
+    assert all(copies * n <= released.get(t, 0) <= (copies + 1) * n for t, n in played.to_dict().items())
+
+
+def test_without_a_trace_or_a_number_nothing_is_resized() -> None:
+    curator = Curator(SMALL, randomness=noise.seeded(1))
+    assert resized(Variants.from_dict({}), 7, curator).cases == 0
+    assert resized(SMALL, None, curator) == SMALL
 
 
 def test_an_as_published_budget_that_protects_nobody_is_refused_in_these_words() -> None:
@@ -104,7 +132,15 @@ def test_as_published_noise_that_could_not_be_played_out_is_refused(method: str)
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"bound": 0}, {"bound": 1.5}, {"playout": "random"}, {"noise_relations": 0}, {"k": 2}, {"largest_log": -1}],
+    [
+        {"bound": 0},
+        {"bound": 1.5},
+        {"playout": "random"},
+        {"noise_relations": 0},
+        {"k": 2},
+        {"largest_log": -1},
+        {"count_share": 1},
+    ],
 )
 def test_nonsense_is_refused(parameters: dict) -> None:
     with pytest.raises(ParameterError):

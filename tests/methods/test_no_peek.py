@@ -30,8 +30,19 @@ CHOICES: dict[str, dict[str, tuple[Any, ...]]] = {
         "rule_share": (None, 0, 0.4),
         "score": ("binary", "continuous"),
     },
-    "df-laplace": {"bound": (None, 3), "playout": (None, "paper", "guided"), "noise_relations": (0.1, 2)},
-    "sapa": {"k": (1, 3), "bound": (None, 3), "playout": (None, "paper", "guided"), "noise_relations": (0.1, 2)},
+    "df-laplace": {
+        "bound": (None, 3),
+        "count_share": (None, 0),
+        "playout": (None, "paper", "guided"),
+        "noise_relations": (0.1, 2),
+    },
+    "sapa": {
+        "k": (1, 3),
+        "bound": (None, 3),
+        "count_share": (None, 0),
+        "playout": (None, "paper", "guided"),
+        "noise_relations": (0.1, 2),
+    },
 }
 
 

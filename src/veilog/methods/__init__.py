@@ -50,6 +50,7 @@ _RELATION = (
     ),
     Parameter("playout", str, None, "paper, or guided (the default when certified)", choices=("paper", "guided")),
     Parameter("noise_relations", float, 1.0, "relations expected to survive that are only noise", 1e-6, 1e6),
+    Parameter("count_share", float, 0.1, "share of the budget for the number of cases, certified", 0, 0.9),
     _LARGEST_LOG,
 )
 

@@ -27,7 +27,17 @@ from veilog.privacy import noise
 from veilog.privacy.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
 from veilog.privacy.curator import Curator, Features
 
-__all__ = ["df_laplace", "exact_relation", "noisy_relation", "pairs", "play", "refuse_flood", "refuse_small_budget"]
+__all__ = [
+    "df_laplace",
+    "exact_relation",
+    "noisy_cases",
+    "noisy_relation",
+    "pairs",
+    "play",
+    "refuse_flood",
+    "refuse_small_budget",
+    "resized",
+]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -46,20 +56,24 @@ def df_laplace(
     bound: int | None,
     playout: str | None,
     noise_relations: float,
+    count_share: float,
     largest_log: int,
 ) -> Variants:
     """Traces played out from a noisy directly-follows relation.
 
-    Certified: epsilon in all; relations at or below what noise alone reaches are left out (``noise_relations`` of
-    them expected to survive). As published: noise of scale 1/epsilon on every count, negative ones set to 0.
+    Certified: epsilon in all, ``count_share`` of it for the number of cases; relations at or below what noise alone
+    reaches are left out (``noise_relations`` of them expected to survive). As published: noise of scale 1/epsilon on
+    every count, negative ones set to 0.
     """
     if request.as_published:
         refuse_flood(curator, request.epsilon)
-        noisy, threshold = _published_relation(curator, request.epsilon), 0
-    else:
-        refuse_small_budget(curator, request.epsilon, bound, noise_relations, largest_log)
-        noisy, threshold = noisy_relation(curator, request, bound, noise_relations)
-    return play(curator, request, np.where(noisy > threshold, noisy, 0), np.maximum(noisy, 0), playout)
+        noisy = _published_relation(curator, request.epsilon)
+        return play(curator, request, np.maximum(noisy, 0), np.zeros_like(noisy), playout)
+    refuse_small_budget(curator, request.epsilon, bound, noise_relations, count_share, largest_log)
+    cases, epsilon = noisy_cases(curator, request.epsilon, count_share)
+    noisy, threshold = noisy_relation(curator, request, epsilon, bound, noise_relations)
+    relation = np.where(noisy > threshold, noisy, 0)
+    return resized(play(curator, request, relation, np.maximum(noisy, 0), playout), cases, curator)
 
 
 def play(curator: Curator, request: Request, relation: IntArray, spare: IntArray, playout: str | None) -> Variants:
@@ -75,14 +89,36 @@ def play(curator: Curator, request: Request, relation: IntArray, spare: IntArray
     return play_out(curator.activities, relation, random)
 
 
+def noisy_cases(curator: Curator, epsilon: Fraction, share: float) -> tuple[int | None, Fraction]:
+    """The number of cases for a share of the budget, at least 1 (None for no share), and what is left of the budget."""
+    for_count = epsilon * Fraction(str(share))
+    if not for_count:
+        return None, epsilon
+    return max(curator.count(for_count), 1), epsilon - for_count
+
+
+def resized(played: Variants, cases: int | None, curator: Curator) -> Variants:
+    """As many traces as the noisy number of cases says: whole copies of all, and for the rest some drawn at random.
+
+    The relation alone says less about that number: its counts of starts have noise of scale bound/epsilon each, cases
+    longer than the bound count for less in it, and noise that stood out adds traces. Post-processing.
+    """
+    if cases is None or played.cases == 0:
+        return played
+    copies, rest = divmod(cases, played.cases)
+    random = noise.generator(curator.randomness)
+    drawn = random.multivariate_hypergeometric(played.counts, rest, method="marginals")
+    return played.with_counts(copies * played.counts + drawn)
+
+
 def noisy_relation(
-    curator: Curator, request: Request, bound: int | None, noise_relations: float
+    curator: Curator, request: Request, epsilon: Fraction, bound: int | None, noise_relations: float
 ) -> tuple[IntArray, int]:
     """The relation with noise of scale bound/epsilon, and the count that noise alone rarely exceeds."""
-    epsilon = request.epsilon
     if bound is None:
-        bound = length_quantile(curator, epsilon * BOUND_SHARE, REACHED)
-        epsilon -= epsilon * BOUND_SHARE
+        for_bound = epsilon * BOUND_SHARE
+        bound = length_quantile(curator, for_bound, REACHED)
+        epsilon -= for_bound
     size = len(curator.activities) + 1
     request.progress("directly-follows relation", None)
     sums = curator.sums(
@@ -166,17 +202,24 @@ def refuse_flood(curator: Curator, epsilon: Fraction) -> None:
 
 
 def refuse_small_budget(
-    curator: Curator, epsilon: Fraction, bound: int | None, noise_relations: float, largest_log: int
+    curator: Curator,
+    epsilon: Fraction,
+    bound: int | None,
+    noise_relations: float,
+    count_share: float,
+    largest_log: int,
 ) -> None:
     """Refuse, before anything is asked, a budget at which no log of a size that exists has a surviving relation."""
     pairs_of_a_case = bound or 2
     size = len(curator.activities) + 1
-    needed = noise_threshold(size * size, noise_relations, epsilon / pairs_of_a_case) + 1
-    if epsilon * BOUND_SHARE < SMALLEST_EPSILON:
+    for_count = Fraction(str(count_share))
+    needed = noise_threshold(size * size, noise_relations, epsilon * (1 - for_count) / pairs_of_a_case) + 1
+    least_share = min(BOUND_SHARE * (1 - for_count), for_count or 1)
+    if epsilon * least_share < SMALLEST_EPSILON:
         raise ParameterError(
-            f"epsilon = {float(epsilon):g} is too small to find a bound with a share of it.",
+            f"epsilon = {float(epsilon):g} is too small to find a bound or the number of cases with a share of it.",
             parameter="epsilon",
-            advice=f"From epsilon = {float(SMALLEST_EPSILON / BOUND_SHARE):.2g} on it can be.",
+            advice=f"From epsilon = {float(SMALLEST_EPSILON / least_share):.2g} on they can be.",
         )
     if needed > largest_log:
         raise ParameterError(

@@ -18,7 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods.directly_follows import exact_relation, noisy_relation, play, refuse_flood, refuse_small_budget
+from veilog.methods.directly_follows import (
+    exact_relation,
+    noisy_cases,
+    noisy_relation,
+    play,
+    refuse_flood,
+    refuse_small_budget,
+    resized,
+)
 from veilog.methods.exponential import drawn_number
 from veilog.methods.method import Request
 from veilog.privacy import noise
@@ -38,6 +46,7 @@ def sapa(
     bound: int | None,
     playout: str | None,
     noise_relations: float,
+    count_share: float,
     largest_log: int,
 ) -> Variants:
     """Traces played out from the kept directly-follows counts.
@@ -57,8 +66,9 @@ def sapa(
         relation = np.zeros_like(exact)
         relation[kept] = _positive(exact[kept], curator, request)
         return play(curator, request, relation, np.zeros_like(relation), playout)
-    refuse_small_budget(curator, request.epsilon, bound, noise_relations, largest_log)
-    noisy, threshold = noisy_relation(curator, request, bound, noise_relations)
+    refuse_small_budget(curator, request.epsilon, bound, noise_relations, count_share, largest_log)
+    cases, epsilon = noisy_cases(curator, request.epsilon, count_share)
+    noisy, threshold = noisy_relation(curator, request, epsilon, bound, noise_relations)
     near = noisy > threshold
     if not near[-1].any() or not near[:, -1].any():
         # Without a start or an end that stands out there is no graph to take distances in.
@@ -66,7 +76,8 @@ def sapa(
     else:
         kept = _within_steps(near, k)
         kept |= _let_in(~kept, float(request.epsilon), random)
-    return play(curator, request, np.where(kept, np.maximum(noisy, 1), 0), np.maximum(noisy, 0), playout)
+    relation = np.where(kept, np.maximum(noisy, 1), 0)
+    return resized(play(curator, request, relation, np.maximum(noisy, 0), playout), cases, curator)
 
 
 def within_distance(sequences: Sequences, activities: tuple[str, ...], k: int) -> BoolArray:
