@@ -163,6 +163,10 @@ def _attributes(elements: list[ET.Element]) -> tuple[dict[Any, Any], list[Any]]:
                 values[(key, kind)] = value
         if len(element) or kind not in SCALARS:
             entry = _nested(element, with_value=False)
+            same = [n for n in nested if entry and n["key"] == entry["key"] and n["type"] == entry["type"]]
+            if same and entry and entry["type"] not in ("list", "container"):
+                same[0]["children"] += entry["children"]  # the children of duplicates are kept with the first
+                continue
             if entry is not None:
                 nested.append(entry)
     return values, sorted(nested, key=json.dumps)

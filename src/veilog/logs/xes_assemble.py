@@ -61,9 +61,9 @@ class Assembler:
         for key, (rows, values) in block.case_columns.items():
             self._case_columns.setdefault(key, []).append((len(self._sizes), rows + first_case, values))
         for row, entry in block.event_nested:
-            self._event_nested.setdefault(row + first_event, []).append(entry)
+            _put(self._event_nested.setdefault(row + first_event, []), entry)
         for row, entry in block.case_nested:
-            self._case_nested.setdefault(row + first_case, []).append(entry)
+            _put(self._case_nested.setdefault(row + first_case, []), entry)
         self._log_elements.extend(block.log_elements)
         self._cases += block.cases
         self._events += len(block.event_lines)
@@ -334,3 +334,14 @@ def _without_unused(table: pa.Table) -> pa.Table:
         c.cast(c.type.value_type).dictionary_encode() if pa.types.is_dictionary(c.type) else c for c in table.columns
     )
     return pa.Table.from_arrays([c.combine_chunks() for c in columns], schema=table.schema)
+
+
+def _put(entries: list[dict[str, Any]], entry: dict[str, Any]) -> None:
+    """Add a nested attribute. Of attributes with one key and type the first one's value is used; the children of all
+    become its children, so that none is lost."""
+    if entry["type"] not in ("list", "container") and "value" not in entry:
+        for known in entries:
+            if (known["key"], known["type"]) == (entry["key"], entry["type"]) and "value" not in known:
+                known["children"].extend(entry["children"])
+                return
+    entries.append(entry)
