@@ -161,9 +161,10 @@ def release(
         declared = replace(declared, window=wanted.window)
         wanted = replace(wanted, window=declared.window)
     open_values = any(name not in declared.attributes for name in wanted.attributes)
-    eps, failure = _budget(chosen, epsilon, delta, open_values)
-    flow_delta = Fraction(0) if chosen.budget == "epsilon" else failure / 2 if open_values else failure
     values = chosen.parse(parameters)
+    spends_delta = chosen.spends_delta(values)
+    eps, failure = _budget(chosen, epsilon, delta, spends_delta or open_values)
+    flow_delta = Fraction(0) if not spends_delta else failure / 2 if open_values else failure
     variants = log if isinstance(log, Variants) else log.variants
     if variants.cases == 0:
         raise ParameterError("The log has no cases, so there is nothing to release.", parameter="log")
@@ -209,9 +210,7 @@ def release(
             operations.append(_operation(target, "attributes", costs))
         details = Details(cases, given, columns)
     seconds = time.perf_counter() - started
-    guarantee = curator.guarantee(
-        nominal_epsilon=eps if eps else None, nominal_delta=failure if chosen.budget == "epsilon and delta" else None
-    )
+    guarantee = curator.guarantee(nominal_epsilon=eps if eps else None, nominal_delta=failure if flow_delta else None)
     return Release(
         method=method,
         as_published=as_published,
@@ -251,9 +250,7 @@ def _operation(target: str, method: str, charges: tuple[Charge, ...]) -> Operati
     return Operation(target, method, round_up(epsilon), round_up(delta))
 
 
-def _budget(
-    method: Method, epsilon: Number | None, delta: Number, open_values: bool = False
-) -> tuple[Fraction, Fraction]:
+def _budget(method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool) -> tuple[Fraction, Fraction]:
     failure = parse_delta(delta)
     if method.budget == "none":
         if epsilon is not None or failure:
@@ -272,7 +269,7 @@ def _budget(
             parameter="delta",
             advice="Take less than one over the number of cases, e.g. --delta 1e-6.",
         )
-    if method.budget == "epsilon" and failure and not open_values:
+    if failure and not delta_is_of_use:
         raise ParameterError(f"Method {method.name!r} needs no delta; it costs epsilon only.", parameter="delta")
     return eps, failure
 

@@ -88,6 +88,20 @@ def test_each_operation_says_what_it_cost() -> None:
     assert [c.key for c in children] == ["1", "2", "3"]
 
 
+@pytest.mark.parametrize(("share", "to_flow"), [(0.2, "5e-4"), (0, "0")])
+def test_evolve_splits_a_delta_with_attributes_exactly(share: float, to_flow: str) -> None:
+    more: dict[str, Any] = {"times": "0.1", "attributes": ["kind"], "attributes_share": "0.3"}
+    release = veilog.release(COLOURED, "evolve", epsilon="0.7", delta="1e-3", real_share=share, **more)
+    charges = release.guarantee.charges
+    assert sum((c.epsilon for c in charges), Fraction(0)) == Fraction("0.7")
+    assert sum((c.delta for c in charges), Fraction(0)) == Fraction("1e-3")
+    assert [o.delta for o in release.operations] == [float(to_flow), 0.0, 1e-3 - float(to_flow)]
+    real = [c for c in charges if c.purpose == "frequent real variants"]
+    assert [(c.epsilon, c.delta) for c in real] == (
+        [(Fraction("0.7") * Fraction("0.6") / 5, Fraction(to_flow))] if share else []
+    )
+
+
 def test_a_purely_private_method_takes_a_delta_for_values_only() -> None:
     release = veilog.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"])
     assert (release.guarantee.epsilon, release.guarantee.delta) == (2.0, 1e-4)

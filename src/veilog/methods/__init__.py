@@ -59,13 +59,14 @@ _METHODS = (
         name="evolve",
         paper="this project: docs/methods/evolve.md",
         releases="variants",
-        budget="epsilon",
-        guarantee="epsilon for one case, proven: noisy relations and votes for prototypes",
+        budget="epsilon, delta optional",
+        guarantee="epsilon for one case, proven: noisy relations and votes for prototypes; a delta adds real variants",
         as_published="the same",
         run=evolve,
         parameters=(
             Parameter("rounds", int, None, "rounds of votes; by default one or two, by the noisy size", 1, 10),
             Parameter("max_length", int, 60, "the longest trace that is imagined", 1, 1000),
+            Parameter("real_share", float, 0.2, "with a delta, share of epsilon that finds real variants", 0, 0.9),
         ),
     ),
     Method(

@@ -120,8 +120,8 @@ def _refuse_by_name(name: str) -> None:
 
 def _found(curator: Curator, name: str, share: Fraction, delta: Fraction) -> tuple[str, ...]:
     distinct, cases = curator.events.distinct(name, share / 3)
-    # Beyond what noise of scale 6/share alone would do; what it hides, the selection of frequent values keeps back.
-    if cases > 0 and distinct > TOO_DISTINCT * cases + 4 * 6 / float(share):
+    # Noise alone, of scale 6/share, refuses one attribute in 6000; what it hides, the selection of values keeps back.
+    if cases > 0 and distinct > TOO_DISTINCT * cases + 8 * 6 / float(share):
         raise ParameterError(
             f"{name!r} has about {distinct} values in {cases} cases: it tells cases apart and is not released. "
             "What finding this out has cost is spent nevertheless.",

@@ -1,4 +1,4 @@
-"""evolve: private evolution over trace variants; our own method, purely epsilon-differentially private.
+"""evolve: private evolution over trace variants; our own method, epsilon-differentially private.
 
 Learn a coarse chain of the process from noisy relations, imagine many traces, choose diverse prototypes, let every case
 vote for the prototype nearest to it, fit weights to all votes, mutate what won, vote again. A vote has sensitivity 1
@@ -7,7 +7,8 @@ are judged.
 
 Guarantee: the curator's questions below are all that touches data. How the budget is split depends on public facts and
 on earlier noisy answers only, and the shares add up to epsilon exactly; what a case adds to an answer depends on that
-case and on earlier noisy answers only. Adaptive composition gives epsilon.
+case and on earlier noisy answers only. Adaptive composition gives epsilon. With a delta above 0 one more question, for
+a share of epsilon and all of delta, names frequent variants that are real: (epsilon, delta) together.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from veilog.methods.evolve_settings import DEFAULTS, Settings
 from veilog.methods.evolve_traces import Codes, Floats, Ints, Traces, distances, distinct, nearest, strings, strings_of
 from veilog.methods.evolve_votes import fit, medoids, next_generation, rounded
 from veilog.methods.method import Request
+from veilog.methods.real_variants import with_real
 from veilog.privacy.curator import Curator, Features
 from veilog.privacy.noise import generator
 
@@ -38,18 +40,22 @@ def evolve(
     *,
     rounds: int | None = None,
     max_length: int | None = None,
+    real_share: float = 0.2,
     settings: Settings = DEFAULTS,
 ) -> Variants:
-    """Weighted synthetic prototypes that resemble the log; epsilon-differentially private for one case.
+    """Weighted synthetic prototypes that resemble the log; (epsilon, delta)-differentially private for one case.
 
     ``rounds`` of votes: by default two, or one where the noisy number of cases is small for the budget.
-    ``max_length``: the longest trace imagined.
+    ``max_length``: the longest trace imagined. ``real_share``: the share of epsilon that finds frequent real variants,
+    with a delta above 0; without one nothing goes there.
     """
     settings = settings if max_length is None else replace(settings, max_length=max_length)
     activities = curator.activities
     _refuse(activities, settings)
+    for_real = request.epsilon * Fraction(str(real_share)) if request.delta else Fraction(0)
+    real = curator.partitions(for_real, request.delta, purpose="frequent real variants") if for_real else None
     rng = generator(curator.randomness)
-    plan = Plan.of(curator, request.epsilon, settings, len(activities))
+    plan = Plan.of(curator, request.epsilon - for_real, settings, len(activities))
     shortened = _shortened(curator, plan, settings, len(activities))
     chain = _chain(curator, plan, settings, shortened)
 
@@ -72,7 +78,12 @@ def evolve(
         cells.append(asked[-1].cells(pool))
         p = _fitted(prior, cells, asked, plan)
     _remark(request, plan, shortened)
-    return _released(activities, shortened, pool, p, asked, plan, rng)
+    released = _released(activities, shortened, pool, p, asked, plan, rng)
+    if real is None:
+        return released
+    together = with_real(released, real)
+    _remark_real(request, together, real)
+    return together
 
 
 @dataclass
@@ -209,12 +220,30 @@ def _remark(request: Request, plan: Plan, shortened: Shortened) -> None:
             "frequent, its traces are too short and most directly-follows pairs are missing. Map activities to fewer "
             "ones, e.g. to the upper levels of a hierarchy, for more than a sketch."
         )
+    kept = float(plan.epsilon / request.epsilon)
     enough = s.wide_g if plan.wide else s.high_g
     if plan.g < enough and (plan.wide or plan.low):
         request.remark(
-            f"About {plan.cases:.0f} cases (a noisy number) are few for epsilon = {float(plan.epsilon):g}: expect a "
-            f"coarse picture. An epsilon of about {float(f'{enough / plan.cases:.1g}'):g} would do."
+            f"About {plan.cases:.0f} cases (a noisy number) are few for epsilon = {float(request.epsilon):g}: expect a "
+            f"coarse picture. An epsilon of about {float(f'{enough / plan.cases / kept:.1g}'):g} would do."
         )
+
+
+def _remark_real(request: Request, released: Variants, real: Variants) -> None:
+    """Say what is certain of real variants, from the answer that found them and the release."""
+    if len(real) == 0:
+        request.remark("No variant is frequent enough to be certain that it is real: delta and its share are spent.")
+        return
+    counts = released.to_dict()
+    found = set(real.sequences)
+    text = (
+        f"With a delta, {len(real)} of the released variants are certain to be real, for {real.cases} cases: each of "
+        "them occurs in the log."
+    )
+    imagined = max((count for sequence, count in counts.items() if sequence not in found), default=0)
+    if max(counts[sequence] for sequence in found) > imagined:
+        text += f" All released variants of more than {imagined} cases are among them."
+    request.remark(text)
 
 
 def _released(

@@ -91,7 +91,7 @@ class Method:
     name: str
     paper: str
     releases: Literal["variants", "log"]
-    budget: Literal["epsilon", "epsilon and delta", "none"]
+    budget: Literal["epsilon", "epsilon and delta", "epsilon, delta optional", "none"]
     guarantee: str
     """What the certified release is, in words."""
     as_published: str
@@ -110,6 +110,12 @@ class Method:
                     f"Method {self.name!r} has no parameter {name!r}.", parameter=name, advice=f"Possible: {possible}."
                 )
         return {name: p.parse(values.get(name, p.default)) for name, p in known.items()}
+
+    def spends_delta(self, values: dict[str, Any]) -> bool:
+        """Whether the variants can cost delta with these parameters; where it is optional, ``real_share`` says so."""
+        return self.budget == "epsilon and delta" or (
+            self.budget == "epsilon, delta optional" and values["real_share"] > 0
+        )
 
     def to_json(self) -> dict[str, object]:
         return {

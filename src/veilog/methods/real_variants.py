@@ -9,12 +9,17 @@ synthetic variants nearest to it, so that the mass of the release stays where it
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
 from veilog.logs.variants import Variants
 
 __all__ = ["with_real"]
+
+_PAIRS = 8_000_000
+"""Distances held at a time; beyond it the most frequent real variants are settled first."""
+_CHUNK = 16_384
 
 
 def with_real(synthetic: Variants, real: Variants) -> Variants:
@@ -27,12 +32,27 @@ def with_real(synthetic: Variants, real: Variants) -> Variants:
         return real if len(synthetic) == 0 else synthetic
     code = {label: i for i, label in enumerate(sorted({*synthetic.labels, *real.labels}))}
     ours, theirs = ([[code[a] for a in sequence] for sequence in v.sequences] for v in (synthetic, real))
-    distances = cdist(theirs, ours, scorer=Levenshtein.normalized_distance, dtype=np.float32)
-    left, wanted = synthetic.counts.copy(), real.counts.copy()
-    for pair in np.argsort(distances, axis=None, kind="stable").tolist():
-        row, column = divmod(pair, len(ours))
-        moved = min(int(wanted[row]), int(left[column]))
-        wanted[row] -= moved
-        left[column] -= moved
+    left = synthetic.counts.copy()
+    often = real.by_frequency()
+    rows = max(1, _PAIRS // len(ours))
+    for start in range(0, len(often), rows):
+        chosen = often[start : start + rows]
+        distances = cdist([theirs[i] for i in chosen], ours, scorer=Levenshtein.normalized_distance, dtype=np.float32)
+        _settle(distances, real.counts[chosen], left)
     counts = [*left.tolist(), *real.counts.tolist()]
     return Variants.from_sequences([*synthetic.sequences, *real.sequences], counts)
+
+
+def _settle(distances: npt.NDArray[np.float32], counts: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> None:
+    """Take the ``counts`` of the rows from what is ``left`` in the columns, nearest pairs first."""
+    wanted = counts.copy()
+    order = np.argsort(distances, axis=None, kind="stable")
+    for start in range(0, len(order), _CHUNK):
+        if not wanted.any() or not left.any():
+            return
+        row, column = np.divmod(order[start : start + _CHUNK], len(left))
+        open_ = np.flatnonzero((wanted[row] > 0) & (left[column] > 0))
+        for i, j in zip(row[open_].tolist(), column[open_].tolist(), strict=True):
+            moved = min(wanted[i], left[j])
+            wanted[i] -= moved
+            left[j] -= moved
