@@ -1,4 +1,7 @@
-"""Shared by all tests: the folder of real logs, and Hypothesis without randomness of its own."""
+"""Shared by all tests: the folder of real logs, and Hypothesis without randomness of its own.
+
+HYPOTHESIS_PROFILE=search looks further than the usual run does, with fresh examples each time.
+"""
 
 import os
 from pathlib import Path
@@ -9,7 +12,10 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=False
 )
-settings.load_profile("repeatable")
+settings.register_profile(
+    "search", settings.get_profile("repeatable"), derandomize=False, max_examples=1000, print_blob=True
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 @pytest.fixture(scope="session")
