@@ -179,6 +179,33 @@ def as_published(logs: dict[str, Variants], runs: int) -> list[str]:
     return lines
 
 
+def number_of_cases(logs: dict[str, Variants], runs: int) -> list[str]:
+    """What asking for the number of cases changes in the certified play-outs."""
+    columns = ("similarity", "not empty", "within 20 %", "off")
+    lines = [
+        "| log | epsilon | method | " + " | ".join(f"{name}: {share}" for name in columns for share in (0, 0.1)) + " |",
+        "|---" * 11 + "|",
+    ]
+    for name, variants in logs.items():
+        for epsilon in ("0.1", "0.3"):
+            for method in ("df-laplace", "sapa"):
+                rows = []
+                for share in (0, 0.1):
+                    similar, sizes = [], []
+                    for seed in range(100, 100 + runs):
+                        released = release(variants, method, epsilon=epsilon, seed=seed, count_share=share).variants
+                        similar.append(relative_log_similarity(variants, released).value if released.cases else 0.0)
+                        if released.cases:
+                            sizes.append(released.cases / variants.cases)
+                    near = sum(abs(size - 1) <= 0.2 for size in sizes)
+                    off = statistics.fmean([(size - 1) ** 2 for size in sizes] or [0.0]) ** 0.5
+                    error = statistics.pstdev(similar) / runs**0.5
+                    rows.append((f"{statistics.fmean(similar):.3f} ± {error:.3f}", len(sizes), near, f"{off:.2f}"))
+                cells = [str(row[column]) for column in range(4) for row in rows]
+                lines.append(f"| {name} | {epsilon} | {method} | " + " | ".join(cells) + " |")
+    return lines
+
+
 def unused(logs: dict[str, Variants], runs: int) -> list[str]:
     """How much of a noisy relation the play-outs leave, and the similarity of what they make of it."""
     lines = [
@@ -237,6 +264,8 @@ def main() -> None:
     show("Play-out of traffic fines", speed_of_playout(logs["traffic_fines"], 3))
     if arguments.quality:
         show("Certified: similarity (size ratio)", certified(logs, arguments.runs))
+        three = {name: logs[name] for name in ("sepsis", "receipt", "unrineweginfectie")}
+        show("Certified play-outs: the number of cases", number_of_cases(three, 25))
         show("Options of laplace", options(logs, arguments.runs))
         show("As published, Table 4: similarity (size ratio)", as_published(logs, arguments.runs))
         small = {name: logs[name] for name in ("sepsis", "receipt")}
