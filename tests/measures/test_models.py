@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from veilog.logs import files
 from veilog.logs.variants import Variants
 from veilog.measures import models, models_worker
 from veilog.measures.models import MEASURES, model_quality, running
+from veilog.releasing import release
 
 needs_pm4py = pytest.mark.skipif(importlib.util.find_spec("pm4py") is None, reason="pm4py is not installed")
 SMALL = Variants.from_dict({("a", "b", "c"): 5, ("a", "c"): 2})
@@ -126,3 +128,15 @@ def test_precision_from_some_prefixes_is_near_that_from_all(logs: Path) -> None:
     receipt = files.read(logs / "receipt.xes.gz").variants
     result = model_quality(receipt, receipt, seconds=120, prefixes=300)
     assert result.precision != pytest.approx(0.2662, abs=1e-4) and result.precision == pytest.approx(0.2662, abs=0.05)
+
+
+@needs_pm4py
+def test_sacofa_as_published_gives_a_better_model_than_laplace(logs: Path) -> None:
+    """The claim of the SaCoFa paper's Figure 2, at the settings of its Table 4; all cells are in the benchmark."""
+    receipt = files.read(logs / "receipt.xes.gz").variants
+    settings: dict[str, Any] = {"epsilon": 1, "seed": 0, "as_published": True, "depth": 10}
+    sacofa = release(receipt, "sacofa", threshold_harmful=3, **settings).variants
+    laplace = release(receipt, "laplace", threshold=3, **settings).variants
+    better, worse = (model_quality(receipt, released, seconds=120).f_score for released in (sacofa, laplace))
+    assert better is not None and worse is not None
+    assert better > 0.75 > 0.5 > worse

@@ -156,3 +156,13 @@ def test_as_published_the_number_of_traces_stays_within_a_fifth(
     variants = files.read(logs / f"{name}.xes.gz").variants
     released = release(variants, method, epsilon=epsilon, seed=3, as_published=True).variants
     assert released.cases == pytest.approx(variants.cases, rel=0.2)
+
+
+@pytest.mark.parametrize("method", ["df-laplace", "sapa"])
+@pytest.mark.parametrize("name", ["sepsis", "receipt"])
+@pytest.mark.parametrize("epsilon", ["1", "0.3"])
+def test_certified_the_number_of_traces_stays_within_a_fifth(logs: Path, name: str, method: str, epsilon: str) -> None:
+    variants = files.read(logs / f"{name}.xes.gz").variants
+    for seed in range(3):
+        released = release(variants, method, epsilon=epsilon, seed=seed).variants
+        assert released.cases == pytest.approx(variants.cases, rel=0.2)
