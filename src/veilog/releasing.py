@@ -20,7 +20,7 @@ from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
-from veilog.methods import METHODS, Method
+from veilog.methods import Method, method_named
 from veilog.methods.event_log import (
     Details,
     Wanted,
@@ -148,11 +148,7 @@ def release(
     ``"log"`` takes it from the log, which the guarantee says; None a made-up year). ``attributes`` are released with
     ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
     """
-    chosen = METHODS.get(method)
-    if chosen is None:
-        raise ParameterError(
-            f"There is no method {method!r}.", parameter="method", advice=f"Methods: {', '.join(METHODS)}."
-        )
+    chosen = method_named(method)
     wanted = Wanted.of(times, attributes, attributes_share, window)
     declared = domain or Domain()
     if wanted:

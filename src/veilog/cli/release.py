@@ -27,7 +27,8 @@ from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import compare as compare_logs
-from veilog.methods import METHODS
+from veilog.methods import METHODS, method_named
+from veilog.privacy.accounting import parse_delta, parse_epsilon
 from veilog.privacy.domain import Domain
 from veilog.releasing import Release
 from veilog.releasing import release as release_log
@@ -53,7 +54,8 @@ def release(
     *,
     method: Annotated[str, Parameter(name=["--method", "-m"], help="See veilog methods.")],
     epsilon: Annotated[
-        str | None, Parameter(help="Privacy budget; smaller is more private, 0.1 to 1 are usual.")
+        str | None,
+        Parameter(allow_leading_hyphen=True, help="Privacy budget; smaller is more private, 0.1 to 1 are usual."),
     ] = None,
     delta: Annotated[
         str,
@@ -87,6 +89,11 @@ def release(
     domain = Domain(None if activities is None else declared_list(activities), max_length, beyond.domains())
     more = beyond.arguments()
     parameters = dict(pair(text, "-p") for text in p)
+    # Before a large log is read: what can be refused without it.
+    method_named(method).parse(parameters)
+    parse_delta(delta)
+    if epsilon is not None:
+        parse_epsilon(epsilon)
     show_columns(out, log, reading)
     original = read_log(log, reading) if beyond.wanted else _read_variants(log, reading, memory_limit)
     with shown_progress() as progress:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from veilog.errors import ParameterError
 from veilog.methods.directly_follows import df_laplace
 from veilog.methods.evolve import evolve
 from veilog.methods.laplace import laplace
@@ -10,7 +11,7 @@ from veilog.methods.sacofa import sacofa
 from veilog.methods.sapa import sapa
 from veilog.methods.travas import travas, utravas
 
-__all__ = ["METHODS", "Method", "Parameter"]
+__all__ = ["METHODS", "Method", "Parameter", "method_named"]
 
 _TRAVAS_PAPER = (
     "Rafiei, Wangelik, van der Aalst: TraVaS: Differentially Private Trace Variant Selection for Process Mining (2022)"
@@ -154,3 +155,12 @@ _METHODS = (
 )
 
 METHODS: Mapping[str, Method] = {method.name: method for method in _METHODS}
+
+
+def method_named(name: str) -> Method:
+    """The method of this name; a :class:`ParameterError` that lists them all where there is none."""
+    if name not in METHODS:
+        raise ParameterError(
+            f"There is no method {name!r}.", parameter="method", advice=f"Methods: {', '.join(METHODS)}."
+        )
+    return METHODS[name]
