@@ -23,6 +23,7 @@ BENCHMARKS: tuple[tuple[str, bool, tuple[str, ...], tuple[str, ...]], ...] = (
     ("similarity.py", False, (), ("--variants", "1000", "--large", "3000")),
     ("disclosure.py", False, (), ("--large", "400", "--wide", "100", "--runs", "1")),
     ("evolve.py", False, (), ("--small", "--runs", "3")),
+    ("frontier.py", True, (), ("--runs", "2")),
     ("travas.py", True, (), ("--runs", "3")),
     ("prefix_trees.py", True, (), ("--runs", "2", "--largest", "10000")),
 )
