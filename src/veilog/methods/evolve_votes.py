@@ -204,7 +204,7 @@ def rounded(weights: Floats, smallest: float, total: float) -> Ints:
     if top <= 0:
         return np.zeros(len(weights), dtype=np.int64)
     kept = np.where(weights >= min(max(0.3, smallest), top / 2), weights, 0.0)
-    exact = kept * (max(1, round(total)) / kept.sum())
+    exact = kept / kept.sum() * max(1, round(total))
     whole: Ints = np.floor(exact).astype(np.int64)
     missing = round(float(exact.sum())) - int(whole.sum())
     order = np.argsort(-(exact - whole), kind="stable")
