@@ -92,6 +92,7 @@ def test_an_empty_release_is_not_written(tmp_path: Path) -> None:
 
 def test_a_large_delta_is_remarked() -> None:
     assert any("delta" in remark for remark in released(delta="0.5").remarks)
+    assert any("close to one over" in remark for remark in released(delta="3e-4").remarks)
     assert not any("delta" in remark for remark in released(delta="1e-6").remarks)
 
 

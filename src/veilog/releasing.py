@@ -279,6 +279,12 @@ def _remarks(released: Variants, delta: Fraction) -> tuple[str, ...]:
             f"delta = {float(delta):g} is more than one over the {released.cases} released cases: it allows a "
             "mechanism that publishes some person's trace outright. Choose a smaller delta to protect everybody."
         )
+    elif delta * released.cases > Fraction(1, 10):
+        remarks.append(
+            f"delta = {float(delta):g} is close to one over the {released.cases} released cases: it allows some rare "
+            f"trace to be published with a probability of up to {float(delta * released.cases):.2g}. Choose a smaller "
+            "delta to protect everybody."
+        )
     return tuple(remarks)
 
 
