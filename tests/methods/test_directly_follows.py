@@ -167,3 +167,11 @@ def test_certified_the_number_of_traces_stays_within_a_fifth(logs: Path, name: s
     for seed in (1, 2, 3):
         released = release(variants, method, epsilon=epsilon, seed=seed).variants
         assert released.cases == pytest.approx(variants.cases, rel=0.2)
+
+
+@pytest.mark.parametrize("method", ["df-laplace", "sapa"])
+def test_a_share_too_small_to_count_cases_with_is_refused_unasked(method: str) -> None:
+    log = Variants.from_dict({("a", "b"): 500, ("a", "c"): 300})
+    with pytest.raises(ParameterError, match="count_share = 1e-09 is too small"):
+        release(log, method, epsilon=1, count_share=1e-9)
+    assert release(log, method, epsilon=1, count_share=0, seed=1).variants.cases > 0

@@ -10,7 +10,7 @@ import pytest
 
 import veilog
 from veilog.errors import ParameterError
-from veilog.logs.simulate import variants_only
+from veilog.logs.simulate import hospital, variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.evolve import evolve
@@ -116,7 +116,7 @@ def test_a_seed_repeats_the_release_whatever_the_order_of_the_cases() -> None:
     assert first != other
 
 
-@pytest.mark.parametrize("epsilon", ["0.000001", "0.05", "5"])
+@pytest.mark.parametrize("epsilon", ["0.00002", "0.05", "5"])
 @pytest.mark.parametrize("log", SMALL_OR_ODD.values(), ids=SMALL_OR_ODD.keys())
 def test_odd_logs_and_tiny_budgets_end_in_a_release(log: Variants, epsilon: str) -> None:
     released, curator, _ = run(log, epsilon, 3)
@@ -193,3 +193,10 @@ def test_similarity_on_real_logs(logs: Path, name: str, epsilon: str, at_least: 
         for seed in range(3)
     ]
     assert np.mean(values) > at_least - 3 * 0.04 * (1 - at_least)
+
+
+def test_a_budget_at_which_nothing_can_survive_is_refused_unasked() -> None:
+    log = hospital(50, seed=1).variants
+    with pytest.raises(ParameterError, match="From epsilon = 2e-05 on"):
+        veilog.release(log, "evolve", epsilon="1e-5")
+    assert veilog.release(log, "evolve", epsilon="1e-5", largest_log=10**7, seed=1).variants.cases > 0

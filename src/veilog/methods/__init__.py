@@ -68,6 +68,7 @@ _METHODS = (
             Parameter("rounds", int, None, "rounds of votes; by default one or two, by the noisy size", 1, 10),
             Parameter("max_length", int, 60, "the longest trace that is imagined", 1, 1000),
             Parameter("real_share", float, 0.2, "with a delta, share of epsilon that finds real variants", 0, 0.9),
+            _LARGEST_LOG,
         ),
     ),
     Method(

@@ -45,6 +45,8 @@ BOUND_SHARE = Fraction(1, 20)
 """Share of the budget that finds the bound where the user does not give it."""
 REACHED = 0.6
 """The part of the cases that the bound leaves as they are."""
+LEAST_COUNT = Fraction(1, 4)
+"""The scale of the noise of the number of cases is at most the largest log expected, divided by this."""
 RESOLUTION = 1024
 """Steps to a whole in which the contributions of a case are scaled down."""
 
@@ -70,7 +72,7 @@ def df_laplace(
         noisy = _published_relation(curator, request.epsilon)
         return play(curator, request, np.maximum(noisy, 0), np.zeros_like(noisy), playout)
     refuse_small_budget(curator, request.epsilon, bound, noise_relations, count_share, largest_log)
-    cases, epsilon = noisy_cases(curator, request.epsilon, count_share)
+    cases, epsilon = noisy_cases(curator, request.epsilon, count_share, largest_log)
     noisy, threshold = noisy_relation(curator, request, epsilon, bound, noise_relations)
     relation = np.where(noisy > threshold, noisy, 0)
     return resized(play(curator, request, relation, np.maximum(noisy, 0), playout), cases, curator)
@@ -89,11 +91,23 @@ def play(curator: Curator, request: Request, relation: IntArray, spare: IntArray
     return play_out(curator.activities, relation, random)
 
 
-def noisy_cases(curator: Curator, epsilon: Fraction, share: float) -> tuple[int | None, Fraction]:
-    """The number of cases for a share of the budget, at least 1 (None for no share), and what is left of the budget."""
+def noisy_cases(curator: Curator, epsilon: Fraction, share: float, largest_log: int) -> tuple[int | None, Fraction]:
+    """The number of cases, at least 1, for a share of the budget (None for no share), and what is left of the budget.
+
+    A share so small that noise would drown even the largest log expected is refused before anything is asked: its
+    answer could be billions.
+    """
     for_count = epsilon * Fraction(str(share))
     if not for_count:
         return None, epsilon
+    if for_count * largest_log < LEAST_COUNT:
+        enough = float(LEAST_COUNT / (epsilon * largest_log))
+        raise ParameterError(
+            f"count_share = {share:g} is too small a share of epsilon = {float(epsilon):g} to count cases with.",
+            parameter="count_share",
+            advice=f"Take 0 for no count, or at least {enough:.2g}; if the log has more than {largest_log:,} cases, "
+            "say so with largest_log.",
+        )
     return max(curator.count(for_count), 1), epsilon - for_count
 
 

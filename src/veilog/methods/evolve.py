@@ -41,15 +41,18 @@ def evolve(
     rounds: int | None = None,
     max_length: int | None = None,
     real_share: float = 0.2,
+    largest_log: int = DEFAULTS.largest_log,
     settings: Settings = DEFAULTS,
 ) -> Variants:
     """Weighted synthetic prototypes that resemble the log; (epsilon, delta)-differentially private for one case.
 
     ``rounds`` of votes: by default two, or one where the noisy number of cases is small for the budget.
     ``max_length``: the longest trace imagined. ``real_share``: the share of epsilon that finds frequent real variants,
-    with a delta above 0; without one nothing goes there.
+    with a delta above 0; without one nothing goes there. ``largest_log``: cases of the largest log expected; a budget
+    too small even for it is refused before anything is asked.
     """
-    settings = settings if max_length is None else replace(settings, max_length=max_length)
+    settings = replace(settings, largest_log=largest_log, max_length=max_length or settings.max_length)
+    _refuse_small_budget(request.epsilon, settings)
     activities = curator.activities
     _refuse(activities, settings)
     for_real = request.epsilon * Fraction(str(real_share)) if request.delta else Fraction(0)
@@ -97,6 +100,18 @@ class _Round:
     def cells(self, pool: Traces) -> Ints:
         """The prototype nearest to each trace of the pool."""
         return nearest(strings(pool), strings(self.prototypes))
+
+
+def _refuse_small_budget(epsilon: Fraction, settings: Settings) -> None:
+    if epsilon * settings.largest_log >= settings.fewest_g:
+        return
+    enough = settings.fewest_g / settings.largest_log
+    raise ParameterError(
+        f"At epsilon = {float(epsilon):g} noise drowns even a log of {settings.largest_log:,} cases, the largest "
+        f"expected, so nothing can survive. From epsilon = {enough:.2g} on something can; if the log is larger, say so "
+        "with largest_log.",
+        parameter="epsilon",
+    )
 
 
 def _refuse(activities: tuple[str, ...], settings: Settings) -> None:

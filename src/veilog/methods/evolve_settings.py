@@ -21,6 +21,10 @@ class Settings:
     """Above this the alphabet has to be mapped to a smaller one first."""
     wide_from: int = 64
     """From so many activities on, the wide stage looks for the frequent ones first."""
+    largest_log: int = 1_000_000
+    """Cases of the largest log expected: a budget too small even for it is refused."""
+    fewest_g: float = 20.0
+    """Epsilon times cases below which noise leaves nothing of a log."""
     fewest_cases: int = 20
     """The number of cases is taken to be at least this."""
     relations_bias: float = 0.15

@@ -67,7 +67,7 @@ def sapa(
         relation[kept] = _positive(exact[kept], curator, request)
         return play(curator, request, relation, np.zeros_like(relation), playout)
     refuse_small_budget(curator, request.epsilon, bound, noise_relations, count_share, largest_log)
-    cases, epsilon = noisy_cases(curator, request.epsilon, count_share)
+    cases, epsilon = noisy_cases(curator, request.epsilon, count_share, largest_log)
     noisy, threshold = noisy_relation(curator, request, epsilon, bound, noise_relations)
     near = noisy > threshold
     if not near[-1].any() or not near[:, -1].any():
