@@ -364,8 +364,8 @@ def test_ctrl_c_leaves_nothing_half_written(folder: Path, tmp_path: Path) -> Non
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    # Python ends by the signal itself, which a shell reports as 130 too, when the interrupt crossed an exec() on its way
-    # to us, as in the making of a dataclass during an import.
+    # Python ends by the signal itself, which a shell reports as 130 too, when the interrupt crossed an exec() on its
+    # way to us, as in the making of a dataclass during an import.
     assert process.returncode in (130, -signal.SIGINT), err
     assert "interrupted" in err
     assert "Traceback" not in err
