@@ -114,8 +114,12 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
     if as_published or not guarantee.proven:
         lines.append(Text(f"nominal (what was asked for): {_pair(guarantee.nominal_epsilon, guarantee.nominal_delta)}"))
         lines.append(Text(f"derived (what is proved): {_pair(guarantee.epsilon, guarantee.delta)}"))
-    lines.append(Text(f"Protects against: telling apart {guarantee.neighbours}."))
-    lines.append(Text(f"Noise: {guarantee.numerics}."))
+    for statement in guarantee.statements:
+        how = "checked on the release" if statement.checked else "rests on the method, not checked"
+        lines.append(Text(f"{statement.model}: {how}. {statement.does_not_protect}", style="yellow"))
+    if guarantee.charges:
+        lines.append(Text(f"Protects against: telling apart {guarantee.neighbours}."))
+        lines.append(Text(f"Noise: {guarantee.numerics}."))
     lines.extend(Text(f"Assumes: {text}") for text in guarantee.assumptions)
     charges = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("question", "for", "noise", "epsilon", "delta"):

@@ -24,6 +24,7 @@ from veilog.methods import Method, method_named
 from veilog.methods.event_log import (
     Details,
     Wanted,
+    anonymous,
     assembled,
     attributes_before,
     attributes_of,
@@ -80,6 +81,8 @@ class Release:
     operations: tuple[Operation, ...] = ()
     details: Details | None = None
     """The released cases with their times and attributes, where these were asked for."""
+    full: EventLog | None = None
+    """What a method released that makes whole logs, with fresh case names."""
 
     @cached_property
     def log(self) -> EventLog:
@@ -88,6 +91,8 @@ class Release:
         A release without times gets artificial ones, an hour apart from 1970-01-01 on, because most tools sort by
         time. A log attribute says so.
         """
+        if self.full is not None:
+            return replace(self.full, metadata=_metadata(self))
         details = self.details or Details(released_cases(self.variants, self.order))
         return assembled(details, _metadata(self))
 
@@ -149,6 +154,12 @@ def release(
     ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
     """
     chosen = method_named(method)
+    if not (as_published or chosen.certified):
+        raise ParameterError(
+            f"Method {method!r} has no certified release.",
+            parameter="as_published",
+            advice="Add --as-published to take it as its paper has it, or take a certified method such as evolve.",
+        )
     wanted = Wanted.of(times, attributes, attributes_share, window)
     declared = domain or Domain()
     if wanted:
@@ -168,7 +179,13 @@ def release(
         raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
 
     source = noise.operating_system() if seed is None else noise.seeded(seed)
-    raw = log if wanted and isinstance(log, EventLog) else None
+    if chosen.full_log and isinstance(log, Variants):
+        raise ParameterError(
+            f"Method {method!r} needs an event log; variants have neither times nor attributes.",
+            parameter="log",
+            advice="Give the log itself, as veilog.read() returns it.",
+        )
+    raw = log if (wanted or chosen.full_log) and isinstance(log, EventLog) else None
     curator = Curator(variants, log=raw, domain=declared, unit=unit, randomness=source)
     said: list[str] = []
     started = time.perf_counter()
@@ -186,12 +203,17 @@ def release(
         remark=said.append,
     )
     released = chosen.run(curator, request, **values)
-    if isinstance(released, EventLog):
-        raise TypeError(f"{method} released an event log, which release() does not take yet")
     order = noise.generator(source)
+    full = None
+    if isinstance(released, EventLog):
+        if chosen.check is not None:
+            chosen.check(released, values)
+        full = anonymous(released, order)
+        released = full.variants
     name = method + (" (as published)" if as_published else "")
     charges = curator.charges
-    operations = [_operation("control flow (variants)", name, charges[asked_before:])]
+    target = "control flow (variants)" if full is None else "events"
+    operations = [_operation(target, name, charges[asked_before:])]
     details = None
     if wanted:
         cases = released_cases(released, order)
@@ -218,6 +240,7 @@ def release(
         order=order,
         operations=tuple(operations),
         details=details,
+        full=full,
     )
 
 
@@ -293,13 +316,15 @@ def _metadata(released: Release) -> Metadata:
     numbered child for each operation. Only what the guarantee says; no statistic of the original."""
     details = released.details
     columns = [] if details is None else [*details.columns.cases, *details.columns.events]
+    if released.full is not None:
+        columns = [*released.full.cases.column_names, *released.full.events.column_names]
     used = [e for prefix, e in _OPTIONAL_EXTENSIONS.items() if any(name.startswith(prefix) for name in columns)]
     anonymizations = tuple(
         Attribute(str(i + 1), None, "container", tuple(_facts(operation, released.guarantee)))
         for i, operation in enumerate(released.operations)
     )
     attributes = [Attribute("privacy:anonymizations", None, "container", anonymizations)]
-    if details is None or details.times is None:
+    if released.full is None and (details is None or details.times is None):
         attributes.append(Attribute(ARTIFICIAL_TIMES, True, "boolean"))
     return Metadata(
         version="1.0",

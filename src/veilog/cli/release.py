@@ -95,7 +95,8 @@ def release(
     if epsilon is not None:
         parse_epsilon(epsilon)
     show_columns(out, log, reading)
-    original = read_log(log, reading) if beyond.wanted else _read_variants(log, reading, memory_limit)
+    whole = beyond.wanted or method_named(method).full_log
+    original = read_log(log, reading) if whole else _read_variants(log, reading, memory_limit)
     with shown_progress() as progress:
         progress(f"releasing with {method}", None)
         released = release_log(
@@ -143,7 +144,7 @@ def _read_variants(log: Path, reading: Reading, memory_limit: str) -> Variants:
 
 def _show_kept(out: Output, original: EventLog | Variants, released: Release) -> None:
     variants = original.variants if isinstance(original, EventLog) else original
-    timed = released.details is not None and released.details.times is not None
+    timed = released.full is not None or (released.details is not None and released.details.times is not None)
     if max(len(variants), len(released.variants)) > _COMPARE_AT_ONCE:
         out.show("Compare it with the original: veilog compare LOG RELEASE (many variants, so this takes a while).")
         return

@@ -70,6 +70,7 @@ _METHODS = (
             Parameter("real_share", float, 0.2, "with a delta, share of epsilon that finds real variants", 0, 0.9),
             _LARGEST_LOG,
         ),
+        delta_of_use=lambda values: bool(values["real_share"] > 0),
     ),
     Method(
         name="laplace",

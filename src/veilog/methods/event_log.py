@@ -23,7 +23,16 @@ from veilog.privacy.accounting import Number, parse_share
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 
-__all__ = ["Details", "Wanted", "assembled", "attributes_before", "attributes_of", "released_cases", "times_of"]
+__all__ = [
+    "Details",
+    "Wanted",
+    "anonymous",
+    "assembled",
+    "attributes_before",
+    "attributes_of",
+    "released_cases",
+    "times_of",
+]
 
 DEFAULT_ATTRIBUTES_SHARE = Fraction(1, 4)
 _HOUR = 3_600_000_000
@@ -159,3 +168,20 @@ def assembled(details: Details, metadata: Metadata) -> EventLog:
     )
     names = pa.array(np.arange(1, len(cases) + 1)).cast(pa.string())
     return EventLog(events, pa.table({ACTIVITY: names, **details.columns.cases}), metadata)
+
+
+def anonymous(log: EventLog, rng: np.random.Generator) -> EventLog:
+    """The log with its cases in random order and under fresh names: neither says anything about the original's."""
+    number = log.cases.num_rows
+    order = rng.permutation(number)
+    lengths = np.diff(log.offsets)[order]
+    offsets = np.zeros(number + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    rows = np.arange(offsets[-1]) + np.repeat(log.offsets[:-1][order] - offsets[:-1], lengths)
+    events = log.events.take(pa.array(rows))
+    owner = pa.array(np.repeat(np.arange(number), lengths))
+    events = events.set_column(events.column_names.index(CASE_INDEX), CASE_INDEX, owner)
+    events = events.set_column(events.column_names.index(EVENT_INDEX), EVENT_INDEX, pa.array(np.arange(len(rows))))
+    names = pa.array(np.arange(1, number + 1)).cast(pa.string())
+    cases = log.cases.take(pa.array(order))
+    return EventLog(events, cases.set_column(cases.column_names.index(ACTIVITY), ACTIVITY, names))

@@ -25,6 +25,11 @@ def _unheard(text: str) -> None:
     """Nobody listens to remarks."""
 
 
+def _always(values: dict[str, Any]) -> bool:
+    """Of use whatever the parameters are."""
+    return True
+
+
 @dataclass(frozen=True)
 class Request:
     """What the user asked of any method. Budgets are exact; 0 where a method takes none."""
@@ -99,6 +104,15 @@ class Method:
     run: Callable[..., Variants | EventLog]
     """``run(curator, request, **parameters)``."""
     parameters: tuple[Parameter, ...] = ()
+    delta_of_use: Callable[[dict[str, Any]], bool] = _always
+    """Where delta is optional: whether these parameters have a use for one."""
+    certified: bool = True
+    """Whether there is a certified release at all; where not, --as-published must be asked for."""
+    full_log: bool = False
+    """Whether the method needs the events themselves, with times and attributes, and not only the variants."""
+    check: Callable[[EventLog, dict[str, Any]], None] | None = None
+    """Refuses (by raising a ``VeilogError``) a release that does not hold what the method states; run before anything
+    is written, and written independently of the method."""
 
     def parse(self, values: dict[str, Any]) -> dict[str, Any]:
         """All parameters with the given values read and checked, and defaults for the rest."""
@@ -112,9 +126,9 @@ class Method:
         return {name: p.parse(values.get(name, p.default)) for name, p in known.items()}
 
     def spends_delta(self, values: dict[str, Any]) -> bool:
-        """Whether the variants can cost delta with these parameters; where it is optional, ``real_share`` says so."""
+        """Whether the release can cost delta with these parameters."""
         return self.budget == "epsilon and delta" or (
-            self.budget == "epsilon, delta optional" and values["real_share"] > 0
+            self.budget == "epsilon, delta optional" and self.delta_of_use(values)
         )
 
     def to_json(self) -> dict[str, object]:

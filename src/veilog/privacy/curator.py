@@ -24,7 +24,7 @@ from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilo
 from veilog.privacy.clipping import check_sums, contributions, sums_mechanism
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions
-from veilog.privacy.guarantee import NEIGHBOURS, UNITS, Charge, Guarantee
+from veilog.privacy.guarantee import NEIGHBOURS, UNITS, Charge, Guarantee, Statement
 
 __all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
 
@@ -74,6 +74,7 @@ class Curator:
         self._charges: list[Charge] = []
         self._assumptions: dict[str, None] = {}
         self._peeks: dict[str, None] = {}
+        self._statements: list[Statement] = []
 
     # Public facts ---------------------------------------------------------------------------------------------------
 
@@ -245,6 +246,21 @@ class Curator:
         self._peeks[reason] = None
         return self._variants
 
+    def peek_log(self, reason: str) -> EventLog:
+        """The raw log with its times and attributes. From here on there is no guarantee, and ``reason`` says why."""
+        if self._log is None:
+            raise ParameterError(
+                "This method needs an event log; variants have neither times nor attributes.",
+                parameter="log",
+                advice="Give the log itself, as veilog.read() returns it.",
+            )
+        self._peeks[reason] = None
+        return self._log
+
+    def state(self, statement: Statement) -> None:
+        """Add what holds for the release beside differential privacy; it is printed apart, never as an epsilon."""
+        self._statements.append(statement)
+
     # Account --------------------------------------------------------------------------------------------------------
 
     def guarantee(self, *, nominal_epsilon: Number | None = None, nominal_delta: Number | None = None) -> Guarantee:
@@ -270,6 +286,7 @@ class Curator:
             assumptions=tuple(self._assumptions),
             reasons=tuple(reasons),
             charges=tuple(self._charges),
+            statements=tuple(self._statements),
         )
 
     def _charge(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-__all__ = ["NEIGHBOURS", "UNITS", "Charge", "Guarantee", "Status"]
+__all__ = ["NEIGHBOURS", "UNITS", "Charge", "Guarantee", "Statement", "Status"]
 
 Status = Literal["proven", "none"]
 
@@ -45,6 +45,29 @@ class Charge:
 
 
 @dataclass(frozen=True)
+class Statement:
+    """What holds for a release beside differential privacy: a group-based model such as k-anonymity, or a bound under a
+    stated attack model. Never an epsilon, and it does not compose with anything."""
+
+    model: str
+    """Its name, e.g. "k-anonymity"."""
+    holds: str
+    """What holds, in a sentence with its numbers."""
+    checked: bool
+    """Whether the released log itself was checked for it; otherwise it rests on the method."""
+    does_not_protect: str
+    """What it does not protect against, in a sentence that begins so."""
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "model": self.model,
+            "holds": self.holds,
+            "checked": self.checked,
+            "does_not_protect": self.does_not_protect,
+        }
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """The derived guarantee of a release, beside what its method's paper would call it (nominal)."""
 
@@ -64,6 +87,8 @@ class Guarantee:
     reasons: tuple[str, ...]
     """Why the status is "none"; empty when it is "proven"."""
     charges: tuple[Charge, ...]
+    statements: tuple[Statement, ...] = ()
+    """What holds beside differential privacy, or in its place."""
 
     @property
     def proven(self) -> bool:
@@ -72,7 +97,8 @@ class Guarantee:
     def in_words(self) -> str:
         """One sentence for people."""
         if not self.proven:
-            return "No guarantee: " + "; ".join(self.reasons) + "."
+            kind = "No differential privacy" if self.statements else "No guarantee"
+            return " ".join([f"{kind}: " + "; ".join(self.reasons) + ".", *(s.holds for s in self.statements)])
         pair = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
         return f"Differentially private for one {self.unit}, {pair}."
 
@@ -89,4 +115,5 @@ class Guarantee:
             "assumptions": list(self.assumptions),
             "reasons": list(self.reasons),
             "charges": [charge.to_json() for charge in self.charges],
+            "statements": [statement.to_json() for statement in self.statements],
         }
