@@ -37,6 +37,7 @@ from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilo
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.guarantee import Charge, Guarantee
+from veilog.privacy.persons import ONE_CASE, Unit, bounded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,6 +136,7 @@ def release(
     seed: int | None = None,
     domain: Domain | None = None,
     unit: str = "case",
+    max_cases: int | None = None,
     times: Number | None = None,
     window: Window | str | None = None,
     attributes: Iterable[str] | None = None,
@@ -148,6 +150,9 @@ def release(
     ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
     a run repeatable for experiments, and its guarantee "none". ``domain`` declares public facts. Further keywords are
     parameters of the method.
+
+    ``unit`` is who is protected: a case; a person, named by an attribute of the log (its name), of whose cases at most
+    ``max_cases``, chosen at random, are looked at; or ``person`` where nobody has more than ``max_cases`` cases.
 
     ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times;
     ``"log"`` takes it from the log, which the guarantee says; None a made-up year). ``attributes`` are released with
@@ -170,15 +175,21 @@ def release(
     open_values = any(name not in declared.attributes for name in wanted.attributes)
     values = chosen.parse(parameters)
     spends_delta = chosen.spends_delta(values)
-    eps, failure = _budget(chosen, epsilon, delta, spends_delta or open_values)
+    protected = Unit.of(unit, max_cases)
+    if protected is not ONE_CASE:
+        _check_unit(chosen, log, protected, as_published)
+    asked, asked_delta = _budget(chosen, epsilon, delta, spends_delta or open_values)
+    eps, failure = protected.of_one_case(asked, asked_delta)
     flow_delta = Fraction(0) if not spends_delta else failure / 2 if open_values else failure
-    variants = log if isinstance(log, Variants) else log.variants
-    if variants.cases == 0:
-        raise ParameterError("The log has no cases, so there is nothing to release.", parameter="log")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
         raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
 
     source = noise.operating_system() if seed is None else noise.seeded(seed)
+    if not isinstance(log, Variants):
+        log = bounded(log, protected, source)
+    variants = log if isinstance(log, Variants) else log.variants
+    if variants.cases == 0:
+        raise ParameterError("The log has no cases, so there is nothing to release.", parameter="log")
     if chosen.full_log and isinstance(log, Variants):
         raise ParameterError(
             f"Method {method!r} needs an event log; variants have neither times nor attributes.",
@@ -186,7 +197,7 @@ def release(
             advice="Give the log itself, as veilog.read() returns it.",
         )
     raw = log if (wanted or chosen.full_log) and isinstance(log, EventLog) else None
-    curator = Curator(variants, log=raw, domain=declared, unit=unit, randomness=source)
+    curator = Curator(variants, log=raw, domain=declared, unit=protected, randomness=source)
     said: list[str] = []
     started = time.perf_counter()
     found, rest = attributes_before(curator, wanted, eps, failure - flow_delta, said.append)
@@ -213,22 +224,25 @@ def release(
     name = method + (" (as published)" if as_published else "")
     charges = curator.charges
     target = "control flow (variants)" if full is None else "events"
-    operations = [_operation(target, name, charges[asked_before:])]
+    last = len(charges)
+    done = [(target, name, [*range(asked_before, last)])]
     details = None
     if wanted:
         cases = released_cases(released, order)
         given = times_of(curator, wanted, eps, cases, said.append)
         if given is not None:
-            operations.append(_operation("timestamps", "times", curator.charges[len(charges) :]))
+            done.append(("timestamps", "times", [*range(last, len(curator.charges))]))
         before = len(curator.charges)
         columns = attributes_of(curator, rest, cases, found)
         if columns.events or columns.cases:
-            costs = charges[:asked_before] + curator.charges[before:]
             target = "attributes: " + ", ".join([*columns.cases, *columns.events])
-            operations.append(_operation(target, "attributes", costs))
+            done.append((target, "attributes", [*range(asked_before), *range(before, len(curator.charges))]))
         details = Details(cases, given, columns)
     seconds = time.perf_counter() - started
-    guarantee = curator.guarantee(nominal_epsilon=eps if eps else None, nominal_delta=failure if flow_delta else None)
+    guarantee = curator.guarantee(
+        nominal_epsilon=asked if asked else None, nominal_delta=asked_delta if flow_delta else None
+    )
+    operations = [_operation(what, how, [guarantee.charges[i] for i in places]) for what, how, places in done]
     return Release(
         method=method,
         as_published=as_published,
@@ -236,7 +250,7 @@ def release(
         variants=released,
         guarantee=guarantee,
         seconds=seconds,
-        remarks=(*said, *_remarks(released, failure)),
+        remarks=(*said, *_remarks(released, asked_delta)),
         order=order,
         operations=tuple(operations),
         details=details,
@@ -264,7 +278,22 @@ def _check_wanted(method: Method, log: EventLog | Variants, as_published: bool) 
         )
 
 
-def _operation(target: str, method: str, charges: tuple[Charge, ...]) -> Operation:
+def _check_unit(method: Method, log: EventLog | Variants, unit: Unit, as_published: bool) -> None:
+    if as_published or method.budget == "none":
+        raise ParameterError(
+            "People with several cases are protected by certified, differentially private releases only.",
+            parameter="unit",
+            advice="Leave out --as-published." if as_published else "Take a method that has an epsilon.",
+        )
+    if isinstance(log, Variants) and unit.column is not None:
+        raise ParameterError(
+            f"Whose cases they are ({unit.column!r}) is known of an event log only, not of variants.",
+            parameter="log",
+            advice="Give the log itself, as veilog.read() returns it.",
+        )
+
+
+def _operation(target: str, method: str, charges: Iterable[Charge]) -> Operation:
     epsilon, delta = compose(charges)
     return Operation(target, method, round_up(epsilon), round_up(delta))
 

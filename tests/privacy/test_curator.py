@@ -253,8 +253,3 @@ def test_fitting_a_domain_keeps_neighbours_neighbours(
 def test_a_nonsensical_domain_is_refused(activities: object) -> None:
     with pytest.raises(ParameterError):
         Domain(activities)  # type: ignore[arg-type]
-
-
-def test_an_unknown_unit_is_refused() -> None:
-    with pytest.raises(ParameterError, match="person"):
-        Curator(log([("a",)]), unit="person")

@@ -74,7 +74,14 @@ def release(
         Parameter(help="Declare the public activities: a,b,c or @FILE with one on each line."),
     ] = None,
     max_length: Annotated[int | None, Parameter(help="Declare the public bound on the length of a trace.")] = None,
-    unit: Annotated[str, Parameter(help="Who is protected.")] = "case",
+    unit: Annotated[
+        str,
+        Parameter(help="Who is protected: case; the column that names a person; or person, see --max-cases."),
+    ] = "case",
+    max_cases: Annotated[
+        int | None,
+        Parameter(help="Cases of a person that count, drawn at random; with --unit person: that nobody exceeds."),
+    ] = None,
     beyond: Beyond = NOTHING_MORE,
     reading: Reading = AS_USUAL,
     memory_limit: MemoryLimit = "1GB",
@@ -95,7 +102,7 @@ def release(
     if epsilon is not None:
         parse_epsilon(epsilon)
     show_columns(out, log, reading)
-    whole = beyond.wanted or method_named(method).full_log
+    whole = beyond.wanted or unit not in ("case", "person") or method_named(method).full_log
     original = read_log(log, reading) if whole else _read_variants(log, reading, memory_limit)
     with shown_progress() as progress:
         progress(f"releasing with {method}", None)
@@ -108,6 +115,7 @@ def release(
             seed=seed,
             domain=domain,
             unit=unit,
+            max_cases=max_cases,
             **more,
             progress=progress,
             **parameters,

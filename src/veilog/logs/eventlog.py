@@ -158,6 +158,16 @@ class EventLog:
     def with_findings(self, findings: tuple[Finding, ...]) -> EventLog:
         return replace(self, findings=findings)
 
+    def only(self, cases: IntArray) -> EventLog:
+        """These cases (rows of ``cases``, each at most once), in the order given, with all that belongs to them."""
+        lengths = np.diff(self.offsets)[cases]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        rows = np.arange(starts[-1]) + np.repeat(self.offsets[:-1][cases] - starts[:-1], lengths)
+        owner = pa.array(np.repeat(np.arange(len(cases)), lengths))
+        events = self.events.take(pa.array(rows))
+        events = events.set_column(events.column_names.index(CASE_INDEX), CASE_INDEX, owner)
+        return replace(self, events=events, cases=self.cases.take(pa.array(cases)))
+
     def to_arrow(self) -> pa.Table:
         """One flat table in pm4py's columns: ``case:...`` attributes repeated on every event, in event order.
 

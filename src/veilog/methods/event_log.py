@@ -173,15 +173,10 @@ def assembled(details: Details, metadata: Metadata) -> EventLog:
 def anonymous(log: EventLog, rng: np.random.Generator) -> EventLog:
     """The log with its cases in random order and under fresh names: neither says anything about the original's."""
     number = log.cases.num_rows
-    order = rng.permutation(number)
-    lengths = np.diff(log.offsets)[order]
-    offsets = np.zeros(number + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    rows = np.arange(offsets[-1]) + np.repeat(log.offsets[:-1][order] - offsets[:-1], lengths)
-    events = log.events.take(pa.array(rows))
-    owner = pa.array(np.repeat(np.arange(number), lengths))
-    events = events.set_column(events.column_names.index(CASE_INDEX), CASE_INDEX, owner)
-    events = events.set_column(events.column_names.index(EVENT_INDEX), EVENT_INDEX, pa.array(np.arange(len(rows))))
+    shuffled = log.only(rng.permutation(number))
+    events = shuffled.events
+    place = events.column_names.index(EVENT_INDEX)
+    events = events.set_column(place, EVENT_INDEX, pa.array(np.arange(len(log))))
     names = pa.array(np.arange(1, number + 1)).cast(pa.string())
-    cases = log.cases.take(pa.array(order))
+    cases = shuffled.cases
     return EventLog(events, cases.set_column(cases.column_names.index(ACTIVITY), ACTIVITY, names))

@@ -24,7 +24,8 @@ from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilo
 from veilog.privacy.clipping import check_sums, contributions, sums_mechanism
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions
-from veilog.privacy.guarantee import NEIGHBOURS, UNITS, Charge, Guarantee, Statement
+from veilog.privacy.guarantee import Charge, Guarantee, Statement
+from veilog.privacy.persons import ONE_CASE, Unit
 
 __all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
 
@@ -56,14 +57,14 @@ class Curator:
         *,
         log: EventLog | None = None,
         domain: Domain | None = None,
-        unit: str = "case",
+        unit: Unit = ONE_CASE,
         randomness: noise.Randomness | None = None,
     ) -> None:
-        """``variants`` are those of ``log``, which only questions about times and attributes need."""
-        if unit not in UNITS:
-            raise ParameterError(
-                f"The unit {unit!r} is not supported.", parameter="unit", advice=f"Possible: {', '.join(UNITS)}."
-            )
+        """``variants`` are those of ``log``, which only questions about times and attributes need.
+
+        Questions are asked and charged for one case; the guarantee says what they cost the ``unit`` together. Where
+        that is a person, the log given here holds at most so many cases of each (see ``persons.bounded``).
+        """
         self.domain = domain or Domain()
         self.unit = unit
         if log is not None and log.cases.num_rows != variants.cases:
@@ -265,7 +266,8 @@ class Curator:
 
     def guarantee(self, *, nominal_epsilon: Number | None = None, nominal_delta: Number | None = None) -> Guarantee:
         """What the questions asked so far amount to."""
-        epsilon, delta = compose(self._charges)
+        charges = self.unit.charges(self._charges)
+        epsilon, delta = compose(charges)
         reasons = list(self._peeks)
         numerics = "exact integer noise from the operating system's cryptographic source"
         if self._randomness.seed is not None:
@@ -280,12 +282,12 @@ class Curator:
             delta=round_up(delta) if proven else None,
             nominal_epsilon=None if nominal_epsilon is None else float(Fraction(parse_epsilon(nominal_epsilon))),
             nominal_delta=None if nominal_delta is None else float(parse_delta(nominal_delta)),
-            unit=self.unit,
-            neighbours=NEIGHBOURS,
+            unit=self.unit.name,
+            neighbours=self.unit.neighbours,
             numerics=numerics,
-            assumptions=tuple(self._assumptions),
+            assumptions=(*self.unit.assumptions, *self._assumptions),
             reasons=tuple(reasons),
-            charges=tuple(self._charges),
+            charges=charges,
             statements=tuple(self._statements),
         )
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-__all__ = ["NEIGHBOURS", "UNITS", "Charge", "Guarantee", "Statement", "Status"]
+__all__ = ["NEIGHBOURS", "Charge", "Guarantee", "Statement", "Status"]
 
 Status = Literal["proven", "none"]
 
-UNITS = ("case",)
 NEIGHBOURS = "logs that differ by adding or removing one case"
 
 

@@ -1,0 +1,174 @@
+"""A person with several cases: what is bounded, what the guarantee then says, and that the arithmetic holds."""
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import veilog
+from veilog.errors import InputError, ParameterError
+from veilog.privacy import noise
+from veilog.privacy.guarantee import Charge
+from veilog.privacy.persons import ONE_CASE, Unit, bounded
+
+
+def log(owners: list[object], level: str = "case") -> veilog.EventLog:
+    """A case of two events for each owner."""
+    name = "case:person" if level == "case" else "person"
+    rows = [
+        {"case:concept:name": str(i), "concept:name": a, "time:timestamp": f"2024-01-0{1 + j}T10:00:00Z", name: owner}
+        for i, owner in enumerate(owners)
+        for j, a in enumerate("ab")
+    ]
+    return veilog.read(pd.DataFrame(rows))
+
+
+def kept(found: veilog.EventLog) -> Counter[object]:
+    return Counter(found.cases.column("person").to_pylist())
+
+
+@given(owners=st.lists(st.sampled_from("pqrs"), min_size=1, max_size=30), most=st.integers(1, 5))
+def test_of_every_person_at_most_so_many_cases_are_left_and_no_fewer_than_there_are(
+    owners: list[str], most: int
+) -> None:
+    found = bounded(log(owners), Unit("person", most, "case:person"), noise.seeded(1))
+    assert kept(found) == {person: min(most, n) for person, n in Counter(owners).items()}
+    assert len(found) == 2 * found.cases.num_rows
+
+
+@given(
+    owners=st.lists(st.sampled_from("pqrs"), min_size=1, max_size=12),
+    more=st.integers(1, 8),
+    most=st.integers(1, 4),
+)
+def test_adding_a_person_adds_at_most_so_many_cases_and_removes_none(owners: list[str], more: int, most: int) -> None:
+    unit = Unit("person", most, "case:person")
+    without = kept(bounded(log(owners), unit, noise.seeded(1)))
+    extra = kept(bounded(log([*owners, *["new"] * more]), unit, noise.seeded(2)))
+    assert extra - without == Counter({"new": min(more, most)})
+    assert not without - extra
+
+
+def test_which_cases_are_left_is_drawn_at_random() -> None:
+    counts: Counter[object] = Counter()
+    for seed in range(600):
+        found = bounded(log(["p"] * 3), Unit("person", 1, "person"), noise.seeded(seed))
+        counts.update(found.cases.column("concept:name").to_pylist())
+    # 200 expected of each, standard deviation 11.5: beyond 5.5 of them once in 10^7
+    assert all(abs(counts[str(i)] - 200) < 64 for i in range(3))
+
+
+def test_an_event_attribute_that_is_the_same_throughout_a_case_names_its_person() -> None:
+    owners = ["p", "p", "q"]
+    found = bounded(log(owners, "event"), Unit("person", 1, "person"), noise.seeded(1))
+    assert found.cases.num_rows == 2
+
+
+def test_an_attribute_that_differs_within_a_case_is_refused() -> None:
+    with pytest.raises(InputError, match="differs within a case"):
+        bounded(_mixed(), Unit("person", 1, "who"), noise.seeded(1))
+
+
+def _mixed() -> veilog.EventLog:
+    table = pd.DataFrame(
+        {
+            "case:concept:name": ["1", "1"],
+            "concept:name": ["a", "b"],
+            "time:timestamp": ["2024-01-01T10:00:00Z", "2024-01-01T11:00:00Z"],
+            "who": ["p", "q"],
+        }
+    )
+    return veilog.read(table)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_cases_of_nobody_are_refused(missing: object) -> None:
+    with pytest.raises(InputError, match=r"1 of 3 cases"):
+        bounded(log(["p", missing, "q"]), Unit("person", 1, "case:person"), noise.seeded(1))
+
+
+@pytest.mark.parametrize(
+    ("unit", "most", "word"),
+    [
+        ("case:person", 0, "max_cases"),
+        ("case:person", -1, "max_cases"),
+        ("case:person", None, "bound"),
+        ("case", 3, "unit"),
+        ("case:nobody", 2, "nobody"),
+        ("concept:name", 2, "concept:name"),
+        ("time:timestamp", 2, "time:timestamp"),
+    ],
+)
+def test_a_unit_that_makes_no_sense_is_refused_in_words(unit: str, most: int | None, word: str) -> None:
+    with pytest.raises(ParameterError, match=word):
+        veilog.release(log(["p", "q"]), "evolve", epsilon=1, unit=unit, max_cases=most)
+
+
+@pytest.mark.parametrize("method", ["evolve", "laplace", "travas"])
+def test_the_guarantee_says_person_and_costs_what_was_asked(method: str) -> None:
+    delta = "1e-3" if method == "travas" else 0
+    released = veilog.release(
+        log(["p"] * 400 + ["q"] * 3), method, epsilon="0.9", delta=delta, unit="person", max_cases=3
+    )
+    g = released.guarantee
+    assert (g.status, g.epsilon, g.unit) == ("proven", 0.9, "person")
+    assert g.delta == float(delta) or math.isclose(g.delta or 0, float(delta), rel_tol=1e-9)
+    assert (g.delta or 0) >= float(delta)
+    assert "one person with at most 3 cases" in g.neighbours
+    assert any("No person has more than 3 cases" in text for text in g.assumptions)
+    assert sum(charge.epsilon for charge in g.charges) == Fraction("0.9")
+    assert sum(operation.epsilon for operation in released.operations) == pytest.approx(0.9)
+
+
+def test_a_named_person_needs_no_assumption_about_how_many_cases_people_have() -> None:
+    released = veilog.release(log(["p"] * 400), "evolve", epsilon=9, unit="case:person", max_cases=100)
+    assert not any("No person" in text for text in released.guarantee.assumptions)
+    assert any("'case:person'" in text for text in released.guarantee.assumptions)
+
+
+def test_one_case_of_a_person_costs_a_person_what_it_costs_a_case() -> None:
+    charge = Charge("count", "", "", "1", Fraction(1, 3), Fraction(1, 1000))
+    assert ONE_CASE.charges([charge]) == (charge,)
+    assert [c.epsilon for c in Unit("person", 1, "x").charges([charge])] == [Fraction(1, 3)]
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "6"])
+def test_what_a_person_costs_is_never_below_the_chain_of_cases(most: int, epsilon: str) -> None:
+    eps, delta = Unit("person", most).of_one_case(Fraction(epsilon), Fraction(1, 100))
+    chain = sum(float(delta) * math.exp(float(eps) * i) for i in range(most))
+    assert eps * most == Fraction(epsilon)
+    assert chain <= 0.01 <= chain * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_frequent_variants_protect_a_person_exactly_as_stated(most: int) -> None:
+    """The outputs of k-TSGD on counts m and m + most are enumerated: (epsilon, delta) of the person holds."""
+    epsilon, delta = Fraction(3, 2), Fraction(1, 20)
+    eps, failure = Unit("person", most).of_one_case(epsilon, delta)
+    k = noise.tsgd_bound(eps, failure)
+    x = np.arange(-k, k + 1)
+    p = np.exp(-float(eps) * np.abs(x))
+    p /= p.sum()
+
+    def outputs(count: int) -> dict[int, float]:
+        found: dict[int, float] = {0: 0.0}
+        for value, chance in zip(x, p, strict=True):
+            noisy = count + int(value) if count else 0
+            found[noisy if noisy > k else 0] = found.get(noisy if noisy > k else 0, 0.0) + chance
+        return found
+
+    for m in range(3 * k):
+        for first, second in ((outputs(m), outputs(m + most)), (outputs(m + most), outputs(m))):
+            over = sum(max(0.0, c - math.exp(float(epsilon)) * second.get(o, 0.0)) for o, c in first.items())
+            assert over <= float(delta) + 1e-9
+
+
+def test_a_delta_that_no_arithmetic_can_hold_is_refused() -> None:
+    with pytest.raises(ParameterError, match="Lower epsilon"):
+        Unit("person", 2).of_one_case(Fraction(900), Fraction(1, 100))
