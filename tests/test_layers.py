@@ -8,13 +8,15 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "veilog"
 
 LAYERS = (
-    {"_version", "errors"},
+    {"_version", "errors", "plain"},
     {"logs"},
+    {"modelfile"},
     {"privacy"},
     {"methods"},
     {"measures"},
     {"audit"},
     {"releasing", "reading"},
+    {"training"},
     {"display"},
     {"demo"},
     {"experiments"},

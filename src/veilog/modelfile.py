@@ -1,0 +1,213 @@
+"""One safe file for arrays and facts: what trained models and checkpoints are kept in.
+
+The layout is that of safetensors: 8 bytes with the length of the header (little-endian), the header (JSON: type, shape
+and place of every array, and texts under ``__metadata__``), and the arrays' bytes, one after the other. So a file can
+be opened elsewhere too, and nothing in it can run. The texts are ours: ``veilog.kind``, ``veilog.version``,
+``veilog.facts`` (JSON) and ``veilog.sha256``, the digest of the whole file in which the digest itself is 64 zeros.
+
+Reading trusts nothing: every length is compared with the size of the file before memory is taken for it, the digest
+must be right and the header exactly the one that :func:`encoded` would write, numbers must be finite. Equal content
+gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import InputError, VeilogError
+from veilog.logs.files import atomic_target
+
+__all__ = ["Content", "Damaged", "encoded", "is_ours", "read", "write"]
+
+VERSION = 1
+LARGEST = 4 << 30
+"""Bytes of the largest file that is read: far above any model that fits this method."""
+_LARGEST_HEADER = 64 << 20
+_MAGIC = b'{"__metadata__":{"veilog.facts":'
+_UNSIGNED = "0" * 64
+_TYPES = {"F64": "<f8", "I64": "<i8", "F32": "<f4", "I32": "<i4"}
+_NAMES = {np.dtype(code): name for name, code in _TYPES.items()}
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What is in a file: its kind (model, checkpoint), facts that JSON can hold, and arrays of numbers by name."""
+
+    kind: str
+    facts: Mapping[str, Any]
+    arrays: Mapping[str, Array]
+
+
+class Damaged(VeilogError):
+    """What a file says does not fit together; :func:`read` and its callers say it with the file's name."""
+
+
+def encoded(content: Content) -> bytes:
+    """The bytes of the file."""
+    arrays = {name: _plain(name, array) for name, array in content.arrays.items()}
+    arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))  # so that all are aligned
+    body = b"".join(array.tobytes() for array in arrays.values())
+    unsigned = _header(content.kind, content.facts, arrays, _UNSIGNED)
+    digest = hashlib.sha256(unsigned + body).hexdigest()
+    return _header(content.kind, content.facts, arrays, digest) + body
+
+
+def write(content: Content, path: str | Path) -> None:
+    """Write the file, atomically: on any failure nothing is left, or the old file stays."""
+    data = encoded(content)
+    with atomic_target(path) as file:
+        file.write(data)
+
+
+def read(path: str | Path, kind: str) -> Content:
+    """What is in a file of this kind; an :class:`InputError` for any other, however it came about."""
+    data = _bytes(Path(path), kind)
+    try:
+        return _decoded(data, kind)
+    except Damaged as error:
+        raise InputError(str(error), path=path) from None
+
+
+def is_ours(path: str | Path) -> bool:
+    """Whether a file starts as a file of this module does."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(8 + len(_MAGIC))[8:] == _MAGIC
+    except OSError:
+        return False
+
+
+def _bytes(path: Path, kind: str) -> bytes:
+    try:
+        if path.is_dir():
+            raise InputError(f"This is a directory, not a {kind}.", path=path)
+        size = path.stat().st_size
+        if not path.is_file():
+            raise InputError(f"This is not a regular file, so not a {kind}.", path=path)
+        if size > LARGEST:
+            raise InputError(f"The file has {size:,} bytes: no {kind} is so large.", path=path)
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError("There is no such file.", path=path) from None
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError(f"The file cannot be read: {reason}.", path=str(path)) from None
+
+
+def _plain(name: str, array: Array) -> Array:
+    """The array in one of the types of a file, little-endian and in rows; numbers that are not finite are refused."""
+    dtype = array.dtype.newbyteorder("<")
+    if dtype not in _NAMES:
+        raise Damaged(f"The array {name} holds {array.dtype}, which a model file does not.")
+    if dtype.kind == "f" and not np.isfinite(array).all():
+        raise Damaged(f"The array {name} holds numbers that are not finite.")
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def _header(kind: str, facts: Mapping[str, Any], arrays: Mapping[str, Array], digest: str) -> bytes:
+    metadata = {
+        "veilog.facts": _text(facts),
+        "veilog.kind": kind,
+        "veilog.sha256": digest,
+        "veilog.version": str(VERSION),
+    }
+    header: dict[str, Any] = {"__metadata__": metadata}
+    place = 0
+    for name, array in arrays.items():
+        end = place + array.nbytes
+        header[name] = {
+            "dtype": _NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [place, end],
+        }
+        place = end
+    text = _text(header, in_order=True).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _text(value: Any, *, in_order: bool = False) -> str:
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, sort_keys=not in_order, separators=(",", ":"))
+
+
+def _decoded(data: bytes, kind: str) -> Content:
+    if data[8 : 8 + len(_MAGIC)] != _MAGIC:
+        raise Damaged("The file is empty." if not data else f"This is not a {kind} of veilog.")
+    length = int.from_bytes(data[:8], "little")
+    if length > min(len(data) - 8, _LARGEST_HEADER):
+        raise Damaged("The file is cut off or damaged: its header is longer than it.")
+    header = _json(data[8 : 8 + length], "header")
+    metadata = header.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
+        _damaged()
+    version = metadata.get("veilog.version", "")
+    if version.isascii() and version.isdigit() and len(version) < 6 and int(version) > VERSION:
+        raise Damaged(f"This file has format {version}; this veilog reads up to {VERSION}. Install a newer veilog.")
+    if metadata.keys() != {"veilog.facts", "veilog.kind", "veilog.sha256", "veilog.version"}:
+        _damaged()
+    body = memoryview(data)[8 + length :]
+    arrays = _arrays(header, body)
+    facts = _json(metadata["veilog.facts"].encode(), "facts")
+    found = metadata["veilog.kind"]
+    if _header(found, facts, arrays, metadata["veilog.sha256"]) != data[: 8 + length]:
+        _damaged()
+    digest = hashlib.sha256(_header(found, facts, arrays, _UNSIGNED))
+    digest.update(body)
+    if digest.hexdigest() != metadata["veilog.sha256"]:
+        _damaged()
+    if found != kind:
+        raise Damaged(f"This is a {found} of veilog, not a {kind}.")
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise Damaged(f"The array {name} holds numbers that are not finite.")
+    return Content(found, facts, arrays)
+
+
+def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, Array]:
+    """The arrays as views of the file's bytes; they must fill it exactly, in the order of the header."""
+    arrays: dict[str, Array] = {}
+    place = 0
+    for name, entry in header.items():
+        if not isinstance(entry, dict) or entry.get("dtype") not in _TYPES:
+            _damaged()
+        dtype = np.dtype(_TYPES[entry["dtype"]])
+        shape = entry.get("shape")
+        if not isinstance(shape, list) or len(shape) > 4 or not all(type(n) is int and 0 <= n < 2**40 for n in shape):
+            _damaged()
+        end = place + math.prod(shape) * dtype.itemsize
+        if entry.get("data_offsets") != [place, end] or end > len(body):
+            _damaged()
+        arrays[name] = np.frombuffer(body[place:end], dtype=dtype).reshape(shape)
+        place = end
+    if place != len(body):
+        _damaged()
+    return arrays
+
+
+def _json(text: bytes, what: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text.decode("utf-8"), parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise Damaged(f"The file is damaged: its {what} cannot be read.")
+    return value
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+def _damaged() -> NoReturn:
+    raise Damaged("The file is damaged: its contents do not match its checksum.")

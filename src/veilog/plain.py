@@ -1,0 +1,86 @@
+"""Frozen dataclasses as plain JSON values and back, checked against their declared types.
+
+For what is kept in files that outlive a run (guarantees, configurations): exact fractions stay exact, and a value of
+another type than the class declares is refused rather than carried along.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from fractions import Fraction
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+__all__ = ["Misfit", "from_plain", "to_plain"]
+
+T = TypeVar("T")
+
+_LONGEST_FRACTION = 4000
+
+
+class Misfit(ValueError):
+    """A plain value does not fit the type it should have."""
+
+
+def to_plain(value: Any) -> Any:
+    """The value in dicts, lists, texts, numbers, booleans and None; a fraction is text such as ``1/3``."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, tuple | list):
+        return [to_plain(item) for item in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    raise TypeError(f"{type(value).__name__} has no plain form")
+
+
+def from_plain(kind: type[T], value: Any) -> T:
+    """The dataclass of this plain value; :class:`Misfit` where a field is missing, unknown or of another type."""
+    hints = get_type_hints(kind)
+    fields = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    if not isinstance(value, dict) or value.keys() != fields:
+        raise Misfit(f"not a {kind.__name__}")
+    try:
+        return kind(**{name: _read(hints[name], item) for name, item in value.items()})
+    except ValueError as error:
+        raise Misfit(f"not a {kind.__name__}: {error}") from None
+
+
+def _read(hint: Any, value: Any) -> Any:
+    origin = get_origin(hint)
+    if origin is Literal:
+        if value in get_args(hint) and any(type(value) is type(option) for option in get_args(hint)):
+            return value
+    elif origin in (Union, types.UnionType):
+        for option in get_args(hint):
+            try:
+                return _read(option, value)
+            except Misfit:
+                continue
+    elif origin is tuple and isinstance(value, list):
+        parts = get_args(hint)
+        if len(parts) == 2 and parts[1] is Ellipsis:
+            return tuple(_read(parts[0], item) for item in value)
+        if len(parts) == len(value):
+            return tuple(_read(part, item) for part, item in zip(parts, value, strict=True))
+    elif dataclasses.is_dataclass(hint):
+        return from_plain(hint, value)  # type: ignore[arg-type]
+    elif hint is Fraction:
+        return _fraction(value)
+    elif hint is float and type(value) in (int, float) and math.isfinite(value):
+        return float(value)
+    elif (hint is type(None) and value is None) or (hint in (str, bool, int) and type(value) is hint):
+        return value
+    raise Misfit(f"{value!r} is not {hint}"[:200])
+
+
+def _fraction(value: Any) -> Fraction:
+    try:
+        if not isinstance(value, str) or len(value) > _LONGEST_FRACTION or not value.isascii():
+            raise Misfit(f"{value!r} is not a fraction"[:200])
+        numerator, _, denominator = value.partition("/")
+        return Fraction(int(numerator), int(denominator or 1))
+    except (ValueError, ZeroDivisionError):
+        raise Misfit(f"{value!r} is not a fraction"[:200]) from None
