@@ -308,7 +308,7 @@ class _Checked(io.RawIOBase):
             self.error = InputError("A quote is opened and never closed.", path=self._path, line=self._opened)
 
 
-def write_rows(table: pa.Table, out: BinaryIO, *, delimiter: str) -> None:
-    """Write a table of plain columns as RFC 4180 text in UTF-8, with a header."""
-    options = arrow_csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
+def write_rows(table: pa.Table, out: BinaryIO, *, delimiter: str, header: bool = True) -> None:
+    """Write a table of plain columns as RFC 4180 text in UTF-8."""
+    options = arrow_csv.WriteOptions(include_header=header, delimiter=delimiter, quoting_style="needed")
     arrow_csv.write_csv(table, out, options)

@@ -8,7 +8,7 @@ import gzip
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
@@ -35,6 +35,7 @@ __all__ = [
     "roles_of",
     "validate",
     "write",
+    "write_pieces",
 ]
 
 SUFFIXES = (".xes", ".xes.gz", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
@@ -173,6 +174,34 @@ def write(log: EventLog, path: str | os.PathLike[str], *, lossy: bool = False) -
                 write_xes(log, out)
             else:
                 tables.write_csv(log, out, delimiter="\t" if kind == ".tsv" else ",")
+
+
+def write_pieces(pieces: Iterable[EventLog], path: str | os.PathLike[str]) -> None:
+    """Write one log that comes in pieces, for logs larger than memory: as :func:`write`, but one piece at a time.
+
+    All pieces have the columns of the first, which also says what the log says about itself; names of cases go on
+    from piece to piece. Cases without events have a place in XES only.
+    """
+    from veilog.logs import parquet, tables
+    from veilog.logs.xes_write import write_xes_pieces
+
+    target = Path(path)
+    kind = check_target(target)
+
+    def flat() -> Iterator[EventLog]:
+        for piece in pieces:
+            tables.check_flat(piece, target)
+            yield piece
+
+    with atomic_target(target) as file:
+        if kind == ".parquet":
+            parquet.write_pieces(pieces, file)
+            return
+        with _compressed(file, target) as out:
+            if kind == ".xes":
+                write_xes_pieces(pieces, out)
+            else:
+                tables.write_csv_pieces(flat(), out, delimiter="\t" if kind == ".tsv" else ",")
 
 
 @contextlib.contextmanager

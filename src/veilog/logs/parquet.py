@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,14 +20,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from veilog.errors import InputError
+from veilog.errors import InputError, OutputError
 from veilog.logs import tables
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.roles import Roles
 
-__all__ = ["Notes", "column_names", "has_case_index", "notes", "open_parquet", "read_parquet", "write_parquet"]
+__all__ = [
+    "Notes",
+    "column_names",
+    "has_case_index",
+    "notes",
+    "open_parquet",
+    "read_parquet",
+    "write_parquet",
+    "write_pieces",
+]
 
 _KEY = b"veilog"
 
@@ -153,6 +163,30 @@ def write_parquet(log: EventLog, file: BinaryIO) -> None:
             facts["empty_cases"] = base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
     table = table.replace_schema_metadata({_KEY: json.dumps(facts, ensure_ascii=False).encode()})
     pq.write_table(table, file, compression="zstd", row_group_size=1 << 19)
+
+
+def write_pieces(logs: Iterable[EventLog], file: BinaryIO) -> None:
+    """Write one log that comes in pieces, at least one, with the columns and the metadata of the first.
+
+    Its cases have events and names that tell them apart, in the order in which they come.
+    """
+    writer = None
+    try:
+        for log in logs:
+            empty = int((np.diff(log.offsets) == 0).sum())
+            if empty:
+                raise OutputError(
+                    f"{empty} cases have no event, which Parquet cannot hold in pieces.", advice="Write .xes.gz."
+                )
+            table = tables.flat_table(log)
+            if writer is None:
+                facts = {"format": 1, "metadata": _metadata_to(log.metadata)}
+                schema = table.schema.with_metadata({_KEY: json.dumps(facts, ensure_ascii=False).encode()})
+                writer = pq.ParquetWriter(file, schema, compression="zstd")
+            writer.write_table(table.replace_schema_metadata(schema.metadata), row_group_size=1 << 19)
+    finally:
+        if writer is not None:
+            writer.close()
 
 
 def _needs_case_index(log: EventLog) -> bool:

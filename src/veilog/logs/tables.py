@@ -9,6 +9,7 @@ attributes of the cases.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,6 +38,7 @@ __all__ = [
     "read_csv",
     "read_frame",
     "write_csv",
+    "write_csv_pieces",
 ]
 
 IntArray = npt.NDArray[np.int64]
@@ -319,6 +321,12 @@ def write_csv(log: EventLog, out: BinaryIO, *, delimiter: str = ",") -> None:
     """Write the events as text in UTF-8. What the log says about itself (extensions, classifiers) has no place there;
     empty text is ``""``, a missing value is nothing.
     """
-    table = flat_table(log)
-    columns = {name: written(table[name]) for name in table.column_names}
-    delimited.write_rows(pa.table(columns), out, delimiter=delimiter)
+    write_csv_pieces([log], out, delimiter=delimiter)
+
+
+def write_csv_pieces(logs: Iterable[EventLog], out: BinaryIO, *, delimiter: str = ",") -> None:
+    """Write one log that comes in pieces with the same columns."""
+    for number, log in enumerate(logs):
+        table = flat_table(log)
+        columns = {name: written(table[name]) for name in table.column_names}
+        delimited.write_rows(pa.table(columns), out, delimiter=delimiter, header=number == 0)

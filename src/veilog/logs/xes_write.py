@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, BinaryIO
@@ -24,7 +24,7 @@ from veilog.logs.xes_columns import NESTED, field_key, field_type
 from veilog.logs.xes_text import SCALARS, from_json
 from veilog.logs.xes_values import format_date, format_dates, format_float, from_numpy, from_texts
 
-__all__ = ["write_xes"]
+__all__ = ["write_xes", "write_xes_pieces"]
 
 _BATCH = 20_000
 _TEXT = pa.large_string()
@@ -48,7 +48,19 @@ def write_xes(log: EventLog, target: BinaryIO) -> None:
     A log that names neither its XES version nor any extension gets the current version and the standard extensions
     that it uses. Raises :class:`OutputError` for what XML 1.0 cannot carry.
     """
-    target.write(_opening(log).encode("utf-8"))
+    write_xes_pieces([log], target)
+
+
+def write_xes_pieces(logs: Iterable[EventLog], target: BinaryIO) -> None:
+    """Write one log that comes in pieces, at least one, with the columns and the metadata of the first."""
+    for number, log in enumerate(logs):
+        if number == 0:
+            target.write(_opening(log).encode("utf-8"))
+        _write_cases(log, target)
+    target.write(b"</log>\n")
+
+
+def _write_cases(log: EventLog, target: BinaryIO) -> None:
     event_fields = _fields(log.events, (CASE_INDEX, EVENT_INDEX, NESTED))
     case_fields = _fields(log.cases, (NESTED,))
     for first, last in _batches(log.offsets):
@@ -57,7 +69,6 @@ def write_xes(log: EventLog, target: BinaryIO) -> None:
         events = _elements(rows, event_fields, "\t\t\t", "\t\t<event>\n", "\t\t</event>\n")
         heads = _elements(cases, case_fields, "\t\t", "\t<trace>\n", "")
         target.write(_interleave(events, heads, log.offsets[first : last + 1] - start))
-    target.write(b"</log>\n")
 
 
 def _batches(offsets: Any) -> Iterator[tuple[int, int]]:
