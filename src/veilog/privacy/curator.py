@@ -7,7 +7,7 @@ guarantee of a release is derived from the charges; a :meth:`Curator.peek` makes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -24,8 +24,10 @@ from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilo
 from veilog.privacy.clipping import check_sums, contributions, sums_mechanism
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions
+from veilog.privacy.gradients import Training
 from veilog.privacy.guarantee import Charge, Guarantee, Statement
 from veilog.privacy.persons import ONE_CASE, Unit
+from veilog.privacy.training_accounting import NoisedSteps, composed_epsilon
 
 __all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
 
@@ -38,6 +40,10 @@ Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLi
 _BLOCK = 65_536
 _DENSE_LIMIT = 50_000_000
 _LAPLACE = "discrete Laplace, scale 1/epsilon"
+_FLOAT_NOISE = (
+    "; the Gaussian noise of the training is floating-point, from a fast generator, and not safe against attacks on "
+    "the low-order bits of floats"
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,7 @@ class Curator:
         self._assumptions: dict[str, None] = {}
         self._peeks: dict[str, None] = {}
         self._statements: list[Statement] = []
+        self._float_noise = False
 
     # Public facts ---------------------------------------------------------------------------------------------------
 
@@ -242,6 +249,57 @@ class Curator:
         noisy = self._variants.counts + noise.tsgd_noise(eps, k, len(self._variants), self._randomness)
         return self._variants.with_counts(np.where(noisy > k, noisy, 0))
 
+    def training(
+        self,
+        assign: Assign,
+        size: int,
+        plan: Sequence[NoisedSteps],
+        clips: Sequence[float],
+        epsilon: Number,
+        delta: Number,
+        *,
+        taken: Sequence[int] | None = None,
+        purpose: str = "training",
+    ) -> Training:
+        """Noised gradient steps of networks, all charged before the first is taken.
+
+        ``assign`` maps each sequence, by itself, to a column of a one-hot table, or to none: a case is then one row.
+        ``plan`` says how many steps are taken with what noise, ``clips`` bounds the L2 norm of a case's gradient in
+        each part. The plan must cost at most (``epsilon``, ``delta``) by the accountant, which is what is charged.
+        ``taken`` are the steps that an interrupted run of this plan has had already; they are paid for again here,
+        because this curator has not charged them, and cannot be taken again.
+
+        Sensitivity: see :meth:`Training.step`; a case is in at most one column, whatever else is in the log.
+        """
+        eps, failure = parse_epsilon(epsilon), parse_delta(delta)
+        done = tuple(taken) if taken is not None else (0,) * len(plan)
+        if not (len(plan) == len(clips) == len(done) > 0) or min(clips) <= 0:
+            raise ParameterError("Each part of the training needs a clipping bound above 0.", parameter="clips")
+        if any(not 0 <= had <= part.steps for had, part in zip(done, plan, strict=True)):
+            raise ParameterError("More steps were taken than the training has.", parameter="taken")
+        cost = composed_epsilon(plan, failure)
+        if cost > float(eps):
+            raise ParameterError(
+                f"The training costs epsilon = {cost:.6g} at delta = {float(failure):g}, more than the {float(eps):g} "
+                "set aside for it.",
+                parameter="epsilon",
+            )
+        assigned, weights = self._assigned(assign, size)
+        counts = np.zeros(size, dtype=np.int64)
+        np.add.at(counts, assigned, weights)
+        mechanism = "Gaussian, composed by privacy loss distributions: " + "; ".join(part.in_words for part in plan)
+        bounds = ", ".join(f"{clip:g}" for clip in clips)
+        self._charge("gradients", purpose, mechanism, f"{bounds} (L2, clipped)", eps, failure)
+        self._float_noise = True
+        return Training(counts, plan, clips, done, self._randomness)
+
+    def carry(self, charges: Iterable[Charge]) -> None:
+        """Add what an interrupted run, whose answers are used here, was charged. Charges can only be added."""
+        for charge in charges:
+            self._charge(
+                charge.question, charge.purpose, charge.mechanism, charge.sensitivity, charge.epsilon, charge.delta
+            )
+
     def peek(self, reason: str) -> Variants:
         """The raw variants. From here on there is no guarantee, and ``reason`` is listed as why."""
         self._peeks[reason] = None
@@ -273,6 +331,8 @@ class Curator:
         if self._randomness.seed is not None:
             reasons.append(f"seeded: the noise can be recomputed from the seed {self._randomness.seed}")
             numerics = "exact integer noise from a seeded generator, for experiments only"
+        if self._float_noise:
+            numerics += _FLOAT_NOISE
         if delta >= 1:
             reasons.append("the deltas of the questions add up to 1 or more")
         proven = not reasons

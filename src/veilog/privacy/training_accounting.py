@@ -1,0 +1,138 @@
+"""What noised gradient steps cost: Poisson-sampled Gaussian mechanisms, composed with their privacy loss distributions.
+
+A step takes every case with probability ``rate``, sums vectors of L2 norm at most C and adds Gaussian noise of standard
+deviation ``noise_multiplier * C``. For logs that differ by one case, added or removed, that is the Poisson-subsampled
+Gaussian mechanism (Abadi et al., "Deep Learning with Differential Privacy", CCS 2016; Mironov, Talwar, Zhang, "Renyi
+Differential Privacy of the Sampled Gaussian Mechanism", 2019). Steps compose through their privacy loss distributions
+(Koskela, Jälkö, Honkela, AISTATS 2020; Doroshenko et al., "Connect the Dots", PoPETs 2022), discretised so that the
+epsilon found is an upper bound; the library dp-accounting does the sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from veilog.errors import ParameterError
+
+__all__ = ["NoisedSteps", "calibrated", "composed_epsilon", "smallest_epsilon"]
+
+MOST_STEPS = 10_000_000
+LARGEST_NOISE = 1e7
+"""Above this noise multiplier a whole log of millions is lost in the noise; nothing could be learned."""
+_INTERVAL = 1e-4
+_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class NoisedSteps:
+    """A number of equal steps: who is sampled, how much noise is added and how often."""
+
+    name: str
+    rate: float
+    """Probability with which each case takes part in a step, independently of all others."""
+    noise_multiplier: float
+    """Standard deviation of the noise, as a multiple of the clipping bound."""
+    steps: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise ParameterError(f"The sampling rate must be above 0 and at most 1, not {self.rate}.", parameter="rate")
+        if not 0 < self.noise_multiplier <= LARGEST_NOISE:
+            raise ParameterError(
+                f"The noise multiplier must be above 0 and at most {LARGEST_NOISE:g}, not {self.noise_multiplier}.",
+                parameter="noise_multiplier",
+            )
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= MOST_STEPS:
+            raise ParameterError(
+                f"The number of steps must be from 1 to {MOST_STEPS:,}, not {self.steps!r}.", parameter="steps"
+            )
+
+    def scaled(self, factor: float) -> NoisedSteps:
+        """The same steps with ``factor`` times the noise."""
+        return NoisedSteps(self.name, self.rate, self.noise_multiplier * factor, self.steps)
+
+    @property
+    def in_words(self) -> str:
+        how = "all cases" if self.rate == 1 else f"Poisson sampling at rate {self.rate:.6g}"
+        steps = "1 step" if self.steps == 1 else f"{self.steps} steps"
+        return f"{self.name}: {steps}, {how}, noise multiplier {self.noise_multiplier:.6g}"
+
+    def event(self, dp_accounting: Any) -> Any:
+        """These steps in dp-accounting's words."""
+        gaussian = dp_accounting.GaussianDpEvent(self.noise_multiplier)
+        once = gaussian if self.rate == 1 else dp_accounting.PoissonSampledDpEvent(self.rate, gaussian)
+        return dp_accounting.SelfComposedDpEvent(once, self.steps)
+
+
+def composed_epsilon(parts: Iterable[NoisedSteps], delta: float | Fraction) -> float:
+    """The epsilon that all the steps cost together at ``delta``: an upper bound, for adding or removing one case."""
+    # Imported here: it takes a second, and only training needs it.
+    import dp_accounting
+    from dp_accounting import pld
+
+    accountant = pld.PLDAccountant(
+        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, value_discretization_interval=_INTERVAL
+    )
+    for part in parts:
+        accountant.compose(part.event(dp_accounting))
+    return float(accountant.get_epsilon(float(delta)))
+
+
+def calibrated(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction) -> tuple[NoisedSteps, ...]:
+    """The parts with their noise scaled by the smallest factor (to a relative 1e-4) at which they cost ``epsilon``.
+
+    The accountant's epsilon of what comes back is at most ``epsilon``, so charging ``epsilon`` never understates.
+    """
+    given = tuple(parts)
+    budget = float(epsilon)
+    if not 0 < delta < 1:
+        raise ParameterError("Noised training needs a delta above 0 and below 1.", parameter="delta")
+
+    def affordable(factor: float) -> bool:
+        return composed_epsilon([part.scaled(factor) for part in given], delta) <= budget
+
+    low, high = _bracket(affordable, min(part.noise_multiplier for part in given), given)
+    while high / low > 1 + _TOLERANCE:
+        middle = math.sqrt(low * high)
+        if affordable(middle):
+            high = middle
+        else:
+            low = middle
+    return tuple(part.scaled(high) for part in given)
+
+
+def _bracket(
+    affordable: Callable[[float], bool], smallest: float, parts: tuple[NoisedSteps, ...]
+) -> tuple[float, float]:
+    """Two factors of which only the larger is affordable."""
+    high = max(1.0, 0.3 / smallest)
+    if affordable(high):
+        low = high
+        while affordable(low):
+            high, low = low, low / 2
+            if smallest * low < 1e-2:  # nearly no noise: the accountant's sums would not end
+                return low, high
+        return low, high
+    low = high
+    limit = LARGEST_NOISE / max(part.noise_multiplier for part in parts)
+    while not affordable(high):
+        low, high = high, high * 4
+        if high > limit:
+            raise ParameterError(
+                "No training step is affordable at this epsilon and delta.",
+                parameter="epsilon",
+                advice="Raise epsilon or delta, or lower the number of steps.",
+            )
+    return low, high
+
+
+def smallest_epsilon(parts: Iterable[NoisedSteps], delta: Fraction, noise: float) -> float:
+    """What the parts cost when the least noisy of them has the noise multiplier ``noise``: with a smaller epsilon the
+    noise would have to exceed it."""
+    given = tuple(parts)
+    smallest = min(part.noise_multiplier for part in given)
+    return composed_epsilon([part.scaled(noise / smallest) for part in given], delta)
