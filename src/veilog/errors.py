@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["InputError", "MissingExtraError", "OutputError", "ParameterError", "SolverError", "VeilogError"]
+__all__ = [
+    "BudgetError",
+    "InputError",
+    "MissingExtraError",
+    "OutputError",
+    "ParameterError",
+    "SolverError",
+    "VeilogError",
+]
 
 
 class VeilogError(Exception):
@@ -60,6 +68,16 @@ class OutputError(VeilogError):
         self.advice = advice
         text = problem if path is None else f"{path}: {problem}"
         super().__init__(text if advice is None else f"{text} {advice}")
+
+
+class BudgetError(VeilogError):
+    """A release is refused because of what its data set has already spent; nothing was asked of the data."""
+
+    def __init__(self, problem: str, *, account: int | None = None, advice: str | None = None) -> None:
+        self.problem = problem
+        self.account = account
+        self.advice = advice
+        super().__init__(problem if advice is None else f"{problem} {advice}")
 
 
 class MissingExtraError(VeilogError):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilo
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.guarantee import Charge, Guarantee
+from veilog.privacy.ledger import Ledger, Reservation, settling
 from veilog.privacy.persons import ONE_CASE, Unit, bounded
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Release:
     """The released cases with their times and attributes, where these were asked for."""
     full: EventLog | None = None
     """What a method released that makes whole logs, with fresh case names."""
+    entry: Reservation | None = None
+    """Where it is entered in the ledger of its data, if it is."""
 
     @cached_property
     def log(self) -> EventLog:
@@ -110,6 +113,8 @@ class Release:
                 advice="Its budget is spent nevertheless; a larger epsilon or delta lets more through.",
             )
         files.write(self.log, path)
+        if self.entry is not None:
+            self.entry.written(path)
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -141,6 +146,7 @@ def release(
     window: Window | str | None = None,
     attributes: Iterable[str] | None = None,
     attributes_share: Number | None = None,
+    ledger: Ledger | str | Path | None = None,
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Release:
@@ -157,6 +163,9 @@ def release(
     ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times;
     ``"log"`` takes it from the log, which the guarantee says; None a made-up year). ``attributes`` are released with
     ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
+
+    With a ``ledger`` (the file of one; made if there is none) the release is entered in the account of its data: what
+    it may cost is set aside before any question is asked, and refused if that would exceed their budget.
     """
     chosen = method_named(method)
     if not (as_published or chosen.certified):
@@ -185,6 +194,7 @@ def release(
         raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
 
     source = noise.operating_system() if seed is None else noise.seeded(seed)
+    whole = log
     if not isinstance(log, Variants):
         log = bounded(log, protected, source)
     variants = log if isinstance(log, Variants) else log.variants
@@ -200,48 +210,62 @@ def release(
     curator = Curator(variants, log=raw, domain=declared, unit=protected, randomness=source)
     said: list[str] = []
     started = time.perf_counter()
-    found, rest = attributes_before(curator, wanted, eps, failure - flow_delta, said.append)
-    flow_epsilon = eps * (1 - wanted.times - wanted.attributes_share)
-    asked_before = len(curator.charges)
-    if not found:  # nothing to release of them: the control flow has what is left
-        flow_epsilon, rest = flow_epsilon + rest, Fraction(0)
-    request = Request(
-        epsilon=flow_epsilon,
-        delta=flow_delta,
-        as_published=as_published,
-        progress=progress or (lambda text, fraction: None),
-        score=lambda original, released: relative_log_similarity(original, released).value,
-        remark=said.append,
+    derive = partial(
+        curator.guarantee, nominal_epsilon=asked if asked else None, nominal_delta=asked_delta if flow_delta else None
     )
-    released = chosen.run(curator, request, **values)
-    order = noise.generator(source)
-    full = None
-    if isinstance(released, EventLog):
-        if chosen.check is not None:
-            chosen.check(released, values)
-        full = anonymous(released, order)
-        released = full.variants
-    name = method + (" (as published)" if as_published else "")
-    charges = curator.charges
-    target = "control flow (variants)" if full is None else "events"
-    last = len(charges)
-    done = [(target, name, [*range(asked_before, last)])]
-    details = None
-    if wanted:
-        cases = released_cases(released, order)
-        given = times_of(curator, wanted, eps, cases, said.append)
-        if given is not None:
-            done.append(("timestamps", "times", [*range(last, len(curator.charges))]))
-        before = len(curator.charges)
-        columns = attributes_of(curator, rest, cases, found)
-        if columns.events or columns.cases:
-            target = "attributes: " + ", ".join([*columns.cases, *columns.events])
-            done.append((target, "attributes", [*range(asked_before), *range(before, len(curator.charges))]))
-        details = Details(cases, given, columns)
-    seconds = time.perf_counter() - started
-    guarantee = curator.guarantee(
-        nominal_epsilon=asked if asked else None, nominal_delta=asked_delta if flow_delta else None
-    )
+    entry = None
+    if ledger is not None:
+        unbounded = as_published or seed is not None or chosen.budget == "none"
+        entry = (ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True, waiting=progress)).reserve(
+            whole,
+            method,
+            epsilon=None if unbounded else asked,
+            delta=asked_delta,
+            parameters={**values, **_beyond(wanted)},
+            unit=unit,
+            as_published=as_published,
+        )
+    with settling(entry, derive, lambda: curator.contacted):
+        found, rest = attributes_before(curator, wanted, eps, failure - flow_delta, said.append)
+        flow_epsilon = eps * (1 - wanted.times - wanted.attributes_share)
+        asked_before = len(curator.charges)
+        if not found:  # nothing to release of them: the control flow has what is left
+            flow_epsilon, rest = flow_epsilon + rest, Fraction(0)
+        request = Request(
+            epsilon=flow_epsilon,
+            delta=flow_delta,
+            as_published=as_published,
+            progress=progress or (lambda text, fraction: None),
+            score=lambda original, released: relative_log_similarity(original, released).value,
+            remark=said.append,
+        )
+        released = chosen.run(curator, request, **values)
+        order = noise.generator(source)
+        full = None
+        if isinstance(released, EventLog):
+            if chosen.check is not None:
+                chosen.check(released, values)
+            full = anonymous(released, order)
+            released = full.variants
+        name = method + (" (as published)" if as_published else "")
+        charges = curator.charges
+        target = "control flow (variants)" if full is None else "events"
+        last = len(charges)
+        done = [(target, name, [*range(asked_before, last)])]
+        details = None
+        if wanted:
+            cases = released_cases(released, order)
+            given = times_of(curator, wanted, eps, cases, said.append)
+            if given is not None:
+                done.append(("timestamps", "times", [*range(last, len(curator.charges))]))
+            before = len(curator.charges)
+            columns = attributes_of(curator, rest, cases, found)
+            if columns.events or columns.cases:
+                target = "attributes: " + ", ".join([*columns.cases, *columns.events])
+                done.append((target, "attributes", [*range(asked_before), *range(before, len(curator.charges))]))
+            details = Details(cases, given, columns)
+        seconds = time.perf_counter() - started
+    guarantee = derive()
     operations = [_operation(what, how, [guarantee.charges[i] for i in places]) for what, how, places in done]
     return Release(
         method=method,
@@ -255,7 +279,15 @@ def release(
         operations=tuple(operations),
         details=details,
         full=full,
+        entry=entry,
     )
+
+
+def _beyond(wanted: Wanted) -> dict[str, object]:
+    """What was asked for beyond variants, for the ledger."""
+    times = {"times": float(wanted.times)} if wanted.times else {}
+    shared = {"attributes": list(wanted.attributes), "attributes_share": float(wanted.attributes_share)}
+    return {**times, **(shared if wanted.attributes else {})}
 
 
 def _check_wanted(method: Method, log: EventLog | Variants, as_published: bool) -> None:

@@ -123,6 +123,11 @@ class Curator:
         """What was asked so far, and what it cost."""
         return tuple(self._charges)
 
+    @property
+    def contacted(self) -> bool:
+        """Whether anything was asked, or looked at, yet."""
+        return bool(self._charges or self._peeks)
+
     # Questions ------------------------------------------------------------------------------------------------------
 
     def count(self, epsilon: Number, *, purpose: str = "number of cases") -> int:
