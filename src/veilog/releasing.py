@@ -43,7 +43,7 @@ from veilog.privacy.persons import ONE_CASE, Unit, bounded
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Operation", "Release", "release"]
+__all__ = ["Operation", "Release", "budget", "check_unit", "release"]
 
 _EXTENSIONS = (
     ("Concept", "concept", "http://www.xes-standard.org/concept.xesext"),
@@ -186,8 +186,8 @@ def release(
     spends_delta = chosen.spends_delta(values)
     protected = Unit.of(unit, max_cases)
     if protected is not ONE_CASE:
-        _check_unit(chosen, log, protected, as_published)
-    asked, asked_delta = _budget(chosen, epsilon, delta, spends_delta or open_values)
+        check_unit(chosen, log, protected, as_published)
+    asked, asked_delta = budget(chosen, epsilon, delta, spends_delta or open_values)
     eps, failure = protected.of_one_case(asked, asked_delta)
     flow_delta = Fraction(0) if not spends_delta else failure / 2 if open_values else failure
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
@@ -310,7 +310,7 @@ def _check_wanted(method: Method, log: EventLog | Variants, as_published: bool) 
         )
 
 
-def _check_unit(method: Method, log: EventLog | Variants, unit: Unit, as_published: bool) -> None:
+def check_unit(method: Method, log: EventLog | Variants, unit: Unit, as_published: bool) -> None:
     if as_published or method.budget == "none":
         raise ParameterError(
             "People with several cases are protected by certified, differentially private releases only.",
@@ -330,7 +330,7 @@ def _operation(target: str, method: str, charges: Iterable[Charge]) -> Operation
     return Operation(target, method, round_up(epsilon), round_up(delta))
 
 
-def _budget(method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool) -> tuple[Fraction, Fraction]:
+def budget(method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool) -> tuple[Fraction, Fraction]:
     failure = parse_delta(delta)
     if method.budget == "none":
         if epsilon is not None or failure:

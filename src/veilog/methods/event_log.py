@@ -31,6 +31,7 @@ __all__ = [
     "attributes_before",
     "attributes_of",
     "released_cases",
+    "rows_of",
     "times_of",
 ]
 
@@ -113,13 +114,17 @@ class Details:
 def released_cases(variants: Variants, rng: np.random.Generator) -> Sequences:
     """Every case of the variants as a row of its own, in an order that says nothing about the original's."""
     owner = np.repeat(np.arange(len(variants)), variants.counts)
-    owner = owner[rng.permutation(len(owner))]
-    lengths = variants.lengths[owner]
+    return rows_of(variants.sequences, owner[rng.permutation(len(owner))])
+
+
+def rows_of(sequences: Sequences, owner: npt.NDArray[np.int64]) -> Sequences:
+    """For each number in ``owner`` the sequence of that number, as a row of its own."""
+    lengths = sequences.lengths[owner]
     offsets = np.zeros(len(owner) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     position = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    codes = variants.codes[np.repeat(variants.offsets[owner], lengths) + position]
-    return Sequences(variants.labels, codes, offsets)
+    codes = sequences.codes[np.repeat(sequences.offsets[owner], lengths) + position]
+    return Sequences(sequences.labels, codes, offsets)
 
 
 def attributes_before(
