@@ -15,7 +15,7 @@ from rich.console import Console
 
 from veilog import display
 from veilog._version import __version__
-from veilog.cli import logs, measure, release
+from veilog.cli import ledger, logs, measure, release
 from veilog.cli.common import Reading
 from veilog.errors import VeilogError
 
@@ -42,6 +42,7 @@ for _command in (
     release.demo,
 ):
     app.command(_command)
+app.command(ledger.app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

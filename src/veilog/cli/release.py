@@ -22,6 +22,7 @@ from veilog.cli.common import (
     shown_progress,
 )
 from veilog.cli.details import NOTHING_MORE, Beyond, declared_list
+from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.demo import run_demo
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
@@ -83,6 +84,7 @@ def release(
         Parameter(help="Cases of a person that count, drawn at random; with --unit person: that nobody exceeds."),
     ] = None,
     beyond: Beyond = NOTHING_MORE,
+    keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     memory_limit: MemoryLimit = "1GB",
     compare: Annotated[
@@ -101,6 +103,7 @@ def release(
     parse_delta(delta)
     if epsilon is not None:
         parse_epsilon(epsilon)
+    keeping.of(log)
     show_columns(out, log, reading)
     whole = beyond.wanted or unit not in ("case", "person") or method_named(method).full_log
     original = read_log(log, reading) if whole else _read_variants(log, reading, memory_limit)
@@ -117,13 +120,17 @@ def release(
             unit=unit,
             max_cases=max_cases,
             **more,
+            ledger=keeping.of(log, progress),
             progress=progress,
             **parameters,
         )
         progress(f"writing {target.name}", None)
         released.save(target)
-    out.json(released.to_json())
+    account = None if released.entry is None else released.entry.account()
+    out.json(released.to_json() | ({} if account is None else {"account": account.totals()}))
     out.show(display.release_view(released, str(target)))
+    if released.entry is not None and account is not None:
+        out.show(account_view(released.entry.ledger, account))
     if compare and json != "-":
         _show_kept(out, original, released)
 

@@ -55,6 +55,8 @@ class Ledger:
     waiting: Waiting | None = None
     name: str | None = None
     """What an account is called that is opened for data that do not know their file."""
+    create: bool = False
+    """Whether the first entry makes the file, if there is none."""
 
     @staticmethod
     def open(
@@ -65,21 +67,27 @@ class Ledger:
         waiting: Waiting | None = None,
         name: str | None = None,
     ) -> Ledger:
-        """The ledger in this file, read once to see that it is one. ``create`` makes a new one if there is no file."""
+        """The ledger in this file, read once to see that it is one. With ``create`` there need not be a file yet: the
+        first entry makes it."""
         place = ledger_file.located(path)
+        ledger = Ledger(place, patience, waiting, name, create)
         if create and not place.exists():
-            ledger_file.create(place)
-        ledger = Ledger(place, patience, waiting, name)
-        with ledger._reading():
-            return ledger
+            files.check_writable(place)
+        else:
+            ledger.show()
+        return ledger
 
     def show(self) -> tuple[Account, ...]:
         """All accounts with their releases."""
+        if self.create and not self.path.exists():
+            return ()
         with self._reading() as book:
             return tuple(_account(book, number) for number in sorted(book.accounts))
 
     def account(self, data: Data) -> Account | None:
         """The account of these data, if they have one here."""
+        if self.create and not self.path.exists():
+            return None
         mark = fingerprint(data)
         with self._reading() as book:
             number = book.data.get(book.digest(mark))
@@ -143,6 +151,21 @@ class Ledger:
             )
             return Reservation(self, int(row.lastrowid or 0), cost)
 
+    def resume(self, data: Data, number: int) -> Reservation:
+        """The reservation of a run that was interrupted and goes on, such as a training: it was never settled, so all
+        of it is still set aside. Refused once it is settled, so that a run cannot be resumed twice and charged once."""
+        mark = fingerprint(data)
+        with self._reading() as book:
+            account = book.data.get(book.digest(mark))
+            for entry in book.entries:
+                if entry.number == number and entry.account == account and entry.state == "reserved":
+                    cost = None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
+                    return Reservation(self, number, cost)
+        raise BudgetError(
+            f"The ledger has no open reservation {number} for these data, so this run cannot go on.",
+            advice="It was charged already, or belongs to other data. Start a new run, which costs anew.",
+        )
+
     def _set(
         self,
         data: Data,
@@ -187,6 +210,8 @@ class Ledger:
         return ledger_file.transaction(self.path, write=False, patience=self.patience, waiting=self.waiting)
 
     def _writing(self) -> contextlib.AbstractContextManager[Book]:
+        if self.create and not self.path.exists():
+            ledger_file.create(self.path)
         return ledger_file.transaction(self.path, write=True, patience=self.patience, waiting=self.waiting)
 
 

@@ -57,7 +57,8 @@ class Account:
             return Fraction(0), Fraction(0)
         return max(self.budget[0] - spent[0], Fraction(0)), max(self.budget[1] - spent[1], Fraction(0))
 
-    def to_json(self, *, guarantees: bool = False) -> dict[str, object]:
+    def totals(self) -> dict[str, object]:
+        """The sums, for machines; costs are rounded up, what is left is rounded down."""
         return {
             "account": self.number,
             "name": self.name,
@@ -65,8 +66,10 @@ class Account:
             "budget": _cost_json(self.budget),
             "spent": _cost_json(self.spent),
             "left": _cost_json(self.left, down=True),
-            "releases": [_entry_json(entry, guarantees) for entry in self.entries],
         }
+
+    def to_json(self, *, guarantees: bool = False) -> dict[str, object]:
+        return {**self.totals(), "releases": [_entry_json(entry, guarantees) for entry in self.entries]}
 
 
 def check_paid(account: Account, cost: Cost | None, unit: str) -> None:
