@@ -37,6 +37,7 @@ _SAFE = 1 - 1e-5
 """Norms are computed in the networks' precision; clipping a little lower keeps them below the bound all the same."""
 _THREADS = min(2, os.cpu_count() or 1)
 _WORTH_THREADS = 20_000
+_BLOCK = 32_768
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +50,11 @@ class Outer:
     """(examples, outputs): the derivative of the example's loss by the layer's sums."""
     width: int
     """Number of inputs of the layer."""
+    bias: bool = True
+    """Whether the layer has a bias that is trained; where not, its gradient is zero and gets no noise."""
 
 
+Room = dict[int, FloatArray]
 Factors = Sequence[Sequence[Outer]]
 """Of each layer, the terms of its gradient."""
 FactorsOf = Callable[[IntArray], Factors]
@@ -80,7 +84,8 @@ def squared_norms(factors: Factors) -> npt.NDArray[np.float64]:
             for other in terms[place:]:
                 twice = 1 if other is one else 2
                 errors = np.einsum("ij,ij->i", one.errors, other.errors)
-                total += twice * np.asarray(errors, np.float64) * (_inputs_product(one, other) + 1)
+                inputs = _inputs_product(one, other) + (1 if one.bias and other.bias else 0)
+                total += twice * np.asarray(errors, np.float64) * inputs
     return np.maximum(total, 0)
 
 
@@ -94,34 +99,48 @@ def clip_factors(factors: Factors, clip: float) -> npt.NDArray[np.float64]:
     return scale
 
 
-def clipped_sums(factors: Factors, clip: float, weights: npt.ArrayLike) -> Gradients:
+def clipped_sums(factors: Factors, clip: float, weights: npt.ArrayLike, room: Room | None = None) -> Gradients:
     """The sum over the examples of their clipped gradients, example i counted ``weights[i]`` times.
 
-    Each example's clipped gradient has an L2 norm of at most ``clip``; one that is not finite counts as zero.
+    Each example's clipped gradient has an L2 norm of at most ``clip``; one that is not finite counts as zero. ``room``
+    keeps the arrays for the next call, which overwrites them.
     """
     scale = clip_factors(factors, clip)
+    times = np.asarray(weights, np.float64)
+    use = np.flatnonzero((scale != 0) & (times != 0))
+    everything = len(use) == len(scale)
     sums = []
-    for terms in factors:
+    for layer, terms in enumerate(factors):
         dtype = terms[0].errors.dtype
-        by_row = (scale * np.asarray(weights, np.float64)).astype(dtype)[:, None]
-        use = by_row[:, 0] != 0
-        weight: FloatArray | None = None
-        bias = np.zeros(terms[0].errors.shape[1], dtype)
-        for term in terms:
-            errors = (term.errors if use.all() else term.errors[use]) * (by_row if use.all() else by_row[use])
-            inputs = term.inputs if use.all() else term.inputs[use]
-            bias += errors.sum(axis=0)
+        by_row = (scale * times)[use].astype(dtype)[:, None]
+        shape = (terms[0].width, terms[0].errors.shape[1])
+        weight = _array(room, layer, shape, dtype)
+        bias = np.zeros(shape[1], dtype)
+        # dense terms first: the first of them writes the array, so that it need not be cleared
+        for place, term in enumerate(sorted(terms, key=lambda term: -term.inputs.ndim)):
+            errors = (term.errors if everything else term.errors[use]) * by_row
+            inputs = term.inputs if everything else term.inputs[use]
+            if term.bias:
+                bias += errors.sum(axis=0)
             if inputs.ndim == 1:
-                if weight is None:
-                    weight = np.zeros((term.width, errors.shape[1]), dtype)
+                if place == 0:
+                    weight[:] = 0
                 _add_rows(weight, inputs, errors)
-            elif weight is None:
-                weight = inputs.T @ errors
+            elif place == 0:
+                np.matmul(inputs.T, errors, out=weight)
             else:
                 weight += inputs.T @ errors
-        assert weight is not None, "a layer has at least one term"
         sums.append((weight, bias))
     return sums
+
+
+def _array(room: Room | None, layer: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> FloatArray:
+    if room is None:
+        return np.empty(shape, dtype)
+    found = room.get(layer)
+    if found is None or found.shape != shape or found.dtype != dtype:
+        found = room[layer] = np.empty(shape, dtype)
+    return found
 
 
 def _add_rows(weight: FloatArray, positions: npt.NDArray[Any], errors: FloatArray) -> None:
@@ -157,7 +176,7 @@ class Training:
         self._sampling = np.random.Generator(np.random.SFC64(np.random.SeedSequence(words[0].tolist())))
         self._noise = [np.random.Generator(np.random.SFC64(np.random.SeedSequence(row.tolist()))) for row in words[1:]]
         self._pool: ThreadPoolExecutor | None = None
-        self._room: dict[tuple[int, str], FloatArray] = {}
+        self._rooms: list[Room] = [{} for _ in plan]
 
     @property
     def plan(self) -> tuple[NoisedSteps, ...]:
@@ -181,6 +200,8 @@ class Training:
         nothing. So a case changes the sum by at most ``clip`` in L2 norm, and Gaussian noise of standard deviation
         ``noise_multiplier * clip`` on every coordinate makes the step a Poisson-subsampled Gaussian mechanism of that
         noise multiplier (adding or removing one case). It was charged with the plan.
+
+        The arrays that come back are overwritten by the next step of this part.
         """
         steps, clip = self._plan[part], self._clips[part]
         if self._taken[part] >= steps.steps:
@@ -195,28 +216,31 @@ class Training:
             columns, times = np.repeat(columns, times), np.ones(int(times.sum()), np.int64)
         if len(columns) == 0:  # the shape of the sums comes from the factors of any column, counted no times
             columns, times = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        sums = clipped_sums(factors(columns), clip, times)
-        self._add_noise(sums, steps.noise_multiplier * clip)
+        asked = factors(columns)
+        sums = clipped_sums(asked, clip, times, self._rooms[part])
+        self._add_noise(sums, [terms[0].bias for terms in asked], steps.noise_multiplier * clip)
         return sums
 
-    def _add_noise(self, sums: Gradients, deviation: float) -> None:
+    def _add_noise(self, sums: Gradients, biased: Sequence[bool], deviation: float) -> None:
         """Independent Gaussian noise on every coordinate, drawn by a few threads."""
-        arrays = [array.reshape(-1) for pair in sums for array in pair]
+        arrays = [weight.reshape(-1) for weight, _ in sums]
+        arrays += [bias for (_, bias), there in zip(sums, biased, strict=True) if there]
         for array in arrays:
-            n = len(array)
-            key = (n, array.dtype.name)
-            if key not in self._room:
-                self._room[key] = np.empty(n, array.dtype)
-            drawn = self._room[key]
-            if n < _WORTH_THREADS or len(self._noise) == 1:
-                _normals(self._noise[0], drawn)
-            else:
-                if self._pool is None:
-                    self._pool = ThreadPoolExecutor(len(self._noise))
-                list(self._pool.map(_normals, self._noise, np.array_split(drawn, len(self._noise))))
-            drawn *= deviation
-            array += drawn
+            if len(array) < _WORTH_THREADS or len(self._noise) == 1:
+                _add_normals(self._noise[0], array, deviation)
+                continue
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(len(self._noise))
+            parts = np.array_split(array, len(self._noise))
+            list(self._pool.map(_add_normals, self._noise, parts, [deviation] * len(parts)))
 
 
-def _normals(generator: np.random.Generator, room: FloatArray) -> None:
-    generator.standard_normal(out=room, dtype=room.dtype)
+def _add_normals(generator: np.random.Generator, array: FloatArray, deviation: float) -> None:
+    """Add noise to the array in blocks that stay in the processor's cache."""
+    room = np.empty(min(_BLOCK, len(array)), array.dtype)
+    for start in range(0, len(array), _BLOCK):
+        part = array[start : start + _BLOCK]
+        drawn = room[: len(part)]
+        generator.standard_normal(out=drawn, dtype=drawn.dtype)
+        drawn *= deviation
+        part += drawn
