@@ -1,0 +1,146 @@
+"""Amun: event logs with timestamps under a guessing advantage, by Elkoumy, Pankova, Dumas, "Differentially private
+release of event logs for process mining" (Information Systems, 2023), Algorithm 1.
+
+As published only: no differential privacy of a case follows. Which variants occur is released as it is, the epsilons
+depend on the raw values, and filtering takes cases out by them; see docs/methods/amun.md.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.metadata import Metadata
+from veilog.methods.amun_log import annotated
+from veilog.methods.amun_priors import (
+    Precision,
+    control_flow_epsilon,
+    epsilon_of,
+    oversampling_epsilon,
+    prior_knowledge,
+    too_well_known,
+)
+from veilog.methods.amun_sampling import copies_of_cases, sampled_counts
+from veilog.methods.amun_times import noisy_cases
+from veilog.methods.event_log import Details, assembled
+from veilog.methods.method import Method, Parameter, Request
+from veilog.privacy import noise
+from veilog.privacy.curator import Curator
+from veilog.privacy.guarantee import Statement
+
+__all__ = ["AMUN", "amun"]
+
+
+def amun(
+    curator: Curator,
+    request: Request,
+    *,
+    guessing_advantage: float,
+    mode: str,
+    start_precision: float,
+    duration_precision: float,
+) -> EventLog:
+    """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged."""
+    advantage = guessing_advantage
+    if not 0 < advantage < 1:
+        raise ParameterError(
+            f"guessing_advantage must lie between 0 and 1, not {advantage:g}.",
+            parameter="guessing_advantage",
+            advice="0.1 to 0.4 are usual; smaller is more private.",
+        )
+    variants = curator.peek("every released variant is one of the log's, so that it occurs there is certain (R1)")
+    raw = curator.peek_log("the noise of every time is scaled by the raw values of its transition")
+    if mode == "filtering":
+        curator.peek("filtering takes out whole cases by their raw values")
+    precision = Precision.of(start_precision, duration_precision)
+    curator.state(_statement(advantage, start_precision, duration_precision))
+    source = curator.randomness
+    rng = noise.generator(source)
+
+    # 3: state annotation
+    request.progress("annotating events with transitions", None)
+    log, frame, empty, backwards = annotated(raw, variants, curator.domain)
+    if empty:
+        request.remark(f"{empty:,} cases without events are left out: they have no time and no transition.")
+    if backwards:
+        request.remark(f"{backwards:,} events are earlier than the event before them; their time since it counts as 0.")
+    # 4: prior knowledge
+    request.progress("estimating prior knowledge", None)
+    known = prior_knowledge(log, advantage, precision)
+    # 5: case filtering, then the priors of what is left
+    if mode == "filtering":
+        risky = np.unique(log.owners[too_well_known(known.priors, advantage)])
+        kept = np.setdiff1d(np.arange(len(log)), risky, assume_unique=True)
+        told = f"Filtering keeps {len(kept):,} of {len(log):,} cases at a guessing advantage of {advantage:g}."
+        request.progress(told, None)
+        request.remark(told)
+        if not len(kept):
+            raise ParameterError(
+                f"At a guessing advantage of {advantage:g} filtering takes out all {len(log):,} cases: in each "
+                "there is a time that an attacker could guess too well beforehand.",
+                parameter="guessing_advantage",
+                advice="Take a smaller one, or mode sampling, which keeps such cases and gives their times more noise.",
+            )
+        log = log.only(kept)
+        known = prior_knowledge(log, advantage, precision)
+    # 6: epsilons
+    epsilon_t = epsilon_of(known.priors, advantage)
+    epsilon_d = oversampling_epsilon(advantage) if mode == "oversampling" else control_flow_epsilon(advantage)
+    # 7 to 25: noise on the counts of transitions, as cases that are replicated or deleted
+    request.progress("sampling cases", None)
+    needed = noise.discrete_laplace(Fraction(epsilon_d), len(log.automaton), source)
+    needed = np.where(log.contingency > 0, np.abs(needed) if mode == "oversampling" else needed, 0)
+    copies = copies_of_cases(log, sampled_counts(log, needed, rng), rng)
+    # 26 and 27: a replicated case shares its epsilon among its copies; noise on times; compression
+    request.progress("adding noise to times", None)
+    cases, times = noisy_cases(log, copies, known.ranges / epsilon_t, frame, source)
+    return assembled(Details(cases, times), Metadata())
+
+
+def _statement(advantage: float, start_precision: float, duration_precision: float) -> Statement:
+    return Statement(
+        model="guessing advantage",
+        holds=(
+            f"By the paper's Propositions 3.1, A.5 and A.7, an attacker's chance to guess right about one individual "
+            f"rises by at most {advantage:g} for one question alone: whether the case took one given transition, when "
+            f"it started (to {start_precision:g} days), or how long one of its steps took (to {duration_precision:g} "
+            "seconds). The attacker is taken to know all other cases, and the activities, the variants, and the first "
+            "and last time of the log to be public; cases, and the times within a case, are taken to be independent, "
+            "and a prior to be the share of the log's own values that are as near."
+        ),
+        checked=False,
+        does_not_protect=(
+            "Does not protect what several counts or times of the same case say together, whether a case with a rare "
+            "variant is in the log at all, people with several cases, or logs released more than once."
+        ),
+    )
+
+
+AMUN = Method(
+    name="amun",
+    paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining (2023)",
+    releases="log",
+    budget="none",
+    guarantee="there is none: a guessing advantage is no property of a mechanism that peeks",
+    as_published="none as differential privacy of a case; a bound on the guessing advantage under its attack model",
+    run=amun,
+    parameters=(
+        Parameter("guessing_advantage", float, 0.2, "by how much a guess may become more probable, between 0 and 1"),
+        Parameter(
+            "mode",
+            str,
+            "sampling",
+            "replicate and delete cases; filter risky cases before that; or only replicate",
+            choices=("sampling", "filtering", "oversampling"),
+        ),
+        Parameter("start_precision", float, 1.0, "days within which a guess of a case's start is right", 1e-6, 36_525),
+        Parameter(
+            "duration_precision", float, 10.0, "seconds within which a guess of a step's time is right", 1e-6, 1e9
+        ),
+    ),
+    certified=False,
+    full_log=True,
+)

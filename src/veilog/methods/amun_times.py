@@ -1,0 +1,83 @@
+"""Amun's timestamp noise and compression: noisy relative times, put together within the public time frame.
+
+Elkoumy, Pankova, Dumas, "Differentially private release of event logs for process mining" (2023), sections 3.6 and 3.7,
+Algorithm 1, lines 26 and 27.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.logs.variants import IntArray, Sequences
+from veilog.methods.amun_log import AnnotatedLog, Frame, events_of
+from veilog.privacy import noise
+
+__all__ = ["noisy_cases"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_SECOND = 1_000_000
+_FINENESS = 2**32
+
+
+def noisy_cases(
+    log: AnnotatedLog, copies: IntArray, scales: FloatArray, frame: Frame, source: noise.Randomness
+) -> tuple[Sequences, IntArray]:
+    """The released cases with the times of their events (microseconds, whole seconds).
+
+    Every relative time gets Laplace noise of ``scales`` (range / epsilon, by event) times the copies of its case: so
+    often is the same value released (Algorithm 1, line 26). No time between events is negative, or longer than the
+    frame.
+
+    Compression, from public facts and noisy values: case starts are shrunk, if they spread further than the public
+    ones, and moved to lie between them; the times within a case are shrunk if it would end after the public end.
+    """
+    cases = np.repeat(np.arange(len(log)), copies)
+    rows, begins = events_of(log.offsets, cases)
+    drawn = _laplace(len(rows), source) * scales[rows] * np.repeat(copies[cases], np.diff(begins))
+    starts = _compressed(log.starts[cases] + drawn[begins[:-1]], frame)
+    longest = max(0, frame.last - frame.first)
+    durations = np.clip(log.durations[rows] + drawn, 0, longest)
+    durations[begins[:-1]] = 0
+    elapsed = _sums_within(np.rint(durations / _SECOND).astype(np.int64), begins)
+    room = np.maximum(frame.last // _SECOND - starts, 0)
+    total = elapsed[begins[1:] - 1]
+    shrink = np.minimum(1.0, room / np.maximum(total, 1))
+    lengths = np.diff(begins)
+    times = np.repeat(starts, lengths) + np.floor(elapsed * np.repeat(shrink, lengths)).astype(np.int64)
+    labels = log.automaton.labels
+    return Sequences(labels, log.codes[rows].astype(np.int32), begins), times * _SECOND
+
+
+def _laplace(n: int, source: noise.Randomness) -> FloatArray:
+    """Laplace noise of scale 1, to a grid of 2**-32: discrete Laplace numbers from the exact sampler.
+
+    Scaled by a range of up to a century the grid stays finer than the whole seconds that are released.
+    """
+    drawn: FloatArray = noise.discrete_laplace(Fraction(1, _FINENESS), n, source) / _FINENESS
+    return drawn
+
+
+def _compressed(starts: FloatArray, frame: Frame) -> IntArray:
+    """Noisy starts between the public first and last one, in seconds."""
+    if not len(starts):
+        return np.zeros(0, dtype=np.int64)
+    room = float(frame.last_start - frame.first)
+    lowest, spread = float(starts.min()), float(np.ptp(starts))
+    if spread > room:
+        starts = frame.first + (starts - lowest) * (room / spread)
+    else:
+        starts = starts + max(0.0, frame.first - lowest) - max(0.0, lowest + spread - frame.last_start)
+    whole: IntArray = np.floor(np.clip(starts, frame.first, frame.last_start) / _SECOND).astype(np.int64)
+    return whole
+
+
+def _sums_within(values: IntArray, begins: IntArray) -> IntArray:
+    """Running sums that begin anew with every case; every case has an event."""
+    sums = np.zeros(len(values) + 1, dtype=np.int64)
+    np.cumsum(values, out=sums[1:])
+    running: IntArray = sums[1:] - np.repeat(sums[begins[:-1]], np.diff(begins))
+    return running
