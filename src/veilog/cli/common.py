@@ -20,6 +20,7 @@ from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
+from veilog.logs.variants import Variants
 
 __all__ = [
     "AS_USUAL",
@@ -31,6 +32,7 @@ __all__ = [
     "pair",
     "processes",
     "read_log",
+    "read_variants",
     "show_columns",
     "shown_progress",
 ]
@@ -127,6 +129,19 @@ def read_log(log: Path, reading: Reading) -> EventLog:
             log,
             **reading.arguments(),
             policies=reading.policies(),
+            processes=processes(log),
+            progress=progress,
+        )
+
+
+def read_variants(log: Path, reading: Reading, memory_limit: str) -> Variants:
+    """The variants alone: tables larger than memory are grouped within ``memory_limit``."""
+    with shown_progress() as progress:
+        return files.read_variants(
+            log,
+            **reading.arguments(),
+            policies=reading.policies(),
+            memory_limit=memory_limit,
             processes=processes(log),
             progress=progress,
         )

@@ -23,8 +23,11 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from veilog import modelfile
@@ -33,7 +36,7 @@ from veilog.logs.files import check_writable
 from veilog.logs.variants import Variants
 from veilog.modelfile import Array, Content
 
-__all__ = ["ONE_RUN", "Keeper"]
+__all__ = ["ONE_RUN", "Keeper", "held_interrupts"]
 
 ONE_RUN = "This is one run: no copy of a checkpoint was resumed beside it."
 """What a guarantee assumes of a run that was kept in checkpoints."""
@@ -49,6 +52,7 @@ class Keeper:
         self.key_path = self.path.with_name(self.path.name + ".key")
         self.taken_path = self.path.with_name(self.path.name + ".taken")
         self._mark: tuple[int, int, int] | None = None
+        self._identity: dict[str, Any] = {}
         self._found: Content | None = None
         if not self.path.exists():
             self._refuse_taken()
@@ -71,6 +75,11 @@ class Keeper:
         """Whether there is a run to go on with."""
         return self._found is not None
 
+    @property
+    def written(self) -> bool:
+        """Whether this run has written a checkpoint of its own."""
+        return self._mark is not None
+
     def digest(self, log: Variants) -> str:
         """What the log is recognised by; says nothing about it to those who do not have the key."""
         keyed = hmac.new(self.key, digestmod=hashlib.sha256)
@@ -83,7 +92,8 @@ class Keeper:
 
         ``request`` holds plain values: what was asked for, all of it.
         """
-        self._identity = {"log": self.digest(log), "request": dict(request)}
+        digest = self.digest(log)
+        self._identity = {"log": digest, "request": dict(request)}
         if self._found is None:
             return None
         facts = self._found.facts
@@ -99,7 +109,7 @@ class Keeper:
                     parameter=name,
                     advice=advice,
                 )
-        if not hmac.compare_digest(facts["log"].encode(), self._identity["log"].encode()):
+        if not hmac.compare_digest(facts["log"].encode(), digest.encode()):
             raise ParameterError(f"The checkpoint {self.path.name} is of another log.", parameter="log", advice=advice)
         self._refuse_taken()
         try:
@@ -167,3 +177,26 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
 
 def _said(value: Any) -> str:
     return "none" if value is None else str(value)
+
+
+@contextlib.contextmanager
+def held_interrupts() -> Iterator[Callable[[], bool]]:
+    """Within the block a first Ctrl-C is only noted, for a run that stops where it can be gone on with; a second one
+    interrupts at once. What is given tells whether there was one. Elsewhere than in the main thread nothing changes.
+    """
+    noted = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal noted
+        if noted:
+            raise KeyboardInterrupt
+        noted = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: noted
+    finally:
+        signal.signal(signal.SIGINT, before)

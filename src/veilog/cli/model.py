@@ -1,0 +1,287 @@
+"""Commands that train a model and draw from it: train, sample, inspect."""
+
+from __future__ import annotations
+
+import json as json_text
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from cyclopts import Parameter
+from rich.console import Console, Group
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from veilog import display
+from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, check_target, pair, read_variants, show_columns
+from veilog.cli.common import read_log as read_whole
+from veilog.cli.details import declared_list
+from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
+from veilog.errors import OutputError, ParameterError
+from veilog.logs import files
+from veilog.privacy.accounting import parse_delta, parse_epsilon
+from veilog.privacy.domain import Domain
+from veilog.training.checkpoints import Keeper
+from veilog.training.model import Model
+from veilog.training.training import train as train_model
+from veilog.training.training import trainable
+
+__all__ = ["inspect", "sample", "train"]
+
+ModelFile = Annotated[Path, Parameter(help="Model, as veilog train writes it.")]
+_SHOWN = 10_000
+"""Cases that inspect draws to show what is frequent."""
+
+
+def train(
+    log: Log,
+    model: Annotated[Path, Parameter(help="File to write the model to.")],
+    *,
+    method: Annotated[str, Parameter(name=["--method", "-m"], help="travag.")] = "travag",
+    epsilon: Annotated[
+        str | None,
+        Parameter(allow_leading_hyphen=True, help="Privacy budget; smaller is more private, 0.1 to 1 are usual."),
+    ] = None,
+    delta: Annotated[
+        str,
+        Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed; below one over the cases."),
+    ] = "0",
+    as_published: Annotated[
+        bool, Parameter(negative="", help="The paper's own calibration, for comparison; see what is derived.")
+    ] = False,
+    seed: Annotated[int | None, Parameter(help="Make a run repeatable, for experiments: voids the guarantee.")] = None,
+    p: Annotated[
+        tuple[str, ...],
+        Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
+    ] = (),
+    checkpoint: Annotated[
+        Path | None,
+        Parameter(help="Keep the run here, so that it can be stopped (Ctrl-C); the same command then goes on with it."),
+    ] = None,
+    activities: Annotated[
+        str | None,
+        Parameter(help="Declare the public activities: a,b,c or @FILE with one on each line."),
+    ] = None,
+    max_length: Annotated[int | None, Parameter(help="Declare the public bound on the length of a trace.")] = None,
+    unit: Annotated[
+        str,
+        Parameter(help="Who is protected: case; the column that names a person; or person, see --max-cases."),
+    ] = "case",
+    max_cases: Annotated[
+        int | None,
+        Parameter(help="Cases of a person that count, drawn at random; with --unit person: that nobody exceeds."),
+    ] = None,
+    keeping: Keeping = AS_THERE_IS,
+    reading: Reading = AS_USUAL,
+    memory_limit: Annotated[str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.")] = "1GB",
+    json: Json = None,
+) -> None:
+    """Train a model of a log, once, within a budget; veilog sample then draws from it without the log."""
+    out = Output(json)
+    _check_files(log, model, checkpoint)
+    domain = Domain(None if activities is None else declared_list(activities), max_length)
+    parameters = dict(pair(text, "-p") for text in p)
+    # Before a large log is read: what can be refused without it.
+    trainable(method).parse(parameters)
+    parse_delta(delta)
+    if epsilon is not None:
+        parse_epsilon(epsilon)
+    keeping.of(log)
+    show_columns(out, log, reading)
+    whole = unit not in ("case", "person")
+    original = read_whole(log, reading) if whole else read_variants(log, reading, memory_limit)
+    started = time.perf_counter()
+    with _resumable(checkpoint), _with_time_left() as progress:
+        if checkpoint is not None and checkpoint.exists():
+            progress(f"going on with {checkpoint.name}", None)
+        trained = train_model(
+            original,
+            method,
+            epsilon=epsilon,
+            delta=delta,
+            as_published=as_published,
+            seed=seed,
+            domain=domain,
+            unit=unit,
+            max_cases=max_cases,
+            ledger=keeping.of(log, progress),
+            checkpoint=checkpoint,
+            progress=progress,
+            **parameters,
+        )
+        trained.save(model)
+    if checkpoint is not None:
+        Keeper(checkpoint).clear()
+    seconds = time.perf_counter() - started
+    account = None if trained.entry is None else trained.entry.account()
+    out.json(_facts(trained) | {"seconds": seconds} | ({} if account is None else {"account": account.totals()}))
+    out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
+    if trained.entry is not None and account is not None:
+        out.show(account_view(trained.entry.ledger, account))
+    out.show(f"Draw from it as often as you like: veilog sample {model} OUT")
+
+
+def sample(
+    model: ModelFile,
+    target: Annotated[Path | None, Parameter(help="File to write the cases to; its suffix says how.")] = None,
+    *,
+    cases: Annotated[
+        int | None,
+        Parameter(allow_leading_hyphen=True, help="How many; by default about as many as the log had, by noisy count."),
+    ] = None,
+    stream: Annotated[
+        bool,
+        Parameter(
+            negative="", help="Write to stdout, a case a line, a JSON list of activities; without --cases endless."
+        ),
+    ] = False,
+    seed: Annotated[int | None, Parameter(help="Make the draw repeatable; weakens nothing.")] = None,
+    json: Json = None,
+) -> None:
+    """Draw cases from a model, into a log file of any size or as a stream. The log is not needed, and it costs nothing."""
+    if stream == (target is not None):
+        raise ParameterError(
+            "Give a file to write to, or --stream, and not both.", parameter="stream", advice="veilog sample MODEL OUT"
+        )
+    if stream and json is not None:
+        raise ParameterError("A stream has no --json: it is one.", parameter="json")
+    out = Output(json)
+    if target is not None:
+        _check_files(model, target, None)
+    loaded = Model.load(model)
+    if target is None:
+        _stream(loaded, cases, seed)
+        return
+    started = time.perf_counter()
+    with _with_time_left() as progress:
+        drawn = loaded.write(target, cases, seed=seed, progress=progress)
+    seconds = time.perf_counter() - started
+    counts = {"cases": drawn.cases, "events": drawn.events, "variants": len(drawn)}
+    out.json({**_facts(loaded), **counts, "seconds": seconds})
+    out.show(
+        display.key_values(
+            [
+                *counts.items(),
+                ("written to", str(target)),
+                ("seconds", f"{seconds:.2f}"),
+                ("cost", "none: no data used"),
+            ]
+        )
+    )
+    out.show(Text(loaded.guarantee.in_words(), style="green" if loaded.guarantee.proven else "red"))
+
+
+def inspect(model: ModelFile, *, json: Json = None) -> None:
+    """Say what a model is, what its training guarantees, and what is frequent among cases drawn from it."""
+    out = Output(json)
+    loaded = Model.load(model)
+    drawn = loaded.sample(_SHOWN, seed=0)
+    frequent = [
+        {"variant": list(drawn.sequences[i]), "share": int(drawn.counts[i]) / drawn.cases}
+        for i in drawn.by_frequency()[:10].tolist()
+    ]
+    out.json(_facts(loaded) | {"size": model.stat().st_size, "frequent": frequent})
+    out.show(_view(loaded, [("file", f"{model}, {model.stat().st_size:,} bytes"), ("trained by", loaded.software)]))
+    out.show(Text(f"\nof {_SHOWN:,} cases drawn from it:", style="dim"))
+    out.show(display.variants_table(drawn))
+
+
+def _check_files(source: Path, target: Path, checkpoint: Path | None) -> None:
+    """Before any work: what is to be written can be, and is not what is read."""
+    for path in (target, *([] if checkpoint is None else [checkpoint])):
+        files.check_writable(path)
+        if path.exists() and source.exists() and path.samefile(source):
+            raise OutputError("This would overwrite what is read.", path=path, advice="Give another file.")
+    if checkpoint is not None and checkpoint.resolve() == target.resolve():
+        raise OutputError("The model and the checkpoint need a file each.", path=target)
+
+
+def _facts(model: Model) -> dict[str, Any]:
+    return {
+        "method": model.method,
+        "as_published": model.as_published,
+        "parameters": dict(model.parameters),
+        "guarantee": model.guarantee.to_json(),
+        "columns": len(model.columns),
+        "activities": len(model.columns.labels),
+        "cases_expected": model.cases,
+        "remarks": list(model.remarks),
+        "software": model.software,
+    }
+
+
+def _view(model: Model, more: list[tuple[str, str]]) -> Group:
+    size = sum(array.size for array in model.trained.weights.values())
+    lengths = model.columns.lengths
+    top = display.key_values(
+        [
+            ("model", model.method + (" (as published)" if model.as_published else "")),
+            *((f"  {name}", value) for name, value in model.parameters.items() if value is not None),
+            ("variants", f"{len(model.columns):,}, of {int(lengths.min())} to {int(lengths.max())} events"),
+            ("activities", ", ".join(model.columns.labels)),
+            ("cases of the log, about", model.cases),
+            ("weights", f"{size:,}"),
+            *more,
+        ]
+    )
+    remarks = [Text(remark, style="yellow") for remark in model.remarks]
+    panel = display.guarantee_panel(model.guarantee, as_published=model.as_published)
+    return Group(top, panel, *remarks)
+
+
+def _stream(model: Model, cases: int | None, seed: int | None) -> None:
+    """Cases as lines of JSON, until the reader goes away, Ctrl-C, or there were enough."""
+    lines = np.array([json_text.dumps(list(trace)) + "\n" for trace in model.columns], dtype=object)
+    try:
+        for owner in model.draws(cases, seed=seed):
+            sys.stdout.write("".join(lines[owner]))
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        if cases is not None:
+            raise
+
+
+@contextmanager
+def _resumable(checkpoint: Path | None) -> Iterator[None]:
+    """Tell somebody who stops a training how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if checkpoint is not None and checkpoint.exists():
+            words = f"Stopped. The run is kept in {checkpoint}: the same command goes on with it.\n"
+            Console(stderr=True, highlight=False).print(words, markup=False, soft_wrap=True, end="")
+        raise
+
+
+@contextmanager
+def _with_time_left() -> Iterator[Callable[[str, float | None], None]]:
+    """A progress display on stderr with the time left; silent where stderr is not a terminal."""
+    console = Console(stderr=True)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(text: str, fraction: float | None) -> None:
+            bar.update(task, description=text, total=None if fraction is None else 1.0, completed=fraction or 0.0)
+
+        yield show

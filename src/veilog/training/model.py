@@ -1,0 +1,292 @@
+"""A trained model: draws as many cases as wanted, as often as wanted, and never sees the log again.
+
+What is drawn from a model is post-processing of it: it costs nothing, and the guarantee of the training holds for
+everything together that is ever drawn, also with a known seed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from veilog import modelfile
+from veilog.errors import InputError, OutputError, ParameterError
+from veilog.logs import files
+from veilog.logs.eventlog import ACTIVITY, EventLog
+from veilog.logs.metadata import Metadata
+from veilog.logs.variants import Sequences, Variants
+from veilog.methods.event_log import Details, assembled, rows_of
+from veilog.methods.travag import Trained, sample
+from veilog.methods.travag_model import trained_from, trained_to
+from veilog.modelfile import Content, Damaged
+from veilog.plain import Misfit, from_plain, to_plain
+from veilog.privacy.accounting import compose, round_up
+from veilog.privacy.guarantee import Guarantee
+from veilog.privacy.ledger import Reservation
+from veilog.releasing import Operation, Release
+
+__all__ = ["Model"]
+
+IntArray = npt.NDArray[np.int64]
+Progress = Callable[[str, float | None], None]
+
+_KIND = "model"
+_FACTS = {"method", "as_published", "parameters", "guarantee", "remarks", "software", "trained"}
+_MOST_CASES = 10**12
+_MOST_EVENTS = 100_000_000
+"""Of a release that is made in memory; more are drawn and written piece by piece."""
+_DRAW = 1_000_000
+_PIECE = 50_000
+"""Cases drawn and written at once."""
+_FIRST = 1_000
+"""Cases of the first piece of a stream, which should come at once, and of a probe of how large a file gets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A generator of variants with the guarantee of its training. Nothing in it was computed from raw data outside a
+    charged question, unless the guarantee says so."""
+
+    method: str
+    as_published: bool
+    parameters: Mapping[str, Any]
+    trained: Trained
+    guarantee: Guarantee
+    remarks: tuple[str, ...] = ()
+    software: str = ""
+    """What trained it, with its version."""
+    entry: Reservation | None = None
+    """Where its training is entered in the ledger of its data, if it is; not part of its file."""
+
+    @property
+    def columns(self) -> Sequences:
+        """The variants that can be drawn; there are no others."""
+        return self.trained.columns
+
+    @property
+    def cases(self) -> int:
+        """How many cases a log of about the original's size has, from a noisy count; at least 1."""
+        return max(1, self.trained.cases)
+
+    # Drawing --------------------------------------------------------------------------------------------------------
+
+    def sample(self, cases: int | None = None, *, seed: int | None = None) -> Variants:
+        """So many cases (:attr:`cases` of them by default), as variants. A ``seed`` makes the draw repeatable and
+        weakens nothing."""
+        number, rng = self._number(cases), _generator(seed)
+        counts = np.zeros(len(self.columns), dtype=np.int64)
+        for start in range(0, number, _DRAW):
+            counts += sample(self.trained, min(_DRAW, number - start), rng)
+        return self._variants(counts)
+
+    def release(self, cases: int | None = None, *, seed: int | None = None) -> Release:
+        """So many cases as a release, whose log is made in memory; :meth:`write` has no need of that."""
+        started = time.perf_counter()
+        variants = self.sample(cases, seed=seed)
+        if variants.events > _MOST_EVENTS:
+            raise ParameterError(
+                f"{variants.cases:,} cases have {variants.events:,} events: too many for a release in memory.",
+                parameter="cases",
+                advice="Write them to a file as they are drawn: Model.write, or veilog sample.",
+            )
+        return self._released(variants, _generator(seed), time.perf_counter() - started)
+
+    def draws(self, cases: int | None, *, seed: int | None = None) -> Iterator[IntArray]:
+        """So many cases, without end where that is None, as places in :attr:`columns`, in pieces of limited size."""
+        left, rng, size = None if cases is None else self._number(cases), _generator(seed), _FIRST
+        while left is None or left > 0:
+            number = size if left is None else min(size, left)
+            owner = np.repeat(np.arange(len(self.columns)), sample(self.trained, number, rng))
+            yield rng.permutation(owner)
+            left = None if left is None else left - number
+            size = _PIECE
+
+    def traces(self, *, seed: int | None = None) -> Iterator[tuple[str, ...]]:
+        """Cases without end, one after the other, each a tuple of activities."""
+        known = list(self.columns)
+        for owner in self.draws(None, seed=seed):
+            yield from (known[i] for i in owner.tolist())
+
+    def write(
+        self,
+        path: str | Path,
+        cases: int | None = None,
+        *,
+        seed: int | None = None,
+        progress: Progress | None = None,
+    ) -> Variants:
+        """Draw so many cases into a log file, piece by piece in constant memory; returns what was drawn.
+
+        The suffix says how, as for :func:`veilog.write`. Refused where the disk has no room for it.
+        """
+        number = self._number(cases)
+        suffix = files.check_target(path)
+        metadata = self._metadata()
+        if number <= _PIECE:
+            owner = np.concatenate(list(self.draws(number, seed=seed)))
+            files.write(self._piece(owner, 0, metadata), path)
+            return self._variants(np.bincount(owner, minlength=len(self.columns)))
+        self._check_room(number, Path(path), suffix, metadata)
+        counts = np.zeros(len(self.columns), dtype=np.int64)
+
+        def pieces() -> Iterator[EventLog]:
+            done = 0
+            for owner in self.draws(number, seed=seed):
+                yield self._piece(owner, done, metadata)
+                counts[:] += np.bincount(owner, minlength=len(counts))
+                done += len(owner)
+                if progress is not None:
+                    progress(f"{done:,} of {number:,} cases", done / number)
+
+        files.write_pieces(pieces(), path)
+        return self._variants(counts)
+
+    def _number(self, cases: int | None) -> int:
+        if cases is None:
+            return self.cases
+        if isinstance(cases, bool) or not isinstance(cases, int) or not 1 <= cases <= _MOST_CASES:
+            raise ParameterError(
+                f"The number of cases must be a whole number from 1 to {_MOST_CASES:,}, not {cases!r}.",
+                parameter="cases",
+            )
+        return cases
+
+    def _variants(self, counts: IntArray) -> Variants:
+        columns = self.columns
+        return Variants.from_arrays(columns.labels, columns.codes, columns.offsets, counts)
+
+    def _released(self, variants: Variants, order: np.random.Generator, seconds: float) -> Release:
+        name = self.method + (" (as published)" if self.as_published else "")
+        epsilon, delta = compose(self.guarantee.charges)
+        operation = Operation("control flow (variants)", name, round_up(epsilon), round_up(delta))
+        return Release(
+            method=self.method,
+            as_published=self.as_published,
+            parameters=self.parameters,
+            variants=variants,
+            guarantee=self.guarantee,
+            seconds=seconds,
+            remarks=self.remarks,
+            order=order,
+            operations=(operation,),
+        )
+
+    def _metadata(self) -> Metadata:
+        """What a release from this model says about itself."""
+        one = np.zeros(len(self.columns), dtype=np.int64)
+        one[0] = 1
+        return self._released(self._variants(one), _generator(0), 0.0).log.metadata
+
+    def _piece(self, owner: IntArray, before: int, metadata: Metadata) -> EventLog:
+        """These cases as an event log, their names counting on from so many before."""
+        log = assembled(Details(rows_of(self.columns, owner)), metadata)
+        names = pa.array(np.arange(before + 1, before + len(owner) + 1)).cast(pa.string())
+        return EventLog(log.events, pa.table({ACTIVITY: names}), metadata)
+
+    def _check_room(self, number: int, path: Path, suffix: str, metadata: Metadata) -> None:
+        """Refuse what the disk cannot hold, going by the size of a few cases."""
+        owner = next(self.draws(_FIRST, seed=0))
+        with tempfile.TemporaryDirectory() as folder:
+            probe = Path(folder) / f"probe{suffix}{'.gz' if path.name.lower().endswith('.gz') else ''}"
+            files.write_pieces([self._piece(owner, number - _FIRST, metadata)], probe)
+            need = probe.stat().st_size * number // _FIRST
+        free = shutil.disk_usage(path.resolve().parent).free
+        if need > free:
+            raise OutputError(
+                f"{number:,} cases would take about {_gigabytes(need)}, and {_gigabytes(free)} are free.",
+                path=path,
+                advice="Draw fewer, write .parquet (the smallest format), or take them as a stream.",
+            )
+
+    # Keeping --------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one file, whole or not at all; equal models give equal bytes."""
+        trained, arrays = trained_to(self.trained)
+        facts = {
+            "method": self.method,
+            "as_published": self.as_published,
+            "parameters": dict(self.parameters),
+            "guarantee": to_plain(self.guarantee),
+            "remarks": list(self.remarks),
+            "software": self.software,
+            "trained": trained,
+        }
+        modelfile.write(Content(_KIND, facts, arrays), path)
+        if self.entry is not None:
+            self.entry.written(path)
+
+    @staticmethod
+    def load(path: str | Path) -> Model:
+        """The model in a file; an :class:`~veilog.InputError` where the file is damaged, or no model."""
+        content = modelfile.read(path, _KIND)
+        facts = content.facts
+        try:
+            if facts.keys() != _FACTS:
+                raise Misfit("facts are missing, or there are others")
+            _check_printable({name: value for name, value in facts.items() if name != "trained"})
+            return Model(
+                method=_text(facts["method"]),
+                as_published=_flag(facts["as_published"]),
+                parameters=_parameters(facts["parameters"]),
+                trained=trained_from(facts["trained"], content.arrays),
+                guarantee=from_plain(Guarantee, facts["guarantee"]),
+                remarks=tuple(_text(remark) for remark in _list(facts["remarks"])),
+                software=_text(facts["software"]),
+            )
+        except (Misfit, Damaged) as error:
+            raise InputError(f"The contents of this model do not fit together: {error}.", path=path) from None
+
+
+def _generator(seed: int | None) -> np.random.Generator:
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
+    return np.random.default_rng(seed)
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size < 1e11 else f"{size / 1e9:,.0f} GB"
+
+
+def _check_printable(value: Any) -> None:
+    """What is shown on a terminal as it is must not steer it."""
+    items = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    for item in items:
+        _check_printable(item)
+    if isinstance(value, str) and not value.isprintable():
+        raise Misfit("a text holds what cannot be printed")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Misfit("a text is missing")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Misfit("a yes or no is missing")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise Misfit("a list is missing")
+    return value
+
+
+def _parameters(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) or not all(
+        item is None or isinstance(item, str | bool | int | float) for item in value.values()
+    ):
+        raise Misfit("the parameters are none")
+    return value

@@ -1,0 +1,162 @@
+"""One run of a training, from its start or from a checkpoint on: what is kept of it, and its entry in a ledger."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from veilog.errors import InputError, VeilogError
+from veilog.methods.travag_model import state_from, state_to
+from veilog.methods.travag_settings import TrainingState
+from veilog.modelfile import Content, Damaged
+from veilog.plain import Misfit
+from veilog.privacy import noise
+from veilog.privacy.guarantee import Guarantee
+from veilog.privacy.ledger import Reservation
+from veilog.training.checkpoints import ONE_RUN, Keeper
+
+__all__ = ["Earlier", "Saver", "choosing", "claimed", "earlier", "settling", "source"]
+
+_BLOCKS = 50
+"""About so many checkpoints are written in a run."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What earlier parts of this run left: nothing, where it starts."""
+
+    state: TrainingState | None = None
+    remarks: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Why there is no guarantee: holds for the rest of the run, whatever it does."""
+    assumptions: tuple[str, ...] = ()
+    entry: int | None = None
+    """Its number in the ledger."""
+
+
+def earlier(found: Content | None, keeper: Keeper) -> Earlier:
+    """What a checkpoint says; an :class:`~veilog.InputError` where that does not fit together."""
+    if found is None:
+        return Earlier()
+    try:
+        entry = found.facts["entry"]
+        if entry is not None and type(entry) is not int:
+            raise Misfit("its entry in the ledger has no number")
+        remarks, reasons, assumptions = (
+            tuple(str(text) for text in found.facts[name]) for name in ("remarks", "reasons", "assumptions")
+        )
+        return Earlier(state_from(found.facts["state"], found.arrays), remarks, reasons, assumptions, entry)
+    except (Misfit, Damaged, KeyError, TypeError) as error:
+        raise InputError(f"The contents of this checkpoint do not fit together: {error}.", path=keeper.path) from None
+
+
+def choosing(keeper: Keeper | None, seed: int | None) -> noise.Randomness:
+    """What chooses the cases of people who have too many: the same ones in all parts of a run."""
+    if seed is not None:
+        return noise.seeded(seed)
+    if keeper is None:
+        return noise.operating_system()
+    key = hmac.new(keeper.key, b"cases of people", hashlib.sha256).digest()
+    return noise.seeded(int.from_bytes(key, "little"))
+
+
+def source(seed: int | None, state: TrainingState | None) -> noise.Randomness:
+    """Where noise comes from: never again the noise that an earlier part of the run had."""
+    if seed is None:
+        return noise.operating_system()
+    if state is None:
+        return noise.seeded(seed)
+    mixed = hashlib.sha256(f"{seed} {state.taken}".encode()).digest()
+    return replace(noise.seeded(int.from_bytes(mixed, "little")), seed=seed)
+
+
+@dataclass
+class Saver:
+    """Called by a training with its state between steps: writes a checkpoint before the steps that it counts, and
+    stops the run where that was asked for.
+
+    The file counts steps as spent that are still to come: a run that is killed cannot be resumed to take any of them
+    again. A run that stops by itself leaves a file that counts what it took and no more.
+    """
+
+    keeper: Keeper
+    stopping: Callable[[], bool]
+    derive: Callable[[], Guarantee]
+    remarks: list[str]
+    before: Earlier
+    entry: int | None
+    gap: int
+    """Steps between two calls at most."""
+    _counted: int = field(default=-1, init=False)
+
+    def __call__(self, state: TrainingState) -> None:
+        assert self._counted < 0 or state.step <= self._counted, "steps were taken that no checkpoint counts"
+        if state.step == state.steps:
+            if self._counted != state.steps or not self._complete:
+                self._write(state, 0)
+                self._complete = True
+        elif self.stopping():
+            self._write(state, 0)
+        elif state.step + self.gap > self._counted:
+            self._write(state, max(2 * self.gap, state.steps // _BLOCKS))
+        if self.stopping():
+            raise KeyboardInterrupt
+
+    _complete: bool = field(default=False, init=False)
+
+    def _write(self, state: TrainingState, ahead: int) -> None:
+        counted = _ahead(state, ahead)
+        facts, arrays = state_to(counted)
+        guarantee = self.derive()
+        others = {
+            "state": facts,
+            "remarks": list(self.remarks),
+            "reasons": list(dict.fromkeys([*self.before.reasons, *guarantee.reasons])),
+            "assumptions": list(dict.fromkeys([*self.before.assumptions, *guarantee.assumptions])),
+            "entry": self.entry,
+        }
+        self.keeper.save(others, arrays)
+        self._counted = counted.step
+
+
+def _ahead(state: TrainingState, steps: int) -> TrainingState:
+    """The state with so many more steps counted as taken, in the order of the plan."""
+    taken = []
+    for had, part in zip(state.taken, state.plan, strict=True):
+        more = min(steps, part.steps - had)
+        taken.append(had + more)
+        steps -= more
+    return replace(state, taken=tuple(taken))
+
+
+@contextlib.contextmanager
+def settling(
+    entry: Reservation, derive: Callable[[], Guarantee], contacted: Callable[[], bool], kept: Callable[[], bool]
+) -> Iterator[None]:
+    """Charge a run to its ledger when it is complete. When it fails and can be gone on with (``kept``), all that was
+    reserved stays so; otherwise what was asked until then is charged, or, if nothing was, the reservation withdrawn.
+    """
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(VeilogError):
+            if not kept():
+                if contacted():
+                    entry.settle(derive())
+                else:
+                    entry.withdraw()
+        raise
+    states = {row.number: row.state for row in entry.account().entries}
+    if states.get(entry.number) == "reserved":  # else an earlier run was complete, and charged
+        entry.settle(derive())
+
+
+def claimed(guarantee: Guarantee, before: Earlier, keeper: Keeper | None) -> Guarantee:
+    """The guarantee with all that earlier parts of the run assumed, and that no part ran twice."""
+    if keeper is None:
+        return guarantee
+    assumptions = dict.fromkeys([*before.assumptions, *guarantee.assumptions, ONE_RUN])
+    return replace(guarantee, assumptions=tuple(assumptions), reasons=tuple(dict.fromkeys(guarantee.reasons)))

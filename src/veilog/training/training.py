@@ -1,0 +1,178 @@
+"""From a log to a trained model: choose a method, train within a budget, derive the guarantee, keep checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from veilog._version import __version__
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.methods import Method, method_named, travag
+from veilog.methods.method import Progress, Request
+from veilog.privacy.accounting import Number
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Domain
+from veilog.privacy.guarantee import Guarantee
+from veilog.privacy.ledger import Ledger, Reservation
+from veilog.privacy.ledger import settling as settling_at_once
+from veilog.privacy.persons import ONE_CASE, Unit, bounded
+from veilog.releasing import budget, check_unit
+from veilog.training.checkpoints import Keeper, held_interrupts
+from veilog.training.model import Model
+from veilog.training.runs import Earlier, Saver, choosing, claimed, earlier, settling, source
+
+__all__ = ["TRAINABLE", "train", "trainable"]
+
+TRAINABLE = ("travag",)
+
+
+def trainable(name: str) -> Method:
+    """The method of this name, if it trains a model that can be kept."""
+    chosen = method_named(name)
+    if name not in TRAINABLE:
+        raise ParameterError(
+            f"Method {name!r} trains no model.",
+            parameter="method",
+            advice=f"Take {' or '.join(TRAINABLE)}, or release the log with it: veilog release.",
+        )
+    return chosen
+
+
+def train(
+    log: EventLog | Variants,
+    method: str = "travag",
+    *,
+    epsilon: Number | None = None,
+    delta: Number = 0,
+    as_published: bool = False,
+    seed: int | None = None,
+    domain: Domain | None = None,
+    unit: str = "case",
+    max_cases: int | None = None,
+    ledger: Ledger | str | Path | None = None,
+    checkpoint: str | Path | None = None,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> Model:
+    """Train a model on a log; from then on cases are drawn from the model, at no further cost.
+
+    The arguments are those of :func:`veilog.release`. With a ``checkpoint`` (a file) the run survives being stopped:
+    the same call goes on where it was, and spends no more than one run would have. The file stays when the training
+    is complete, so that the model is not lost before it is saved; remove it (and ``.key`` beside it) then.
+    """
+    chosen = trainable(method)
+    values = chosen.parse(parameters)
+    protected = Unit.of(unit, max_cases)
+    if protected is not ONE_CASE:
+        check_unit(chosen, log, protected, as_published)
+    asked = budget(chosen, epsilon, delta, True)
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
+    configuration = travag.configured(values, as_published=as_published)
+    account = None if ledger is None else _ledger(ledger, progress)
+    declared = domain or Domain()
+
+    keeper = None if checkpoint is None else Keeper(checkpoint)
+    seen = bounded(log, protected, choosing(keeper, seed)) if isinstance(log, EventLog) else log
+    variants = seen if isinstance(seen, Variants) else seen.variants
+    if variants.cases == 0:
+        raise ParameterError("The log has no cases, so there is nothing to learn.", parameter="log")
+
+    with contextlib.ExitStack() as stack:
+        before = Earlier()
+        if keeper is not None:
+            stack.callback(keeper.give_back)
+            given = {
+                "method": method,
+                "epsilon": str(asked[0]),
+                "delta": str(asked[1]),
+                "as_published": as_published,
+                "seed": seed,
+                "unit": unit,
+                "max_cases": max_cases,
+                "activities": None if declared.activities is None else list(declared.activities),
+                "max_length": declared.max_length,
+                "ledger": None if account is None else str(account.path),
+                **{f"parameter {name}": value for name, value in values.items()},
+            }
+            before = earlier(keeper.begin(variants, given), keeper)
+        curator = Curator(variants, domain=declared, unit=protected, randomness=source(seed, before.state))
+        for reason in before.reasons:
+            curator.peek(reason)
+        derive = partial(curator.guarantee, nominal_epsilon=asked[0], nominal_delta=asked[1])
+        entry = None
+        if account is not None:
+            cost = None if as_published or seed is not None else asked
+            entry = _reserved(account, before, cost, log, chosen, asked[1], values, unit, as_published)
+        remarks = list(before.remarks)
+        per_case = protected.of_one_case(*asked)
+        request = Request(
+            epsilon=per_case[0],
+            delta=per_case[1],
+            as_published=as_published,
+            progress=progress or (lambda text, fraction: None),
+            score=lambda original, released: 0.0,  # of use to methods that choose their best release on raw data
+            remark=remarks.append,
+        )
+        if entry is not None:
+            stack.enter_context(_settled(entry, derive, curator, keeper))
+        saver = None
+        if keeper is not None:
+            stopping = stack.enter_context(held_interrupts())
+            number = None if entry is None else entry.number
+            gap = max(1, configuration.critic_steps_per_generator)
+            saver = Saver(keeper, stopping, derive, remarks, before, number, gap)
+        trained = travag.train(curator, request, configuration, resume=before.state, checkpoint=saver)
+    return Model(
+        method=method,
+        as_published=as_published,
+        parameters=values,
+        trained=trained,
+        guarantee=claimed(derive(), before, keeper),
+        remarks=tuple(dict.fromkeys(remarks)),
+        software=f"veilog {__version__}",
+        entry=entry,
+    )
+
+
+def _ledger(ledger: Ledger | str | Path, progress: Progress | None) -> Ledger:
+    return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True, waiting=progress)
+
+
+def _reserved(
+    account: Ledger,
+    before: Earlier,
+    cost: tuple[Fraction, Fraction] | None,
+    log: EventLog | Variants,
+    method: Method,
+    delta: Fraction,
+    values: dict[str, Any],
+    unit: str,
+    as_published: bool,
+) -> Reservation:
+    """What an earlier part of this run reserved, or a reservation of its own."""
+    if before.entry is not None:
+        return Reservation(account, before.entry, cost)
+    return account.reserve(
+        log,
+        method.name,
+        epsilon=None if cost is None else cost[0],
+        delta=delta,
+        parameters=values,
+        unit=unit,
+        as_published=as_published,
+    )
+
+
+def _settled(
+    entry: Reservation, derive: Callable[[], Guarantee], curator: Curator, keeper: Keeper | None
+) -> contextlib.AbstractContextManager[None]:
+    if keeper is None:
+        return settling_at_once(entry, derive, lambda: curator.contacted)
+    return settling(entry, derive, lambda: curator.contacted, lambda: keeper.found or keeper.written)
