@@ -1,0 +1,214 @@
+"""Whether a released log keeps to what its group-based model states.
+
+Found from the released log alone and by other algorithms than those of the methods: sets and multisets by bit masks
+over cases, sequences by walking all subsequences, prefixes by counting them all. A release that fails is an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from scipy.stats import wasserstein_distance
+
+from veilog.errors import OutputError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, TIMESTAMP, EventLog
+
+__all__ = ["check_pretsa", "check_tlkc"]
+
+Label = Hashable
+Trace = tuple[Label, ...]
+
+MOST_PATTERNS = 10_000_000
+"""Patterns looked at before a release counts as one that cannot be checked."""
+_SLACK = 1e-9
+"""Shares and distances are floats: so much above a bound is equal to it."""
+
+
+def check_tlkc(log: EventLog, values: dict[str, Any]) -> None:
+    """Every pattern of at most ``l`` known events is matched by at least ``k`` cases, no more than the share ``c`` of
+    which has one value of a sensitive attribute."""
+    relative = values["background"] == "relative"
+    columns = [_plain(log, ACTIVITY)] + ([_plain(log, TIMESTAMP)] if relative else [])
+    traces = _traces(log, list(zip(*columns, strict=True)) if relative else columns[0])
+    told = _told(log, values["sensitive"]) if values["c"] < 1 else [frozenset()] * len(traces)
+    walk = _Walk(values["k"], values["c"])
+    if values["background"] in ("set", "multiset"):
+        _check_sets(traces, told, values["l"], 1 if values["background"] == "set" else values["l"], walk)
+    else:
+        _check_sequences(traces, told, values["l"], walk)
+
+
+def check_pretsa(log: EventLog, values: dict[str, Any]) -> None:
+    """Every prefix and every complete trace is that of at least ``k`` cases, and the values of a sensitive attribute
+    after each prefix are at most ``t`` away from those of the same activity anywhere in the release."""
+    traces = _traces(log, _plain(log, ACTIVITY))
+    prefixes: Counter[Trace] = Counter()
+    for trace, number in Counter(traces).items():
+        for length in range(1, len(trace) + 1):
+            prefixes[trace[:length]] += number
+    for what, counted in (("start like", prefixes), ("are", Counter(traces))):
+        for trace, number in counted.items():
+            if number < values["k"]:
+                raise _failed(f"only {number} cases {what} {_words(trace)}")
+    if values["sensitive"] is not None and values["t"] < 1:
+        _check_closeness(log, traces, values["sensitive"], values["t"])
+
+
+class _Walk:
+    """The bounds, and how many patterns were looked at."""
+
+    def __init__(self, k: int, c: float) -> None:
+        self.k = k
+        self.c = c
+        self.seen = 0
+
+    def see(self, pattern: Sequence[Label], cases: int, most: int) -> None:
+        self.seen += 1
+        if cases < self.k:
+            raise _failed(f"only {cases} cases match {_words(pattern)}")
+        if most > self.c * cases + _SLACK * cases:
+            raise _failed(f"of {cases} cases that match {_words(pattern)} {most} have the same sensitive value")
+        if self.seen > MOST_PATTERNS:
+            raise OutputError(
+                "The release has too many patterns of known events to be checked, so it is not written.",
+                advice="Take a smaller l, a larger k, or a weaker background.",
+            )
+
+
+def _check_sets(traces: list[Trace], told: list[frozenset[Label]], largest: int, repeated: int, walk: _Walk) -> None:
+    """All multisets of at most ``largest`` labels, each up to ``repeated`` times, by intersecting masks of cases."""
+    having: dict[Label, list[int]] = defaultdict(list)
+    for i, trace in enumerate(traces):
+        for label, number in Counter(trace).items():
+            masks = having[label]
+            for j in range(min(number, repeated)):
+                if j == len(masks):
+                    masks.append(0)
+                masks[j] |= 1 << i
+    of_value: dict[Label, int] = defaultdict(int)
+    for i, values in enumerate(told):
+        for value in values:
+            of_value[value] |= 1 << i
+    labels, values_masks = list(having), list(of_value.values())
+
+    def descend(first: int, mask: int, pattern: tuple[Label, ...]) -> None:
+        for place in range(first, len(labels)):
+            longer = pattern
+            for has in having[labels[place]][: largest - len(pattern)]:
+                both, longer = mask & has, (*longer, labels[place])
+                if not both:
+                    break
+                most = max(((both & v).bit_count() for v in values_masks), default=0)
+                walk.see(longer, both.bit_count(), most)
+                if len(longer) < largest:
+                    descend(place + 1, both, longer)
+
+    descend(0, (1 << len(traces)) - 1, ())
+
+
+def _check_sequences(traces: list[Trace], told: list[frozenset[Label]], largest: int, walk: _Walk) -> None:
+    """All subsequences of at most ``largest`` labels, by where their leftmost matches end in the distinct traces."""
+    cases: dict[Trace, int] = Counter(traces)
+    values: dict[Trace, Counter[Label]] = defaultdict(Counter)
+    for trace, has in zip(traces, told, strict=True):
+        values[trace].update(has)
+    after = {trace: _next_places(trace) for trace in cases}
+
+    def descend(ends: list[tuple[Trace, int]], pattern: tuple[Label, ...]) -> None:
+        found: dict[Label, list[tuple[Trace, int]]] = defaultdict(list)
+        for trace, end in ends:
+            for label, place in after[trace][end].items():
+                found[label].append((trace, place))
+        for label, matches in found.items():
+            most: Counter[Label] = Counter()
+            for trace, _ in matches:
+                if values[trace]:
+                    most.update(values[trace])
+            longer = (*pattern, label)
+            walk.see(longer, sum(cases[trace] for trace, _ in matches), max(most.values(), default=0))
+            if len(longer) < largest:
+                descend(matches, longer)
+
+    descend([(trace, 0) for trace in cases], ())
+
+
+def _next_places(trace: Trace) -> list[dict[Label, int]]:
+    """From each place on, where each label comes next (one beyond it)."""
+    places: list[dict[Label, int]] = [{}]
+    for i in range(len(trace) - 1, -1, -1):
+        places.append(places[-1] | {trace[i]: i + 1})
+    places.reverse()
+    return places
+
+
+def _check_closeness(log: EventLog, traces: list[Trace], name: str, t: float) -> None:
+    column = _durations(log) if name == "duration" else _plain(log, name)
+    anywhere: dict[Label, list[Any]] = defaultdict(list)
+    after: dict[Trace, list[Any]] = defaultdict(list)
+    offsets = log.offsets.tolist()
+    for i, trace in enumerate(traces):
+        for j, label in enumerate(trace):
+            value = column[offsets[i] + j]
+            if value is not None:
+                anywhere[label].append(value)
+                after[trace[: j + 1]].append(value)
+    for prefix, values in after.items():
+        distance = _distance(values, anywhere[prefix[-1]])
+        if distance > t + _SLACK:
+            raise _failed(f"the values of {name!r} after {_words(prefix)} are {distance:.3g} away from the others")
+
+
+def _distance(values: list[Any], others: list[Any]) -> float:
+    """Earth mover's distance: of numbers over their range, of names with every two of them 1 apart."""
+    if isinstance(values[0], (int, float)) and not isinstance(values[0], bool):
+        width = max(others) - min(others)
+        return float(wasserstein_distance(values, others)) / width if width else 0.0
+    first, second = Counter(values), Counter(others)
+    return sum(abs(first[v] / len(values) - second[v] / len(others)) for v in second) / 2
+
+
+def _durations(log: EventLog) -> list[float | None]:
+    """Seconds since the event before in the case, none for its first."""
+    times = log.events.column(TIMESTAMP).cast(pa.int64()).to_pylist()
+    first = set(log.offsets.tolist())
+    return [None if i in first else (time - times[i - 1]) / 1e6 for i, time in enumerate(times)]
+
+
+def _traces(log: EventLog, labels: Sequence[Label]) -> list[Trace]:
+    offsets = log.offsets.tolist()
+    return [tuple(labels[a:b]) for a, b in itertools.pairwise(offsets)]
+
+
+def _told(log: EventLog, names: str | None) -> list[frozenset[Label]]:
+    """Of each released case the values of sensitive attributes that it or one of its events has."""
+    out: list[set[Label]] = [set() for _ in range(log.cases.num_rows)]
+    for name in (n.strip() for n in (names or "").split(",")):
+        if name in log.events.column_names:
+            owners, column = log.events.column(CASE_INDEX).to_pylist(), _plain(log, name)
+        else:
+            owners, column = range(len(out)), log.cases.column(name.removeprefix("case:")).to_pylist()
+        for owner, value in zip(owners, column, strict=True):
+            if value is not None:
+                out[owner].add((name, value))
+    return [frozenset(values) for values in out]
+
+
+def _plain(log: EventLog, name: str) -> list[Any]:
+    values: list[Any] = log.events.column(name).to_pylist()
+    return values
+
+
+def _words(pattern: Sequence[Label]) -> str:
+    shown = [", ".join(map(str, p)) if isinstance(p, tuple) else str(p) for p in pattern]
+    return "<" + "; ".join(shown) + ">"
+
+
+def _failed(what: str) -> OutputError:
+    return OutputError(
+        f"The release does not hold what it should: {what}. It is not written.",
+        advice="This is a defect of the method; please report it.",
+    )
