@@ -37,6 +37,7 @@ from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilo
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.guarantee import Charge, Guarantee
+from veilog.privacy.guessing import epsilon_of
 from veilog.privacy.ledger import Ledger, Reservation, settling
 from veilog.privacy.persons import ONE_CASE, Unit, bounded
 
@@ -147,6 +148,7 @@ def release(
     attributes: Iterable[str] | None = None,
     attributes_share: Number | None = None,
     ledger: Ledger | str | Path | None = None,
+    guessing_advantage: Number | None = None,
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Release:
@@ -164,10 +166,16 @@ def release(
     ``"log"`` takes it from the log, which the guarantee says; None a made-up year). ``attributes`` are released with
     ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
 
+    ``guessing_advantage`` takes the place of ``epsilon``: by how much at most the release may raise an attacker's
+    chance to guess that a case (or person) is in the log, delta included. A method that has a parameter of this name
+    gets it as that.
+
     With a ``ledger`` (the file of one; made if there is none) the release is entered in the account of its data: what
     it may cost is set aside before any question is asked, and refused if that would exceed their budget.
     """
     chosen = method_named(method)
+    if guessing_advantage is not None:
+        epsilon, parameters = by_advantage(chosen, guessing_advantage, epsilon, delta, parameters)
     if not (as_published or chosen.certified):
         raise ParameterError(
             f"Method {method!r} has no certified release.",
@@ -330,6 +338,26 @@ def _operation(target: str, method: str, charges: Iterable[Charge]) -> Operation
     return Operation(target, method, round_up(epsilon), round_up(delta))
 
 
+def by_advantage(
+    method: Method, advantage: Number, epsilon: Number | None, delta: Number, parameters: dict[str, Any]
+) -> tuple[Number | None, dict[str, Any]]:
+    """The epsilon that a guessing advantage stands for, or the parameters with it where the method knows it itself."""
+    if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
+        return epsilon, {**parameters, "guessing_advantage": advantage}
+    if method.budget == "none":
+        raise ParameterError(
+            f"Method {method.name!r} takes neither an epsilon nor a guessing advantage: its guarantee is another one.",
+            parameter="guessing_advantage",
+        )
+    if epsilon is not None:
+        raise ParameterError(
+            "An epsilon and a guessing advantage are two names for one budget.",
+            parameter="guessing_advantage",
+            advice="Give one of them.",
+        )
+    return epsilon_of(advantage, delta=delta), parameters
+
+
 def budget(method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool) -> tuple[Fraction, Fraction]:
     failure = parse_delta(delta)
     if method.budget == "none":
@@ -340,7 +368,9 @@ def budget(method: Method, epsilon: Number | None, delta: Number, delta_is_of_us
         return Fraction(0), Fraction(0)
     if epsilon is None:
         raise ParameterError(
-            f"Method {method.name!r} needs an epsilon.", parameter="epsilon", advice="0.1 to 1 are usual."
+            f"Method {method.name!r} needs an epsilon.",
+            parameter="epsilon",
+            advice="0.1 to 1 are usual; or give a guessing advantage, e.g. 0.2.",
         )
     eps = parse_epsilon(epsilon)
     if method.budget == "epsilon and delta" and failure == 0:
@@ -411,6 +441,7 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     pairs = (
         ("privacy:epsilon", operation.epsilon if guarantee.proven else None),
         ("privacy:delta", operation.delta if guarantee.proven else None),
+        ("privacy:guessing_advantage", guarantee.guessing_advantage),
         ("privacy:nominal_epsilon", guarantee.nominal_epsilon),
         ("privacy:nominal_delta", guarantee.nominal_delta),
     )

@@ -24,6 +24,7 @@ from veilog.cli.common import (
 from veilog.cli.details import NOTHING_MORE, Beyond, declared_list
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.demo import run_demo
+from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -31,7 +32,7 @@ from veilog.measures.comparison import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.privacy.accounting import parse_delta, parse_epsilon
 from veilog.privacy.domain import Domain
-from veilog.releasing import Release
+from veilog.releasing import Release, by_advantage
 from veilog.releasing import release as release_log
 
 __all__ = ["demo", "methods", "release"]
@@ -57,6 +58,13 @@ def release(
     epsilon: Annotated[
         str | None,
         Parameter(allow_leading_hyphen=True, help="Privacy budget; smaller is more private, 0.1 to 1 are usual."),
+    ] = None,
+    guessing_advantage: Annotated[
+        str | None,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Instead of epsilon: the most by which a chance to guess who is in the log may rise, e.g. 0.2.",
+        ),
     ] = None,
     delta: Annotated[
         str,
@@ -99,13 +107,18 @@ def release(
     more = beyond.arguments()
     parameters = dict(pair(text, "-p") for text in p)
     # Before a large log is read: what can be refused without it.
-    method_named(method).parse(parameters)
+    chosen = method_named(method)
+    chosen.parse(parameters)
     parse_delta(delta)
     if epsilon is not None:
         parse_epsilon(epsilon)
+    # -p guessing_advantage=X and --guessing-advantage X are the same where the method has such a parameter.
+    advantage = _said_once(guessing_advantage, parameters.pop("guessing_advantage", None))
+    if advantage is not None:
+        chosen.parse(by_advantage(chosen, advantage, epsilon, delta, parameters)[1])
     keeping.of(log)
     show_columns(out, log, reading)
-    whole = beyond.wanted or unit not in ("case", "person") or method_named(method).full_log
+    whole = beyond.wanted or unit not in ("case", "person") or chosen.full_log
     original = read_log(log, reading) if whole else _read_variants(log, reading, memory_limit)
     with shown_progress() as progress:
         progress(f"releasing with {method}", None)
@@ -121,6 +134,7 @@ def release(
             max_cases=max_cases,
             **more,
             ledger=keeping.of(log, progress),
+            guessing_advantage=advantage,
             progress=progress,
             **parameters,
         )
@@ -143,6 +157,16 @@ def demo(
     """Do the main job once on a made-up hospital log: read, release, compare."""
     out = Output(json)
     out.json(run_demo(folder, out.show))
+
+
+def _said_once(option: str | None, parameter: str | None) -> str | None:
+    if option is not None and parameter is not None:
+        raise ParameterError(
+            "--guessing-advantage and -p guessing_advantage= say the same.",
+            parameter="guessing_advantage",
+            advice="Give one of them.",
+        )
+    return parameter if option is None else option
 
 
 def _read_variants(log: Path, reading: Reading, memory_limit: str) -> Variants:

@@ -26,6 +26,7 @@ from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.gradients import Training
 from veilog.privacy.guarantee import Charge, Guarantee, Statement
+from veilog.privacy.guessing import advantage_of
 from veilog.privacy.persons import ONE_CASE, Unit
 from veilog.privacy.training_accounting import NoisedSteps, composed_epsilon
 
@@ -354,6 +355,8 @@ class Curator:
             reasons=tuple(reasons),
             charges=charges,
             statements=tuple(self._statements),
+            guessing_advantage=round_up(advantage_of(epsilon, delta)) if proven else None,
+            guessing_advantage_without_delta=round_up(advantage_of(epsilon)) if proven and delta else None,
         )
 
     def _charge(

@@ -7,6 +7,7 @@ A :class:`Charge` is a frozen description of what one question spent; a :class:`
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
@@ -88,6 +89,11 @@ class Guarantee:
     charges: tuple[Charge, ...]
     statements: tuple[Statement, ...] = ()
     """What holds beside differential privacy, or in its place."""
+    guessing_advantage: float | None = None
+    """By how much at most the release raises an attacker's chance to guess that a given case (or person) is in the log;
+    see :mod:`veilog.privacy.guessing`. None where nothing is proven."""
+    guessing_advantage_without_delta: float | None = None
+    """The same but for the failures that delta allows; None where there is no delta."""
 
     @property
     def proven(self) -> bool:
@@ -99,7 +105,18 @@ class Guarantee:
             kind = "No differential privacy" if self.statements else "No guarantee"
             return " ".join([f"{kind}: " + "; ".join(self.reasons) + ".", *(s.holds for s in self.statements)])
         pair = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
-        return f"Differentially private for one {self.unit}, {pair}."
+        return f"Differentially private for one {self.unit}, {pair}.{self._guessing()}"
+
+    def _guessing(self) -> str:
+        if self.guessing_advantage is None:
+            return ""
+        words = (
+            f" An attacker's chance to guess whether a given {self.unit} is in the log rises by at most "
+            f"{_rounded_up(self.guessing_advantage)}"
+        )
+        if self.guessing_advantage_without_delta is None:
+            return words + "."
+        return f"{words} ({_rounded_up(self.guessing_advantage_without_delta)} but for the failures that delta allows)."
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -115,4 +132,11 @@ class Guarantee:
             "reasons": list(self.reasons),
             "charges": [charge.to_json() for charge in self.charges],
             "statements": [statement.to_json() for statement in self.statements],
+            "guessing_advantage": self.guessing_advantage,
+            "guessing_advantage_without_delta": self.guessing_advantage_without_delta,
         }
+
+
+def _rounded_up(value: float) -> str:
+    """Four digits that do not understate it."""
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(repr(value)))):g}"

@@ -111,7 +111,8 @@ def advantage_of(epsilon: Number, delta: Number = 0, prior: Number | None = None
     attacker who believes it with probability ``prior`` before, or, with None, whatever is believed before.
     """
     eps = _at_least_nothing(epsilon)
-    failure = parse_delta(delta)
+    # What was derived may be smaller than any delta that can be asked for.
+    failure = delta if isinstance(delta, Fraction) and 0 <= delta < 1 else parse_delta(delta)
     believed = None if prior is None else parse_share(prior, "prior")
     # Every rise below grows when r = exp(-epsilon/2) or u = sqrt(1 - delta) shrinks (while u > r): round these down.
     bits = _BITS + 2 * max(0, eps.denominator.bit_length() - eps.numerator.bit_length())
