@@ -415,7 +415,10 @@ def _metadata(released: Release) -> Metadata:
         for i, operation in enumerate(released.operations)
     )
     attributes = [Attribute("privacy:anonymizations", None, "container", anonymizations)]
-    if released.full is None and (details is None or details.times is None):
+    timeless = details is None or details.times is None
+    if released.full is not None:
+        timeless = any(a.key == ARTIFICIAL_TIMES for a in released.full.metadata.attributes)
+    if timeless:
         attributes.append(Attribute(ARTIFICIAL_TIMES, True, "boolean"))
     return Metadata(
         version="1.0",
@@ -431,8 +434,10 @@ def _metadata(released: Release) -> Metadata:
 
 
 def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
+    models = ["differential privacy"] if guarantee.proven else []
+    models += [statement.model for statement in guarantee.statements]
     facts: list[tuple[str, Any, str]] = [
-        ("privacy:type", "differential privacy" if guarantee.proven else "none proven", "string"),
+        ("privacy:type", ", ".join(models) or "none proven", "string"),
         ("privacy:level", f"{guarantee.unit}: {guarantee.neighbours}", "string"),
         ("privacy:target", operation.target, "string"),
         ("privacy:method", operation.method, "string"),
@@ -447,6 +452,8 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     )
     facts += [(key, value, "float") for key, value in pairs if value is not None]
     facts += [("privacy:assumptions", " ".join(guarantee.assumptions), "string")] if guarantee.assumptions else []
+    held = " ".join(statement.holds for statement in guarantee.statements)
+    facts += [("privacy:holds", held, "string")] if held else []
     facts += [("privacy:reason", "; ".join(guarantee.reasons), "string")] if guarantee.reasons else []
     facts.append(("privacy:software", f"veilog {__version__}", "string"))
     return (Attribute(*fact) for fact in facts)

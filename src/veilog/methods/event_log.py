@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.metadata import Metadata
+from veilog.logs.metadata import ARTIFICIAL_TIMES, Metadata
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.attributes import Chosen, ReleasedColumns, choose, released_attributes
 from veilog.methods.timestamps import released_times
@@ -184,4 +184,5 @@ def anonymous(log: EventLog, rng: np.random.Generator) -> EventLog:
     events = events.set_column(place, EVENT_INDEX, pa.array(np.arange(len(log))))
     names = pa.array(np.arange(1, number + 1)).cast(pa.string())
     cases = shuffled.cases
-    return EventLog(events, cases.set_column(cases.column_names.index(ACTIVITY), ACTIVITY, names))
+    kept = Metadata(attributes=tuple(a for a in log.metadata.attributes if a.key == ARTIFICIAL_TIMES))
+    return EventLog(events, cases.set_column(cases.column_names.index(ACTIVITY), ACTIVITY, names), kept)
