@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 
 from veilog.errors import ParameterError
+from veilog.methods.amun import AMUN
 from veilog.methods.directly_follows import df_laplace
 from veilog.methods.evolve import evolve
 from veilog.methods.laplace import laplace
 from veilog.methods.method import Method, Parameter
+from veilog.methods.pretsa import PRETSA
+from veilog.methods.pripel import PRIPEL
 from veilog.methods.sacofa import sacofa
 from veilog.methods.sapa import sapa
+from veilog.methods.tlkc import TLKC
 from veilog.methods.travas import travas, utravas
 
 __all__ = ["METHODS", "Method", "Parameter", "method_named"]
@@ -154,6 +158,10 @@ _METHODS = (
             Parameter("repetitions", int, 10, "as published: runs averaged for each number tried", 1, 1000),
         ),
     ),
+    AMUN,
+    PRIPEL,
+    TLKC,
+    PRETSA,
 )
 
 METHODS: Mapping[str, Method] = {method.name: method for method in _METHODS}
