@@ -46,6 +46,7 @@ _TABLES = (
     "method TEXT NOT NULL, as_published INTEGER NOT NULL, parameters TEXT NOT NULL, unit TEXT NOT NULL, "
     "epsilon TEXT, delta TEXT, state TEXT NOT NULL, guarantee TEXT, output TEXT NOT NULL)",
 )
+_SETTINGS = ("PRAGMA synchronous = EXTRA", "PRAGMA trusted_schema = OFF")
 _ONCE = 0.25
 """Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
 _STATES = ("reserved", "charged", "written", "withdrawn")
@@ -125,7 +126,8 @@ def create(place: Path) -> None:
     try:
         os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         with _in_words(place), contextlib.closing(_connected(temporary)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+            for setting in (*_SETTINGS, "BEGIN IMMEDIATE"):
+                connection.execute(setting)
             for table in _TABLES:
                 connection.execute(table)
             connection.execute("INSERT INTO book VALUES (1, ?, '')", (secrets.token_bytes(32),))
@@ -179,6 +181,8 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
                 if waiting is not None:
                     waiting(f"waiting for the ledger {place.name}", None)
 
+        for setting in _SETTINGS:
+            insist(setting)
         insist("BEGIN IMMEDIATE" if write else "BEGIN")
         insist("SELECT count(*) FROM sqlite_master")
         yield _loaded(connection, place)
@@ -196,10 +200,7 @@ def short(value: Fraction) -> Fraction:
 
 def _connected(place: Path) -> sqlite3.Connection:
     # mode=rw never creates a file; it reads where it may not write, and then a write fails.
-    connection = sqlite3.connect(f"{place.absolute().as_uri()}?mode=rw", uri=True, timeout=_ONCE, isolation_level=None)
-    connection.execute("PRAGMA synchronous = EXTRA")
-    connection.execute("PRAGMA trusted_schema = OFF")
-    return connection
+    return sqlite3.connect(f"{place.absolute().as_uri()}?mode=rw", uri=True, timeout=_ONCE, isolation_level=None)
 
 
 def _check_header(place: Path) -> None:
@@ -305,6 +306,8 @@ def _in_words(place: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _told(place, error) from error
+    except UnicodeDecodeError as error:  # Python, reading what SQLite says of damage
+        raise _damaged(place) from error
 
 
 def _told(place: Path, error: sqlite3.Error) -> VeilogError:
