@@ -77,11 +77,11 @@ def pripel(
             advice="Leave it out, or add --as-published.",
         )
     wanted = wanted_of(times_share, attribute_names, attribute_share, start_window)
-    return released_log(curator, request, wanted, lambda rest: asked.ask(curator, rest))
+    return released_log(curator, request, wanted, lambda rest: asked.ask(curator, rest), asked.spends_delta)
 
 
 def _as_published(curator: Curator, request: Request, query: Query, how: How, attribute_names: str | None) -> EventLog:
-    if request.delta and not query.method.spends_delta(dict(query.values)):
+    if request.delta and not query.spends_delta:
         raise ParameterError(
             f"The query {query.method.name!r} needs no delta; it costs epsilon only.", parameter="delta"
         )

@@ -23,7 +23,7 @@ from veilog.methods.event_log import (
 )
 from veilog.methods.method import Method, Request
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Window
+from veilog.privacy.domain import Domain, Window
 from veilog.privacy.noise import generator
 
 __all__ = ["Query", "delta_is_of_use", "names_in", "released_log", "variant_query", "wanted_of"]
@@ -36,6 +36,10 @@ class Query:
     method: Method
     values: Mapping[str, Any]
 
+    @property
+    def spends_delta(self) -> bool:
+        return self.method.spends_delta(dict(self.values))
+
     def ask(self, curator: Curator, request: Request) -> Variants:
         """Its release at the budget of the request, the delta only where it has a use for one."""
         if self.method.budget == "epsilon and delta" and request.delta == 0:
@@ -44,7 +48,7 @@ class Query:
                 parameter="delta",
                 advice="Take less than one over the number of cases, e.g. --delta 1e-6, or another query.",
             )
-        delta = request.delta if self.method.spends_delta(dict(self.values)) else Fraction(0)
+        delta = request.delta if self.spends_delta else Fraction(0)
         released = self.method.run(curator, replace(request, delta=delta), **self.values)
         assert isinstance(released, Variants), "variant_query takes methods that release variants only"
         return released
@@ -78,7 +82,7 @@ def delta_is_of_use(values: Mapping[str, Any]) -> bool:
     if values["query"] is None:
         return True
     query = variant_query(values["query"], values["query_parameters"])
-    return query.method.spends_delta(dict(query.values)) or bool(names_in(values["attribute_names"]))
+    return query.spends_delta or bool(names_in(values["attribute_names"]))
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
@@ -108,27 +112,34 @@ def _window(text: str) -> Window | Literal["log"]:
     try:
         if not dots:
             raise ValueError
-        return datetime.datetime.fromisoformat(start.strip()), datetime.datetime.fromisoformat(end.strip())
+        window = datetime.datetime.fromisoformat(start.strip()), datetime.datetime.fromisoformat(end.strip())
     except ValueError:
         raise ParameterError(
             f"start_window is START..END with dates like 2024-01-31, or log, not {text!r}.", parameter="start_window"
         ) from None
+    return Domain(window=window).window or window
 
 
 def released_log(
-    curator: Curator, request: Request, wanted: Wanted, variants_at: Callable[[Request], Variants]
+    curator: Curator,
+    request: Request,
+    wanted: Wanted,
+    variants_at: Callable[[Request], Variants],
+    spends_delta: bool,
 ) -> EventLog:
     """A certified release of variants, made a log: the shares of ``wanted`` pay for times and attributes, and
-    ``variants_at`` is asked with a request that holds what is left. The charges add up to the request's budget."""
-    query_delta = request.delta / 2 if wanted.attributes and request.delta else request.delta
-    open_delta = request.delta - query_delta
-    if wanted.attributes and all(name in curator.domain.attributes for name in wanted.attributes):
-        query_delta, open_delta = request.delta, Fraction(0)
-    found, rest = attributes_before(curator, wanted, request.epsilon, open_delta, request.remark)
+    ``variants_at`` is asked with a request that holds what is left. The charges add up to the request's budget.
+
+    Of the delta ``variants_at`` gets what attributes without declared values leave, and none if it ``spends`` none."""
+    open_values = any(name not in curator.domain.attributes for name in wanted.attributes)
+    if request.delta and not (spends_delta or open_values):
+        raise ParameterError("Nothing needs a delta here; the release costs epsilon only.", parameter="delta")
+    flow_delta = Fraction(0) if not spends_delta else request.delta / 2 if open_values else request.delta
+    found, rest = attributes_before(curator, wanted, request.epsilon, request.delta - flow_delta, request.remark)
     flow = request.epsilon * (1 - wanted.times - wanted.attributes_share)
     if not found:  # nothing to release of them: the control flow has what is left
         flow, rest = flow + rest, Fraction(0)
-    variants = variants_at(replace(request, epsilon=flow, delta=query_delta))
+    variants = variants_at(replace(request, epsilon=flow, delta=flow_delta))
     cases = released_cases(variants, generator(curator.randomness))
     if wanted.times and len(cases.codes) == 0:
         request.remark("The release has no events, so its share for times was not spent.")
