@@ -17,8 +17,7 @@ from veilog.logs.metadata import Metadata
 from veilog.methods.amun_log import annotated
 from veilog.methods.amun_priors import (
     Precision,
-    control_flow_epsilon,
-    epsilon_of,
+    epsilons_of,
     oversampling_epsilon,
     prior_knowledge,
     too_well_known,
@@ -30,6 +29,7 @@ from veilog.methods.method import Method, Parameter, Request
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
 from veilog.privacy.guarantee import Statement
+from veilog.privacy.guessing import epsilon_of, parse_advantage
 
 __all__ = ["AMUN", "amun"]
 
@@ -44,13 +44,8 @@ def amun(
     duration_precision: float,
 ) -> EventLog:
     """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged."""
-    advantage = guessing_advantage
-    if not 0 < advantage < 1:
-        raise ParameterError(
-            f"guessing_advantage must lie between 0 and 1, not {advantage:g}.",
-            parameter="guessing_advantage",
-            advice="0.1 to 0.4 are usual; smaller is more private.",
-        )
+    advantage = float(parse_advantage(guessing_advantage))
+    worst = epsilon_of(guessing_advantage)  # refuses what is out of all range, before anything is looked at
     variants = curator.peek("every released variant is one of the log's, so that it occurs there is certain (R1)")
     raw = curator.peek_log("the noise of every time is scaled by the raw values of its transition")
     if mode == "filtering":
@@ -87,11 +82,11 @@ def amun(
         log = log.only(kept)
         known = prior_knowledge(log, advantage, precision)
     # 6: epsilons
-    epsilon_t = epsilon_of(known.priors, advantage)
-    epsilon_d = oversampling_epsilon(advantage) if mode == "oversampling" else control_flow_epsilon(advantage)
+    epsilon_t = epsilons_of(known.priors, advantage)
+    epsilon_d = Fraction(oversampling_epsilon(advantage)) if mode == "oversampling" else worst
     # 7 to 25: noise on the counts of transitions, as cases that are replicated or deleted
     request.progress("sampling cases", None)
-    needed = noise.discrete_laplace(Fraction(epsilon_d), len(log.automaton), source)
+    needed = noise.discrete_laplace(epsilon_d, len(log.automaton), source)
     needed = np.where(log.contingency > 0, np.abs(needed) if mode == "oversampling" else needed, 0)
     copies = copies_of_cases(log, sampled_counts(log, needed, rng), rng)
     # 26 and 27: a replicated case shares its epsilon among its copies; noise on times; compression
@@ -104,12 +99,12 @@ def _statement(advantage: float, start_precision: float, duration_precision: flo
     return Statement(
         model="guessing advantage",
         holds=(
-            f"By the paper's Propositions 3.1, A.5 and A.7, an attacker's chance to guess right about one individual "
-            f"rises by at most {advantage:g} for one question alone: whether the case took one given transition, when "
-            f"it started (to {start_precision:g} days), or how long one of its steps took (to {duration_precision:g} "
-            "seconds). The attacker is taken to know all other cases, and the activities, the variants, and the first "
-            "and last time of the log to be public; cases, and the times within a case, are taken to be independent, "
-            "and a prior to be the share of the log's own values that are as near."
+            "The paper argues (Propositions 3.1, A.5 and A.7; veilog has not proved it) that an attacker's chance to "
+            f"guess right about one individual rises by at most {advantage:g}, for one question alone: whether the case "
+            f"took one given transition, when it started (within {start_precision:g} days), or how long one of its "
+            f"steps took (within {duration_precision:g} seconds). Its attacker knows all other cases; activities, "
+            "variants and the first and last time of the log count as public, cases and the times within a case as "
+            "independent, and a prior as the share of the log's own values that are as near."
         ),
         checked=False,
         does_not_protect=(

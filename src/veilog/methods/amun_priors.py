@@ -22,8 +22,7 @@ from veilog.methods.amun_log import AnnotatedLog
 __all__ = [
     "Knowledge",
     "Precision",
-    "control_flow_epsilon",
-    "epsilon_of",
+    "epsilons_of",
     "oversampling_epsilon",
     "prior_knowledge",
     "too_well_known",
@@ -114,7 +113,7 @@ def too_well_known(priors: FloatArray, advantage: float) -> npt.NDArray[np.bool_
     return beyond
 
 
-def epsilon_of(priors: FloatArray, advantage: float) -> FloatArray:
+def epsilons_of(priors: FloatArray, advantage: float) -> FloatArray:
     """Proposition 3.1, for values scaled to a range of 1.
 
     Where the formula gives no number (P + d >= 1) or an infinite one, which is no noise at all (P = 0: the smallest
@@ -126,15 +125,11 @@ def epsilon_of(priors: FloatArray, advantage: float) -> FloatArray:
     return epsilons
 
 
-def control_flow_epsilon(advantage: float) -> float:
-    """Proposition A.5: the epsilon of one count, at the worst-case prior: 2 ln((1 + d) / (1 - d))."""
-    return 2 * (math.log1p(advantage) - math.log1p(-advantage))
-
-
 def oversampling_epsilon(advantage: float) -> float:
     """Proposition A.6: the epsilon of one count when noise can only be added; -2 ln u with 2 u^3 = (1 - d) (1 + u).
 
-    The root under the paper's root is (1 - d)^2 (2 d + 25), written out here because it cancels near d = 1.
+    The number under the paper's square root is (1 - d)^2 (2 d + 25), written so here because it cancels near d = 1.
+    (For A.5, noise of both signs, the epsilon is that of the worst-case prior: ``veilog.privacy.guessing.epsilon_of``.)
     """
     c = 6 ** (1 / 3)
     b = ((1 - advantage) * (math.sqrt(3) * math.sqrt(2 * advantage + 25) + 9)) ** (1 / 3)
