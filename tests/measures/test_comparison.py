@@ -24,6 +24,8 @@ PROMISED = {
     "absolute_log_difference_maximum",
     "dfg_frequency_emd",
     "dfg_time_emd",
+    "case_durations",
+    "active_cases",
     "size_ratio",
     "variants",
     "keep_real",
@@ -60,6 +62,8 @@ def test_a_log_compared_with_itself_lost_nothing() -> None:
     assert result.dfg_frequency_emd == result.dfg_time_emd == result.dfg_moved == result.length_error == 0.0
     assert result.size_ratio == result.keep_real == 1.0
     assert (result.variants.added, result.variants.lost) == (0, 0)
+    assert result.case_durations is not None and result.case_durations.emd == 0.0
+    assert result.active_cases is not None and result.active_cases.difference == 0.0
     assert (result.coverage.activities, result.coverage.directly_follows) == (1.0, 1.0)
     assert result.not_computed == {}
 
@@ -71,6 +75,12 @@ def test_the_worked_example_of_relative_log_similarity_through_compare() -> None
     assert result.relative_log_similarity == pytest.approx(0.755, abs=1e-12)
     assert (result.variants.common, result.variants.added, result.variants.lost) == (2, 0, 2)
     assert result.keep_real == 1.0
+
+
+def test_false_positives_and_negatives_carry_their_cases() -> None:
+    counts = compare(log(("ab", 5), ("ac", 3), ("ad", 2)), log(("ab", 7), ("x", 4), ("y", 1))).variants
+    assert (counts.common, counts.added, counts.lost) == (1, 2, 2)
+    assert (counts.added_cases, counts.lost_cases) == (5, 5)
 
 
 @settings(max_examples=60)
@@ -105,7 +115,9 @@ def test_artificial_or_missing_times_are_no_times() -> None:
     ordered = replace(events, metadata=replace(events.metadata, attributes=(*events.metadata.attributes, mark)))
     for released, word in ((ordered, "artificial"), (events.variants, "variants")):
         result = compare(events, released)
-        assert result.dfg_time_emd is None and word in result.not_computed["dfg_time_emd"]
+        assert result.dfg_time_emd is result.case_durations is result.active_cases is None
+        for name in ("dfg_time_emd", "case_durations", "active_cases"):
+            assert word in result.not_computed[name]
     unmarked = replace(mark, value=False)
     plain = replace(events, metadata=replace(events.metadata, attributes=(unmarked,)))
     assert compare(events, plain).dfg_time_emd == 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from veilog.measures import directly_follows
 from veilog.measures.anomalies import normal_share
 from veilog.measures.complexity import complexity, length_error
 from veilog.measures.distances import Progress
+from veilog.measures.durations import ActiveCases, CaseDurations, Spans, active_cases, case_durations, spans
 from veilog.measures.models import MEASURES, Running, running
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 
@@ -27,11 +28,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class VariantCounts:
-    """Variants in both logs, in the release only, in the original only."""
+    """Variants in both logs, in the release only (false positives), in the original only (false negatives)."""
 
     common: int
     added: int
     lost: int
+    added_cases: int
+    """Released cases that follow an added variant."""
+    lost_cases: int
+    """Original cases that follow a lost variant."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class Comparison:
     dfg_frequency_emd: float | None
     dfg_time_emd: float | None
     """In months of 730.5 hours."""
+    case_durations: CaseDurations | None
+    active_cases: ActiveCases | None
     dfg_moved: float | None
     """Share of directly-follows mass that is on other edges."""
     dfg_largest_changes: tuple[directly_follows.EdgeShare, ...]
@@ -86,6 +93,8 @@ class Comparison:
         out: dict[str, object] = {f.name: getattr(self, f.name) for f in fields(self)}
         out["variants"] = vars(self.variants).copy()
         out["coverage"] = vars(self.coverage).copy()
+        out["case_durations"] = None if self.case_durations is None else asdict(self.case_durations)
+        out["active_cases"] = None if self.active_cases is None else asdict(self.active_cases)
         out["dfg_largest_changes"] = [vars(edge).copy() for edge in self.dfg_largest_changes]
         out["not_computed"] = dict(self.not_computed)
         return out
@@ -169,7 +178,10 @@ def _measured(
     )
     say("Directly-follows graphs", None)
     moved = attempt("dfg_moved", lambda: directly_follows.moved_mass(first, second))
-    counts, real = _overlap(first, second)
+    counts = _overlap(first, second)
+    times = attempt("case_durations", lambda: _spans(original, released))
+    if times is None:
+        reasons["active_cases"] = reasons["case_durations"]
     return Comparison(
         original_cases=first.cases,
         released_cases=second.cases,
@@ -179,6 +191,8 @@ def _measured(
         absolute_log_difference_maximum=by_maximum,
         dfg_frequency_emd=attempt("dfg_frequency_emd", lambda: directly_follows.frequency_emd(first, second)),
         dfg_time_emd=attempt("dfg_time_emd", lambda: _time_emd(original, released)),
+        case_durations=None if times is None else case_durations(*times),
+        active_cases=None if times is None else active_cases(*times),
         dfg_moved=None if moved is None else moved.share,
         dfg_largest_changes=() if moved is None else moved.edges,
         size_ratio=attempt("size_ratio", lambda: _share(second.cases, first.cases, "original")),
@@ -186,7 +200,7 @@ def _measured(
         sequence_entropy=attempt("sequence_entropy", lambda: _entropy(second)),
         sequence_entropy_original=attempt("sequence_entropy_original", lambda: _entropy(first)),
         variants=counts,
-        keep_real=attempt("keep_real", lambda: _share(real, second.cases, "released")),
+        keep_real=attempt("keep_real", lambda: _share(second.cases - counts.added_cases, second.cases, "released")),
         coverage=Coverage(*directly_follows.edge_coverage(first, second)),
         not_computed=reasons,
     )
@@ -200,15 +214,17 @@ def _attempt(reasons: dict[str, str], name: str, measure: Callable[[], _T]) -> _
         return None
 
 
-def _overlap(original: Variants, released: Variants) -> tuple[VariantCounts, int]:
-    """Common, added and lost variants, and how many released cases follow a common one."""
-    known = set(original.sequences)
-    common, real = 0, 0
+def _overlap(original: Variants, released: Variants) -> VariantCounts:
+    """Common, added and lost variants, and the cases of the latter two."""
+    before = dict(zip(original.sequences, original.counts.tolist(), strict=True))
+    common, added, kept = 0, 0, 0
     for sequence, count in zip(released.sequences, released.counts.tolist(), strict=True):
-        if sequence in known:
+        if sequence in before:
             common += 1
-            real += count
-    return VariantCounts(common, len(released) - common, len(original) - common), real
+            kept += before[sequence]
+        else:
+            added += count
+    return VariantCounts(common, len(released) - common, len(original) - common, added, original.cases - kept)
 
 
 def _share(part: int, whole: int, name: str) -> float:
@@ -226,6 +242,10 @@ def _entropy(variants: Variants) -> float:
 
 def _time_emd(original: EventLog | Variants, released: EventLog | Variants) -> float:
     return directly_follows.time_emd(_timed(original, "original"), _timed(released, "released"))
+
+
+def _spans(original: EventLog | Variants, released: EventLog | Variants) -> tuple[Spans, Spans]:
+    return spans(_timed(original, "original"), "original"), spans(_timed(released, "released"), "released")
 
 
 def _timed(log: EventLog | Variants, name: str) -> EventLog:
