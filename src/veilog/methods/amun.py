@@ -100,9 +100,9 @@ def _statement(advantage: float, start_precision: float, duration_precision: flo
         model="guessing advantage",
         holds=(
             "The paper argues (Propositions 3.1, A.5 and A.7; veilog has not proved it) that an attacker's chance to "
-            f"guess right about one individual rises by at most {advantage:g}, for one question alone: whether the case "
-            f"took one given transition, when it started (within {start_precision:g} days), or how long one of its "
-            f"steps took (within {duration_precision:g} seconds). Its attacker knows all other cases; activities, "
+            f"guess right about one individual rises by at most {advantage:g}, for one question alone: whether the "
+            f"case took one given transition, when it started (within {start_precision:g} days), or how long one of "
+            f"its steps took (within {duration_precision:g} seconds). Its attacker knows all other cases; activities, "
             "variants and the first and last time of the log count as public, cases and the times within a case as "
             "independent, and a prior as the share of the log's own values that are as near."
         ),
