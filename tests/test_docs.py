@@ -8,14 +8,27 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from veilog import METHODS, cli
 from veilog.logs.findings import RULES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-COMMANDS = {name: app for name, app in cli.app._commands.items() if not name.startswith("-")}
+
+
+def commands(app: App, before: str = "") -> dict[str, App]:
+    """All commands of the program, also those of commands that have some of their own."""
+    found = {}
+    for name, command in app._commands.items():
+        if name.startswith("-"):
+            continue
+        own = commands(command, f"{before}{name} ")
+        found.update(own if command.default_command is None else {before + name: command} | own)
+    return found
+
+
+COMMANDS = commands(cli.app)
 
 
 def options(command: str) -> set[str]:
