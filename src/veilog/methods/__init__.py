@@ -13,6 +13,7 @@ from veilog.methods.pripel import PRIPEL
 from veilog.methods.sacofa import sacofa
 from veilog.methods.sapa import sapa
 from veilog.methods.tlkc import TLKC
+from veilog.methods.travag import TRAVAG
 from veilog.methods.travas import travas, utravas
 
 __all__ = ["METHODS", "Method", "Parameter", "method_named"]
@@ -158,6 +159,7 @@ _METHODS = (
             Parameter("repetitions", int, 10, "as published: runs averaged for each number tried", 1, 1000),
         ),
     ),
+    TRAVAG,
     AMUN,
     PRIPEL,
     TLKC,

@@ -30,7 +30,7 @@ class Configuration:
     # the networks
     latent: int = 128
     noise: int = 128
-    critic_hidden: int = 2
+    critic_hidden: int = 0
     """Hidden layers of the critic: 2 is the paper's (2n/3 and n/3 wide), 0 a linear critic."""
     drawn: bool = True
     """Whether a sampled row's variant is drawn by the decoder's outputs as probabilities; else the largest wins."""
@@ -41,7 +41,7 @@ class Configuration:
     """Of the epsilon left to the gradients, what the autoencoder's noised steps get."""
     columns_delta_share: float = 0.9
     outside: str = "nearest"
-    """Cases of no column: counted in the nearest one, or dropped."""
+    """Cases of no column: counted in the nearest one, or dropped (drop)."""
     # noised steps
     autoencoder_rate: float | None = None
     """None: an expected batch of ``autoencoder_batch`` of the noisy number of cases."""
@@ -50,11 +50,11 @@ class Configuration:
     autoencoder_noise: float = 1.0
     """Noise multiplier; certified it is scaled until the cost is what was asked for."""
     autoencoder_clip: float = 0.012
-    critic_rate: float | None = None
+    critic_rate: float | None = 1.0
     critic_batch: float = 128
     critic_steps: int = 1
     critic_noise: float = 1.0
-    critic_clip: float = 0.022
+    critic_clip: float = 1.0
     critic_bound: float | None = None
     """Weights of the critic are cut to this size after each step."""
     critic_steps_per_generator: int = 15
@@ -65,6 +65,10 @@ class Configuration:
     free_autoencoder_steps: int = 300
     free_generator_steps: int = 600
     free_batch: int = 512
+    fit_decoder: bool = True
+    """Whether the decoder goes on learning with the generator, on released numbers."""
+    largest_log: int = 1_000_000
+    """Cases of the largest log expected; a budget too small even for it is refused."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -80,7 +84,12 @@ class Configuration:
 CERTIFIED = Configuration()
 
 _AS_PUBLISHED = Configuration(
-    critic_hidden=2, drawn=False, autoencoder_clip=0.012, critic_clip=0.022, critic_bound=0.01
+    critic_hidden=2,
+    drawn=False,
+    autoencoder_clip=0.012,
+    critic_rate=None,
+    critic_clip=0.022,
+    critic_bound=0.01,
 )
 # log, epsilon, delta: (noise multiplier, expected batch, iterations) of the autoencoder, then of the GAN
 _TABLE: dict[tuple[str, str, str], tuple[tuple[float, int, int], tuple[float, int, int]]] = {

@@ -13,21 +13,28 @@ import numpy.typing as npt
 from veilog.methods.travag_networks import Weights, backward, forward, gradients, sigmoid
 from veilog.methods.travag_optimisers import adam, rmsprop
 from veilog.methods.travag_settings import Configuration, Networks
-from veilog.privacy.gradients import Factors, Gradients, Outer, Training, clipped_sums
+from veilog.privacy.gradients import SAFE, Factors, Gradients, Outer, Training, clipped_sums
 
-__all__ = ["autoencoder_step", "critic_step", "generated", "generator_step"]
+__all__ = [
+    "autoencoder_factors",
+    "autoencoder_step",
+    "count_step",
+    "critic_step",
+    "generated",
+    "generator_step",
+    "normals",
+    "softmax",
+]
 
 FloatArray = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
 
-AUTOENCODER, CRITIC = 0, 1
 
-
-def _by_logits(logits: FloatArray, columns: IntArray, softmax: bool) -> FloatArray:
+def _by_logits(logits: FloatArray, columns: IntArray, drawn: bool) -> FloatArray:
     """The derivative of each row's reconstruction loss by the decoder's output before its last activation: of the mean
     binary cross-entropy over the columns (sigmoid), or of the cross-entropy (softmax)."""
-    if softmax:
-        by = _softmax(logits)
+    if drawn:
+        by = softmax(logits)
         by[np.arange(len(columns)), columns] -= 1
         return by
     by = sigmoid(logits)
@@ -36,7 +43,7 @@ def _by_logits(logits: FloatArray, columns: IntArray, softmax: bool) -> FloatArr
     return by
 
 
-def _softmax(logits: FloatArray) -> FloatArray:
+def softmax(logits: FloatArray) -> FloatArray:
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
     shifted /= shifted.sum(axis=1, keepdims=True)
     result: FloatArray = shifted
@@ -44,12 +51,12 @@ def _softmax(logits: FloatArray) -> FloatArray:
 
 
 def autoencoder_factors(
-    networks: Networks, weights: Weights, columns: IntArray, softmax: bool
+    networks: Networks, weights: Weights, columns: IntArray, drawn: bool
 ) -> tuple[list[Outer], list[Outer]]:
     """Of each row, the factors of the encoder's and the decoder's layers."""
     code = forward(networks.encoder, weights, columns)
     decoded = forward(networks.decoder, weights, code.output)
-    by_logits = _by_logits(decoded.output, columns, softmax)
+    by_logits = _by_logits(decoded.output, columns, drawn)
     in_decoder, by_code = backward(networks.decoder, weights, decoded, by_logits, to_input=True)
     assert by_code is not None
     in_encoder, _ = backward(networks.encoder, weights, code, by_code)
@@ -60,6 +67,7 @@ def autoencoder_step(
     networks: Networks,
     configuration: Configuration,
     training: Training,
+    part: int,
     weights: Weights,
     moments: Weights,
     batch: float,
@@ -77,20 +85,18 @@ def autoencoder_step(
             return [[term] for term in in_decoder]
         return [[term] for term in (*in_encoder, *in_decoder)]
 
-    sums = training.step(AUTOENCODER, factors, apart=encoder_free)
+    sums = training.step(part, factors, apart=encoder_free)
     rate, scale = configuration.autoencoder_learning_rate, 1 / batch
     in_encoder_, in_decoder_ = (free[0], sums) if encoder_free else (sums[:2], sums[2:])
     adam(networks.encoder, weights, moments, in_encoder_, rate, scale=scale)
     adam(networks.decoder, weights, moments, in_decoder_, rate, scale=scale)
 
 
-def generated(
-    networks: Networks, configuration: Configuration, weights: Weights, noise: FloatArray
-) -> FloatArray:
+def generated(networks: Networks, configuration: Configuration, weights: Weights, noise: FloatArray) -> FloatArray:
     """What decoder and generator make of rows of noise: values in [0, 1] a column."""
     code = forward(networks.generator, weights, noise).output
     logits = forward(networks.decoder, weights, code).output
-    return _softmax(logits) if configuration.drawn else sigmoid(logits)
+    return softmax(logits) if configuration.drawn else sigmoid(logits)
 
 
 def normals(rng: np.random.Generator, rows: int, configuration: Configuration) -> FloatArray:
@@ -101,6 +107,7 @@ def critic_step(
     networks: Networks,
     configuration: Configuration,
     training: Training,
+    part: int,
     weights: Weights,
     moments: Weights,
     batch: float,
@@ -127,7 +134,7 @@ def critic_step(
         made_up = generated(networks, configuration, weights, normals(rng, len(columns), configuration))
         return [[one, other] for one, other in zip(real, of(made_up, 1), strict=True)]
 
-    sums = training.step(CRITIC, factors, apart=pairs)
+    sums = training.step(part, factors, apart=pairs)
     if not pairs:
         rows = configuration.free_batch
         made_up = generated(networks, configuration, weights, normals(rng, rows, configuration))
@@ -138,6 +145,26 @@ def critic_step(
             bias += other_bias
     rate, bound = configuration.gan_learning_rate, configuration.critic_bound
     rmsprop(critic, weights, moments, sums, rate, scale=1 / batch, bound=bound)
+
+
+def count_step(
+    networks: Networks, configuration: Configuration, training: Training, part: int, moments: Weights
+) -> None:
+    """One noised step of a linear critic, ``D(x) = x . w``.
+
+    On one-hot rows every function is linear, so hidden layers add nothing but coordinates to be noised. The gradient
+    of ``-D(real)`` is then minus the row itself, whatever w is: the noised sums of all steps can be added up, and
+    what they add up to is how many cases each column has, with Gaussian noise.
+    """
+    columns_ = networks.critic.widths[0]
+
+    def factors(columns: IntArray) -> Factors:
+        return [[Outer(columns, np.full((len(columns), 1), -1.0), columns_, bias=False)]]
+
+    ((weight, _),) = training.step(part, factors)
+    seen = moments.setdefault("critic.seen", np.zeros(columns_))
+    seen -= weight[:, 0] / min(1.0, configuration.critic_clip * SAFE)
+    moments.setdefault("critic.steps", np.zeros(1))[0] += 1
 
 
 def generator_step(
@@ -151,7 +178,7 @@ def generator_step(
     """One step of the generator up the critic's score of what it makes. It touches no case."""
     code = forward(networks.generator, weights, normals(rng, rows, configuration))
     decoded = forward(networks.decoder, weights, code.output)
-    made_up = _softmax(decoded.output) if configuration.drawn else sigmoid(decoded.output)
+    made_up = softmax(decoded.output) if configuration.drawn else sigmoid(decoded.output)
     score = forward(networks.critic, weights, made_up)
     by_score = np.full_like(score.output, -1 / rows)
     _, by_rows = backward(networks.critic, weights, score, by_score, to_input=True)

@@ -26,14 +26,14 @@ from veilog.errors import ParameterError
 from veilog.privacy.noise import Randomness
 from veilog.privacy.training_accounting import NoisedSteps
 
-__all__ = ["Factors", "Gradients", "Outer", "Training", "clipped_sums", "squared_norms"]
+__all__ = ["SAFE", "Factors", "Gradients", "Outer", "Training", "clipped_sums", "squared_norms"]
 
 FloatArray = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
 Gradients = list[tuple[FloatArray, FloatArray]]
 """Of each dense layer, the sum of weight gradients (inputs x outputs) and of bias gradients."""
 
-_SAFE = 1 - 1e-5
+SAFE = 1 - 1e-5
 """Norms are computed in the networks' precision; clipping a little lower keeps them below the bound all the same."""
 _THREADS = min(2, os.cpu_count() or 1)
 _WORTH_THREADS = 20_000
@@ -93,7 +93,7 @@ def clip_factors(factors: Factors, clip: float) -> npt.NDArray[np.float64]:
     """What makes each example's gradient at most ``clip`` long when multiplied with it; 0 where it is not finite."""
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         norms = np.sqrt(squared_norms(factors))
-        scale = np.minimum(1.0, clip * _SAFE / norms)
+        scale = np.minimum(1.0, clip * SAFE / norms)
     scale[norms == 0] = 1
     scale[~np.isfinite(norms)] = 0
     return scale
