@@ -9,7 +9,7 @@
 """
 
 from veilog._version import __version__
-from veilog.errors import InputError, OutputError, ParameterError, VeilogError
+from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read, read_variants, validate, write
 from veilog.logs.findings import Finding
@@ -19,10 +19,15 @@ from veilog.measures.disclosure import RiskResult, risk
 from veilog.methods import METHODS, Method
 from veilog.privacy.domain import Domain
 from veilog.privacy.guarantee import Charge, Guarantee
+from veilog.privacy.ledger import Account, Ledger
 from veilog.releasing import Release, release
+from veilog.training.model import Model
+from veilog.training.training import train
 
 __all__ = [
     "METHODS",
+    "Account",
+    "BudgetError",
     "Charge",
     "Comparison",
     "Domain",
@@ -30,7 +35,9 @@ __all__ = [
     "Finding",
     "Guarantee",
     "InputError",
+    "Ledger",
     "Method",
+    "Model",
     "OutputError",
     "ParameterError",
     "Release",
@@ -43,6 +50,7 @@ __all__ = [
     "read_variants",
     "release",
     "risk",
+    "train",
     "validate",
     "write",
 ]
