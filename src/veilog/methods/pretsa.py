@@ -115,6 +115,12 @@ def pretsa(curator: Curator, request: Request, *, k: int, t: float, sensitive: s
             advice="Raise t; 1 bounds nothing.",
         )
     released = _events(tree, goal, variant, offsets)
+    if not len(released.case):
+        raise ParameterError(
+            "Nothing would be left: only cases without events are alike enough.",
+            parameter="k",
+            advice="Take a smaller k.",
+        )
     for statement in _statements(k, t, names):
         curator.state(statement)
     for remark in _remarks(log, t, names):
@@ -198,8 +204,8 @@ def _first_too_different(
     order = np.lexsort((values[known], released.node[known]))
     value, node, activity = values[known][order], released.node[known][order], released.activity[known][order]
     anywhere = {int(a): np.sort(value[activity == a]) for a in np.unique(activity)}
-    nodes, first = np.unique(node, return_index=True)
-    for number, low, high in zip(nodes.tolist(), first.tolist(), [*first[1:].tolist(), len(node)], strict=True):
+    nodes, first, many = np.unique(node, return_index=True, return_counts=True)
+    for number, low, high in zip(nodes.tolist(), first.tolist(), (first + many).tolist(), strict=True):
         if _distance(value[low:high], anywhere[int(activity[low])], attribute.labels is not None) > t + _SLACK:
             return int(number)
     return None
