@@ -89,6 +89,12 @@ def amun(
     needed = noise.discrete_laplace(epsilon_d, len(log.automaton), source)
     needed = np.where(log.contingency > 0, np.abs(needed) if mode == "oversampling" else needed, 0)
     copies = copies_of_cases(log, sampled_counts(log, needed, rng), rng)
+    if not copies.any():
+        raise ParameterError(
+            f"The noise has deleted all {len(log):,} cases, so there is nothing to release.",
+            parameter="mode",
+            advice="So small a log takes mode oversampling, which deletes nothing.",
+        )
     # 26 and 27: a replicated case shares its epsilon among its copies; noise on times; compression
     request.progress("adding noise to times", None)
     cases, times = noisy_cases(log, copies, known.ranges / epsilon_t, frame, source)
