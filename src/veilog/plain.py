@@ -26,7 +26,10 @@ class Misfit(ValueError):
 def to_plain(value: Any) -> Any:
     """The value in dicts, lists, texts, numbers, booleans and None; a fraction is text such as ``1/3``."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        hints = get_type_hints(type(value))
+        return {
+            field.name: _written(hints[field.name], getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, tuple | list):
@@ -34,6 +37,14 @@ def to_plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     raise TypeError(f"{type(value).__name__} has no plain form")
+
+
+def _written(hint: Any, value: Any) -> Any:
+    """A whole number where a float is declared is one: it comes back as such, so it goes as such."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if whole and hint is not int and float in (hint, *get_args(hint)) and int not in get_args(hint):
+        return float(value)
+    return to_plain(value)
 
 
 def from_plain(kind: type[T], value: Any) -> T:

@@ -25,7 +25,7 @@ from rich.progress import (
 from rich.text import Text
 
 from veilog import display
-from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, check_target, pair, read_variants, show_columns
+from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, pair, read_variants, show_columns
 from veilog.cli.common import read_log as read_whole
 from veilog.cli.details import declared_list
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
@@ -143,14 +143,12 @@ def sample(
     ] = None,
     stream: Annotated[
         bool,
-        Parameter(
-            negative="", help="Write to stdout, a case a line, a JSON list of activities; without --cases endless."
-        ),
+        Parameter(negative="", help="To stdout, a case a line, as JSON lists of activities; without --cases endless."),
     ] = False,
     seed: Annotated[int | None, Parameter(help="Make the draw repeatable; weakens nothing.")] = None,
     json: Json = None,
 ) -> None:
-    """Draw cases from a model, into a log file of any size or as a stream. The log is not needed, and it costs nothing."""
+    """Draw cases from a model, into a log of any size or as a stream, without the log and at no cost."""
     if stream == (target is not None):
         raise ParameterError(
             "Give a file to write to, or --stream, and not both.", parameter="stream", advice="veilog sample MODEL OUT"

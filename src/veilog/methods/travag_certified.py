@@ -100,6 +100,7 @@ def learn(run: Run) -> None:
         run.checkpoint(run.now())
         count_step(networks, configuration, run.training, part, run.moments)
         run.tell("critic")
+    run.checkpoint(run.now())
     run.request.progress("generator, from released numbers", None)
     fit_generator(networks, configuration, run.weights, {}, _target(run, part), run.rng)
 
@@ -134,3 +135,4 @@ def _learn_with_deep_critic(run: Run, part: int) -> None:
         if run.training.taken[part] % configuration.critic_steps_per_generator == 0:
             generator_step(networks, configuration, run.weights, run.moments, configuration.free_batch, run.rng)
         run.tell("critic and generator")
+    run.checkpoint(run.now())

@@ -127,3 +127,4 @@ def learn_as_published(run: Run) -> None:
         if run.training.taken[critic] % configuration.critic_steps_per_generator == 0:
             generator_step(networks, configuration, run.weights, run.moments, int(batch), run.rng)
         run.tell("critic and generator")
+    run.checkpoint(run.now())

@@ -25,7 +25,8 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -36,7 +37,7 @@ from veilog.logs.files import check_writable
 from veilog.logs.variants import Variants
 from veilog.modelfile import Array, Content
 
-__all__ = ["ONE_RUN", "Keeper", "held_interrupts"]
+__all__ = ["ONE_RUN", "Interrupts", "Keeper", "held_interrupts"]
 
 ONE_RUN = "This is one run: no copy of a checkpoint was resumed beside it."
 """What a guarantee assumes of a run that was kept in checkpoints."""
@@ -179,24 +180,36 @@ def _said(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
+@dataclass
+class Interrupts:
+    """Whether somebody wants a run to stop, and whether it may be stopped at any moment."""
+
+    hold: bool = False
+    """A first Ctrl-C is only noted: the run stops by itself where it can be gone on with. A second does not wait."""
+    noted: bool = False
+
+    def release(self) -> None:
+        """From here on any moment is a good one, also for a Ctrl-C that was noted."""
+        self.hold = False
+        if self.noted:
+            raise KeyboardInterrupt
+
+
 @contextlib.contextmanager
-def held_interrupts() -> Iterator[Callable[[], bool]]:
-    """Within the block a first Ctrl-C is only noted, for a run that stops where it can be gone on with; a second one
-    interrupts at once. What is given tells whether there was one. Elsewhere than in the main thread nothing changes.
-    """
-    noted = False
+def held_interrupts() -> Iterator[Interrupts]:
+    """Within the block Ctrl-C does what :class:`Interrupts` says; elsewhere than in the main thread nothing changes."""
+    state = Interrupts()
 
     def note(number: int, frame: FrameType | None) -> None:
-        nonlocal noted
-        if noted:
+        if state.noted or not state.hold:
             raise KeyboardInterrupt
-        noted = True
+        state.noted = True
 
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
+        yield state
         return
     before = signal.signal(signal.SIGINT, note)
     try:
-        yield lambda: noted
+        yield state
     finally:
         signal.signal(signal.SIGINT, before)

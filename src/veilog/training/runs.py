@@ -16,7 +16,7 @@ from veilog.plain import Misfit
 from veilog.privacy import noise
 from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.ledger import Reservation
-from veilog.training.checkpoints import ONE_RUN, Keeper
+from veilog.training.checkpoints import ONE_RUN, Interrupts, Keeper
 
 __all__ = ["Earlier", "Saver", "choosing", "claimed", "earlier", "settling", "source"]
 
@@ -83,29 +83,29 @@ class Saver:
     """
 
     keeper: Keeper
-    stopping: Callable[[], bool]
+    interrupts: Interrupts
     derive: Callable[[], Guarantee]
     remarks: list[str]
     before: Earlier
     entry: int | None
-    gap: int
-    """Steps between two calls at most."""
+    gap: int = 1
+    """Steps between two calls, at most."""
     _counted: int = field(default=-1, init=False)
+    _complete: bool = field(default=False, init=False)
 
     def __call__(self, state: TrainingState) -> None:
         assert self._counted < 0 or state.step <= self._counted, "steps were taken that no checkpoint counts"
+        self.interrupts.hold = not self._complete
         if state.step == state.steps:
-            if self._counted != state.steps or not self._complete:
+            if not self._complete:
                 self._write(state, 0)
                 self._complete = True
-        elif self.stopping():
+            self.interrupts.release()
+        elif self.interrupts.noted:
             self._write(state, 0)
+            raise KeyboardInterrupt
         elif state.step + self.gap > self._counted:
             self._write(state, max(2 * self.gap, state.steps // _BLOCKS))
-        if self.stopping():
-            raise KeyboardInterrupt
-
-    _complete: bool = field(default=False, init=False)
 
     def _write(self, state: TrainingState, ahead: int) -> None:
         counted = _ahead(state, ahead)

@@ -124,10 +124,10 @@ def train(
             stack.enter_context(_settled(entry, derive, curator, keeper))
         saver = None
         if keeper is not None:
-            stopping = stack.enter_context(held_interrupts())
+            interrupts = stack.enter_context(held_interrupts())
+            interrupts.hold = True  # what is asked next is lost unless it comes to a checkpoint
             number = None if entry is None else entry.number
-            gap = max(1, configuration.critic_steps_per_generator)
-            saver = Saver(keeper, stopping, derive, remarks, before, number, gap)
+            saver = Saver(keeper, interrupts, derive, remarks, before, number)
         trained = travag.train(curator, request, configuration, resume=before.state, checkpoint=saver)
     return Model(
         method=method,

@@ -1,0 +1,251 @@
+"""A checkpoint goes on with one run, of one log and one request, once; and never gives back steps that were taken."""
+
+import signal
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made import LOG, state
+
+from veilog import InputError, OutputError, ParameterError, Variants, modelfile
+from veilog.methods.travag_model import state_from, state_to
+from veilog.methods.travag_settings import TrainingState
+from veilog.privacy import noise
+from veilog.privacy.curator import Curator
+from veilog.training.checkpoints import ONE_RUN, Interrupts, Keeper, held_interrupts
+from veilog.training.runs import Earlier, Saver, claimed, earlier, source
+
+REQUEST = {"method": "travag", "epsilon": "1/3", "seed": None, "parameter share": 0.5}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run"
+
+
+def saver(keeper: Keeper, interrupts: Interrupts | None = None, gap: int = 5) -> Saver:
+    return Saver(keeper, interrupts or Interrupts(), Curator(LOG).guarantee, ["remark"], Earlier(), None, gap)
+
+
+def started(path: Path, steps: tuple[int, int] = (0, 0)) -> Keeper:
+    keeper = Keeper(path)
+    assert keeper.begin(LOG, REQUEST) is None
+    saver(keeper)(state(steps))
+    return keeper
+
+
+def resumed(path: Path, log: Variants = LOG, **changed: object) -> tuple[Keeper, TrainingState]:
+    keeper = Keeper(path)
+    before = earlier(keeper.begin(log, REQUEST | changed), keeper)
+    assert before.state is not None
+    return keeper, before.state
+
+
+def test_a_state_comes_back_as_it_was() -> None:
+    facts, arrays = state_to(state((3, 4)))
+    again_facts, again_arrays = state_to(state_from(facts, arrays))
+    assert facts == again_facts
+    assert arrays.keys() == again_arrays.keys()
+    assert all(np.array_equal(arrays[name], again_arrays[name]) for name in arrays)
+
+
+def test_a_run_is_gone_on_with_where_it_was(path: Path) -> None:
+    started(path)
+    _, found = resumed(path)
+    assert all(np.array_equal(found.weights[name], array) for name, array in state().weights.items())
+    assert found.charges == state().charges
+    assert found.plan == state().plan
+
+
+def test_the_file_counts_steps_before_they_are_taken(path: Path) -> None:
+    """At no call has a run taken more steps than the file says, whenever it might be killed."""
+    keeper = Keeper(path)
+    keeper.begin(LOG, REQUEST)
+    save = saver(keeper, gap=5)
+    writes, seen, last = 0, None, None
+    for step in range(0, 396, 5):
+        taken = (min(step, 100), max(0, step - 100))
+        assert last is None or step <= last.step
+        save(state(taken))
+        mark = path.stat().st_mtime_ns, path.stat().st_ino
+        if mark != seen:
+            writes, seen = writes + 1, mark
+            content = modelfile.read(path, "checkpoint")
+            last = state_from(content.facts["state"], content.arrays)
+            assert last.step > step
+    assert writes < 45
+
+
+def test_a_killed_run_loses_the_steps_that_were_counted(path: Path) -> None:
+    started(path, (96, 0))
+    _, found = resumed(path)
+    assert found.taken == (100, 6)  # ten more than were taken, first of the autoencoder and then of the critic
+
+
+def test_a_stopped_run_loses_nothing(path: Path) -> None:
+    keeper = Keeper(path)
+    keeper.begin(LOG, REQUEST)
+    interrupts = Interrupts()
+    save = saver(keeper, interrupts)
+    save(state((0, 0)))
+    assert interrupts.hold
+    interrupts.noted = True
+    with pytest.raises(KeyboardInterrupt):
+        save(state((3, 0)))
+    assert resumed(path)[1].taken == (3, 0)
+
+
+def test_a_complete_run_is_kept_whole(path: Path) -> None:
+    keeper = started(path)
+    save = saver(keeper)
+    save(state((100, 300), seed=2))
+    _, found = resumed(path)
+    assert found.step == found.steps
+    assert np.array_equal(found.weights["decoder.0.bias"], state(seed=2).weights["decoder.0.bias"])
+
+
+def test_a_checkpoint_is_taken_once(path: Path) -> None:
+    started(path)
+    resumed(path)
+    with pytest.raises(OutputError, match="Another run has taken this checkpoint"):
+        Keeper(path)
+    with pytest.raises(OutputError, match="Another run has taken this checkpoint"):
+        Keeper(path)
+
+
+def test_two_runs_cannot_take_it_at_the_same_time(path: Path) -> None:
+    started(path)
+    first, second = Keeper(path), Keeper(path)
+    assert first.begin(LOG, REQUEST) is not None
+    with pytest.raises(OutputError):
+        second.begin(LOG, REQUEST)
+
+
+def test_a_run_whose_checkpoint_was_taken_stops(path: Path) -> None:
+    first = started(path)
+    second, found = resumed(path)
+    saver(second)(found)
+    with pytest.raises(OutputError, match="this one stops"):
+        saver(first)(state((10, 0)))
+
+
+def test_a_second_run_does_not_write_over_the_first(path: Path) -> None:
+    late = Keeper(path)
+    late.begin(LOG, REQUEST)
+    started(path)
+    with pytest.raises(OutputError, match="Another run"):
+        saver(late)(state())
+
+
+def test_what_was_taken_for_nothing_is_given_back(path: Path) -> None:
+    started(path)
+    keeper, _ = resumed(path)
+    keeper.give_back()
+    assert resumed(path)[1].step == 10
+
+
+def test_after_going_on_the_old_checkpoint_is_gone(path: Path) -> None:
+    started(path)
+    keeper, found = resumed(path)
+    saver(keeper)(found)
+    keeper.give_back()
+    assert sorted(p.name for p in path.parent.iterdir()) == ["run", "run.key"]
+    assert resumed(path)[1].step == 20
+
+
+@pytest.mark.parametrize("name", ["epsilon", "seed", "parameter share", "something new"])
+def test_another_request_is_refused_and_named(path: Path, name: str) -> None:
+    started(path)
+    with pytest.raises(ParameterError, match=f"was started with {name} = "):
+        resumed(path, **{name: "2"})
+    assert resumed(path)[1].step == 10
+
+
+def test_another_log_is_refused(path: Path) -> None:
+    started(path)
+    one_more = Variants.from_dict(LOG.to_dict() | {("b",): 16})
+    with pytest.raises(ParameterError, match="is of another log"):
+        resumed(path, one_more)
+    assert resumed(path)[1].step == 10
+
+
+def test_the_file_says_nothing_of_the_log_without_its_key(path: Path, tmp_path: Path) -> None:
+    first = started(path)
+    second = started(tmp_path / "other")
+    assert first.digest(LOG) != second.digest(LOG)
+    assert stat.S_IMODE(first.key_path.stat().st_mode) == 0o600
+    assert first.key not in path.read_bytes()
+
+
+@pytest.mark.parametrize("damage", ["no key", "short key", "cut", "model", "text", "no state", "other remarks"])
+def test_what_is_no_checkpoint_is_refused_in_words(path: Path, damage: str) -> None:
+    keeper = started(path)
+    content = modelfile.read(path, "checkpoint")
+    facts = dict(content.facts)
+    if damage == "no key":
+        keeper.key_path.unlink()
+    elif damage == "short key":
+        keeper.key_path.write_bytes(b"abc")
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:-9])
+    elif damage == "text":
+        path.write_text("step 3")
+    elif damage == "model":
+        modelfile.write(replace(content, kind="model"), path)
+    else:
+        facts.update(state={}) if damage == "no state" else facts.update(remarks=7)
+        modelfile.write(replace(content, facts=facts), path)
+    with pytest.raises(InputError):
+        resumed(path)
+    assert not path.with_name("run.taken").exists() or damage in ("no state", "other remarks")
+
+
+def test_a_stale_key_does_no_harm(path: Path) -> None:
+    path.with_name("run.key").write_bytes(b"old")
+    started(path)
+    assert resumed(path)[1].step == 10
+
+
+def test_clearing_up_leaves_nothing(path: Path) -> None:
+    started(path).clear()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_seeded_run_goes_on_with_fresh_noise() -> None:
+    fresh, first, later = source(5, None), source(5, state((10, 0))), source(5, state((20, 0)))
+    drawn = [s.words(8).tolist() for s in (fresh, first, later)]
+    assert drawn[0] != drawn[1] != drawn[2] != drawn[0]
+    assert drawn[1] == source(5, state((10, 0))).words(8).tolist()
+    assert {s.seed for s in (fresh, first, later)} == {5}
+    assert drawn[0] == noise.seeded(5).words(8).tolist()
+
+
+def test_the_guarantee_says_that_it_is_of_one_run(path: Path) -> None:
+    guarantee = Curator(LOG).guarantee()
+    before = Earlier(assumptions=("The earth is round.",))
+    assert claimed(guarantee, before, None) == guarantee
+    assert claimed(guarantee, before, Keeper(path)).assumptions == ("The earth is round.", ONE_RUN)
+
+
+def test_a_first_ctrl_c_waits_for_the_end_of_a_step_and_a_second_does_not() -> None:
+    with held_interrupts() as interrupts:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        interrupts.hold = True
+        signal.raise_signal(signal.SIGINT)
+        assert interrupts.noted
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.release()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_complete_run_can_be_stopped_at_any_moment(path: Path) -> None:
+    keeper = started(path)
+    interrupts = Interrupts()
+    saver(keeper, interrupts)(state((100, 300)))
+    assert not interrupts.hold

@@ -1,0 +1,235 @@
+"""A model file gives back the model, or an error in words: never anything else, whoever wrote it."""
+
+import json
+import pickle
+import random
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made import model
+
+from veilog import InputError, OutputError, modelfile
+from veilog.errors import VeilogError
+from veilog.modelfile import Content, Damaged
+from veilog.training.model import Model
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "a.model"
+    model().save(found)
+    return found
+
+
+def same(one: Model, other: Model) -> bool:
+    first, second = one.trained.weights, other.trained.weights
+    return (
+        (one.method, one.as_published, dict(one.parameters), one.guarantee, one.remarks, one.software)
+        == (other.method, other.as_published, dict(other.parameters), other.guarantee, other.remarks, other.software)
+        and list(one.columns) == list(other.columns)
+        and (one.trained.configuration, one.trained.cases) == (other.trained.configuration, other.trained.cases)
+        and first.keys() == second.keys()
+        and all(np.array_equal(first[name], second[name]) for name in first)
+    )
+
+
+def test_a_model_comes_back_as_it_was(path: Path) -> None:
+    assert same(Model.load(path), model())
+
+
+def test_equal_models_give_equal_bytes(path: Path, tmp_path: Path) -> None:
+    Model.load(path).save(tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_bytes() == path.read_bytes()
+
+
+def test_the_file_holds_no_more_than_it_says(path: Path) -> None:
+    content = modelfile.read(path, "model")
+    facts = {"method", "as_published", "parameters", "guarantee", "remarks", "software", "trained"}
+    assert content.facts.keys() == facts
+    assert content.facts["trained"].keys() == {"configuration", "cases", "activities"}
+    assert {name.split(".")[0] for name in content.arrays} == {"columns", "weights"}
+    assert {name.split(".")[1] for name in content.arrays} == {"codes", "offsets", "generator", "decoder"}
+
+
+def test_the_layout_is_that_of_safetensors(path: Path) -> None:
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    assert (8 + length) % 8 == 0
+    assert all(isinstance(text, str) for text in header.pop("__metadata__").values())
+    weights = model().trained.weights
+    entry = header["weights.decoder.0.weight"]
+    start, end = (8 + length + place for place in entry["data_offsets"])
+    found = np.frombuffer(data[start:end], "<f4").reshape(entry["shape"])
+    assert entry["dtype"] == "F32"
+    assert np.array_equal(found, weights["decoder.0.weight"])
+
+
+def test_changed_bytes_and_cuts_are_noticed(path: Path) -> None:
+    data = path.read_bytes()
+    for place in [*range(64), *range(64, len(data), 7)]:
+        changed = bytearray(data)
+        changed[place] ^= 1 << (place % 8)
+        path.write_bytes(changed)
+        with pytest.raises(InputError, match=r"a\.model: "):
+            Model.load(path)
+    for length in range(0, len(data), 41):
+        path.write_bytes(data[:length])
+        with pytest.raises(InputError):
+            Model.load(path)
+    path.write_bytes(data + b"\0")
+    with pytest.raises(InputError):
+        Model.load(path)
+
+
+FOREIGN: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("hello" * 100),
+    "pickle": lambda path: path.write_bytes(pickle.dumps({"weights": [1, 2, 3]})),
+    "npz": lambda path: np.savez(f"{path}.npz", w=np.ones(3)) or Path(f"{path}.npz").rename(path),
+    "zip": lambda path: zipfile.ZipFile(path, "w").writestr("../../evil", "x"),
+    "header of 16 EiB": lambda path: path.write_bytes(b"\xff" * 8 + path.read_bytes()[8:]),
+    "nested": lambda path: path.write_bytes(_framed('{"__metadata__":{"veilog.facts":' + "[" * 10**6)),
+    "another safetensors": lambda path: path.write_bytes(_framed('{"__metadata__":{"format":"pt"}}')),
+    "directory": lambda path: (path.unlink(), path.mkdir()),
+    "missing": lambda path: path.unlink(),
+}
+
+
+def _framed(header: str) -> bytes:
+    text = header.encode()
+    return len(text).to_bytes(8, "little") + text
+
+
+@pytest.mark.parametrize("kind", sorted(FOREIGN))
+def test_what_is_no_model_is_refused_in_words(path: Path, kind: str) -> None:
+    FOREIGN[kind](path)
+    with pytest.raises(InputError) as caught:
+        Model.load(path)
+    assert "a.model" in str(caught.value)
+
+
+def test_a_newer_format_says_so(path: Path) -> None:
+    data = path.read_bytes().replace(b'"veilog.version":"1"', b'"veilog.version":"2"')
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="Install a newer veilog"):
+        Model.load(path)
+
+
+def test_a_checkpoint_is_not_a_model(path: Path) -> None:
+    content = modelfile.read(path, "model")
+    modelfile.write(Content("checkpoint", content.facts, content.arrays), path)
+    with pytest.raises(InputError, match="This is a checkpoint of veilog, not a model"):
+        Model.load(path)
+
+
+def changed(facts: dict[str, Any], *place: str | int, to: Any) -> None:
+    target: Any = facts
+    for step in place[:-1]:
+        target = target[step]
+    target[place[-1]] = to
+
+
+FORGED: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
+    "no method": lambda f, a: f.pop("method"),
+    "another fact": lambda f, a: f.update(log="raw"),
+    "a guarantee of another kind": lambda f, a: changed(f, "guarantee", "status", to="certain"),
+    "a guarantee with text for numbers": lambda f, a: changed(f, "guarantee", "epsilon", to="0.1"),
+    "a charge with a fraction by zero": lambda f, a: changed(f, "guarantee", "charges", 0, "epsilon", to="1/0"),
+    "a charge with a huge fraction": lambda f, a: changed(f, "guarantee", "charges", 0, "epsilon", to="9" * 10**5),
+    "text that steers the terminal": lambda f, a: f.update(remarks=["\x1b[2J"]),
+    "remarks that are no list": lambda f, a: f.update(remarks="abc"),
+    "parameters within parameters": lambda f, a: f.update(parameters={"a": {"b": 1}}),
+    "an activity twice": lambda f, a: changed(f, "trained", "activities", 0, to="b"),
+    "activities that are no text": lambda f, a: changed(f, "trained", "activities", 0, to=7),
+    "an activity less": lambda f, a: f["trained"]["activities"].pop(),
+    "no cases": lambda f, a: changed(f, "trained", "cases", to=None),
+    "endless cases": lambda f, a: changed(f, "trained", "cases", to=10**30),
+    "a huge network": lambda f, a: changed(f, "trained", "configuration", "latent", to=10**9),
+    "no network": lambda f, a: changed(f, "trained", "configuration", "noise", to=-1),
+    "another network": lambda f, a: changed(f, "trained", "configuration", "latent", to=4),
+    "a configuration with a hole": lambda f, a: f["trained"]["configuration"].pop("noise"),
+    "no offsets": lambda f, a: a.pop("columns.offsets"),
+    "offsets that go back": lambda f, a: a.update({"columns.offsets": a["columns.offsets"][::-1].copy()}),
+    "offsets of another type": lambda f, a: a.update({"columns.offsets": a["columns.offsets"].astype("i4")}),
+    "codes without a name": lambda f, a: a.update({"columns.codes": a["columns.codes"] + 90}),
+    "codes below zero": lambda f, a: a.update({"columns.codes": a["columns.codes"] - 1}),
+    "no columns": lambda f, a: a.update({"columns.offsets": np.zeros(1, "i8"), "columns.codes": np.zeros(0, "i4")}),
+    "weights of whole numbers": lambda f, a: a.update({"weights.decoder.0.bias": np.ones(3, "i8")}),
+    "weights missing": lambda f, a: a.pop("weights.decoder.0.bias"),
+    "weights of another shape": lambda f, a: a.update({"weights.decoder.0.bias": np.ones((3, 1), "f4")}),
+    "weights of a network too many": lambda f, a: a.update({"weights.critic.0.bias": np.ones(1, "f4")}),
+    "an array too many": lambda f, a: a.update(raw=np.ones(1, "i8")),
+}
+
+
+@pytest.mark.parametrize("lie", sorted(FORGED))
+def test_a_forged_file_with_a_right_checksum_is_refused(path: Path, lie: str) -> None:
+    content = modelfile.read(path, "model")
+    facts, arrays = json.loads(json.dumps(content.facts)), dict(content.arrays)
+    FORGED[lie](facts, arrays)
+    modelfile.write(Content("model", facts, arrays), path)
+    with pytest.raises(InputError, match="do not fit together"):
+        Model.load(path)
+
+
+def test_random_changes_of_facts_give_a_model_or_words(path: Path) -> None:
+    """Whatever is put in place of whatever: an error of ours, or a model that can be drawn from."""
+    content = modelfile.read(path, "model")
+    rng = random.Random(1)
+    others: list[Any] = [None, True, -1, 0, 10**25, 1e300, "", "\x00", [], {}, "1/3", [[]], -0.0]
+    for _ in range(400):
+        facts = json.loads(json.dumps(content.facts))
+        target: Any = facts
+        while True:
+            step = rng.choice(sorted(target)) if isinstance(target, dict) else rng.randrange(len(target))
+            below = target[step]
+            if not (isinstance(below, dict | list) and below) or rng.random() < 0.1:
+                target[step] = rng.choice(others)
+                break
+            target = below
+        modelfile.write(Content("model", facts, content.arrays), path)
+        try:
+            loaded = Model.load(path)
+        except InputError:
+            continue
+        assert loaded.sample(10, seed=1).cases == 10
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_neither_written_nor_read(tmp_path: Path, number: float) -> None:
+    array = np.array([1.0, 2.0, number], np.float32)
+    with pytest.raises(Damaged, match="not finite"):
+        modelfile.write(Content("model", {}, {"w": array}), tmp_path / "x")
+    finite = modelfile.encoded(Content("model", {}, {"w": np.array([1.0, 2.0, 3.0], np.float32)}))
+    assert not (tmp_path / "x").exists()
+    (tmp_path / "x").write_bytes(finite[:-4] + array[2:].tobytes())
+    with pytest.raises(InputError):
+        modelfile.read(tmp_path / "x", "model")
+
+
+def test_a_failed_write_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = path.read_bytes()
+    monkeypatch.setattr("os.fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OutputError, match="No space left"):
+        model(2).save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == ["a.model"]
+
+
+def test_a_model_draws_without_anything_but_its_file(path: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    shutil.move(path, moved / "m")
+    drawn = Model.load(moved / "m").sample(1000, seed=3)
+    assert drawn.cases == 1000
+    assert set(drawn.to_dict()) <= set(model().columns)
+
+
+def test_every_error_is_of_the_family() -> None:
+    assert issubclass(Damaged, VeilogError)
