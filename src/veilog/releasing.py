@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilog._version import __version__
-from veilog.errors import OutputError, ParameterError
+from veilog.errors import OutputError, ParameterError, VeilogError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
@@ -114,8 +114,14 @@ class Release:
                 advice="Its budget is spent nevertheless; a larger epsilon or delta lets more through.",
             )
         files.write(self.log, path)
-        if self.entry is not None:
+        if self.entry is None:
+            return
+        try:
             self.entry.written(path)
+        except VeilogError as error:
+            raise OutputError(
+                f"The release is written, and was charged, but its ledger could not note the file. {error}", path=path
+            ) from error
 
     def to_json(self) -> dict[str, object]:
         return {

@@ -82,6 +82,14 @@ def test_the_digest_in_the_ledger_is_that_of_the_file(path: Path, tmp_path: Path
     assert list(account.entries[0].outputs) == digests
 
 
+def test_a_ledger_that_vanished_is_told_after_the_file_is_written(path: Path, tmp_path: Path) -> None:
+    released = veilog.release(SMALL, "laplace", epsilon=3, ledger=path)
+    path.unlink()
+    with pytest.raises(OutputError, match=r"out\.csv: The release is written, and was charged, but .* no such ledger"):
+        released.save(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").exists()
+
+
 def test_sums_are_exact_so_that_ten_tenths_fit_into_one(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(SMALL, 1)
@@ -371,10 +379,11 @@ print(*(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children
 KILLED = (
     PROLOGUE
     + """
-Ledger.open(path, create=True).set_budget(log, "4.5")
+kills = int(sys.argv[2])
+Ledger.open(path, create=True).set_budget(log, f"{kills * 4 // 5}e-1")  # a release costs 0.1
 rng = random.Random(7)
 longest = 0.02
-for i in range(int(sys.argv[2])):
+for i in range(kills):
     began = time.monotonic()
     child = os.fork()
     if child == 0:

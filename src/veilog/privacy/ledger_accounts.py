@@ -124,7 +124,7 @@ def check_unknown(accounts: Iterable[AccountRow]) -> None:
 
 def in_figures(value: Fraction, *, down: bool = False) -> str:
     """A number for people, never better than it is: costs are rounded up, what is left is rounded down."""
-    return f"{_rounded(value, down):.12g}"
+    return repr(_rounded(value, down)).removesuffix(".0")
 
 
 def as_json(accounts: Iterable[Account], *, guarantees: bool) -> str:
