@@ -17,6 +17,7 @@ LAYERS = (
     {"audit"},
     {"releasing", "reading"},
     {"training"},
+    {"charts"},
     {"display"},
     {"demo"},
     {"experiments"},

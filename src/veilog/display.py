@@ -11,6 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from veilog.charts import lasting, times_view
 from veilog.logs.eventlog import Statistics
 from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
@@ -157,7 +158,8 @@ def comparison_table(result: Comparison) -> Group:
     for name, value, meaning in _measures(result):
         table.add_row(name, _shown(value), meaning)
     missing = [Text(f"{name}: {reason}", style="dim") for name, reason in sorted(result.not_computed.items())]
-    return Group(table, Text(result.verdict, style="bold"), *missing)
+    times = times_view(result.case_durations, result.active_cases)
+    return Group(table, Text(result.verdict, style="bold"), *missing, times)
 
 
 def risk_table(results: Iterable[RiskResult]) -> Group:
@@ -212,11 +214,18 @@ def _measures(result: Comparison) -> Iterable[tuple[str, Any, str]]:
     yield "  maximum buffer", result.absolute_log_difference_maximum, "unmatched cases cost the dearest transfer + 10"
     yield "directly-follows frequency EMD", result.dfg_frequency_emd, "0 = the same counts"
     yield "directly-follows time EMD", result.dfg_time_emd, "months; 0 = the same times"
+    if result.case_durations is not None:
+        distance = lasting(result.case_durations.emd)
+        yield "case duration EMD", distance, "what the average case would have to be made longer or shorter"
+    if result.active_cases is not None:
+        yield "cases under way, difference", result.active_cases.difference, "0 = as many at every time"
+        yield "  in shape", result.active_cases.shape_difference, "0 = the same share of them at every time"
     yield "directly-follows mass moved", result.dfg_moved, "share of directly-follows pairs that is elsewhere"
     yield "size ratio", result.size_ratio, "released cases / original cases"
     yield "variants in both", result.variants.common, ""
-    yield "variants added", result.variants.added, "not in the original"
-    yield "variants lost", result.variants.lost, "not in the release"
+    v = result.variants
+    yield "variants added", v.added, f"not in the original (false positives); {v.added_cases:,} released cases"
+    yield "variants lost", v.lost, f"not in the release (false negatives); {v.lost_cases:,} original cases"
     yield "cases with a real variant", result.keep_real, "share of released cases"
     if result.normal_share is not None:
         yield "cases that look normal", result.normal_share, "to an isolation forest trained on the original"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from veilog import display
+from veilog.charts import comparison_svg
 from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, pair, read_log, show_columns, shown_progress
 from veilog.errors import ParameterError
+from veilog.logs import files
 from veilog.measures.comparison import compare as compare_logs
 from veilog.measures.disclosure import risk as measure_risk
 
@@ -83,14 +86,30 @@ def compare(
     anomalies: Annotated[
         bool, Parameter(negative="", help="Also the share of cases that look normal (extra 'anomalies').")
     ] = False,
+    chart: Annotated[
+        Path | None, Parameter(help="Draw times and variants of both logs: a file that ends in .svg.")
+    ] = None,
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
     """Measure what a release kept of the original. The numbers are raw statistics: keep them inside."""
     out = Output(json)
+    if chart is not None:
+        _check_chart(chart)
     first = read_log(original, reading)
     second = read_log(released, reading)
     with shown_progress() as progress:
         result = compare_logs(first, second, models=models, anomalies=anomalies, progress=progress)
     out.json(result.to_json())
     out.show(display.comparison_table(result))
+    if chart is not None:
+        with files.atomic_target(chart) as file:
+            file.write(comparison_svg(result).encode())
+        out.show(f"chart written to {chart}")
+
+
+def _check_chart(chart: Path) -> None:
+    """Before any work. No log ends in .svg, so none is written over."""
+    if chart.suffix.lower() != ".svg":
+        raise ParameterError(f"--chart draws an SVG file; {chart.name!r} does not end in .svg.", parameter="chart")
+    files.check_writable(chart)
