@@ -145,28 +145,34 @@ def test_filtering_the_example_says_how_many_cases_remain_and_releases_no_other_
 # Calibration ----------------------------------------------------------------------------------------------------------
 
 
-def brute_force(values: list[int], precision: int, advantage: float) -> list[float]:
-    """The rule of the worked example, for one group, in exact fractions."""
+def brute_force(values: list[int], precision: int, advantage: float, clamped: bool) -> list[float]:
+    """The rule of the worked example, or equation (1), for one group, in exact fractions."""
     if min(values) == max(values):
         return [(1 - advantage) / 2] * len(values)
 
     def distribution(x: int) -> Fraction:
         return Fraction(sum(v <= x for v in values), len(values))
 
-    lowest, highest = min(values), max(values)
+    lowest, highest = (min(values), max(values)) if clamped else (-(10**9), 10**9)
     return [float(distribution(min(v + precision, highest)) - distribution(max(v - precision, lowest))) for v in values]
 
 
-@given(st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 40)), min_size=1, max_size=25), st.integers(1, 20))
-def test_priors_are_those_of_the_rule_for_every_group(cases: list[tuple[str, int]], precision: int) -> None:
+@given(
+    st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 40)), min_size=1, max_size=25),
+    st.integers(1, 20),
+    st.booleans(),
+)
+def test_priors_are_those_of_the_rule_for_every_group(
+    cases: list[tuple[str, int]], precision: int, clamped: bool
+) -> None:
     """Two transitions into the end; their values must not see each other."""
     view = view_of(log_of([[(name, 0), ("end" + name, seconds)] for name, seconds in cases]))
-    known = prior_knowledge(view, 0.2, Precision.of(1, precision))
+    known = prior_knowledge(view, 0.2, Precision.of(1, precision), clamped=clamped)
     for name in {name for name, _ in cases}:
         rows = [2 * i + 1 for i, (other, _) in enumerate(cases) if other == name]
         values = [seconds for other, seconds in cases if other == name]
         # Equal ends would share a transition: the two names lead to ends of their own, so each is a group.
-        assert known.priors[rows].tolist() == pytest.approx(brute_force(values, precision, 0.2), abs=1e-12)
+        assert known.priors[rows].tolist() == pytest.approx(brute_force(values, precision, 0.2, clamped), abs=1e-12)
 
 
 @given(st.floats(0.001, 0.999), st.floats(0.01, 0.9))
@@ -446,6 +452,17 @@ def test_every_time_at_once() -> None:
     log = log_of([[("a", 77), ("b", 77)]] * 30)
     result = released(log, mode="oversampling", seed=4)
     assert {t for times in times_of(result.log) for t in times} == {77 * SECOND}  # the public frame is this instant
+
+
+def test_by_equation_1_a_prior_is_never_smaller_and_more_is_filtered() -> None:
+    view = view_of(example())
+    by_example = prior_knowledge(view, 0.3, MINUTES_OF_TABLE_2).priors
+    by_equation = prior_knowledge(view, 0.3, MINUTES_OF_TABLE_2, clamped=False).priors
+    assert (by_equation >= by_example).all() and (by_equation > 0).all()
+    result = released(
+        example(), mode="filtering", guessing_advantage=0.3, duration_precision=600, prior="equation", seed=1
+    )
+    assert result.remarks[0].startswith("Filtering keeps 3 of 6 cases")  # 25, 27 and 30 minutes are near each other
 
 
 # Real logs ------------------------------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ def amun(
     mode: str,
     start_precision: float,
     duration_precision: float,
+    prior: str,
 ) -> EventLog:
     """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged."""
     advantage = float(parse_advantage(guessing_advantage))
@@ -50,7 +51,7 @@ def amun(
     raw = curator.peek_log("the noise of every time is scaled by the raw values of its transition")
     if mode == "filtering":
         curator.peek("filtering takes out whole cases by their raw values")
-    precision = Precision.of(start_precision, duration_precision)
+    precision, clamped = Precision.of(start_precision, duration_precision), prior == "example"
     curator.state(_statement(advantage, start_precision, duration_precision))
     source = curator.randomness
     rng = noise.generator(source)
@@ -64,7 +65,7 @@ def amun(
         request.remark(f"{backwards:,} events are earlier than the event before them; their time since it counts as 0.")
     # 4: prior knowledge
     request.progress("estimating prior knowledge", None)
-    known = prior_knowledge(log, advantage, precision)
+    known = prior_knowledge(log, advantage, precision, clamped=clamped)
     # 5: case filtering, then the priors of what is left
     if mode == "filtering":
         risky = np.unique(log.owners[too_well_known(known.priors, advantage)])
@@ -80,7 +81,7 @@ def amun(
                 advice="Take a smaller one, or mode sampling, which keeps such cases and gives their times more noise.",
             )
         log = log.only(kept)
-        known = prior_knowledge(log, advantage, precision)
+        known = prior_knowledge(log, advantage, precision, clamped=clamped)
     # 6: epsilons
     epsilon_t = epsilons_of(known.priors, advantage)
     epsilon_d = Fraction(oversampling_epsilon(advantage)) if mode == "oversampling" else worst
@@ -140,6 +141,13 @@ AMUN = Method(
         Parameter("start_precision", float, 1.0, "days within which a guess of a case's start is right", 1e-6, 36_525),
         Parameter(
             "duration_precision", float, 10.0, "seconds within which a guess of a step's time is right", 1e-6, 1e9
+        ),
+        Parameter(
+            "prior",
+            str,
+            "example",
+            "the prior of a transition's smallest times: as in the paper's example, or by its equation (1), larger",
+            choices=("example", "equation"),
         ),
     ),
     certified=False,

@@ -54,12 +54,14 @@ class Knowledge:
     ranges: IntArray
 
 
-def prior_knowledge(log: AnnotatedLog, advantage: float, precision: Precision) -> Knowledge:
+def prior_knowledge(log: AnnotatedLog, advantage: float, precision: Precision, *, clamped: bool = True) -> Knowledge:
     """Section 3.3: case starts are one group, the times between events a group for each transition.
 
     Start: the share of cases that start in the same ``precision.start`` (one day, in UTC). Time between events:
     F(min(x + p, max)) - F(max(x - p, min)) with the group's empirical distribution function F; in microseconds, so that
-    no rounding decides what is equal. A group whose values are all equal has the worst-case prior (1 - d) / 2.
+    no rounding decides what is equal. That is the worked example's rule; equation (1) as printed is F(x + p) - F(x - p)
+    with F 0 below the smallest value: not ``clamped``. A group whose values are all equal has the worst-case prior
+    (1 - d) / 2.
 
     The range is max - min of the group. Where that is 0 the noise would be 0 as well; such a group takes its value as
     the range (a time between 0 and this, as in Proposition A.7), and no range is below the precision.
@@ -72,7 +74,7 @@ def prior_knowledge(log: AnnotatedLog, advantage: float, precision: Precision) -
     inner = np.flatnonzero(~opens)
     if len(inner):
         groups, values = log.transitions[inner], log.durations[inner]
-        priors[inner], ranges[inner] = _duration_priors(groups, values, precision.duration, advantage)
+        priors[inner], ranges[inner] = _duration_priors(groups, values, precision.duration, advantage, clamped)
     return Knowledge(priors, ranges)
 
 
@@ -84,7 +86,7 @@ def _start_priors(starts: IntArray, precision: int) -> FloatArray:
 
 
 def _duration_priors(
-    groups: IntArray, values: IntArray, precision: int, advantage: float
+    groups: IntArray, values: IntArray, precision: int, advantage: float, clamped: bool
 ) -> tuple[FloatArray, IntArray]:
     distinct, place = np.unique(values, return_inverse=True)
     number = len(distinct)
@@ -99,7 +101,10 @@ def _duration_priors(
     upper = np.searchsorted(distinct, value + precision, side="right") - 1
     lower = np.searchsorted(distinct, np.maximum(value - precision, lowest), side="right") - 1
     base = sorted_groups * number
-    inside = np.searchsorted(keys, base + upper, side="right") - np.searchsorted(keys, base + lower, side="right")
+    below = np.searchsorted(keys, base + lower, side="right")
+    if not clamped:
+        below = np.where(value - precision < lowest, begins[group], below)
+    inside = np.searchsorted(keys, base + upper, side="right") - below
     constant = lowest == highest
     priors, ranges = np.empty(len(values)), np.empty(len(values), dtype=np.int64)
     priors[order] = np.where(constant, (1 - advantage) / 2, inside / sizes[group])
