@@ -28,6 +28,7 @@ from veilog.privacy.gradients import Training
 from veilog.privacy.guarantee import Charge, Guarantee, Statement
 from veilog.privacy.guessing import advantage_of
 from veilog.privacy.persons import ONE_CASE, Unit
+from veilog.privacy.sampling import SampleAccount, poisson_sample
 from veilog.privacy.training_accounting import NoisedSteps, composed_epsilon
 
 __all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
@@ -83,13 +84,15 @@ class Curator:
         self._assumptions: dict[str, None] = {}
         self._peeks: dict[str, None] = {}
         self._statements: list[Statement] = []
-        self._float_noise = False
+        self._whole: Curator | None = None
 
     # Public facts ---------------------------------------------------------------------------------------------------
 
     @property
     def activities(self) -> tuple[str, ...]:
         """The public alphabet: declared, or else taken from the log, which the guarantee then says."""
+        if self._whole is not None:
+            return self._whole.activities
         if self.domain.activities is not None:
             return self.domain.activities
         self._assumptions["The set of activity labels is public; it was taken from the log, not declared."] = None
@@ -98,6 +101,8 @@ class Curator:
     @property
     def max_length(self) -> int:
         """The public bound on the length of a trace: declared, or else taken from the log, which is then said."""
+        if self._whole is not None:
+            return self._whole.max_length
         if self.domain.max_length is not None:
             return self.domain.max_length
         self._assumptions["The length of the longest trace is public; it was taken from the log, not declared."] = None
@@ -118,6 +123,22 @@ class Curator:
                 advice="Give the log itself, as veilog.read() returns it.",
             )
         return EventQuestions(self._log, self.domain, self._randomness, self._charges, self._assumptions)
+
+    def subsample(self, rate: Fraction) -> Curator:
+        """A curator of the variants of a Poisson sample, in which each case is with probability ``rate``, by itself.
+
+        What is asked of it is charged here, amplified (proof: :mod:`veilog.privacy.sampling`): together
+        ``ln(1 + rate (e**epsilon - 1))`` and ``rate delta``. Its public facts are those of this curator, and what it
+        assumes, peeks at or states counts here.
+        """
+        if not 0 < rate <= 1:
+            raise ParameterError(f"A sampling rate is above 0 and at most 1, not {float(rate):g}.", parameter="rate")
+        sampled = poisson_sample(self._variants, rate, self._randomness)
+        sample = Curator(sampled, domain=self.domain, unit=self.unit, randomness=self._randomness)
+        sample._whole = self
+        sample._charges = SampleAccount(self._charges, rate)
+        sample._assumptions, sample._peeks, sample._statements = self._assumptions, self._peeks, self._statements
+        return sample
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -296,7 +317,6 @@ class Curator:
         mechanism = "Gaussian, composed by privacy loss distributions: " + "; ".join(part.in_words for part in plan)
         bounds = ", ".join(f"{clip:g}" for clip in clips)
         self._charge("gradients", purpose, mechanism, f"{bounds} (L2, clipped)", eps, failure)
-        self._float_noise = True
         return Training(counts, plan, clips, done, self._randomness)
 
     def carry(self, charges: Iterable[Charge]) -> None:
@@ -337,7 +357,7 @@ class Curator:
         if self._randomness.seed is not None:
             reasons.append(f"seeded: the noise can be recomputed from the seed {self._randomness.seed}")
             numerics = "exact integer noise from a seeded generator, for experiments only"
-        if self._float_noise:
+        if any(charge.question == "gradients" for charge in charges):
             numerics += _FLOAT_NOISE
         if delta >= 1:
             reasons.append("the deltas of the questions add up to 1 or more")
