@@ -26,8 +26,9 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.guarantee import Charge, Guarantee
 from veilog.privacy.ledger import Ledger, Reservation, fingerprint
 
-SMALL = veilog.Variants.from_dict({("a", "b"): 30, ("a", "c", "b"): 12})
-OTHER = veilog.Variants.from_dict({("a", "b"): 31, ("a", "c", "b"): 12})
+# So many cases that no release of them is ever empty: what is empty is not written.
+SMALL = veilog.Variants.from_dict({("a", "b"): 30_000, ("a", "c", "b"): 12_000})
+OTHER = veilog.Variants.from_dict({("a", "b"): 30_001, ("a", "c", "b"): 12_000})
 
 
 @pytest.fixture
@@ -351,7 +352,7 @@ from veilog.errors import BudgetError
 from veilog.privacy.ledger import Ledger
 folder = sys.argv[1]
 path = folder + "/log.ledger"
-log = veilog.Variants.from_dict({("a", "b"): 300, ("a", "c", "b"): 120, ("a", "c", "c", "b"): 60})
+log = veilog.Variants.from_dict({("a", "b"): 3000, ("a", "c", "b"): 1200, ("a", "c", "c", "b"): 600})
 """
 
 TOGETHER = (
@@ -437,9 +438,9 @@ def test_sixteen_at_once_on_a_budget_for_five(tmp_path: Path) -> None:
 
 @forks
 def test_killed_at_any_moment_no_output_is_without_its_charge(tmp_path: Path) -> None:
-    kills = int(os.environ.get("VEILOG_KILLS", "25"))
+    kills = int(os.environ.get("VEILOG_KILLS", "15"))
     outputs, _reserved, charged, written = run_script(KILLED, tmp_path, kills)
-    assert 3 <= outputs <= charged + written
+    assert 2 <= outputs <= charged + written
     assert veilog.read(next(tmp_path.glob("*.csv"))).cases.num_rows > 0
 
 

@@ -70,8 +70,9 @@ class Ledger:
         """The ledger in this file, read once to see that it is one. With ``create`` there need not be a file yet: the
         first entry makes it."""
         place = ledger_file.located(path)
-        ledger = Ledger(place, patience, waiting, name, create)
-        if create and not place.exists():
+        fresh = create and not place.exists()
+        ledger = Ledger(place, patience, waiting, name, create=fresh)  # one that was there is never made anew
+        if fresh:
             files.check_writable(place)
         else:
             ledger.show()
@@ -138,6 +139,7 @@ class Ledger:
         mark = fingerprint(data)
         given = json.dumps(dict(parameters or {}), default=str)
         cost = None if epsilon is None else (short(epsilon), short(delta))
+        self._made()
         with self._writing() as book:
             number = book.data.get(book.digest(mark))
             if number is None:
@@ -174,6 +176,7 @@ class Ledger:
         limits: list[Cost | None],
     ) -> Account:
         mark = fingerprint(data)
+        self._made()
         with self._writing() as book:
             number = book.data.get(book.digest(mark))
             if account is not None:
@@ -206,12 +209,14 @@ class Ledger:
         source = (data.source if isinstance(data, EventLog) else None) or self.name
         return _plain(Path(source or "").name) or "data"
 
+    def _made(self) -> None:
+        if self.create and not self.path.exists():
+            ledger_file.create(self.path)
+
     def _reading(self) -> contextlib.AbstractContextManager[Book]:
         return ledger_file.transaction(self.path, write=False, patience=self.patience, waiting=self.waiting)
 
     def _writing(self) -> contextlib.AbstractContextManager[Book]:
-        if self.create and not self.path.exists():
-            ledger_file.create(self.path)
         return ledger_file.transaction(self.path, write=True, patience=self.patience, waiting=self.waiting)
 
 
