@@ -32,8 +32,25 @@ def _flat(share: float) -> Settings:
     return replace(DEFAULTS, relations=((4.0, share), (100.0, share)))
 
 
+BY_SIZE_ALONE = replace(DEFAULTS, relations=((150.0, 0.70), (700.0, 0.35)), relations_exponent=0.0)
+"""The share of the relations falls with g, whatever the number of activities."""
+
+PAID = ("as it is", "as many released as voted for", "small released variants dropped", "share by g alone")
+PAID += ("theta 0.45", "half the pool", "no triples", "cases from the count alone", "none of these")
+
 ABLATIONS: dict[str, Settings] = {
     "as it is": DEFAULTS,
+    "share by g alone": BY_SIZE_ALONE,
+    "cases from the count alone": replace(DEFAULTS, estimate_cases=False),
+    "none of these": replace(
+        BY_SIZE_ALONE,
+        release_factor=1.0,
+        smallest_release=0.5,
+        theta=0.45,
+        pool=10_000,
+        trigram_worth=1e18,
+        estimate_cases=False,
+    ),
     "relations 0.2 everywhere": _flat(0.2),
     "relations 0.35 everywhere": _flat(0.35),
     "relations 0.7 everywhere": _flat(0.7),
@@ -62,11 +79,12 @@ def main() -> None:
     parser.add_argument("--logs", default=os.environ.get("VEILOG_LOGS"), required="VEILOG_LOGS" not in os.environ)
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--only", default=",".join(ABLATIONS))
+    parser.add_argument("--paid", action="store_true", help="only what paid, each taken away from the method as it is")
     arguments = parser.parse_args()
     logs = {name: veilog.read(Path(arguments.logs) / f"{name}.xes.gz").variants for name, _ in CELLS}
     print("| | " + " | ".join(f"{name} {epsilon}" for name, epsilon in CELLS) + " |")
     print("|---" * (len(CELLS) + 1) + "|")
-    for ablation in arguments.only.split(","):
+    for ablation in PAID if arguments.paid else arguments.only.split(","):
         row = [
             in_words(similarities(logs[name], epsilon, range(SEED, SEED + arguments.runs), ABLATIONS[ablation]))
             for name, epsilon in CELLS

@@ -98,22 +98,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--logs", default=os.environ.get("VEILOG_LOGS"), required="VEILOG_LOGS" not in os.environ)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--only", default=",".join(LOGS))
+    parser.add_argument("--epsilons", default=",".join(EPSILONS))
     arguments = parser.parse_args()
-    for name in LOGS:
+    for name in arguments.only.split(","):
         log = veilog.read(Path(arguments.logs) / f"{name}.xes.gz")
         print(
             f"\n## {name}\n\n| variants | epsilon | {' | '.join(COLUMNS)} |\n|{'---|' * (len(COLUMNS) + 2)}", flush=True
         )
+        releases = [
+            veilog.release(log.variants, "evolve", epsilon=1, seed=seed).variants for seed in range(arguments.runs)
+        ]
         for which in ("own", "evolve"):
-            for epsilon in EPSILONS:
+            for epsilon in arguments.epsilons.split(","):
                 rows = []
                 for seed in range(arguments.runs):
-                    variants = log.variants
-                    if which == "evolve":
-                        variants = veilog.release(log.variants, "evolve", epsilon=1, seed=seed).variants
+                    variants = log.variants if which == "own" else releases[seed]
                     rows.append(measured(log, epsilon, seed, variants))
-                means = np.mean(rows, axis=0)
-                print(f"| {which} | {epsilon} | {' | '.join(f'{m:.2f}' for m in means)} |", flush=True)
+                means, spread = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=min(1, len(rows) - 1))
+                cells = [
+                    f"{m:.2f} ± {s:.2f}" if c == "all" else f"{m:.2f}"
+                    for c, m, s in zip(COLUMNS, means, spread, strict=True)
+                ]
+                print(f"| {which} | {epsilon} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ class Plan:
     @property
     def cases(self) -> float:
         """The number of cases: what is known of it, by inverse variance."""
-        mean = sum(v / s for v, s in self.estimates) / sum(1 / s for _, s in self.estimates)
+        known = self.estimates if self.settings.estimate_cases else self.estimates[:1]
+        mean = sum(v / s for v, s in known) / sum(1 / s for _, s in known)
         return max(self.settings.fewest_cases, mean)
 
     def learn_from_relations(self, total: float, b: float, cells: int) -> None:
@@ -82,7 +83,8 @@ class Plan:
         if self.wide:
             return self._wide_share(self.settings.wide_relations)
         (low, much), (high, little) = self.settings.relations
-        return much + (little - much) * _between(self.g / (self.activities + 1) ** 1.5, low, high)
+        size = self.g / (self.activities + 1) ** self.settings.relations_exponent
+        return much + (little - much) * _between(size, low, high)
 
     def trigram_share(self) -> Fraction:
         """What trigrams would cost; not taken yet."""

@@ -27,6 +27,8 @@ class Settings:
     """Epsilon times cases below which noise leaves nothing of a log."""
     fewest_cases: int = 20
     """The number of cases is taken to be at least this."""
+    estimate_cases: bool = True
+    """Whether the totals of relations and votes help to estimate the number of cases."""
     relations_bias: float = 0.15
     """The total of the relations, as an estimate of the number of cases, is trusted to this part of itself."""
 
@@ -37,6 +39,7 @@ class Settings:
     relations: tuple[tuple[float, float], tuple[float, float]] = ((4.0, 0.75), (100.0, 0.12))
     """Share of the relations at two sizes ``g / (A + 1) ** 1.5``: where there are many cases for each cell, few bits of
     budget tell enough about them."""
+    relations_exponent: float = 1.5
     low_until: float = 0.5
     """Below this lam the log is *low*: one round of votes, a linear program, soft thresholds."""
     growth: float = 1.5

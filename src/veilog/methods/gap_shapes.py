@@ -2,9 +2,11 @@
 
 Most pairs of activities have too few cases to tell 14 noisy numbers apart. What can be told is which of many public
 *shapes* explains them: a share of gaps of 0, the others spread about a place on the logarithmic time axis, more or less
-widely and more or less to the right. The shapes are weighted by how well they explain the sums of a pair, and all pairs
-of a log together teach which shapes are common in it (empirical Bayes). Single bins that stand out of the noise beyond
-what the shapes say are believed on top.
+widely and more or less to the right. The shapes are weighted by how well they explain the sums of a pair and by how
+common they are: among the pairs with the same second activity, among those with the same first one, and among all pairs
+of the log (empirical Bayes, a product of experts). Of what is then likely for a pair, the part is kept whose means lie
+within a factor of 3 of each other, so that the mean is off by more than a half as rarely as can be. Single bins that
+stand out of the noise beyond what the shapes say are believed on top.
 
 Everything here is post-processing of noisy sums. Gaps are drawn inside bins from exponential densities in log-time, so
 what is drawn is made of public edges and noisy masses and never of a gap of the log.
@@ -39,16 +41,23 @@ _FLOOR = 1e-12
 _PLACES = 24
 _SPREADS = ((0.5, 0.5), (1.0, 1.0), (0.5, 1.5), (0.7, 2.5), (1.6, 1.6), (2.4, 2.4), (1.5, 0.7))
 """Standard deviations to the left and to the right, in logarithms of seconds."""
-_AT_ONCE = (0.0, 0.1, 0.25, 0.4, 0.6, 0.75, 0.85, 0.93)
+_AT_ONCE = (0.0, 0.1, 0.25, 0.4, 0.6, 0.75, 0.85, 0.93, 0.97)
 _MASSES = (0.5, 0.7, 1.0, 1.4, 2.0)
 """How much of the gaps that the release lets expect a pair may have, and how far that is believed: a factor of
 exp(0.5)."""
 _MASS_DOUBT = 0.5
-_LEAN = 0.3
-"""Weight of the likeness to the distribution of the pair's second activity."""
+_BY_TARGET, _BY_SOURCE, _BY_ALL = 0.6, 0.4, 0.5
+"""Weights of what is common: among pairs with the same second activity, the same first one, and of the likeness of a
+shape to all gaps together."""
+_UNKNOWN = 1.0
+"""So many pairs with shapes as common as in the whole log are added to each group."""
+_ALIKE, _ALIKE_AT_ONCE = 0.4, 0.2
+"""Shapes are alike whose means differ by little, in the logarithm, and whose shares of gaps of 0 do."""
+_WITHIN = 3.0
+"""The means that are kept for a pair lie within this factor: from two thirds to twice one of them."""
 _RAREST = 0.003
 """A bin that all pairs together have more rarely than this is not taken to be rarer."""
-_LEARNING = 20
+_LEARNING = 8
 _TRIMMED = 0.01
 """Bins of a shape below this are left out: single draws of years would ruin the mean of a pair of minutes."""
 _STANDS_OUT = 1.0
@@ -99,36 +108,79 @@ def _below(x: Floats, place: float, left: float, right: float) -> Floats:
     return np.asarray(np.where(x < place, 2 * share * ndtr((x - place) / left), beyond))
 
 
-def estimated(noisy: Floats, expected: Floats, scales: Floats, parents: Floats, everything: Floats) -> Floats:
+def estimated(noisy: Floats, expected: Floats, scales: Floats, groups: tuple[Ints, Ints], everything: Floats) -> Floats:
     """The distribution of each row of noisy sums.
 
-    ``expected``: the total that is expected of each row; ``scales``: the scale of the Laplace noise of its sums;
-    ``parents``: a distribution that each row resembles; ``everything``: the distribution of all rows together.
+    ``expected``: the total that is expected of each row; ``scales``: the scale of the Laplace noise of each sum;
+    ``groups``: numbers of the second and of the first activity of each row, whose rows it resembles; ``everything``:
+    the distribution of all rows together.
     """
     shapes, parts = _shapes()
-    logs = np.log(np.maximum(shapes, 1e-6))
     prior = parts @ np.log(np.maximum(everything, _RAREST))
-    unlike = (shapes * logs).sum(axis=1) - np.log(np.maximum(parents, 1e-4)) @ shapes.T
     likelihood, masses = _explained(noisy, expected, scales, shapes)
-    score = likelihood + prior - _LEAN * unlike
-    common = np.full(len(shapes), 1 / len(shapes))
-    for _ in range(_LEARNING):
-        weights = _normalised(score + np.log(common))
-        common = weights.sum(axis=0) + 1 / len(shapes)
-        common /= common.sum()
-    weights = _normalised(score + np.log(common))
+    weights = _learned(likelihood, prior, groups)
+    q = _kept(weights) @ shapes
     mass = np.maximum(masses[np.arange(len(noisy)), weights.argmax(axis=1)], 1.0)[:, None]
-    q = weights @ shapes
     residual = noisy - mass * q
-    scale = scales[:, None]
-    believed = (residual > scale * (_STANDS_OUT - np.log(np.maximum(everything, _RAREST)))) | (
-        residual < -_MISSING * scale
+    believed = (residual > scales * (_STANDS_OUT - np.log(np.maximum(everything, _RAREST)))) | (
+        residual < -_MISSING * scales
     )
     trimmed = np.where(q < _TRIMMED, 0.0, q)
     corrected = np.maximum(trimmed + np.where(believed, residual, 0.0) / mass, 0.0)
     ruined = corrected.sum(axis=1) < 0.5
     corrected[ruined] = trimmed[ruined]
     return np.asarray(corrected / corrected.sum(axis=1, keepdims=True))
+
+
+def _learned(likelihood: Floats, prior: Floats, groups: tuple[Ints, Ints]) -> Floats:
+    """The weight of each shape for each row, given how common shapes like it are in the other rows of its groups."""
+    near, back = _alike()
+    weights = _normalised(likelihood + prior)
+    for _ in range(_LEARNING):
+        common = weights.sum(axis=0) + 1 / weights.shape[1]
+        common /= common.sum()
+        kinds, in_all = weights @ near, common @ near
+        score = likelihood + _BY_ALL * prior
+        for of_group, lean in zip(groups, (_BY_TARGET, _BY_SOURCE), strict=True):
+            sums = np.zeros((of_group.max() + 1, near.shape[1]))
+            np.add.at(sums, of_group, kinds)
+            others = np.bincount(of_group)[of_group] - 1 + _UNKNOWN
+            found = (sums[of_group] - kinds + _UNKNOWN * in_all) / others[:, None]
+            score += lean * np.log(np.maximum(found @ back, _FLOOR))
+        weights = _normalised(score)
+    return weights
+
+
+@cache
+def _alike() -> tuple[Floats, Floats]:
+    """How much each shape belongs to each of some kinds (by mean and share of gaps of 0), and what kinds consist of."""
+    at_once = _shapes()[0][:, 0]
+    kinds = np.array([(m, z) for m in np.arange(0.0, np.log(EDGES[-1]), 0.5) for z in (0.0, 0.3, 0.6, 0.9)])
+    apart = (_log_means()[:, None] - kinds[:, 0]) ** 2 / _ALIKE**2
+    near = np.exp(-(apart + (at_once[:, None] - kinds[:, 1]) ** 2 / _ALIKE_AT_ONCE**2) / 2)
+    near = near / near.sum(axis=1, keepdims=True)
+    return near, (near / np.maximum(near.sum(axis=0), _FLOOR)).T
+
+
+@cache
+def _log_means() -> Floats:
+    """The logarithm of a second and the mean of each shape, gaps being spread evenly in log-time inside bins."""
+    inside = np.diff(EDGES)[1:] / _WIDTHS
+    return np.asarray(np.log1p(_shapes()[0][:, 1:] @ inside))
+
+
+def _kept(weights: Floats) -> Floats:
+    """The weights of shapes with means in the likeliest window of a factor of three, for each row."""
+    order = np.argsort(_log_means(), kind="stable")
+    means = _log_means()[order]
+    sums = np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights[:, order], axis=1)], axis=1)
+    lowest = np.searchsorted(means, means - np.log(_WITHIN))
+    highest = (sums[:, 1:] - sums[:, lowest]).argmax(axis=1)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    inside = (place >= lowest[highest][:, None]) & (place <= highest[:, None])
+    kept = np.where(inside, weights, 0.0)
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
 def _explained(noisy: Floats, expected: Floats, scales: Floats, shapes: Floats) -> tuple[Floats, Floats]:
@@ -138,7 +190,7 @@ def _explained(noisy: Floats, expected: Floats, scales: Floats, shapes: Floats) 
     for row in range(len(noisy)):
         for factor in _MASSES:
             mass = factor * expected[row]
-            likelihood = -np.abs(noisy[row] - mass * shapes).sum(axis=1) / scales[row]
+            likelihood = -(np.abs(noisy[row] - mass * shapes) @ (1 / scales[row]))
             likelihood -= np.log(factor) ** 2 / (2 * _MASS_DOUBT**2)
             better = likelihood > best[row]
             best[row, better] = likelihood[better]

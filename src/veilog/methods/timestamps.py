@@ -3,16 +3,18 @@
 The questions, with their shares of the epsilon for times (evolve's design; a case's contributions are bounded before
 anything is added up):
 
-- gaps between directly following events, for each pair of the release, on 14 public log-scaled bins, at most 6 a case;
-- the same for all pairs together;
+- gaps between directly following events, all pairs together, on 14 public log-scaled bins, at most 6 a case;
+- gaps for each pair of the release, on the same bins; the rarer the pair is in the release and the bin in the answer
+  before, the heavier a gap counts, so that the noise drowns less of what is rare; a case counts at most half of what
+  one of the release does on average;
 - the duration of the case, on the same bins;
 - hours of the day and days of the week of a case's events, one hour and one day a case, shared out among its events;
 - the week in which a case starts, in a declared window; without a window this share goes to the gaps.
 
-The rest is post-processing: the distribution of a pair leans on that of its second activity, and that on the one of all
-pairs, as far as noise drowns them (:mod:`veilog.methods.gap_shapes`); gaps are drawn bin by bin from public shapes; of
-several drawn courses of a case one is kept so that durations fit their histogram; inside bins of hours and more, busy
-times of the week are preferred.
+The rest is post-processing: the distribution of a pair leans on those of pairs with its second or its first activity,
+and these on all pairs, as far as noise drowns them (:mod:`veilog.methods.gap_shapes`); gaps are drawn bin by bin from
+public shapes, spread evenly over the distribution of their pair; of several drawn courses of a case one is kept so that
+durations fit their histogram; inside bins of hours and more, busy times of the week are preferred.
 
 Missing timestamps and gaps below 0 contribute nothing. Cases that start outside a declared window count in no week.
 """
@@ -48,6 +50,16 @@ MADE_UP_WINDOW: Window = (
 """Where cases start when no window is declared: the 52 weeks from a Monday on, evenly."""
 
 GAPS_A_CASE = 6
+"""In the answer on all pairs together."""
+PART_OF_A_CASE = 0.5
+"""In the answer on single pairs a case counts at most this part of what one of the release does on average."""
+RARE_PAIRS, RARE_BINS = 0.35, 0.5
+"""A gap counts the pair's frequency in the release, and the bin's in the log, to the power of minus this."""
+RAREST_BIN = 0.003
+LEAST_FOUND = 0.05
+"""Of the gaps that the release lets expect at least this part is assumed, however low the noisy answer."""
+FINEST = 64
+"""The lightest gap counts this many, so that weights are whole numbers."""
 SHARES = {
     "pairs": Fraction(76, 100),
     "all": Fraction(4, 100),
@@ -160,49 +172,50 @@ def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Seq
     row[frequent] = np.arange(len(frequent))
     pairs, of_gap = pairs[frequent], row[of_gap]
 
+    def of_all(block: Cases) -> Triples:
+        rows, bins, _, _ = _known_gaps(block)
+        return rows, bins, np.ones(len(rows), dtype=np.int64)
+
+    asked = curator.events.sums(
+        of_all, BINS, GAPS_A_CASE, epsilon_all, resolution=RESOLUTION, purpose="gaps of all directly-follows pairs"
+    )
+    parent = least_squares(asked / RESOLUTION)
+    weight = _weights(counts[frequent], parent)
+    owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
+    in_case = np.bincount(owners, weights=np.append(weight @ parent, 0.0)[of_gap], minlength=len(cases))
+    bound = max(round(PART_OF_A_CASE * float(in_case[in_case > 0].mean())), 1)
+
     def of_pairs(block: Cases) -> Triples:
         rows, bins, codes, before = _known_gaps(block)
         key = before * size + codes
         place = np.minimum(np.searchsorted(pairs, key), len(pairs) - 1)
         ours = (before >= 0) & (codes >= 0) & (pairs[place] == key)
-        return rows[ours], place[ours] * BINS + bins[ours], np.ones(int(ours.sum()), dtype=np.int64)
+        return rows[ours], place[ours] * BINS + bins[ours], weight[place[ours], bins[ours]]
 
-    def of_all(block: Cases) -> Triples:
-        rows, bins, _, _ = _known_gaps(block)
-        return rows, bins, np.ones(len(rows), dtype=np.int64)
-
-    def ask(features: Callable[[Cases], Triples], cells: int, cost: Fraction, purpose: str) -> Floats:
-        asked = curator.events.sums(
-            features, cells, GAPS_A_CASE, cost, alphabet=cases.labels, resolution=RESOLUTION, purpose=purpose
-        )
-        return asked.reshape(-1, BINS) / RESOLUTION
-
-    own = ask(of_pairs, len(pairs) * BINS, epsilon, "gaps of released directly-follows pairs")
-    everything = ask(of_all, BINS, epsilon_all, "gaps of all directly-follows pairs")[0]
-    scale, scale_all = GAPS_A_CASE / float(epsilon), GAPS_A_CASE / float(epsilon_all)
-    # What all pairs together have, by both answers, each as far as its noise lets it count.
-    trust = np.array([1 / (len(own) * scale**2), 1 / scale_all**2])
-    together = (own.sum(axis=0) * trust[0] + everything * trust[1]) / trust.sum()
-    parent = least_squares(together)
-    weights = np.minimum(1.0, GAPS_A_CASE / np.maximum(cases.lengths - 1, 1))
-    owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
-    expected = np.bincount(of_gap, weights=weights[owners], minlength=len(pairs) + 1)[: len(pairs)]
+    asked = curator.events.sums(
+        of_pairs,
+        len(pairs) * BINS,
+        bound,
+        epsilon,
+        alphabet=cases.labels,
+        purpose="gaps of released directly-follows pairs",
+    ).reshape(-1, BINS)
+    clipped = np.minimum(1.0, bound / np.maximum(in_case, 1e-9))
+    expected = np.bincount(of_gap, weights=clipped[owners], minlength=len(pairs) + 1)[: len(pairs)]
     # The release need not have as many cases as the log: scale what it lets expect to what was found.
-    expected = np.maximum(expected * max(float(together.sum()), 1.0) / max(float(expected.sum()), 1.0), 1.0)
-    q = _by_target(own, expected, pairs % size, scale, parent)
+    found = float(asked.sum()) / max(float(expected @ weight @ parent), 1.0)
+    expected = np.maximum(expected * max(found, LEAST_FOUND), 1.0)
+    scales = bound / float(epsilon) / weight
+    q = estimated(asked / weight, expected, scales, (pairs % size, pairs // size), parent)
     q = np.concatenate([q, parent[None, :]])
     return _Gaps(of_gap, q, slopes(q))
 
 
-def _by_target(own: Floats, expected: Floats, target: Ints, scale: float, parent: Floats) -> Floats:
-    """The distribution of each pair, leaning on that of all pairs with its second activity, and that on all pairs."""
-    activities, group, members = np.unique(target, return_inverse=True, return_counts=True)
-    sums = np.zeros((len(activities), BINS))
-    np.add.at(sums, group, own)
-    masses = np.bincount(group, weights=expected).astype(np.float64)
-    parents = np.tile(parent, (len(activities), 1))
-    above = estimated(sums, masses, scale * np.sqrt(members), parents, parent)
-    return estimated(own, expected, np.full(len(own), scale), above[group], parent)
+def _weights(counts: Ints, of_bins: Floats) -> Ints:
+    """What a gap of each pair and bin counts, from public and noisy frequencies: more where there are few."""
+    often = np.maximum(of_bins, RAREST_BIN)
+    rare = np.outer((counts / counts.max()) ** -RARE_PAIRS, (often / often.max()) ** -RARE_BINS)
+    return np.asarray(np.round(FINEST * rare), dtype=np.int64)
 
 
 def _known_gaps(block: Cases) -> tuple[Ints, Ints, Ints, Ints]:
@@ -281,8 +294,18 @@ def _shrunk(noisy: Floats, variance: float) -> Floats:
 def _pick(q: Floats, rows: Ints, rng: np.random.Generator) -> Ints:
     """A bin for each row number, from its row of distributions."""
     reached = np.cumsum(q, axis=1)
-    u = rng.random(len(rows)) * reached[rows, -1]
+    u = _spread(rows, rng) * reached[rows, -1]
     return np.asarray(np.minimum((reached[rows] < u[:, None]).sum(axis=1), q.shape[1] - 1))
+
+
+def _spread(rows: Ints, rng: np.random.Generator) -> Floats:
+    """A number in [0, 1) for each place; those of one row are spread evenly: shuffled, one in each of n equal parts."""
+    order = np.lexsort((rng.random(len(rows)), rows))
+    number = np.bincount(rows)
+    first = np.cumsum(number) - number
+    rank = np.empty(len(rows))
+    rank[order] = np.arange(len(rows)) - first[rows[order]]
+    return np.asarray((rank + rng.random(len(rows))) / number[rows])
 
 
 def _courses(gaps: _Gaps, cases: Sequences, durations: Floats, rng: np.random.Generator) -> Ints:
