@@ -339,7 +339,7 @@ def _opened(book: Book, mark: bytes, unit: str, name: str) -> int:
 
 
 def _joined(book: Book, mark: bytes, old: int | None, account: int) -> int:
-    """Put data on another account, with all that was spent of the old one."""
+    """Put data on another account, with all that was spent of the old one, and with its limit if there is none yet."""
     if account not in book.accounts:
         known = ", ".join(str(number) for number in sorted(book.accounts))
         raise ParameterError(
@@ -349,6 +349,10 @@ def _joined(book: Book, mark: bytes, old: int | None, account: int) -> int:
     if old is None:
         execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), account))
     elif old != account:
+        before = book.accounts[old]
+        if book.accounts[account].epsilon is None and before.epsilon is not None and before.delta is not None:
+            values = (before.unit, *_texts((before.epsilon, before.delta)), account)
+            execute("UPDATE accounts SET unit = ?, epsilon = ?, delta = ? WHERE account = ?", values)
         execute("UPDATE data SET account = ? WHERE account = ?", (account, old))
         execute("UPDATE releases SET account = ? WHERE account = ?", (account, old))
         execute("DELETE FROM accounts WHERE account = ?", (old,))
