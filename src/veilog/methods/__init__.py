@@ -7,6 +7,7 @@ from veilog.methods.amun import AMUN
 from veilog.methods.directly_follows import df_laplace
 from veilog.methods.evolve import evolve
 from veilog.methods.laplace import laplace
+from veilog.methods.libra import LIBRA
 from veilog.methods.method import Method, Parameter
 from veilog.methods.pretsa import PRETSA
 from veilog.methods.pripel import PRIPEL
@@ -162,6 +163,7 @@ _METHODS = (
     TRAVAG,
     AMUN,
     PRIPEL,
+    LIBRA,
     TLKC,
     PRETSA,
 )

@@ -45,7 +45,7 @@ IntArray = npt.NDArray[np.int64]
 PUBLISHED_RATE = 0.05
 """The authors' example."""
 PUBLISHED_SCALE = 2.5
-"""Noise scale as published, where the accountant allows less. The authors' example has 2; from 2.45 on Sepsis is
+"""Noise scale as published, where the accountant allows less. The authors' example has 2; from 2.48 on Sepsis is
 clipped to nothing at delta = 1e-3, as TraVaG's authors report of Libra."""
 _CLIPPED = "variants are clipped by their exact numbers of cases, and the threshold holds the exact number of variants"
 _REPLACEMENT = (
