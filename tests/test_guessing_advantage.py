@@ -9,6 +9,7 @@ import veilog
 from veilog import METHODS, Variants, cli
 from veilog.errors import ParameterError
 from veilog.privacy.guessing import advantage_of, epsilon_of
+from veilog.training.training import train
 
 LOG = Variants.from_dict({("a", "b"): 500, ("a", "c", "c"): 300, ("a", "b", "c"): 80, ("d",): 2, (): 40})
 QUICK: dict[str, dict[str, object]] = {"travag": {"free_generator_steps": 1}}
@@ -88,3 +89,10 @@ def test_the_command_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert cli.main([*arguments, *more]) == 1
         assert words in " ".join(capsys.readouterr().err.split())
         assert not out.exists()
+
+
+def test_a_model_is_trained_for_it_too() -> None:
+    model = train(LOG, "travag", guessing_advantage=0.3, delta="1e-3", free_generator_steps=1)
+    assert 0 < (model.guarantee.guessing_advantage or 0) <= 0.3
+    with pytest.raises(ParameterError, match="two names for one budget"):
+        train(LOG, "travag", guessing_advantage=0.3, epsilon=1, delta="1e-3")

@@ -33,6 +33,7 @@ from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
 from veilog.privacy.accounting import parse_delta, parse_epsilon
 from veilog.privacy.domain import Domain
+from veilog.releasing import by_advantage
 from veilog.training.checkpoints import Keeper
 from veilog.training.model import Model
 from veilog.training.training import train as train_model
@@ -53,6 +54,13 @@ def train(
     epsilon: Annotated[
         str | None,
         Parameter(allow_leading_hyphen=True, help="Privacy budget; smaller is more private, 0.1 to 1 are usual."),
+    ] = None,
+    guessing_advantage: Annotated[
+        str | None,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Instead of epsilon: the most by which a chance to guess who is in the log may rise, e.g. 0.2.",
+        ),
     ] = None,
     delta: Annotated[
         str,
@@ -98,6 +106,8 @@ def train(
     parse_delta(delta)
     if epsilon is not None:
         parse_epsilon(epsilon)
+    if guessing_advantage is not None:
+        by_advantage(trainable(method), guessing_advantage, epsilon, delta, parameters)
     keeping.of(log)
     show_columns(out, log, reading)
     whole = unit not in ("case", "person")
@@ -118,6 +128,7 @@ def train(
             max_cases=max_cases,
             ledger=keeping.of(log, progress),
             checkpoint=checkpoint,
+            guessing_advantage=guessing_advantage,
             progress=progress,
             **parameters,
         )

@@ -22,7 +22,7 @@ from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.ledger import Ledger, Reservation
 from veilog.privacy.ledger import settling as settling_at_once
 from veilog.privacy.persons import ONE_CASE, Unit, bounded
-from veilog.releasing import budget, check_unit
+from veilog.releasing import budget, by_advantage, check_unit
 from veilog.training.checkpoints import Keeper, held_interrupts
 from veilog.training.model import Model
 from veilog.training.runs import Earlier, Saver, choosing, claimed, earlier, settling, source
@@ -57,6 +57,7 @@ def train(
     max_cases: int | None = None,
     ledger: Ledger | str | Path | None = None,
     checkpoint: str | Path | None = None,
+    guessing_advantage: Number | None = None,
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Model:
@@ -67,6 +68,8 @@ def train(
     is complete, so that the model is not lost before it is saved; remove it (and ``.key`` beside it) then.
     """
     chosen = trainable(method)
+    if guessing_advantage is not None:
+        epsilon, parameters = by_advantage(chosen, guessing_advantage, epsilon, delta, parameters)
     values = chosen.parse(parameters)
     protected = Unit.of(unit, max_cases)
     if protected is not ONE_CASE:
