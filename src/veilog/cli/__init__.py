@@ -15,7 +15,7 @@ from rich.console import Console
 
 from veilog import display
 from veilog._version import __version__
-from veilog.cli import ledger, logs, measure, release
+from veilog.cli import ledger, logs, measure, model, release
 from veilog.cli.common import Reading
 from veilog.errors import VeilogError
 
@@ -37,6 +37,9 @@ for _command in (
     logs.convert,
     release.methods,
     release.release,
+    model.train,
+    model.sample,
+    model.inspect,
     measure.risk,
     measure.compare,
     release.demo,

@@ -45,8 +45,9 @@ _MOST_CASES = 10**12
 _MOST_EVENTS = 100_000_000
 """Of a release that is made in memory; more are drawn and written piece by piece."""
 _DRAW = 1_000_000
+_WHOLE = 50_000
+"""Cases that are written as one log; more are in pieces."""
 _PIECE = 50_000
-"""Cases drawn and written at once."""
 _FIRST = 1_000
 """Cases of the first piece of a stream, which should come at once, and of a probe of how large a file gets."""
 
@@ -66,6 +67,9 @@ class Model:
     """What trained it, with its version."""
     entry: Reservation | None = None
     """Where its training is entered in the ledger of its data, if it is; not part of its file."""
+
+    def __repr__(self) -> str:
+        return f"Model({self.method}, {len(self.columns)} variants, {self.guarantee.in_words()!r})"
 
     @property
     def columns(self) -> Sequences:
@@ -131,7 +135,7 @@ class Model:
         number = self._number(cases)
         suffix = files.check_target(path)
         metadata = self._metadata()
-        if number <= _PIECE:
+        if number <= _WHOLE:
             owner = np.concatenate(list(self.draws(number, seed=seed)))
             files.write(self._piece(owner, 0, metadata), path)
             return self._variants(np.bincount(owner, minlength=len(self.columns)))
