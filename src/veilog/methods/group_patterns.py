@@ -33,6 +33,9 @@ _CELLS = 1 << 22
 """Patterns times elements, or states times elements, worked on at once, likewise."""
 _STATES = 8_000_000
 """States of one level; a level that would have more is not built."""
+_FREQUENT_STATES = 2_000_000
+_FREQUENT = 200_000
+"""States of one level, and patterns in all, of a search for frequent patterns: they only steer what is suppressed."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,13 @@ class _Space:
 
 
 def levels(
-    elements: Elements, traces: Traces, *, k: float, c: float = 1.0, largest: int | None = None
+    elements: Elements,
+    traces: Traces,
+    *,
+    k: float,
+    c: float = 1.0,
+    largest: int | None = None,
+    most_states: int = _STATES,
 ) -> Iterator[Level]:
     """Patterns of size 1, 2, ...: one holds where at least ``k`` cases match it and no value of a sensitive attribute
     is had by more than ``c`` of them; only patterns whose parts all hold are looked at."""
@@ -113,8 +122,8 @@ def levels(
         longer = np.column_stack([patterns[node], item])
         node, item = node[kept], item[kept]
         ahead = _states_ahead(elements, space, patterns, states, starts, node, item) if size != largest else 0
-        yield Level(size, longer[kept], longer[violating], parts[kept], ahead > _STATES)
-        if ahead > _STATES or size == largest:
+        yield Level(size, longer[kept], longer[violating], parts[kept], ahead > most_states)
+        if ahead > most_states or size == largest:
             return
         states, starts = _grown(elements, space, states, starts, node, item)
         keys, without, patterns = node * elements.size + item, parts[kept], longer[kept]
@@ -124,13 +133,13 @@ def maximal_patterns(elements: Elements, traces: Traces, at_least: float) -> tup
     """The patterns that at least so many cases match and that are part of no longer such pattern, by size; and whether
     all were found (a level that is too large ends the search; its patterns then count as maximal)."""
     found: list[Ints] = []
-    for level in levels(elements, traces, k=at_least):
+    for level in levels(elements, traces, k=at_least, most_states=_FREQUENT_STATES):
         if found and len(level.holding):
             longer = np.zeros(len(found[-1]), dtype=np.bool_)
             longer[level.without[level.without >= 0]] = True
             found[-1] = found[-1][~longer]
         found.append(level.holding)
-        if level.cut:
+        if level.cut or sum(map(len, found)) > _FREQUENT:
             return found, False
     return found, True
 

@@ -183,13 +183,13 @@ def _values(events: Events, released: _Merged, attribute: _Attribute) -> Floats:
     values = np.where(released.own < 0, np.nan, attribute.values[released.own])
     drawn, position = np.flatnonzero(released.own < 0), _position(released.case)
     drawn = drawn[np.argsort(released.node[drawn], kind="stable")]
+    anywhere = _by_activity(attribute.values, events.activity, len(events.labels))
     _, first, number = np.unique(released.node[drawn], return_index=True, return_counts=True)
     for low, many in zip(first.tolist(), number.tolist(), strict=True):
         rows = drawn[low : low + many]
         if attribute.name == DURATION and position[rows[0]] == 0:
             continue
-        of_activity = attribute.values[events.activity == released.activity[rows[0]]]
-        known = np.sort(of_activity[~np.isnan(of_activity)])
+        known = anywhere[released.activity[rows[0]]]
         if len(known):
             values[rows] = known[((np.arange(many) + 0.5) / many * len(known)).astype(np.int64)]
     return values
@@ -203,7 +203,7 @@ def _first_too_different(
     known = ~np.isnan(values)
     order = np.lexsort((values[known], released.node[known]))
     value, node, activity = values[known][order], released.node[known][order], released.activity[known][order]
-    anywhere = {int(a): np.sort(value[activity == a]) for a in np.unique(activity)}
+    anywhere = _by_activity(values, released.activity, len(events.labels))
     nodes, first, many = np.unique(node, return_index=True, return_counts=True)
     for number, low, high in zip(nodes.tolist(), first.tolist(), (first + many).tolist(), strict=True):
         if _distance(value[low:high], anywhere[int(activity[low])], attribute.labels is not None) > t + _SLACK:
@@ -211,9 +211,16 @@ def _first_too_different(
     return None
 
 
+def _by_activity(values: Floats, activity: Ints, activities: int) -> list[Floats]:
+    """Of each activity its values in ascending order, without those that are missing."""
+    order = np.lexsort((values, activity))
+    order = order[~np.isnan(values[order])]
+    return np.split(values[order], np.searchsorted(activity[order], np.arange(1, activities)))
+
+
 def _distance(values: Floats, others: Floats, names: bool) -> float:
     """Earth mover's distance of sorted values: of numbers over the range of ``others``."""
-    points = np.unique(others)
+    points = others[np.concatenate([[True], others[1:] != others[:-1]])]
     below = np.searchsorted(values, points, side="right") / len(values)
     below_others = np.searchsorted(others, points, side="right") / len(others)
     if names:
