@@ -165,7 +165,7 @@ def _check_closeness(log: EventLog, traces: list[Trace], name: str, t: float) ->
 
 
 def _of_numbers(values: list[Any], others: Any) -> float:
-    """Earth mover's distance over the range: the mean distance of quantiles, which change at multiples of 1/n and 1/m."""
+    """Earth mover's distance over the range: the mean distance of quantiles, which change at multiples of 1/n, 1/m."""
     n, m, width = len(values), len(others), others[-1] - others[0]
     steps = np.sort(np.concatenate([np.arange(1, n + 1) * m, np.arange(1, m + 1) * n]), kind="stable")
     apart = np.abs(np.sort(np.array(values))[(steps - 1) // m] - others[(steps - 1) // n])
@@ -175,7 +175,7 @@ def _of_numbers(values: list[Any], others: Any) -> float:
 def _of_names(values: list[Any], others: Any) -> float:
     """Earth mover's distance where every two names are 1 apart: half the sum of differences of shares."""
     there, total = Counter(values), sum(others.values())
-    return sum(abs(there[v] / len(values) - others[v] / total) for v in others) / 2
+    return float(sum(abs(there[v] / len(values) - others[v] / total) for v in others)) / 2
 
 
 def _durations(log: EventLog) -> list[float | None]:
