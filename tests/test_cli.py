@@ -149,7 +149,7 @@ def test_compare_measures_the_loss(capsys: pytest.CaptureFixture[str], log: Path
     fields = """relative_log_similarity relative_log_similarity_exact absolute_log_difference
         absolute_log_difference_maximum dfg_frequency_emd dfg_time_emd size_ratio variants"""
     assert set(fields.split()) <= set(same)
-    assert set(same["variants"]) == {"common", "added", "lost"}
+    assert set(same["variants"]) == {"common", "added", "lost", "added_cases", "lost_cases"}
 
 
 def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Path) -> None:
