@@ -42,7 +42,7 @@ RowsDrawn = Callable[[np.random.Generator], IntArray]
 
 _MATCHING = "the matching of released with raw traces depends on all raw cases at once and is never charged"
 _DOMAINS = "the noise of times and attributes is scaled to minima, maxima and values of the raw log"
-_CHARGES = "every event and every attribute of a case gets noise for the whole epsilon; a case pays for each of them"
+_CHARGES = "every event and attribute of a case gets noise for the whole epsilon, so a case pays for each of them"
 _SECOND = 1_000_000
 _HOUR = 3_600
 
