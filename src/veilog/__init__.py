@@ -9,6 +9,7 @@
 """
 
 from veilog._version import __version__
+from veilog.audit.auditing import AuditResult, audit
 from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read, read_variants, validate, write
@@ -27,6 +28,7 @@ from veilog.training.training import train
 __all__ = [
     "METHODS",
     "Account",
+    "AuditResult",
     "BudgetError",
     "Charge",
     "Comparison",
@@ -45,6 +47,7 @@ __all__ = [
     "Variants",
     "VeilogError",
     "__version__",
+    "audit",
     "compare",
     "read",
     "read_variants",

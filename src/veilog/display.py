@@ -11,6 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from veilog.audit.auditing import AuditResult
 from veilog.charts import lasting, times_view
 from veilog.logs.eventlog import Statistics
 from veilog.logs.findings import Finding
@@ -22,6 +23,7 @@ from veilog.privacy.guarantee import Guarantee
 from veilog.releasing import Release
 
 __all__ = [
+    "audit_view",
     "comparison_table",
     "findings_table",
     "guarantee_panel",
@@ -201,6 +203,31 @@ def risk_table(results: Iterable[RiskResult]) -> Group:
         style="dim",
     )
     return Group(table, words, *notes)
+
+
+def audit_view(result: AuditResult) -> Group:
+    """Claimed, derived and audited side by side, and how it was found out."""
+    t = result.tally
+    name = result.method + (" (as published)" if result.as_published else "")
+    chances = f"{t.seen_with:,} of {t.runs_with:,} runs with, {t.seen_without:,} of {t.runs_without:,} without"
+    table = key_values(
+        [
+            ("method", name),
+            ("nominal epsilon", _pair(result.nominal_epsilon, result.delta)),
+            ("derived epsilon", _pair(result.derived_epsilon, result.delta)),
+            ("audited epsilon", f"at least {result.audited_epsilon:.4g}, at {result.confidence:.0%} confidence"),
+            ("best attack", result.attack),
+            ("seen", f"{result.score} {t.event}: {chances}"),
+            ("runs", f"{result.runs:,} on each log, {result.seconds:.0f} s"),
+        ]
+    )
+    tried = Table(box=None, padding=(0, 2, 0, 0))
+    tried.add_column("attack tried", style="dim")
+    tried.add_column("seemed to show", justify="right", style="dim")
+    for attack, seemed in sorted(result.tried, key=lambda found: -found[1])[:8]:
+        tried.add_row(escape(attack), f"{seemed:.2f}")
+    fine = result.audited_epsilon <= result.claim
+    return Group(table, Text(result.verdict, style="bold green" if fine else "bold red"), tried)
 
 
 def _measures(result: Comparison) -> Iterable[tuple[str, Any, str]]:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from veilog import display
 from veilog._version import __version__
-from veilog.cli import ledger, logs, measure, model, release
+from veilog.cli import audit, ledger, logs, measure, model, release
 from veilog.cli.common import Reading
 from veilog.errors import VeilogError
 
@@ -42,6 +42,7 @@ for _command in (
     model.inspect,
     measure.risk,
     measure.compare,
+    audit.audit,
     release.demo,
 ):
     app.command(_command)

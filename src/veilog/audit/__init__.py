@@ -1,0 +1,1 @@
+"""Attacks on releases: how much of an epsilon can be seen from outside."""

@@ -1,0 +1,174 @@
+"""The attacks: pairs of neighbouring logs that a mechanism should not tell apart, and what to look at to do so.
+
+Each attempt is a log without and a log with one case (or one person's cases), and a score of a release. Which attempt
+shows most is found by trying; see :mod:`veilog.audit.auditing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.variants import Variants
+from veilog.releasing import Release
+
+__all__ = ["ALPHABET", "LONGEST", "PERSON", "Attempt", "Score", "attempts", "attempts_on"]
+
+Trace = tuple[str, ...]
+
+ALPHABET = tuple("abcdef")
+LONGEST = 12
+"""The declared facts about the logs made here; every log reaches them, so none is told apart by them."""
+PERSON = "case:person"
+
+_USUAL: tuple[tuple[Trace, int], ...] = (
+    (tuple("abcde"), 60),
+    (tuple("abde"), 25),
+    (tuple("acde"), 15),
+    (tuple("f") + tuple("abcde") + tuple("abcde") + tuple("f"), 40),  # all activities, the greatest length
+)
+_CANARY: Trace = tuple("edcba")
+_NEW_PAIRS: Trace = tuple("adbecaebdca")
+"""None of its directly-follows pairs occurs in the usual cases."""
+_COPIES = (*range(1, 11), 12, 14, 17, 20, 24, 28, 34, 40, 50)
+
+_MINUTE = 60_000_000
+_YEAR_2024 = 1_704_067_200_000_000
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number that an attacker reads off a release."""
+
+    what: Literal["cases of the variant", "cases that begin so", "all cases", "events of its pairs", "longest gap"]
+    trace: Trace = ()
+
+    def of(self, released: Release) -> float:
+        if self.what == "all cases":
+            return float(released.variants.cases)
+        if self.what == "longest gap":
+            return _longest_gap(released.log, (self.trace[0], self.trace[1]))
+        return float(sum(count * self._weight(trace) for trace, count in released.variants.to_dict().items()))
+
+    def _weight(self, trace: Trace) -> int:
+        if self.what == "cases of the variant":
+            return int(trace == self.trace)
+        if self.what == "cases that begin so":
+            return int(trace[: len(self.trace)] == self.trace)
+        wanted = set(pairwise(self.trace))
+        return sum(pair in wanted for pair in pairwise(trace))
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A log without and a log with somebody, and what is looked at: one or more scores of the same releases."""
+
+    attack: str
+    without: Variants | EventLog
+    with_: Variants | EventLog
+    scores: tuple[Score, ...]
+
+
+def attempts(whole_logs: bool, cases: int = 1) -> Iterator[Attempt]:
+    """The attempts on logs made for the purpose. ``whole_logs`` where a method needs events and people, not only
+    variants; ``cases`` is how many cases the person has who is there or not."""
+
+    def attempt(attack: str, before: Sequence[tuple[Trace, int]], trace: Trace, *scores: Score) -> Attempt:
+        if whole_logs:
+            return Attempt(attack, _log(before, ()), _log(before, [trace] * cases), scores)
+        return Attempt(attack, _variants(before), _variants([*before, (trace, cases)]), scores)
+
+    usual = list(_USUAL)
+    canary = (Score("cases of the variant", _CANARY), Score("cases that begin so", _CANARY[:1]))
+    yield attempt("a canary variant", usual, _CANARY, *canary)
+    yield attempt("a case that breaks a rule", usual, _CANARY, Score("events of its pairs", _CANARY))
+    pairs = (Score("events of its pairs", _NEW_PAIRS), Score("cases of the variant", _NEW_PAIRS))
+    yield attempt("a case with many new directly-follows pairs", usual, _NEW_PAIRS, *pairs)
+    yield attempt("the number of cases", usual, usual[0][0], Score("all cases"))
+    for copies in _COPIES:
+        before = [*usual, (_CANARY, copies)]
+        scores = (*canary, Score("cases that begin so", _CANARY[:2]), Score("events of its pairs", _CANARY))
+        yield attempt(f"one more than {copies} cases of a variant", before, _CANARY, *scores)
+    if whole_logs:
+        before = [*usual, (_CANARY, 3)]
+        slow = _log(before, [_CANARY] * cases, gap=600 * _MINUTE)
+        score = Score("longest gap", _CANARY[:2])
+        yield Attempt("the time of a rare transition", _log(before, ()), slow, (score,))
+
+
+def attempts_on(log: Variants | EventLog, most: int = 6) -> Iterator[Attempt]:
+    """Attempts on a user's own log: with and without one of the cases that stand out most."""
+    variants = log if isinstance(log, Variants) else log.variants
+    known = variants.to_dict()
+    frequency: dict[str, int] = {}
+    for trace, count in known.items():
+        for activity in set(trace):
+            frequency[activity] = frequency.get(activity, 0) + count
+    rare = sorted(known, key=lambda t: (known[t], min((frequency[a] for a in t), default=0), t))[: most // 2]
+    many = sorted(known, key=lambda t: (-len(set(pairwise(t))), known[t], t))[: most - len(rare)]
+    for trace in dict.fromkeys([*rare, *many]):
+        without = _less_one(log, trace)
+        name = f"one of {known[trace]} cases of a variant of {len(trace)} events"
+        yield Attempt(name, without, log, (Score("cases of the variant", trace), Score("events of its pairs", trace)))
+    common = max(known, key=lambda t: known[t])
+    yield Attempt("the number of cases", _less_one(log, common), log, (Score("all cases"),))
+
+
+def _less_one(log: Variants | EventLog, trace: Trace) -> Variants | EventLog:
+    if isinstance(log, Variants):
+        counts = dict(log.to_dict())
+        counts[trace] -= 1
+        return Variants.from_dict({t: c for t, c in counts.items() if c})
+    activities = log.events.column(ACTIVITY).to_pylist()
+    offsets = log.offsets.tolist()
+    of_trace = next(i for i in range(len(offsets) - 1) if tuple(activities[offsets[i] : offsets[i + 1]]) == trace)
+    return log.only(np.delete(np.arange(len(offsets) - 1), of_trace))
+
+
+def _variants(rows: Iterable[tuple[Trace, int]]) -> Variants:
+    counts: dict[Sequence[str], int] = {}
+    for trace, count in rows:
+        counts[trace] = counts.get(trace, 0) + count
+    return Variants.from_dict(counts)
+
+
+def _log(usual: Iterable[tuple[Trace, int]], more: Sequence[Trace], gap: int = 10 * _MINUTE) -> EventLog:
+    """Cases a quarter of an hour apart, with ten minutes and a little more between events; those of ``more`` all
+    belong to one person, every other person has one case."""
+    traces = [trace for trace, count in usual for _ in range(count)]
+    own = len(traces)
+    traces += more
+    activities: list[str] = []
+    owners: list[int] = []
+    times: list[int] = []
+    for i, trace in enumerate(traces):
+        step = gap if i >= own else 10 * _MINUTE + (i % 7) * _MINUTE
+        activities += trace
+        owners += [i] * len(trace)
+        times += [_YEAR_2024 + i * 15 * _MINUTE + j * step for j in range(len(trace))]
+    events = pa.table(
+        {
+            CASE_INDEX: pa.array(owners, pa.int64()),
+            EVENT_INDEX: pa.array(np.arange(len(owners))),
+            ACTIVITY: pa.array(activities, pa.string()).dictionary_encode(),
+            TIMESTAMP: pa.array(times, pa.int64()).cast(TIMESTAMP_TYPE),
+        }
+    )
+    people = [f"p{i}" if i < own else "the person" for i in range(len(traces))]
+    names = [str(i) for i in range(len(traces))]
+    return EventLog(events, pa.table({ACTIVITY: names, PERSON.removeprefix("case:"): people}))
+
+
+def _longest_gap(log: EventLog, pair: tuple[str, str]) -> float:
+    """In minutes, -1 where the pair does not occur."""
+    activities = np.array(log.events.column(ACTIVITY).to_pylist(), dtype=object)
+    times = log.events.column(TIMESTAMP).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    cases = log.events.column(CASE_INDEX).to_numpy()
+    at = np.flatnonzero((activities[:-1] == pair[0]) & (activities[1:] == pair[1]) & (cases[:-1] == cases[1:]))
+    return float((times[at + 1] - times[at]).max()) / _MINUTE if len(at) else -1.0

@@ -1,0 +1,316 @@
+"""Audit a method: run it many times on neighbouring logs and prove from outside how large its epsilon is at least.
+
+All attempts are tried shortly, those that show most longer, until one is left and the event to look for is chosen;
+fresh runs then prove a bound through that event. So the bound holds at the stated confidence whatever was tried
+before.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.audit.attacks import ALPHABET, LONGEST, PERSON, Attempt, Score, attempts, attempts_on
+from veilog.audit.bounds import Event, Tally, choose_event, runs_to_see, tally
+from veilog.errors import ParameterError, VeilogError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.methods import Method, method_named
+from veilog.methods.method import Progress
+from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.domain import Domain
+from veilog.privacy.guessing import advantage_of
+from veilog.releasing import release
+
+__all__ = ["AuditResult", "Proof", "Run", "audit", "audit_runs"]
+
+Floats = npt.NDArray[np.float64]
+Log = Variants | EventLog
+Run = Callable[[Attempt, bool, Sequence[int]], Floats]
+"""``run(attempt, with_, seeds)``: releases of the log with or without the case, a row of scores for each seed."""
+
+_ROUNDS = ((0.1, 8, 0.8), (0.1, 3, 0.95), (0.1, 1, 0.99), (0.2, 1, 0.999))
+"""Rounds of trying: share of the runs, attempts that are kept, and how sure to be of what an attempt seems to show.
+Early rounds have few runs and must not overlook a rare event; in later ones many events must not pass for one."""
+_PROVING = 0.5
+"""Share of the runs that prove."""
+_REFUSED = -2.0
+"""The score of a run that ended in a refusal: the refusal is something an attacker sees, too."""
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What was claimed, what is proved, and what was seen."""
+
+    method: str
+    as_published: bool
+    nominal_epsilon: float
+    derived_epsilon: float | None
+    """None where nothing can be derived."""
+    audited_epsilon: float
+    """The true epsilon (at this delta) is at least so large, at the confidence."""
+    delta: float
+    confidence: float
+    attack: str
+    score: str
+    tally: Tally
+    runs: int
+    """On each of the two logs, all stages together."""
+    tried: tuple[tuple[str, float], ...]
+    """Every attempt with what it seemed to show on the short runs."""
+    seconds: float
+
+    @property
+    def claim(self) -> float:
+        """What a release promises: the derived epsilon, or the paper's where none is derived."""
+        return self.nominal_epsilon if self.derived_epsilon is None else self.derived_epsilon
+
+    @property
+    def verdict(self) -> str:
+        seen = f"at least {self.audited_epsilon:.3g} at {self.confidence:.0%} confidence"
+        if self.derived_epsilon is not None and self.audited_epsilon > self.derived_epsilon:
+            return f"The audit contradicts the derived epsilon: it is {seen}. Please report this."
+        if self.audited_epsilon > self.nominal_epsilon:
+            return f"The nominal epsilon does not hold: it is {seen}."
+        return f"Nothing contradicts the claim: epsilon is {seen}."
+
+    def to_json(self) -> dict[str, object]:
+        t = self.tally
+        return {
+            "method": self.method,
+            "as_published": self.as_published,
+            "nominal_epsilon": self.nominal_epsilon,
+            "derived_epsilon": self.derived_epsilon,
+            "audited_epsilon": self.audited_epsilon,
+            "delta": self.delta,
+            "confidence": self.confidence,
+            "attack": self.attack,
+            "score": self.score,
+            "event": str(t.event),
+            "seen_with": [t.seen_with, t.runs_with],
+            "seen_without": [t.seen_without, t.runs_without],
+            "runs": self.runs,
+            "tried": [{"attack": name, "seemed": seemed} for name, seemed in self.tried],
+            "verdict": self.verdict,
+            "seconds": self.seconds,
+        }
+
+
+def audit(
+    method: str,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    as_published: bool = False,
+    runs: int = 20_000,
+    confidence: float = 0.99,
+    log: Log | None = None,
+    pairs: Sequence[Attempt] | None = None,
+    domain: Domain | None = None,
+    unit: str = "case",
+    max_cases: int | None = None,
+    person_cases: int | None = None,
+    seed: int | None = None,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> AuditResult:
+    """Attack a method at a budget: ``runs`` releases of each of two neighbouring logs.
+
+    The neighbours are made for the purpose, or with a ``log`` are that log with and without one of its cases. They
+    differ by one case, or by a person with ``person_cases`` cases; with ``unit`` and ``max_cases`` releases protect
+    that person. ``pairs`` are attempts of your own in place of these. ``seed`` repeats an audit.
+    """
+    chosen = method_named(method)
+    eps, failure = parse_epsilon(epsilon), parse_delta(delta)
+    person = person_cases if person_cases is not None else 1 if max_cases is None else 2 * max_cases
+    _check(person, runs, confidence, processes, log, unit)
+    budget, values = _arguments(chosen, eps, failure, parameters)
+    arguments: dict[str, Any] = {
+        **budget,
+        **values,
+        "as_published": as_published,
+        "domain": domain or (Domain.of(ALPHABET, LONGEST) if log is None else None),
+        "unit": unit,
+        "max_cases": max_cases,
+    }
+    whole_logs = chosen.full_log or unit not in ("case", "person") or parameters.get("times") is not None
+    if not pairs:
+        pairs = list(attempts(whole_logs, person) if log is None else attempts_on(log))
+    derived = release(pairs[0].with_, method, **arguments).guarantee
+    claim = float(eps) if derived.epsilon is None else derived.epsilon
+    enough = runs_to_see(claim, confidence)
+    if _proving(runs) < enough:
+        raise ParameterError(
+            f"{runs} runs could not show more than the claimed epsilon of {claim:g}, whatever happens.",
+            parameter="runs",
+            advice=f"At least {round(enough / _PROVING) + 1} runs would do.",
+        )
+    started = time.perf_counter()
+    workers = processes or min(2, os.cpu_count() or 1)
+    report = progress or (lambda text, fraction: None)
+    with _Runner(method, arguments, workers, report) as runner:
+        proof = audit_runs(runner, pairs, runs, float(failure), confidence, np.random.SeedSequence(seed), report)
+    return AuditResult(
+        method=method,
+        as_published=as_published,
+        nominal_epsilon=float(eps),
+        derived_epsilon=derived.epsilon,
+        audited_epsilon=proof.tally.epsilon,
+        delta=float(failure),
+        confidence=confidence,
+        attack=proof.attempt.attack,
+        score=proof.score.what,
+        tally=proof.tally,
+        runs=runs,
+        tried=proof.tried,
+        seconds=time.perf_counter() - started,
+    )
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What an audit found: the attempt that showed most, through which score and event, and how much is proved."""
+
+    attempt: Attempt
+    score: Score
+    tally: Tally
+    tried: tuple[tuple[str, float], ...]
+
+
+def audit_runs(
+    run: Run,
+    pairs: Sequence[Attempt],
+    runs: int,
+    delta: float,
+    confidence: float,
+    seeds: np.random.SeedSequence,
+    progress: Progress = lambda text, fraction: None,
+) -> Proof:
+    """Audit whatever ``run`` does: try all attempts, choose one and the event to look for, prove on fresh runs."""
+    draw = np.random.default_rng(seeds)
+    seen = [(np.empty((0, len(pair.scores))), np.empty((0, len(pair.scores)))) for pair in pairs]
+    seemed = np.zeros(len(pairs))
+    left = list(range(len(pairs)))
+    for share, keep, confidence_here in _ROUNDS:
+        for i in left:
+            progress(f"trying {pairs[i].attack}", None)
+            number = max(10, round(runs * share / len(left)))
+            seen[i] = (
+                np.concatenate([seen[i][0], run(pairs[i], False, _fresh(draw, number))]),
+                np.concatenate([seen[i][1], run(pairs[i], True, _fresh(draw, number))]),
+            )
+            seemed[i] = _choice(*seen[i], delta, confidence_here)[0]
+        left = sorted(left, key=lambda i: -seemed[i])[:keep]
+    best = pairs[left[0]]
+    _, column, event = _choice(*seen[left[0]], delta, _ROUNDS[-1][2])
+    number = _proving(runs)
+    progress(f"proving: {best.attack}", None)
+    without = run(best, False, _fresh(draw, number))[:, column]
+    with_ = run(best, True, _fresh(draw, number))[:, column]
+    tried = tuple((pair.attack, float(s)) for pair, s in zip(pairs, seemed, strict=True))
+    return Proof(best, best.scores[column], tally(event, without, with_, delta, confidence), tried)
+
+
+def _choice(without: Floats, with_: Floats, delta: float, confidence: float) -> tuple[float, int, Event]:
+    """What these runs seem to show, through which of their scores and which event."""
+    events = [choose_event(without[:, i], with_[:, i], delta, confidence) for i in range(without.shape[1])]
+    best = max(range(len(events)), key=lambda i: events[i][1])
+    return events[best][1], best, events[best][0]
+
+
+def _proving(runs: int) -> int:
+    """How many of the runs are left for the proof."""
+    return max(1, round(runs * _PROVING))
+
+
+def _fresh(draw: np.random.Generator, number: int) -> list[int]:
+    return [int(seed) for seed in draw.integers(0, 2**62, size=number)]
+
+
+def _check(person: int, runs: int, confidence: float, processes: int | None, log: Log | None, unit: str) -> None:
+    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
+        raise ParameterError(f"runs must be a whole number from 1 on, not {runs!r}.", parameter="runs")
+    if not 0.5 <= confidence < 1:
+        raise ParameterError(f"confidence must be at least 0.5 and below 1, not {confidence}.", parameter="confidence")
+    if isinstance(person, bool) or not isinstance(person, int) or not 1 <= person <= 1000:
+        raise ParameterError(f"person_cases must be from 1 to 1000, not {person!r}.", parameter="person_cases")
+    if processes is not None and processes < 1:
+        raise ParameterError(f"processes must be at least 1, not {processes}.", parameter="processes")
+    if unit not in ("case", "person", PERSON):
+        raise ParameterError(
+            f"An audit knows whose cases the made-up ones are from {PERSON!r}, not from {unit!r}.", parameter="unit"
+        )
+    if log is not None and (person > 1 or unit != "case"):
+        raise ParameterError("An audit on your own log adds or removes one case.", parameter="log")
+
+
+def _arguments(
+    method: Method, epsilon: Fraction, delta: Fraction, parameters: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The budget and the parameters of the releases."""
+    if method.budget != "none":
+        return {"epsilon": epsilon, "delta": delta}, parameters
+    if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
+        advantage = min(float(advantage_of(epsilon)), 0.999)
+        return {}, {"guessing_advantage": advantage, **parameters}
+    raise ParameterError(
+        f"Method {method.name!r} makes no claim about epsilon that could be audited.",
+        parameter="method",
+        advice="It is checked on every release instead; see its page.",
+    )
+
+
+class _Runner:
+    """Runs releases in processes of their own, many at a time."""
+
+    def __init__(self, method: str, arguments: dict[str, Any], processes: int, progress: Progress) -> None:
+        self._method, self._arguments, self._progress = method, arguments, progress
+        self._processes = processes
+        self._pool: concurrent.futures.ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> _Runner:
+        if self._processes > 1:
+            context = multiprocessing.get_context("spawn")
+            self._pool = concurrent.futures.ProcessPoolExecutor(self._processes, mp_context=context)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> Floats:
+        log = attempt.with_ if with_ else attempt.without
+        if self._pool is None or len(seeds) < 2 * self._processes:
+            return _scores(self._method, self._arguments, log, attempt.scores, seeds)
+        step = max(1, min(250, -(-len(seeds) // (2 * self._processes))))
+        parts = [seeds[i : i + step] for i in range(0, len(seeds), step)]
+        futures = [self._pool.submit(_scores, self._method, self._arguments, log, attempt.scores, p) for p in parts]
+        found = []
+        for i, future in enumerate(futures):
+            found.append(future.result())
+            self._progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
+        return np.concatenate(found)
+
+
+def _scores(
+    method: str, arguments: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]
+) -> Floats:
+    found = np.empty((len(seeds), len(scores)))
+    for i, seed in enumerate(seeds):
+        try:
+            released = release(log, method, seed=seed, **arguments)
+        except VeilogError:
+            found[i] = _REFUSED
+        else:
+            found[i] = [score.of(released) for score in scores]
+    return found

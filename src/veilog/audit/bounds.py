@@ -1,0 +1,150 @@
+"""From runs of a mechanism on two neighbouring logs to a lower bound on its epsilon.
+
+(epsilon, delta)-differential privacy says ``P1(E) <= exp(epsilon) P0(E) + delta`` for every event E, and the same with
+the two logs exchanged. So an event that was seen k1 times in n1 runs on one log and k0 times in n0 runs on the other
+proves, at a confidence, that
+
+    epsilon >= ln((lower(k1, n1) - delta) / upper(k0, n0)),
+
+with the exact bounds of Clopper and Pearson ("The use of confidence or fiducial limits", Biometrika 1934) on the two
+probabilities. The way to audit with such bounds follows Jagielski, Ullman, Oprea, "Auditing differentially private
+machine learning", NeurIPS 2020. The event is chosen on runs of its own, so that the bound needs no correction for the
+events that were looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betaincinv
+
+__all__ = [
+    "Event",
+    "Tally",
+    "choose_event",
+    "epsilon_lower_bound",
+    "lower_bound",
+    "runs_to_see",
+    "tally",
+    "upper_bound",
+]
+
+Floats = npt.NDArray[np.float64]
+Kind = Literal["at least", "at most", "exactly"]
+
+_MOST_VALUES = 200
+"""Thresholds looked at when an event is chosen."""
+
+
+def lower_bound(successes: int, runs: int, failure: float) -> float:
+    """A probability that is below the true one except with probability ``failure``."""
+    return 0.0 if successes == 0 else float(betaincinv(successes, runs - successes + 1, failure))
+
+
+def upper_bound(successes: int, runs: int, failure: float) -> float:
+    """A probability that is above the true one except with probability ``failure``."""
+    return 1.0 if successes == runs else float(betaincinv(successes + 1, runs - successes, 1 - failure))
+
+
+@dataclass(frozen=True)
+class Event:
+    """What is looked for in a release: a score at least, at most or exactly so large, likelier with or without."""
+
+    kind: Kind
+    value: float
+    likelier_with: bool
+    """Whether it is the log with the case that makes it likelier."""
+
+    def seen(self, scores: Floats) -> int:
+        if self.kind == "at least":
+            return int((scores >= self.value).sum())
+        return int((scores <= self.value).sum() if self.kind == "at most" else (scores == self.value).sum())
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.value:g}"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How often an event was seen on either log, and what that proves."""
+
+    event: Event
+    seen_with: int
+    runs_with: int
+    seen_without: int
+    runs_without: int
+    epsilon: float
+    """The lower bound, 0 where nothing is proved."""
+
+
+def epsilon_lower_bound(k1: int, n1: int, k0: int, n0: int, delta: float, confidence: float) -> float:
+    """The epsilon that an event with ``k1`` of ``n1`` and ``k0`` of ``n0`` proves, at least; half of the failure
+    probability goes to each of the two bounds."""
+    failure = (1 - confidence) / 2
+    likely = lower_bound(k1, n1, failure) - delta
+    return max(0.0, math.log(likely / upper_bound(k0, n0, failure))) if likely > 0 else 0.0
+
+
+def tally(event: Event, without: Floats, with_: Floats, delta: float, confidence: float) -> Tally:
+    """What fresh runs prove through an event that was chosen before them."""
+    k1, k0 = event.seen(with_), event.seen(without)
+    n1, n0 = len(with_), len(without)
+    pairs = (k1, n1, k0, n0) if event.likelier_with else (k0, n0, k1, n1)
+    return Tally(event, k1, n1, k0, n0, epsilon_lower_bound(*pairs, delta, confidence))
+
+
+def choose_event(without: Floats, with_: Floats, delta: float, confidence: float) -> tuple[Event, float]:
+    """The event that seems to prove most, and what it seems to prove; on runs that prove nothing themselves."""
+    scores = np.concatenate([without, with_])
+    values, counts = np.unique(scores, return_counts=True)
+    places = values
+    if len(values) > _MOST_VALUES:
+        places = np.unique(np.quantile(scores, np.linspace(0, 1, _MOST_VALUES), method="nearest"))
+    frequent = values[np.argsort(-counts, kind="stable")[:20]]
+    best, most = Event("at least", float(values[0]), True), 0.0
+    kinds: tuple[tuple[Kind, Floats], ...] = (("at least", places), ("at most", places), ("exactly", frequent))
+    for kind, looked_at in kinds:
+        k1, k0 = _seen(kind, np.sort(with_), looked_at), _seen(kind, np.sort(without), looked_at)
+        for likelier_with in (True, False):
+            pairs = (k1, len(with_), k0, len(without)) if likelier_with else (k0, len(without), k1, len(with_))
+            seemed = _seemed(*pairs, delta, confidence)
+            if seemed.max() > most:
+                place = int(seemed.argmax())
+                best, most = Event(kind, float(looked_at[place]), likelier_with), float(seemed[place])
+    return best, most
+
+
+def _seen(kind: Kind, ordered: Floats, values: Floats) -> Floats:
+    """How many of the ordered scores meet each event."""
+    below = np.searchsorted(ordered, values, side="left")
+    up_to = np.searchsorted(ordered, values, side="right")
+    found = {"at least": len(ordered) - below, "at most": up_to, "exactly": up_to - below}[kind]
+    return np.asarray(found, dtype=np.float64)
+
+
+def _seemed(k1: Floats, n1: int, k0: Floats, n0: int, delta: float, confidence: float) -> Floats:
+    """:func:`epsilon_lower_bound` of many events at once."""
+    failure = (1 - confidence) / 2
+    likely = np.where(k1 > 0, betaincinv(np.maximum(k1, 1), n1 - np.maximum(k1, 1) + 1, failure), 0.0) - delta
+    above = np.where(k0 < n0, betaincinv(k0 + 1, np.maximum(n0 - k0, 1), 1 - failure), 1.0)
+    return np.asarray(np.where(likely > 0, np.log(np.maximum(likely, 1e-300) / above), 0.0))
+
+
+def runs_to_see(epsilon: float, confidence: float) -> int:
+    """Runs on each log from which on the largest provable epsilon, an event seen in all runs on one log and in none on
+    the other, exceeds this one."""
+    runs = 1
+    while epsilon_lower_bound(runs, runs, 0, runs, 0.0, confidence) <= epsilon:
+        runs *= 2
+    low, high = runs // 2, runs
+    while high - low > 1:
+        middle = (low + high) // 2
+        if epsilon_lower_bound(middle, middle, 0, middle, 0.0, confidence) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -1,0 +1,62 @@
+"""The command that attacks a method: audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from veilog import display
+from veilog.audit.auditing import audit as audit_method
+from veilog.cli.common import AS_USUAL, Json, Output, Reading, pair, read_log, shown_progress
+
+__all__ = ["audit"]
+
+
+def audit(
+    method: Annotated[str, Parameter(help="See veilog methods.")],
+    *,
+    epsilon: Annotated[str, Parameter(allow_leading_hyphen=True, help="The budget that is attacked.")],
+    delta: Annotated[str, Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed.")] = "0",
+    as_published: Annotated[bool, Parameter(negative="", help="Attack the paper's own calibration.")] = False,
+    p: Annotated[
+        tuple[str, ...],
+        Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
+    ] = (),
+    runs: Annotated[int, Parameter(help="Releases of each of the two neighbouring logs.")] = 20_000,
+    confidence: Annotated[float, Parameter(help="With which the proved epsilon is a lower bound.")] = 0.99,
+    log: Annotated[
+        Path | None, Parameter(help="Attack with this log, with and without one of its cases; else made-up logs.")
+    ] = None,
+    unit: Annotated[str, Parameter(help="case, or case:person to protect the person of the made-up logs.")] = "case",
+    max_cases: Annotated[int | None, Parameter(help="Cases of a person that count.")] = None,
+    person_cases: Annotated[int | None, Parameter(help="Cases that the person has who is there or not.")] = None,
+    seed: Annotated[int | None, Parameter(help="Repeat an audit.")] = None,
+    processes: Annotated[int | None, Parameter(help="Processes; by default two.")] = None,
+    reading: Reading = AS_USUAL,
+    json: Json = None,
+) -> None:
+    """Attack a method: prove from outside how large its epsilon is at least."""
+    out = Output(json)
+    parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
+    own = None if log is None else read_log(log, reading)
+    with shown_progress() as progress:
+        result = audit_method(
+            method,
+            epsilon=epsilon,
+            delta=delta,
+            as_published=as_published,
+            runs=runs,
+            confidence=confidence,
+            log=own,
+            unit=unit,
+            max_cases=max_cases,
+            person_cases=person_cases,
+            seed=seed,
+            processes=processes,
+            progress=progress,
+            **parameters,
+        )
+    out.json(result.to_json())
+    out.show(display.audit_view(result))
