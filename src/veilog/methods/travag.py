@@ -30,7 +30,7 @@ from veilog.methods.travag_training import generated, normals
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
 
-__all__ = ["TRAVAG", "Configuration", "Networks", "Trained", "TrainingState", "configured", "sample", "train", "travag"]
+__all__ = ["PUBLISHED", "TRAVAG", "Configuration", "Networks", "Trained", "TrainingState", "configured", "sample", "train", "travag"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -79,7 +79,8 @@ def train(
     resume: TrainingState | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Trained:
-    """Train the networks within the request's (epsilon, delta); ``checkpoint`` gets the state before every noised step.
+    """Train the networks within the request's (epsilon, delta); ``checkpoint`` gets the state before every noised step
+    and after the last.
 
     Certified it costs exactly the request's (epsilon, delta); where no variant is frequent enough to be a column there
     is nothing to train, which is an error.

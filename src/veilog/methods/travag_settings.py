@@ -36,7 +36,7 @@ class Configuration:
     """Whether a sampled row's variant is drawn by the decoder's outputs as probabilities; else the largest wins."""
     # the budget, certified
     count_share: float = 0.02
-    columns_share: float = 0.5
+    columns_share: float = 0.85
     autoencoder_share: float = 0.0
     """Of the epsilon left to the gradients, what the autoencoder's noised steps get."""
     columns_delta_share: float = 0.9

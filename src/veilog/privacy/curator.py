@@ -304,7 +304,7 @@ class Curator:
             raise ParameterError("Each part of the training needs a clipping bound above 0.", parameter="clips")
         if any(not 0 <= had <= part.steps for had, part in zip(done, plan, strict=True)):
             raise ParameterError("More steps were taken than the training has.", parameter="taken")
-        cost = composed_epsilon(plan, failure)
+        cost = composed_epsilon(plan, failure, about=float(eps))
         if cost > float(eps):
             raise ParameterError(
                 f"The training costs epsilon = {cost:.6g} at delta = {float(failure):g}, more than the {float(eps):g} "

@@ -81,8 +81,8 @@ def squared_norms(factors: Factors) -> npt.NDArray[np.float64]:
     total = np.zeros(len(factors[0][0].errors))
     for terms in factors:
         for place, one in enumerate(terms):
-            for other in terms[place:]:
-                twice = 1 if other is one else 2
+            for later, other in enumerate(terms[place:]):
+                twice = 2 if later else 1
                 errors = np.einsum("ij,ij->i", one.errors, other.errors)
                 inputs = _inputs_product(one, other) + (1 if one.bias and other.bias else 0)
                 total += twice * np.asarray(errors, np.float64) * inputs

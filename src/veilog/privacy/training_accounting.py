@@ -23,7 +23,10 @@ __all__ = ["NoisedSteps", "calibrated", "composed_epsilon", "smallest_epsilon"]
 MOST_STEPS = 10_000_000
 LARGEST_NOISE = 1e7
 """Above this noise multiplier a whole log of millions is lost in the noise; nothing could be learned."""
+LEAST_NOISE = 1e-2
+"""With less there is no noise to speak of, and the accountant's sums would not end."""
 _INTERVAL = 1e-4
+_WIDER = 1.25
 _TOLERANCE = 1e-4
 
 
@@ -68,14 +71,18 @@ class NoisedSteps:
         return dp_accounting.SelfComposedDpEvent(once, self.steps)
 
 
-def composed_epsilon(parts: Iterable[NoisedSteps], delta: float | Fraction) -> float:
-    """The epsilon that all the steps cost together at ``delta``: an upper bound, for adding or removing one case."""
+def composed_epsilon(parts: Iterable[NoisedSteps], delta: float | Fraction, *, about: float = 1.0) -> float:
+    """The epsilon that all the steps cost together at ``delta``: an upper bound, for adding or removing one case.
+
+    ``about`` is the epsilon expected: well above 1 losses are told apart more coarsely, which takes less time. The
+    bound holds whatever it is.
+    """
     # Imported here: it takes a second, and only training needs it.
     import dp_accounting
     from dp_accounting import pld
 
     accountant = pld.PLDAccountant(
-        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, value_discretization_interval=_INTERVAL
+        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, value_discretization_interval=_INTERVAL * max(1.0, about)
     )
     for part in parts:
         accountant.compose(part.event(dp_accounting))
@@ -93,9 +100,9 @@ def calibrated(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction)
         raise ParameterError("Noised training needs a delta above 0 and below 1.", parameter="delta")
 
     def affordable(factor: float) -> bool:
-        return composed_epsilon([part.scaled(factor) for part in given], delta) <= budget
+        return composed_epsilon([part.scaled(factor) for part in given], delta, about=budget) <= budget
 
-    low, high = _bracket(affordable, min(part.noise_multiplier for part in given), given)
+    low, high = _bracket(affordable, _guess(given, budget, float(delta)), given)
     while high / low > 1 + _TOLERANCE:
         middle = math.sqrt(low * high)
         if affordable(middle):
@@ -105,29 +112,36 @@ def calibrated(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction)
     return tuple(part.scaled(high) for part in given)
 
 
-def _bracket(
-    affordable: Callable[[float], bool], smallest: float, parts: tuple[NoisedSteps, ...]
-) -> tuple[float, float]:
-    """Two factors of which only the larger is affordable."""
-    high = max(1.0, 0.3 / smallest)
+def _guess(parts: tuple[NoisedSteps, ...], epsilon: float, delta: float) -> float:
+    """About the factor that is needed, where sampling at rate q makes noise s count as noise s/q. With all steps as one
+    Gaussian mechanism of noise 1/m: ``m**2 / 2 + m sqrt(2 ln(1/delta)) = epsilon``."""
+    tail = math.sqrt(2 * math.log(1 / delta))
+    strength = 2 * epsilon / (tail + math.sqrt(tail**2 + 2 * epsilon))
+    return math.sqrt(sum(part.steps * (part.rate / part.noise_multiplier) ** 2 for part in parts)) / strength
+
+
+def _bracket(affordable: Callable[[float], bool], guess: float, parts: tuple[NoisedSteps, ...]) -> tuple[float, float]:
+    """Two factors of which only the larger is affordable, or the smallest that is looked at."""
+    most = LARGEST_NOISE / max(part.noise_multiplier for part in parts)
+    least = LEAST_NOISE / min(part.noise_multiplier for part in parts)
+    high = min(max(guess, least), most)
     if affordable(high):
         low = high
         while affordable(low):
-            high, low = low, low / 2
-            if smallest * low < 1e-2:  # nearly no noise: the accountant's sums would not end
-                return low, high
+            if low == least:
+                return least, least
+            high, low = low, max(low / _WIDER, least)
         return low, high
-    low = high
-    limit = LARGEST_NOISE / max(part.noise_multiplier for part in parts)
-    while not affordable(high):
-        low, high = high, high * 4
-        if high > limit:
+    while True:
+        if high == most:
             raise ParameterError(
                 "No training step is affordable at this epsilon and delta.",
                 parameter="epsilon",
                 advice="Raise epsilon or delta, or lower the number of steps.",
             )
-    return low, high
+        low, high = high, min(high * _WIDER, most)
+        if affordable(high):
+            return low, high
 
 
 def smallest_epsilon(parts: Iterable[NoisedSteps], delta: Fraction, noise: float) -> float:
