@@ -126,3 +126,14 @@ def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
 def test_a_log_without_cases_is_refused() -> None:
     with pytest.raises(ParameterError, match="no cases"):
         veilog.release(Variants.from_dict({}), "travas", epsilon=1, delta="0.1")
+
+
+def test_a_paid_release_with_cases_without_events_can_be_a_table(tmp_path: Path) -> None:
+    log = veilog.Variants.from_dict({(): 3000, ("a", "b"): 5000})
+    released = veilog.release(log, "laplace", epsilon=1, seed=1)
+    empty = released.variants.to_dict()[()]
+    assert any(f"{empty} of the released cases have no event" in remark for remark in released.remarks)
+    released.save(tmp_path / "out.csv")
+    assert veilog.read(tmp_path / "out.csv").cases.num_rows == released.variants.cases - empty
+    released.save(tmp_path / "out.xes")
+    assert veilog.read(tmp_path / "out.xes").cases.num_rows == released.variants.cases

@@ -113,7 +113,8 @@ class Release:
                 path=path,
                 advice="Its budget is spent nevertheless; a larger epsilon or delta lets more through.",
             )
-        files.write(self.log, path)
+        # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
+        files.write(self.log, path, lossy=self.variants.events > 0)
         if self.entry is None:
             return
         try:
@@ -392,6 +393,9 @@ def budget(method: Method, epsilon: Number | None, delta: Number, delta_is_of_us
 
 def _remarks(released: Variants, delta: Fraction) -> tuple[str, ...]:
     remarks = []
+    empty = int(released.counts[released.lengths == 0].sum())
+    if empty:
+        remarks.append(f"{empty} of the released cases have no event; a CSV or TSV leaves them out.")
     if released.cases == 0:
         remarks.append("Nothing survived: the release is empty, and its budget is spent. Raise epsilon or delta.")
     elif delta * released.cases > 1:
