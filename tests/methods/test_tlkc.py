@@ -1,6 +1,7 @@
 """TLKC: what it suppresses, what its releases hold, what leaves and what does not, and the published figures."""
 
 import datetime
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,24 @@ def test_minimal_violating_and_maximal_frequent_patterns_are_those_of_the_defini
     patterns, complete = maximal_patterns(elements, table, k)
     assert complete
     assert {tuple(p) for part in patterns for p in part.tolist()} == longest
+
+
+@given(traces, st.sampled_from(("set", "multiset", "sequence")), st.integers(2, 4))
+@settings(max_examples=60)
+def test_a_search_in_several_rounds_leaves_nothing_that_violates(
+    log: list[tuple[str, ...]], background: str, k: int
+) -> None:
+    """As where there are too many patterns to look at all sizes at once."""
+    if k > len(log):
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("veilog.methods.group_suppression.levels", functools.partial(levels, most_states=12))
+        try:
+            release = released(log_of(log), k=k, l=3, background=background)
+        except ParameterError as error:
+            assert "Nothing would be left" in str(error) or "too many patterns" in str(error)
+            return
+    assert violations(traces_of(release.log), background, k, 3) == []
 
 
 def test_the_element_with_the_highest_score_leaves_first() -> None:

@@ -334,7 +334,7 @@ PRETSA = Method(
     releases="log",
     budget="none",
     guarantee="no differential privacy; k-anonymity of prefixes and traces, and t-closeness, checked on the release",
-    as_published="the same, but for complete traces, which the paper leaves below k",
+    as_published="the same",
     run=pretsa,
     parameters=(
         Parameter("k", int, 8, "cases that share each prefix and each trace, at least", 1),
