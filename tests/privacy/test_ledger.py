@@ -426,7 +426,7 @@ def run_script(script: str, *arguments: object) -> list[int]:
         [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr
