@@ -46,7 +46,7 @@ def amun(
 ) -> EventLog:
     """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged."""
     advantage = float(parse_advantage(guessing_advantage))
-    worst = epsilon_of(guessing_advantage)  # refuses what is out of all range, before anything is looked at
+    worst = epsilon_of(guessing_advantage)
     variants = curator.peek("every released variant is one of the log's, so that it occurs there is certain (R1)")
     raw = curator.peek_log("the noise of every time is scaled by the raw values of its transition")
     if mode == "filtering":
@@ -130,7 +130,14 @@ AMUN = Method(
     as_published="none as differential privacy of a case; a bound on the guessing advantage under its attack model",
     run=amun,
     parameters=(
-        Parameter("guessing_advantage", float, 0.2, "by how much a guess may become more probable, between 0 and 1"),
+        Parameter(
+            "guessing_advantage",
+            float,
+            0.2,
+            "by how much a guess may become more probable, between 0 and 1",
+            1e-6,
+            1 - 1e-6,
+        ),
         Parameter(
             "mode",
             str,
