@@ -22,19 +22,32 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.method import Method, Parameter, Request
 from veilog.methods.travag_certified import begin, learn
+from veilog.methods.travag_draws import by_chance
+from veilog.methods.travag_networks import forward, sigmoid
 from veilog.methods.travag_plan import refuse_unaffordable
 from veilog.methods.travag_published import begin_as_published, learn_as_published
 from veilog.methods.travag_run import Checkpoint
 from veilog.methods.travag_settings import CERTIFIED, PUBLISHED, Configuration, Networks, Trained, TrainingState
-from veilog.methods.travag_training import generated, normals
+from veilog.methods.travag_training import normals
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
 
-__all__ = ["PUBLISHED", "TRAVAG", "Configuration", "Networks", "Trained", "TrainingState", "configured", "sample", "train", "travag"]
+__all__ = [
+    "PUBLISHED",
+    "TRAVAG",
+    "Configuration",
+    "Networks",
+    "Trained",
+    "TrainingState",
+    "configured",
+    "sample",
+    "train",
+    "travag",
+]
 
 IntArray = npt.NDArray[np.int64]
 
-_DRAWS = 8192
+_DRAWS = 1024
 
 
 def configured(values: Mapping[str, Any], *, as_published: bool) -> Configuration:
@@ -101,14 +114,9 @@ def sample(trained: Trained, n: int, rng: np.random.Generator) -> IntArray:
     counts = np.zeros(len(trained.columns), dtype=np.int64)
     for start in range(0, n, _DRAWS):
         rows = min(_DRAWS, n - start)
-        made = generated(networks, trained.configuration, trained.weights, normals(rng, rows, trained.configuration))
-        if trained.configuration.drawn:
-            # the first column at which the chances add up to more than a uniform number
-            reached = np.cumsum(made, axis=1, out=made)
-            at = rng.random((rows, 1), dtype=np.float32) * reached[:, -1:]
-            chosen = np.minimum((reached <= at).sum(axis=1), len(counts) - 1)
-        else:
-            chosen = made.argmax(axis=1)
+        code = forward(networks.generator, trained.weights, normals(rng, rows, trained.configuration)).output
+        logits = forward(networks.decoder, trained.weights, code).output
+        chosen = by_chance(logits, rng) if trained.configuration.drawn else sigmoid(logits).argmax(axis=1)
         counts += np.bincount(chosen, minlength=len(counts))
     return counts
 
