@@ -300,6 +300,22 @@ def test_times_of_sepsis_are_close(logs: Any) -> None:
     assert np.mean(of_cases) <= 0.30
 
 
+def test_mean_durations_of_all_pairs_of_a_release_are_off_by_half_at_most(logs: Any) -> None:
+    """Sepsis, a release of evolve at epsilon 1, epsilon 1 for times: the median over all pairs that both logs have,
+    rare ones too, each counting the same; mean of 5 seeds."""
+    log = veilog.read(logs / "sepsis.xes.gz")
+    original = gaps_of(*original_of(log))
+    window = (datetime.datetime(2013, 11, 1, tzinfo=UTC), datetime.datetime(2015, 7, 1, tzinfo=UTC))
+    errors = []
+    for seed in range(5):
+        variants = veilog.release(log.variants, "evolve", epsilon=1, seed=seed).variants
+        released = gaps_of(*timed(log, "1", seed, window, variants))
+        common = [p for p in released if p in original and original[p].mean() > 0]
+        assert len(common) >= 40
+        errors.append(np.median([abs(released[p].mean() / original[p].mean() - 1) for p in common]))
+    assert np.mean(errors) <= 0.50
+
+
 # Shapes
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-__all__ = ["BINS", "EDGES", "bins_of", "draw_gaps", "estimated", "least_squares", "slopes"]
+__all__ = ["BINS", "EDGES", "GUESS", "bins_of", "draw_gaps", "estimated", "least_squares", "slopes"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -33,6 +33,10 @@ EDGES = np.array(
 4 years; longer gaps count as up to 4 years."""
 BINS = len(EDGES) - 1
 
+GUESS = np.where(EDGES[1:] <= 28 * _DAY, 1.0, 0.1)
+GUESS = GUESS / GUESS.sum()
+"""A public guess of how gaps are spread, for logs of which noise hides even that: up to 4 weeks all bins alike."""
+
 _WIDTHS = np.log(EDGES[2:] / EDGES[1:-1])
 _CENTRES = np.cumsum(_WIDTHS) - _WIDTHS / 2
 _STEEPEST = 2.0
@@ -42,11 +46,11 @@ _PLACES = 24
 _SPREADS = ((0.5, 0.5), (1.0, 1.0), (0.5, 1.5), (0.7, 2.5), (1.6, 1.6), (2.4, 2.4), (1.5, 0.7))
 """Standard deviations to the left and to the right, in logarithms of seconds."""
 _AT_ONCE = (0.0, 0.1, 0.25, 0.4, 0.6, 0.75, 0.85, 0.93, 0.97)
-_MASSES = (0.5, 0.7, 1.0, 1.4, 2.0)
+_MASSES = (0.35, 0.6, 1.0, 1.7, 3.0, 6.0)
 """How much of the gaps that the release lets expect a pair may have, and how far that is believed: a factor of
-exp(0.5)."""
-_MASS_DOUBT = 0.5
-_BY_TARGET, _BY_SOURCE, _BY_ALL = 0.6, 0.4, 0.5
+exp(0.8)."""
+_MASS_DOUBT = 0.8
+_BY_TARGET, _BY_SOURCE, _BY_ALL = 0.6, 0.4, 0.7
 """Weights of what is common: among pairs with the same second activity, the same first one, and of the likeness of a
 shape to all gaps together."""
 _UNKNOWN = 1.0

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences
-from veilog.methods.gap_shapes import BINS, bins_of, draw_gaps, estimated, least_squares, slopes
+from veilog.methods.gap_shapes import BINS, GUESS, bins_of, draw_gaps, estimated, least_squares, slopes
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
@@ -58,14 +58,16 @@ RARE_PAIRS, RARE_BINS = 0.35, 0.5
 RAREST_BIN = 0.003
 LEAST_FOUND = 0.05
 """Of the gaps that the release lets expect at least this part is assumed, however low the noisy answer."""
+GUESS_DOUBT = 0.05
+"""Standard deviation at which the public guess of how all gaps are spread counts beside the noisy answers."""
 FINEST = 64
 """The lightest gap counts this many, so that weights are whole numbers."""
 SHARES = {
-    "pairs": Fraction(76, 100),
+    "pairs": Fraction(80, 100),
     "all": Fraction(4, 100),
     "duration": Fraction(4, 100),
-    "hours": Fraction(8, 100),
-    "weeks": Fraction(8, 100),
+    "hours": Fraction(6, 100),
+    "weeks": Fraction(6, 100),
 }
 RESOLUTION = 1024
 MOST_PAIRS = 2_000
@@ -176,13 +178,13 @@ def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Seq
         rows, bins, _, _ = _known_gaps(block)
         return rows, bins, np.ones(len(rows), dtype=np.int64)
 
-    asked = curator.events.sums(
+    everything = curator.events.sums(
         of_all, BINS, GAPS_A_CASE, epsilon_all, resolution=RESOLUTION, purpose="gaps of all directly-follows pairs"
     )
-    parent = least_squares(asked / RESOLUTION)
-    weight = _weights(counts[frequent], parent)
+    parent, doubt = _shares(everything / RESOLUTION, GAPS_A_CASE / float(epsilon_all))
+    weight = _weights(counts[frequent], least_squares(parent), doubt)
     owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
-    in_case = np.bincount(owners, weights=np.append(weight @ parent, 0.0)[of_gap], minlength=len(cases))
+    in_case = np.bincount(owners, weights=np.append(weight @ least_squares(parent), 0.0)[of_gap], minlength=len(cases))
     bound = max(round(PART_OF_A_CASE * float(in_case[in_case > 0].mean())), 1)
 
     def of_pairs(block: Cases) -> Triples:
@@ -203,17 +205,28 @@ def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Seq
     clipped = np.minimum(1.0, bound / np.maximum(in_case, 1e-9))
     expected = np.bincount(of_gap, weights=clipped[owners], minlength=len(pairs) + 1)[: len(pairs)]
     # The release need not have as many cases as the log: scale what it lets expect to what was found.
-    found = float(asked.sum()) / max(float(expected @ weight @ parent), 1.0)
+    found = float(asked.sum()) / max(float(expected @ weight @ least_squares(parent)), 1.0)
     expected = np.maximum(expected * max(found, LEAST_FOUND), 1.0)
-    scales = bound / float(epsilon) / weight
-    q = estimated(asked / weight, expected, scales, (pairs % size, pairs // size), parent)
+    own, scales = asked / weight, bound / float(epsilon) / weight
+    # What all pairs together have, by both answers and a guess, each as far as its noise lets it count.
+    again, doubt_again = _shares(own.sum(axis=0), np.sqrt((scales**2).sum(axis=0)))
+    trust = [1 / doubt**2, 1 / doubt_again**2, np.full(BINS, 1 / GUESS_DOUBT**2)]
+    parent = least_squares(np.average([parent, again, GUESS], axis=0, weights=trust))
+    q = estimated(own, expected, scales, (pairs % size, pairs // size), parent)
     q = np.concatenate([q, parent[None, :]])
     return _Gaps(of_gap, q, slopes(q))
 
 
-def _weights(counts: Ints, of_bins: Floats) -> Ints:
+def _shares(noisy: Floats, scale: float | Floats) -> tuple[Floats, Floats]:
+    """Each bin's share of noisy masses, and the scale of its noise."""
+    scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), noisy.shape)
+    total = max(float(noisy.sum()), float(np.sqrt((scales**2).sum())))
+    return noisy / total, scales / total
+
+
+def _weights(counts: Ints, of_bins: Floats, doubt: Floats) -> Ints:
     """What a gap of each pair and bin counts, from public and noisy frequencies: more where there are few."""
-    often = np.maximum(of_bins, RAREST_BIN)
+    often = np.maximum(of_bins, np.maximum(doubt, RAREST_BIN))
     rare = np.outer((counts / counts.max()) ** -RARE_PAIRS, (often / often.max()) ** -RARE_BINS)
     return np.asarray(np.round(FINEST * rare), dtype=np.int64)
 
@@ -291,16 +304,15 @@ def _shrunk(noisy: Floats, variance: float) -> Floats:
 # Drawing ------------------------------------------------------------------------------------------------------------
 
 
-def _pick(q: Floats, rows: Ints, rng: np.random.Generator) -> Ints:
-    """A bin for each row number, from its row of distributions."""
+def _pick(q: Floats, rows: Ints, u: Floats) -> Ints:
+    """The bin for each row number and each number in [0, 1), from its row of distributions."""
     reached = np.cumsum(q, axis=1)
-    u = _spread(rows, rng) * reached[rows, -1]
-    return np.asarray(np.minimum((reached[rows] < u[:, None]).sum(axis=1), q.shape[1] - 1))
+    return np.asarray(np.minimum((reached[rows] < (u * reached[rows, -1])[:, None]).sum(axis=1), q.shape[1] - 1))
 
 
-def _spread(rows: Ints, rng: np.random.Generator) -> Floats:
-    """A number in [0, 1) for each place; those of one row are spread evenly: shuffled, one in each of n equal parts."""
-    order = np.lexsort((rng.random(len(rows)), rows))
+def _spread(u: Floats, rows: Ints, rng: np.random.Generator) -> Floats:
+    """Numbers in [0, 1) of the same order in each row, spread evenly: one in each of n equal parts."""
+    order = np.lexsort((u, rows))
     number = np.bincount(rows)
     first = np.cumsum(number) - number
     rank = np.empty(len(rows))
@@ -309,20 +321,25 @@ def _spread(rows: Ints, rng: np.random.Generator) -> Floats:
 
 
 def _courses(gaps: _Gaps, cases: Sequences, durations: Floats, rng: np.random.Generator) -> Ints:
-    """The bin of each gap: of several courses of a case one is kept, so that durations fit their histogram."""
+    """The bin of each gap: of several courses of a case one is kept, so that durations fit their histogram.
+
+    The gaps of a pair are then moved, in their order, to even places of its distribution: however few they are, their
+    mean is near to its.
+    """
     at, _ = _pairs(cases.codes, cases.offsets, 1)
     owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
-    drawn = [_pick(gaps.q, gaps.of_gap, rng) for _ in range(COURSES)]
+    drawn = [rng.random(len(owners)) for _ in range(COURSES)]
     took = [
         np.bincount(owners, weights=draw_gaps(bins, gaps.of_gap, gaps.steep, rng), minlength=len(cases))
-        for bins in drawn
+        for bins in (_pick(gaps.q, gaps.of_gap, u) for u in drawn)
     ]
     ends = np.stack([bins_of((t * _SECOND).astype(np.int64)) for t in took], axis=1)
     imagined = np.bincount(ends[np.unique(owners)].ravel(), minlength=BINS).astype(float)
     imagined /= max(imagined.sum(), 1.0)
     wanted = np.clip(durations / np.maximum(imagined, 1e-9), 1 / MOST_WEIGHT, MOST_WEIGHT)
-    chosen = _pick(wanted[ends], np.arange(len(cases)), rng)
-    return np.asarray(np.stack(drawn)[chosen[owners], np.arange(len(owners))])
+    chosen = _pick(wanted[ends], np.arange(len(cases)), rng.random(len(cases)))
+    u = np.stack(drawn)[chosen[owners], np.arange(len(owners))]
+    return _pick(gaps.q, gaps.of_gap, _spread(u, gaps.of_gap, rng))
 
 
 def _starts(number: int, weeks: Floats, hours: Floats, first: int, last: int, rng: np.random.Generator) -> Ints:
@@ -361,5 +378,5 @@ def _at_busy_hours(
     """Of several gaps inside each bin one, by how busy the hour is to which it leads."""
     drawn = np.stack([draw_gaps(bins, rows, steep, rng) for _ in range(PLACES)], axis=1).astype(np.int64)
     busy = hours[(before[:, None] + drawn - _MONDAY) // _HOUR % 168] + 1e-9
-    chosen = _pick(busy, np.arange(len(bins)), rng)
+    chosen = _pick(busy, np.arange(len(bins)), rng.random(len(bins)))
     return np.asarray(drawn[np.arange(len(bins)), chosen])
