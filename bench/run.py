@@ -25,6 +25,7 @@ BENCHMARKS: tuple[tuple[str, bool, tuple[str, ...], tuple[str, ...]], ...] = (
     ("evolve.py", False, (), ("--small", "--runs", "3")),
     ("frontier.py", True, (), ("--runs", "2")),
     ("travas.py", True, (), ("--runs", "3")),
+    ("amun.py", True, (), ("--runs", "2")),
     ("prefix_trees.py", True, (), ("--runs", "2", "--largest", "10000")),
 )
 

@@ -14,6 +14,8 @@ LAYERS = (
     {"privacy"},
     {"methods"},
     {"measures"},
+    {"budgets"},
+    {"released"},
     {"releasing"},
     {"audit"},
     {"training"},

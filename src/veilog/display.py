@@ -20,7 +20,7 @@ from veilog.measures.comparison import Comparison
 from veilog.measures.disclosure import RiskResult
 from veilog.methods import Method
 from veilog.privacy.guarantee import Guarantee
-from veilog.releasing import Release
+from veilog.released import Release
 
 __all__ = [
     "audit_view",

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
-from veilog.releasing import Release
+from veilog.released import Release
 
 __all__ = ["ALPHABET", "LONGEST", "PERSON", "Attempt", "Score", "attempts", "attempts_on"]
 

@@ -25,6 +25,7 @@ from rich.progress import (
 from rich.text import Text
 
 from veilog import display
+from veilog.budgets import by_advantage
 from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, pair, read_variants, show_columns
 from veilog.cli.common import read_log as read_whole
 from veilog.cli.details import declared_list
@@ -33,7 +34,6 @@ from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
 from veilog.privacy.accounting import parse_delta, parse_epsilon
 from veilog.privacy.domain import Domain
-from veilog.releasing import by_advantage
 from veilog.training.checkpoints import Keeper
 from veilog.training.model import Model
 from veilog.training.training import train as train_model

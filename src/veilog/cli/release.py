@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from veilog import display
+from veilog.budgets import by_advantage
 from veilog.cli.common import (
     AS_USUAL,
     Json,
@@ -32,7 +33,7 @@ from veilog.measures.comparison import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.privacy.accounting import parse_delta, parse_epsilon
 from veilog.privacy.domain import Domain
-from veilog.releasing import Release, by_advantage
+from veilog.released import Release
 from veilog.releasing import release as release_log
 
 __all__ = ["demo", "methods", "release"]

@@ -32,7 +32,7 @@ from veilog.plain import Misfit, from_plain, to_plain
 from veilog.privacy.accounting import compose, round_up
 from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.ledger import Reservation
-from veilog.releasing import Operation, Release
+from veilog.released import Operation, Release
 
 __all__ = ["Model"]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from veilog._version import __version__
+from veilog.budgets import budget, by_advantage, check_unit
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -22,7 +23,6 @@ from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.ledger import Ledger, Reservation
 from veilog.privacy.ledger import settling as settling_at_once
 from veilog.privacy.persons import ONE_CASE, Unit, bounded
-from veilog.releasing import budget, by_advantage, check_unit
 from veilog.training.checkpoints import Keeper, held_interrupts
 from veilog.training.model import Model
 from veilog.training.runs import Earlier, Saver, choosing, claimed, earlier, settling, source

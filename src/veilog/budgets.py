@@ -1,0 +1,100 @@
+"""What a release may spend and whom it protects: checked before anything is asked, in the user's words."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.methods.method import Method
+from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.guessing import epsilon_of
+from veilog.privacy.persons import Unit
+
+__all__ = ["budget", "by_advantage", "check_beyond", "check_unit"]
+
+
+def budget(method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool) -> tuple[Fraction, Fraction]:
+    """The epsilon and delta asked for, exactly, if they fit the method."""
+    failure = parse_delta(delta)
+    if method.budget == "none":
+        if epsilon is not None or failure:
+            raise ParameterError(
+                f"Method {method.name!r} takes no epsilon: its guarantee is another one.", parameter="epsilon"
+            )
+        return Fraction(0), Fraction(0)
+    if epsilon is None:
+        raise ParameterError(
+            f"Method {method.name!r} needs an epsilon.",
+            parameter="epsilon",
+            advice="0.1 to 1 are usual; or give a guessing advantage, e.g. 0.2.",
+        )
+    eps = parse_epsilon(epsilon)
+    if method.budget == "epsilon and delta" and failure == 0:
+        raise ParameterError(
+            f"Method {method.name!r} needs a delta above 0.",
+            parameter="delta",
+            advice="Take less than one over the number of cases, e.g. --delta 1e-6.",
+        )
+    if failure and not delta_is_of_use:
+        raise ParameterError(f"Method {method.name!r} needs no delta; it costs epsilon only.", parameter="delta")
+    return eps, failure
+
+
+def by_advantage(
+    method: Method, advantage: Number, epsilon: Number | None, delta: Number, parameters: dict[str, Any]
+) -> tuple[Number | None, dict[str, Any]]:
+    """The epsilon that a guessing advantage stands for, or the parameters with it where the method knows it itself."""
+    if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
+        return epsilon, {**parameters, "guessing_advantage": advantage}
+    if method.budget == "none":
+        raise ParameterError(
+            f"Method {method.name!r} takes neither an epsilon nor a guessing advantage: its guarantee is another one.",
+            parameter="guessing_advantage",
+        )
+    if epsilon is not None:
+        raise ParameterError(
+            "An epsilon and a guessing advantage are two names for one budget.",
+            parameter="guessing_advantage",
+            advice="Give one of them.",
+        )
+    return epsilon_of(advantage, delta=delta), parameters
+
+
+def check_unit(method: Method, log: EventLog | Variants, unit: Unit, as_published: bool) -> None:
+    """Refuse to protect people where only cases can be protected."""
+    if as_published or method.budget == "none":
+        raise ParameterError(
+            "People with several cases are protected by certified, differentially private releases only.",
+            parameter="unit",
+            advice="Leave out --as-published." if as_published else "Take a method that has an epsilon.",
+        )
+    if isinstance(log, Variants) and unit.column is not None:
+        raise ParameterError(
+            f"Whose cases they are ({unit.column!r}) is known of an event log only, not of variants.",
+            parameter="log",
+            advice="Give the log itself, as veilog.read() returns it.",
+        )
+
+
+def check_beyond(method: Method, log: EventLog | Variants, as_published: bool) -> None:
+    """Refuse times and attributes where a release cannot have them."""
+    if method.releases != "variants" or method.budget == "none":
+        raise ParameterError(
+            f"Method {method.name!r} releases no variants that times or attributes could be added to.",
+            parameter="times",
+        )
+    if as_published:
+        raise ParameterError(
+            "Times and attributes come with certified releases only.",
+            parameter="times",
+            advice="Leave out --as-published.",
+        )
+    if isinstance(log, Variants):
+        raise ParameterError(
+            "Times and attributes need an event log; variants have none.",
+            parameter="log",
+            advice="Give the log itself, as veilog.read() returns it.",
+        )

@@ -1,0 +1,176 @@
+"""What leaves the house: a release with its guarantee, as a log with its privacy metadata, and as a file."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from veilog._version import __version__
+from veilog.errors import OutputError, VeilogError
+from veilog.logs import files
+from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
+from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
+from veilog.logs.variants import Variants
+from veilog.methods.event_log import Details, assembled, released_cases
+from veilog.privacy.guarantee import Guarantee
+from veilog.privacy.ledger import Reservation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Operation", "Release"]
+
+_EXTENSIONS = (
+    ("Concept", "concept", "http://www.xes-standard.org/concept.xesext"),
+    ("Time", "time", "http://www.xes-standard.org/time.xesext"),
+)
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_OPTIONAL_EXTENSIONS = {
+    "org:": ("Organizational", "org", "http://www.xes-standard.org/org.xesext"),
+    "lifecycle:": ("Lifecycle", "lifecycle", "http://www.xes-standard.org/lifecycle.xesext"),
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing done to make a release, and what its questions cost; together they cost what the guarantee says."""
+
+    target: str
+    method: str
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Release:
+    """What leaves the house, with its guarantee. Nothing in it was computed from raw data outside a question."""
+
+    method: str
+    as_published: bool
+    parameters: Mapping[str, Any]
+    variants: Variants
+    guarantee: Guarantee
+    seconds: float
+    remarks: tuple[str, ...] = ()
+    """What the reader should know, from public and released quantities only."""
+    order: np.random.Generator = field(default_factory=np.random.default_rng, repr=False, compare=False)
+    """Where the order of the released cases comes from."""
+    operations: tuple[Operation, ...] = ()
+    details: Details | None = None
+    """The released cases with their times and attributes, where these were asked for."""
+    full: EventLog | None = None
+    """What a method released that makes whole logs, with fresh case names."""
+    entry: Reservation | None = None
+    """Where it is entered in the ledger of its data, if it is."""
+
+    @cached_property
+    def log(self) -> EventLog:
+        """The release as an event log: fresh case names, cases in random order.
+
+        A release without times gets artificial ones, an hour apart from 1970-01-01 on, because most tools sort by
+        time. A log attribute says so.
+        """
+        if self.full is not None:
+            return replace(self.full, metadata=_metadata(self))
+        details = self.details or Details(released_cases(self.variants, self.order))
+        return assembled(details, _metadata(self))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The released events as a DataFrame with pm4py's columns."""
+        return self.log.to_pandas()
+
+    def save(self, path: str | Path) -> None:
+        """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet). Nothing half written remains."""
+        if self.variants.cases == 0:
+            raise OutputError(
+                "The release is empty, so there is nothing to write.",
+                path=path,
+                advice="Its budget is spent nevertheless; a larger epsilon or delta lets more through.",
+            )
+        # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
+        files.write(self.log, path, lossy=self.variants.events > 0)
+        if self.entry is None:
+            return
+        try:
+            self.entry.written(path)
+        except VeilogError as error:
+            raise OutputError(
+                f"The release is written, and was charged, but its ledger could not note the file. {error}", path=path
+            ) from error
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "method": self.method,
+            "as_published": self.as_published,
+            "parameters": dict(self.parameters),
+            "guarantee": self.guarantee.to_json(),
+            "cases": self.variants.cases,
+            "events": self.variants.events,
+            "variants": len(self.variants),
+            "operations": [asdict(operation) for operation in self.operations],
+            "remarks": list(self.remarks),
+            "seconds": self.seconds,
+        }
+
+
+def _metadata(released: Release) -> Metadata:
+    """XES privacy metadata (Rafiei, van der Aalst, "Privacy-Preserving Data Publishing in Process Mining", 2020): one
+    numbered child for each operation. Only what the guarantee says; no statistic of the original."""
+    details = released.details
+    columns = [] if details is None else [*details.columns.cases, *details.columns.events]
+    if released.full is not None:
+        columns = [*released.full.cases.column_names, *released.full.events.column_names]
+    used = [e for prefix, e in _OPTIONAL_EXTENSIONS.items() if any(name.startswith(prefix) for name in columns)]
+    anonymizations = tuple(
+        Attribute(str(i + 1), None, "container", tuple(_facts(operation, released.guarantee)))
+        for i, operation in enumerate(released.operations)
+    )
+    attributes = [Attribute("privacy:anonymizations", None, "container", anonymizations)]
+    timeless = details is None or details.times is None
+    if released.full is not None:
+        timeless = any(a.key == ARTIFICIAL_TIMES for a in released.full.metadata.attributes)
+    if timeless:
+        attributes.append(Attribute(ARTIFICIAL_TIMES, True, "boolean"))
+    return Metadata(
+        version="1.0",
+        features="nested-attributes",
+        extensions=(*_EXTENSIONS, *used),
+        globals=(
+            ("trace", (Attribute(ACTIVITY, "", "string"),)),
+            ("event", (Attribute(ACTIVITY, "", "string"), Attribute(TIMESTAMP, _EPOCH, "date"))),
+        ),
+        classifiers=(("Activity", ACTIVITY, "event"),),
+        attributes=tuple(attributes),
+    )
+
+
+def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
+    models = ["differential privacy"] if guarantee.proven else []
+    models += [statement.model for statement in guarantee.statements]
+    facts: list[tuple[str, Any, str]] = [
+        ("privacy:type", ", ".join(models) or "none proven", "string"),
+        ("privacy:level", f"{guarantee.unit}: {guarantee.neighbours}", "string"),
+        ("privacy:target", operation.target, "string"),
+        ("privacy:method", operation.method, "string"),
+        ("privacy:status", guarantee.status, "string"),
+    ]
+    pairs = (
+        ("privacy:epsilon", operation.epsilon if guarantee.proven else None),
+        ("privacy:delta", operation.delta if guarantee.proven else None),
+        ("privacy:guessing_advantage", guarantee.guessing_advantage),
+        ("privacy:nominal_epsilon", guarantee.nominal_epsilon),
+        ("privacy:nominal_delta", guarantee.nominal_delta),
+    )
+    facts += [(key, value, "float") for key, value in pairs if value is not None]
+    facts += [("privacy:assumptions", " ".join(guarantee.assumptions), "string")] if guarantee.assumptions else []
+    held = " ".join(statement.holds for statement in guarantee.statements)
+    facts += [("privacy:holds", held, "string")] if held else []
+    facts += [("privacy:reason", "; ".join(guarantee.reasons), "string")] if guarantee.reasons else []
+    facts.append(("privacy:software", f"veilog {__version__}", "string"))
+    return (Attribute(*fact) for fact in facts)
