@@ -9,6 +9,7 @@ run, and as they are.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import time
 from collections.abc import Callable
@@ -72,13 +73,14 @@ def sepsis(folder: Path) -> None:
             given = {"k": k, "l": 6, "background": "set", "ties": ties}
             print(f"| {k} | {ties} | {PUBLISHED[k]} | {row(log, base, 'tlkc', 'set', 6, **given)}", flush=True)
     print("\n## Sepsis, TLKC, other backgrounds, time in days\n")
-    print("| background | l | k | " + HEAD + "\n|---|---|---" + RULE)
-    for background, largest in (("multiset", 3), ("sequence", 1), ("sequence", 2), ("sequence", 3), ("relative", 2)):
+    print("| score | background | l | k | " + HEAD + "\n|---|---|---|---" + RULE)
+    backgrounds = (("multiset", 3), ("sequence", 1), ("sequence", 2), ("sequence", 3), ("relative", 2))
+    for score, (background, largest) in itertools.product(("published", "cost"), backgrounds):
         for k in (20, 40, 60):
-            given = {"k": k, "l": largest, "background": background, "time": "days"}
+            given = {"k": k, "l": largest, "background": background, "time": "days", "score": score}
             measured = "set" if background == "set" else "multiset" if background == "multiset" else "sequence"
             line = row(log, base, "tlkc", measured, largest, **given)
-            print(f"| {background} | {largest} | {k} | {line}", flush=True)
+            print(f"| {score} | {background} | {largest} | {k} | {line}", flush=True)
     print("\n## Sepsis, TLKC, set, l = 3, k = 20, sensitive Diagnose\n")
     print("| c | " + HEAD + "\n|---" + RULE)
     for c in (1.0, 0.8, 0.5, 0.4, 0.3, 0.2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,9 @@ class Bounds:
     l: int  # noqa: E741 - the paper's name
     c: float
     frequency: float
+    score: str = "published"
+    """"published": violating patterns with the element over maximal frequent ones with it; "cost": over the cases that
+    lose it, and in the end what turns out not to be needed is not suppressed."""
     ties: str = "published"
     """Of equal scores: "published" takes the element of more violating patterns to begin with, then the one that more
     cases have, which gives the published figures; "rare" the one that fewer cases have, which costs fewer events."""
@@ -161,6 +165,9 @@ def _chosen(
     elements: Elements, traces: Traces, violating: list[Ints], bounds: Bounds, cases: int, remark: Callable[[str], None]
 ) -> list[int]:
     """The elements to suppress, the one with the highest score first, until no violating pattern is left."""
+    having = np.bincount(traces.codes, weights=traces.cases[traces.owners], minlength=elements.size)
+    if bounds.score == "cost":
+        return _cheapest(_contained(violating, elements.size), having)
     frequent, complete = maximal_patterns(elements, traces, bounds.frequency * cases)
     if not complete:
         remark("There are too many frequent patterns to find the longest; shorter ones were taken for the scores.")
@@ -169,7 +176,6 @@ def _chosen(
     used = np.asarray(useful.sum(axis=0), dtype=np.int64).ravel()
     alive = np.ones(private.shape[0], dtype=np.bool_), np.ones(useful.shape[0], dtype=np.bool_)
     columns = private.tocsc(), useful.tocsc()
-    having = np.bincount(traces.codes, weights=traces.cases[traces.owners], minlength=elements.size)
     rank = np.lexsort((-having, -violated)) if bounds.ties == "published" else np.argsort(having, kind="stable")
     out: list[int] = []
     while violated.any():
@@ -184,6 +190,27 @@ def _chosen(
             gone = gone[rows[gone]]
             rows[gone] = False
             number -= np.asarray(matrix[gone].sum(axis=0), dtype=np.int64).ravel()
+    return out
+
+
+def _cheapest(private: csr_matrix, having: Ints) -> list[int]:
+    """Elements that are in all violating patterns together: the most patterns for each case that loses the element
+    first; then those go free, the ones of most cases first, without which every pattern has another one."""
+    columns = private.tocsc()
+    of_element = [columns.indices[a:b] for a, b in itertools.pairwise(columns.indptr.tolist())]
+    hits = np.zeros(private.shape[0], dtype=np.int64)
+    violated = np.diff(columns.indptr).astype(np.int64)
+    out: list[int] = []
+    while violated.any():
+        element = int(np.argmax(violated / np.maximum(having, 1)))
+        out.append(element)
+        new = of_element[element][hits[of_element[element]] == 0]
+        hits[of_element[element]] += 1
+        violated -= np.asarray(private[new].sum(axis=0), dtype=np.int64).ravel()
+    for element in sorted(out, key=lambda e: (-having[e], e)):
+        if (hits[of_element[element]] > 1).all():
+            hits[of_element[element]] -= 1
+            out.remove(element)
     return out
 
 

@@ -73,6 +73,7 @@ def tlkc(
     background: str,
     time: str,
     frequency: float,
+    score: str,
     ties: str,
     sensitive: str | None,
 ) -> EventLog:
@@ -106,7 +107,7 @@ def tlkc(
             )
         _, label = np.unique(np.column_stack([label, times]), axis=0, return_inverse=True)
     known = _known(events, label, chosen)
-    bounds = Bounds(k, l, c, frequency, ties)
+    bounds = Bounds(k, l, c, frequency, score, ties)
     request.progress("looking for violating patterns", None)
     keep = left(known, background, bounds, request.remark)
     if not keep.any():
@@ -275,6 +276,13 @@ TLKC = Method(
             choices=("original", *UNITS),
         ),
         Parameter("frequency", float, 0.5, "share of cases from which on a pattern is worth keeping", 1e-9, 1),
+        Parameter(
+            "score",
+            str,
+            "published",
+            "what is suppressed first: as published, or the element that costs the fewest cases for what it mends",
+            choices=("published", "cost"),
+        ),
         Parameter(
             "ties",
             str,
