@@ -26,7 +26,7 @@ import numpy.typing as npt
 from veilog.errors import InputError, VeilogError
 from veilog.logs.files import atomic_target
 
-__all__ = ["Content", "Damaged", "encoded", "is_ours", "read", "write"]
+__all__ = ["Content", "Damaged", "encoded", "read", "write"]
 
 VERSION = 1
 LARGEST = 4 << 30
@@ -79,15 +79,6 @@ def read(path: str | Path, kind: str) -> Content:
         raise InputError(str(error), path=path) from None
 
 
-def is_ours(path: str | Path) -> bool:
-    """Whether a file starts as a file of this module does."""
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(8 + len(_MAGIC))[8:] == _MAGIC
-    except OSError:
-        return False
-
-
 def _bytes(path: Path, kind: str) -> bytes:
     try:
         if path.is_dir():
@@ -97,7 +88,10 @@ def _bytes(path: Path, kind: str) -> bytes:
             raise InputError(f"This is not a regular file, so not a {kind}.", path=path)
         if size > LARGEST:
             raise InputError(f"The file has {size:,} bytes: no {kind} is so large.", path=path)
-        return path.read_bytes()
+        with path.open("rb") as file:
+            start = file.read(8 + len(_MAGIC))
+            # A file of another program is not read any further, however large it is.
+            return start + file.read() if start[8:] == _MAGIC else start
     except FileNotFoundError:
         raise InputError("There is no such file.", path=path) from None
     except (OSError, ValueError) as error:

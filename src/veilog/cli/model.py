@@ -34,7 +34,7 @@ from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
 from veilog.privacy.accounting import parse_delta, parse_epsilon
 from veilog.privacy.domain import Domain
-from veilog.training.checkpoints import Keeper
+from veilog.training.checkpoints import remove
 from veilog.training.model import Model
 from veilog.training.training import train as train_model
 from veilog.training.training import trainable
@@ -113,7 +113,8 @@ def train(
     whole = unit not in ("case", "person")
     original = read_whole(log, reading) if whole else read_variants(log, reading, memory_limit)
     started = time.perf_counter()
-    with _resumable(checkpoint), _with_time_left() as progress:
+    spends = f"spends {epsilon or 'an advantage of ' + str(guessing_advantage)} (delta {delta}), charged at the start"
+    with _resumable(checkpoint), _with_time_left(spends) as progress:
         if checkpoint is not None and checkpoint.exists():
             progress(f"going on with {checkpoint.name}", None)
         trained = train_model(
@@ -134,7 +135,7 @@ def train(
         )
         trained.save(model)
     if checkpoint is not None:
-        Keeper(checkpoint).clear()
+        remove(checkpoint)
     seconds = time.perf_counter() - started
     account = None if trained.entry is None else trained.entry.account()
     out.json(_facts(trained) | {"seconds": seconds} | ({} if account is None else {"account": account.totals()}))
@@ -275,7 +276,7 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
 
 
 @contextmanager
-def _with_time_left() -> Iterator[Callable[[str, float | None], None]]:
+def _with_time_left(also: str = "") -> Iterator[Callable[[str, float | None], None]]:
     """A progress display on stderr with the time left; silent where stderr is not a terminal."""
     console = Console(stderr=True)
     columns = (
@@ -286,6 +287,7 @@ def _with_time_left() -> Iterator[Callable[[str, float | None], None]]:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
+        TextColumn(also, style="dim"),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)

@@ -37,7 +37,7 @@ from veilog.logs.files import check_writable
 from veilog.logs.variants import Variants
 from veilog.modelfile import Array, Content
 
-__all__ = ["ONE_RUN", "Interrupts", "Keeper", "held_interrupts"]
+__all__ = ["ONE_RUN", "Interrupts", "Keeper", "held_interrupts", "remove"]
 
 ONE_RUN = "This is one run: no copy of a checkpoint was resumed beside it."
 """What a guarantee assumes of a run that was kept in checkpoints."""
@@ -134,12 +134,6 @@ class Keeper:
             with contextlib.suppress(OSError):
                 self.taken_path.rename(self.path)
 
-    def clear(self) -> None:
-        """Remove the checkpoint: its run is complete and its result is kept elsewhere."""
-        for path in (self.path, self.key_path):
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
-
     def _refuse_taken(self) -> None:
         if self.taken_path.exists():
             raise OutputError(
@@ -165,6 +159,14 @@ class Keeper:
                 file.write(self.key)
         except OSError as error:
             raise OutputError(f"The file cannot be written: {error.strerror}.", path=self.key_path) from error
+
+
+def remove(path: str | Path) -> None:
+    """Remove a checkpoint and its key: the run is complete and its result is kept elsewhere."""
+    place = Path(os.path.realpath(path))
+    for old in (place, place.with_name(place.name + ".key")):
+        with contextlib.suppress(OSError):
+            old.unlink(missing_ok=True)
 
 
 def _mark(path: Path) -> tuple[int, int, int] | None:
