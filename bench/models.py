@@ -13,7 +13,7 @@ import argparse
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -51,11 +51,6 @@ def seconds(work: Callable[[], object]) -> tuple[float, float]:
         work()
         found.append((time.perf_counter() - wall, time.process_time() - cpu))
     return min(found)
-
-
-def lines(trained: Model, number: int) -> Iterator[int]:
-    for owner in trained.draws(number, seed=1):
-        yield len(owner)
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ BENCHMARKS: tuple[tuple[str, bool, tuple[str, ...], tuple[str, ...]], ...] = (
     ("frontier.py", True, (), ("--runs", "2")),
     ("travas.py", True, (), ("--runs", "3")),
     ("amun.py", True, (), ("--runs", "2")),
+    ("models.py", False, (), ("--cases", "60000")),
     ("prefix_trees.py", True, (), ("--runs", "2", "--largest", "10000")),
 )
 

@@ -231,5 +231,15 @@ def test_a_model_draws_without_anything_but_its_file(path: Path, tmp_path: Path)
     assert set(drawn.to_dict()) <= set(model().columns)
 
 
+def test_more_than_a_million_cases_keep_the_shares_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veilog.training.model._FRESH", 20_000)
+    first, many = model().sample(20_000, seed=1), model().sample(10**12, seed=1)
+    assert many.cases == 10**12
+    assert np.allclose(many.counts / many.cases, first.counts / first.cases, atol=1e-4)
+    drawn = np.bincount(np.concatenate(list(model().draws(300_000, seed=1))), minlength=4)
+    assert drawn.sum() == 300_000
+    assert np.allclose(drawn / 300_000, first.counts / first.cases, atol=0.02)
+
+
 def test_every_error_is_of_the_family() -> None:
     assert issubclass(Damaged, VeilogError)

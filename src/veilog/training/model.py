@@ -44,7 +44,8 @@ _FACTS = {"method", "as_published", "parameters", "guarantee", "remarks", "softw
 _MOST_CASES = 10**12
 _MOST_EVENTS = 100_000_000
 """Of a release that is made in memory; more are drawn and written piece by piece."""
-_DRAW = 1_000_000
+_FRESH = 1_000_000
+"""So many cases are drawn through the networks; of more, the others repeat the shares of these."""
 _WHOLE = 50_000
 """Cases that are written as one log; more are in pieces."""
 _PIECE = 50_000
@@ -85,11 +86,16 @@ class Model:
 
     def sample(self, cases: int | None = None, *, seed: int | None = None) -> Variants:
         """So many cases (:attr:`cases` of them by default), as variants. A ``seed`` makes the draw repeatable and
-        weakens nothing."""
+        weakens nothing.
+
+        The first million are drawn through the networks, each by itself. Any beyond are drawn by the shares that these
+        have, which takes no time and changes shares by no more than a million draws leave open.
+        """
         number, rng = self._number(cases), _generator(seed)
-        counts = np.zeros(len(self.columns), dtype=np.int64)
-        for start in range(0, number, _DRAW):
-            counts += sample(self.trained, min(_DRAW, number - start), rng)
+        fresh = min(number, _FRESH)
+        counts = sample(self.trained, fresh, rng)
+        if number > fresh:
+            counts = counts + rng.multinomial(number - fresh, counts / fresh)
         return self._variants(counts)
 
     def release(self, cases: int | None = None, *, seed: int | None = None) -> Release:
@@ -107,10 +113,15 @@ class Model:
     def draws(self, cases: int | None, *, seed: int | None = None) -> Iterator[IntArray]:
         """So many cases, without end where that is None, as places in :attr:`columns`, in pieces of limited size."""
         left, rng, size = None if cases is None else self._number(cases), _generator(seed), _FIRST
+        seen, done = np.zeros(len(self.columns), dtype=np.int64), 0
         while left is None or left > 0:
             number = size if left is None else min(size, left)
-            owner = np.repeat(np.arange(len(self.columns)), sample(self.trained, number, rng))
-            yield rng.permutation(owner)
+            if left is None or done < _FRESH:
+                counts = sample(self.trained, number, rng)
+                seen, done = seen + counts, done + number
+            else:
+                counts = rng.multinomial(number, seen / done)
+            yield rng.permutation(np.repeat(np.arange(len(self.columns)), counts))
             left = None if left is None else left - number
             size = _PIECE
 
