@@ -51,8 +51,11 @@ MADE_UP_WINDOW: Window = (
 
 GAPS_A_CASE = 6
 """In the answer on all pairs together."""
-PART_OF_A_CASE = 0.5
-"""In the answer on single pairs a case counts at most this part of what one of the release does on average."""
+PART_OF_A_CASE = (0.5, 3.0)
+"""In the answer on single pairs a case counts at most the first part of what one of the release does on average: long
+cases count less, which bends means, but the noise is small. Where the noise is no matter, up to the second part."""
+SMALL_LOG = 1_000
+"""Below this epsilon times number of released cases the first part holds; the part grows with the square root of it."""
 RARE_PAIRS, RARE_BINS = 0.35, 0.5
 """A gap counts the pair's frequency in the release, and the bin's in the log, to the power of minus this."""
 RAREST_BIN = 0.003
@@ -185,7 +188,9 @@ def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Seq
     weight = _weights(counts[frequent], least_squares(parent), doubt)
     owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
     in_case = np.bincount(owners, weights=np.append(weight @ least_squares(parent), 0.0)[of_gap], minlength=len(cases))
-    bound = max(round(PART_OF_A_CASE * float(in_case[in_case > 0].mean())), 1)
+    least, most = PART_OF_A_CASE
+    part = min(least * max(float(epsilon) * len(cases) / SMALL_LOG, 1.0) ** 0.5, most)
+    bound = max(round(part * float(in_case[in_case > 0].mean())), 1)
 
     def of_pairs(block: Cases) -> Triples:
         rows, bins, codes, before = _known_gaps(block)
