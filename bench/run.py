@@ -24,6 +24,7 @@ BENCHMARKS: tuple[tuple[str, bool, tuple[str, ...], tuple[str, ...]], ...] = (
     ("disclosure.py", False, (), ("--large", "400", "--wide", "100", "--runs", "1")),
     ("evolve.py", False, (), ("--small", "--runs", "3")),
     ("frontier.py", True, (), ("--runs", "2")),
+    ("groups.py", True, (), ()),
     ("travas.py", True, (), ("--runs", "3")),
     ("amun.py", True, (), ("--runs", "2")),
     ("models.py", False, (), ("--cases", "60000")),

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import veilog
+import veilog.logs.files
+from veilog import cli
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.methods.group_patterns import Elements, Traces, levels, maximal_patterns
@@ -291,6 +293,16 @@ def test_a_release_that_fails_its_check_is_never_there(monkeypatch: pytest.Monke
 def test_senseless_requests_are_refused(parameters: dict[str, object], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         released(RICH, **{"k": 2, **parameters})
+
+
+def test_the_command_refuses_in_words_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    veilog.logs.files.write(log_of([("a", "b")] * 3), tmp_path / "log.csv")
+    target = tmp_path / "out.xes"
+    assert cli.main(["release", str(tmp_path / "log.csv"), str(target), "--method", "tlkc", "-p", "k=4"]) == 1
+    assert "k = 4 is larger than the log" in " ".join(capsys.readouterr().err.split())
+    assert not target.exists()
+    assert cli.main(["release", str(tmp_path / "log.csv"), str(target), "--method", "tlkc", "-p", "k=3"]) == 0
+    assert veilog.read(target).variants.to_dict() == {("a", "b"): 3}
 
 
 def test_variants_alone_are_refused() -> None:

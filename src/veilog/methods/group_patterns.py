@@ -21,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
+from veilog.errors import ParameterError
+
 __all__ = ["Elements", "Level", "Traces", "levels", "maximal_patterns"]
 
 Ints = npt.NDArray[np.int64]
@@ -33,6 +35,8 @@ _CELLS = 1 << 22
 """Patterns times elements, or states times elements, worked on at once, likewise."""
 _STATES = 8_000_000
 """States of one level; a level that would have more is not built."""
+_TABLE = 1 << 28
+"""Cells of the table of what follows where."""
 _FREQUENT_STATES = 2_000_000
 _FREQUENT = 200_000
 """States of one level, and patterns in all, of a search for frequent patterns: they only steer what is suppressed."""
@@ -146,6 +150,12 @@ def maximal_patterns(elements: Elements, traces: Traces, at_least: float) -> tup
 
 def _space(elements: Elements, traces: Traces, having: Ints) -> _Space:
     lengths, size = np.diff(traces.offsets), elements.size
+    if (len(traces) + elements.ordered * len(traces.codes)) * size > _TABLE:
+        raise ParameterError(
+            f"There are {size} different elements in {len(traces)} different traces: too many to look for patterns.",
+            parameter="k",
+            advice="Raise k, or take coarser times or a weaker background.",
+        )
     if not elements.ordered:
         table = np.zeros((len(traces), size), dtype=np.bool_)
         table[traces.owners, traces.codes] = True
