@@ -202,6 +202,13 @@ def test_sensitive_attributes_leave_numbers_as_intervals() -> None:
     assert set(log.events.column("ward").to_pylist()) == {"n", "s"}
 
 
+def test_attributes_of_cases_and_of_events_may_share_a_name() -> None:
+    log = log_of([("a", "b")] * 4, events={"ward": ["n", None] * 4}, cases={"ward": ["x", "y"] * 2})
+    release = released(log, k=2, sensitive="ward,case:ward", c=1).log
+    assert set(release.events.column("ward").to_pylist()) == {"n", None}
+    assert sorted(release.cases.column("ward").to_pylist()) == ["x", "x", "y", "y"]
+
+
 def test_numbers_of_a_declared_range_are_its_quarters() -> None:
     domain = veilog.Domain(attributes={"age": (0, 100)})
     log = veilog.release(RICH, "tlkc", k=2, background="set", sensitive="age", domain=domain).log

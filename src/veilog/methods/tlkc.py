@@ -126,9 +126,9 @@ def tlkc(
 
 
 def _sensitive(log: EventLog, events: Events, name: str, curator: Curator) -> Sensitive:
-    """The attribute; one of events of which no case has two values is the case's."""
+    """The attribute; one of events of which no case has two values is the case's, unless that has one of its name."""
     one = sensitive_attribute(log, events, name, curator.domain)
-    if one.level == "case":
+    if one.level == "case" or one.name in log.cases.column_names:
         return one
     owner, code = case_labels(events, one)
     if len(np.unique(owner)) < len(owner):
