@@ -167,13 +167,14 @@ def main() -> None:
     parser.add_argument("--published", choices=tuple(PUBLISHED))
     parser.add_argument("--state", type=Path)
     parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--log", choices=tuple(FILES))
     parser.add_argument("--only", choices=("table", "ablations"))
     arguments = parser.parse_args()
     logs = Path(arguments.logs)
     if arguments.published:
         published(logs, arguments.published, arguments.state or Path(f"{arguments.published}.npz"), arguments.draws)
         return
-    for log in FILES:
+    for log in (arguments.log,) if arguments.log else FILES:
         variants = read(logs, log)
         if arguments.only != "ablations":
             print(f"\n## {log}: certified, relative log similarity, mean ± spread of {arguments.runs} runs\n")

@@ -22,6 +22,7 @@ FloatArray = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
 
 _CHECK = 25
+_DRAWS = 8192
 _SURE = 0.99
 """The autoencoder has learned the columns when each is given back with this probability."""
 
@@ -90,7 +91,6 @@ def fit_generator(
     score.
     """
     goal = target.astype(np.float32)
-    made = np.zeros(len(goal))
     for step in range(configuration.free_generator_steps):
         rows = configuration.free_batch
         code = forward(networks.generator, weights, normals(rng, rows, configuration))
@@ -106,5 +106,5 @@ def fit_generator(
         adam(networks.generator, weights, moments, gradients(in_generator), rate)
         if configuration.fit_decoder:
             adam(networks.decoder, weights, moments, gradients(in_decoder), rate / 5)
-    made = generated(networks, configuration, weights, normals(rng, 8192, configuration)).mean(axis=0, dtype=np.float64)
+    made = generated(networks, configuration, weights, normals(rng, _DRAWS, configuration)).mean(axis=0)
     return float(np.abs(made - target).sum() / 2)

@@ -63,7 +63,7 @@ class Configuration:
     gan_learning_rate: float = 0.005
     # steps on released numbers, which cost nothing
     free_autoencoder_steps: int = 300
-    free_generator_steps: int = 600
+    free_generator_steps: int = 400
     free_batch: int = 512
     fit_decoder: bool = True
     """Whether the decoder goes on learning with the generator, on released numbers."""
