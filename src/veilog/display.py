@@ -18,6 +18,7 @@ from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
 from veilog.measures.disclosure import RiskResult
+from veilog.measures.singling_out import Rate, SinglingOut
 from veilog.methods import Method
 from veilog.privacy.guarantee import Guarantee
 from veilog.released import Release
@@ -32,6 +33,7 @@ __all__ = [
     "methods_table",
     "release_view",
     "risk_table",
+    "singling_out_table",
     "variants_table",
 ]
 
@@ -161,7 +163,38 @@ def comparison_table(result: Comparison) -> Group:
         table.add_row(name, _shown(value), meaning)
     missing = [Text(f"{name}: {reason}", style="dim") for name, reason in sorted(result.not_computed.items())]
     times = times_view(result.case_durations, result.active_cases)
-    return Group(table, Text(result.verdict, style="bold"), *missing, times)
+    risk = [] if result.singling_out is None else [singling_out_table(result.singling_out)]
+    return Group(table, *risk, Text(result.verdict, style="bold"), *missing, times)
+
+
+def singling_out_table(result: SinglingOut) -> Group:
+    """Risk before and after, for each kind of knowledge; the judged difference in red where it is one."""
+    table = Table(box=None, padding=(0, 2, 0, 0), title="risk before and after", title_justify="left")
+    for column in ("events known", "attack succeeds", "original", "release", "others' cases", "release beyond these"):
+        table.add_column(column, style="dim" if column == "attack succeeds" else "", justify="right")
+    for row in result.results:
+        known = f"{row.size} and the start" if row.with_start else str(row.size)
+        g, s, b = row.guessed, row.singled_out, row.beyond
+        beyond = Text(f"{100 * b.value:+.1f} %" + _reach(b), style="bold red" if row.more else "")
+        table.add_row(known, "guessed", *(_rate(r) for r in (g.original, g.released, g.baseline)), beyond)
+        table.add_row("", "singled out", *(_rate(r) for r in (s.original, s.released, s.baseline)), "")
+    drawn = max((row.attacks for row in result.results if not row.exact), default=0)
+    how = f"at most {drawn:,} people, drawn for each size" if drawn else "everybody, with all that can be known"
+    words = (
+        "guessed: the most frequent trace that fits what is known is the person's; singled out: one case alone fits, "
+        f"and it has the person's trace. Attacked: {how}; start known to {result.hours:g} hours. In brackets: 95 % "
+        "intervals, in the last column 99.5 %."
+    )
+    notes = [words] if result.without_start is None else [words, f"start not known: {result.without_start}"]
+    return Group(table, *(Text(note, style="dim") for note in notes))
+
+
+def _rate(rate: Rate) -> str:
+    return f"{100 * rate.value:.1f} %" + _reach(rate)
+
+
+def _reach(rate: Rate) -> str:
+    return "" if rate.low == rate.high else f" [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
 
 
 def risk_table(results: Iterable[RiskResult]) -> Group:

@@ -11,15 +11,15 @@ from typing import TypeVar
 
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.metadata import ARTIFICIAL_TIMES
 from veilog.logs.variants import Variants
 from veilog.measures import directly_follows
 from veilog.measures.anomalies import normal_share
 from veilog.measures.complexity import complexity, length_error
 from veilog.measures.distances import Progress
-from veilog.measures.durations import ActiveCases, CaseDurations, Spans, active_cases, case_durations, spans
+from veilog.measures.durations import ActiveCases, CaseDurations, Spans, active_cases, case_durations, spans, timed
 from veilog.measures.models import MEASURES, Running, running
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
+from veilog.measures.singling_out import SinglingOut, in_words, singling_out
 
 __all__ = ["Comparison", "Coverage", "VariantCounts", "compare"]
 
@@ -52,7 +52,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Utility of a release. A measure that is None has its reason in ``not_computed``."""
+    """Utility and risk of a release. A measure that is None has its reason in ``not_computed``."""
 
     original_cases: int
     released_cases: int
@@ -79,6 +79,8 @@ class Comparison:
     keep_real: float | None
     """Share of released cases whose variant exists in the original."""
     coverage: Coverage
+    singling_out: SinglingOut | None = None
+    """Risk before and after: how often someone who knows a few events of a person finds out the rest."""
     fitness: float | None = None
     precision: float | None = None
     f_score: float | None = None
@@ -95,6 +97,7 @@ class Comparison:
         out["coverage"] = vars(self.coverage).copy()
         out["case_durations"] = None if self.case_durations is None else asdict(self.case_durations)
         out["active_cases"] = None if self.active_cases is None else asdict(self.active_cases)
+        out["singling_out"] = None if self.singling_out is None else asdict(self.singling_out)
         out["dfg_largest_changes"] = [vars(edge).copy() for edge in self.dfg_largest_changes]
         out["not_computed"] = dict(self.not_computed)
         return out
@@ -178,6 +181,8 @@ def _measured(
     )
     say("Directly-follows graphs", None)
     moved = attempt("dfg_moved", lambda: directly_follows.moved_mass(first, second))
+    say("Singling out", None)
+    risk = attempt("singling_out", lambda: singling_out(original, released))
     counts = _overlap(first, second)
     times = attempt("case_durations", lambda: _spans(original, released))
     if times is None:
@@ -202,6 +207,7 @@ def _measured(
         variants=counts,
         keep_real=attempt("keep_real", lambda: _share(second.cases - counts.added_cases, second.cases, "released")),
         coverage=Coverage(*directly_follows.edge_coverage(first, second)),
+        singling_out=risk,
         not_computed=reasons,
     )
 
@@ -241,21 +247,11 @@ def _entropy(variants: Variants) -> float:
 
 
 def _time_emd(original: EventLog | Variants, released: EventLog | Variants) -> float:
-    return directly_follows.time_emd(_timed(original, "original"), _timed(released, "released"))
+    return directly_follows.time_emd(timed(original, "original"), timed(released, "released"))
 
 
 def _spans(original: EventLog | Variants, released: EventLog | Variants) -> tuple[Spans, Spans]:
-    return spans(_timed(original, "original"), "original"), spans(_timed(released, "released"), "released")
-
-
-def _timed(log: EventLog | Variants, name: str) -> EventLog:
-    if isinstance(log, Variants):
-        raise ParameterError(f"Of the {name} log only the variants were given, not its times.", parameter=name)
-    if any(a.key == ARTIFICIAL_TIMES and a.value is True for a in log.metadata.attributes):
-        raise ParameterError(
-            f"The timestamps of the {name} log are artificial: they carry the order only.", parameter=name
-        )
-    return log
+    return spans(timed(original, "original"), "original"), spans(timed(released, "released"), "released")
 
 
 _GRADES = (
@@ -296,6 +292,8 @@ def _verdict(result: Comparison) -> str:
         sentences.append(f"It has {ratio:.2g} times as many cases as the original.")
     if result.fitness is not None and result.coverage.directly_follows < 0.5 and result.fitness >= 0.9:
         sentences.append("Its model's high fitness says little: less than half of the original's steps are in it.")
+    if result.singling_out is not None:
+        sentences.append(in_words(result.singling_out))
     return " ".join(sentences)
 
 

@@ -26,9 +26,10 @@ import pyarrow as pa
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
-from veilog.logs.variants import IntArray
+from veilog.logs.metadata import ARTIFICIAL_TIMES
+from veilog.logs.variants import IntArray, Variants
 
-__all__ = ["ActiveCases", "CaseDurations", "Durations", "Spans", "active_cases", "case_durations", "spans"]
+__all__ = ["ActiveCases", "CaseDurations", "Durations", "Spans", "active_cases", "case_durations", "spans", "timed"]
 
 FloatArray = npt.NDArray[np.float64]
 Clock = Literal["calendar", "since the first event"]
@@ -91,6 +92,17 @@ class ActiveCases:
     """Sum of the differences over the sum of the original; 0 if they are equal."""
     shape_difference: float
     """The same for shares, halved: 0 to 1, blind to the sizes of the logs."""
+
+
+def timed(log: EventLog | Variants, name: str) -> EventLog:
+    """The log, if it has times that mean something; :class:`ParameterError` if not."""
+    if isinstance(log, Variants):
+        raise ParameterError(f"Of the {name} log only the variants were given, not its times.", parameter=name)
+    if any(a.key == ARTIFICIAL_TIMES and a.value is True for a in log.metadata.attributes):
+        raise ParameterError(
+            f"The timestamps of the {name} log are artificial: they carry the order only.", parameter=name
+        )
+    return log
 
 
 def spans(log: EventLog, name: str = "log") -> Spans:
