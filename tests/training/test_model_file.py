@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from made import model
 
-from veilog import InputError, OutputError, modelfile
+import veilog
+from veilog import InputError, OutputError, ParameterError, modelfile
 from veilog.errors import VeilogError
 from veilog.modelfile import Content, Damaged
 from veilog.training.model import Model
@@ -239,6 +240,29 @@ def test_more_than_a_million_cases_keep_the_shares_of_the_first(monkeypatch: pyt
     drawn = np.bincount(np.concatenate(list(model().draws(300_000, seed=1))), minlength=4)
     assert drawn.sum() == 300_000
     assert np.allclose(drawn / 300_000, first.counts / first.cases, atol=0.02)
+
+
+def test_a_release_from_a_model_carries_its_guarantee(tmp_path: Path) -> None:
+    released = model().release(50, seed=1)
+    assert released.guarantee == model().guarantee
+    assert released.variants == model().sample(50, seed=1)
+    released.save(tmp_path / "out.xes")
+    assert veilog.read(tmp_path / "out.xes").variants == released.variants
+    [operation] = released.operations
+    assert (operation.epsilon, operation.delta) == (model().guarantee.epsilon, model().guarantee.delta)
+    with pytest.raises(ParameterError, match="too many for a release in memory"):
+        model().release(10**9)
+
+
+def test_the_stream_in_python_has_no_end() -> None:
+    traces = model().traces(seed=1)
+    assert {next(traces) for _ in range(3000)} <= set(model().columns)
+
+
+@pytest.mark.parametrize("number", [0, -1, 10**12 + 1, True, 2.0, "5"])
+def test_a_senseless_number_of_cases_is_refused(number: Any) -> None:
+    with pytest.raises(ParameterError, match="whole number from 1"):
+        model().sample(number)
 
 
 def test_every_error_is_of_the_family() -> None:

@@ -26,11 +26,12 @@ def by_chance(logits: FloatArray, rng: np.random.Generator) -> IntArray:
     chances = np.exp(logits, out=logits)
     sums = np.add.reduceat(chances, np.arange(0, columns, _BLOCK), axis=1)
     reached = np.cumsum(sums, axis=1)
-    at = rng.random(rows, dtype=np.float32).astype(logits.dtype) * reached[:, -1]
+    at: FloatArray = np.asarray(rng.random(rows, dtype=np.float32)) * reached[:, -1]
     block = np.minimum((reached <= at[:, None]).sum(axis=1), sums.shape[1] - 1)
     row = np.arange(rows)
     at -= reached[row, block] - sums[row, block]
     places = block[:, None] * _BLOCK + np.arange(_BLOCK)
     inside = np.where(places < columns, chances[row[:, None], np.minimum(places, columns - 1)], 0)
-    chosen = block * _BLOCK + (np.cumsum(inside, axis=1) <= at[:, None]).sum(axis=1)
-    return np.minimum(chosen, columns - 1)  # rounding may leave a uniform number above all sums
+    chosen: IntArray = block * _BLOCK + (np.cumsum(inside, axis=1) <= at[:, None]).sum(axis=1)
+    np.minimum(chosen, columns - 1, out=chosen)  # rounding may leave a uniform number above all sums
+    return chosen
