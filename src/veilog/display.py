@@ -134,7 +134,8 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
         charges.add_row(c.question, escape(c.purpose), c.mechanism, f"{float(c.epsilon):g}", f"{float(c.delta):g}")
     if len(guarantee.charges) > len(shown):
         charges.add_row(f"... {len(guarantee.charges) - len(shown)} more", "", "", "", "")
-    lines.append(charges)
+    if guarantee.charges:
+        lines.append(charges)
     return Panel(
         Group(*lines), title="guarantee", title_align="left", border_style="green" if guarantee.proven else "red"
     )

@@ -155,7 +155,6 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     models += [statement.model for statement in guarantee.statements]
     facts: list[tuple[str, Any, str]] = [
         ("privacy:type", ", ".join(models) or "none proven", "string"),
-        ("privacy:level", f"{guarantee.unit}: {guarantee.neighbours}", "string"),
         ("privacy:target", operation.target, "string"),
         ("privacy:method", operation.method, "string"),
         ("privacy:status", guarantee.status, "string"),
@@ -167,6 +166,8 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
         ("privacy:nominal_epsilon", guarantee.nominal_epsilon),
         ("privacy:nominal_delta", guarantee.nominal_delta),
     )
+    if guarantee.charges:
+        facts.insert(1, ("privacy:level", f"{guarantee.unit}: {guarantee.neighbours}", "string"))
     facts += [(key, value, "float") for key, value in pairs if value is not None]
     facts += [("privacy:assumptions", " ".join(guarantee.assumptions), "string")] if guarantee.assumptions else []
     held = " ".join(statement.holds for statement in guarantee.statements)
