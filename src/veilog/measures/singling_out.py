@@ -310,7 +310,7 @@ def _knowledge(
     if otherwise is not None:
         baseline = max(baseline, otherwise[2].guessed(), key=lambda values: float(values @ weight))
     gain = released - baseline
-    mean = float(gain @ weight)
+    mean = max(-1.0, min(1.0, float(gain @ weight)))
     return Knowledge(
         size=size,
         with_start=otherwise is not None,
