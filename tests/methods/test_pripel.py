@@ -136,6 +136,38 @@ def test_more_released_than_raw_traces_and_unknown_activities_are_filled_up() ->
     assert resolved.gaps.tolist() == [0, 100, 0, 100, 0, 100]
 
 
+def test_a_start_that_stems_from_the_midst_of_a_case_stays_in_the_range_of_starts() -> None:
+    """The released trace has lost its first event, so that it starts with the time of the second, weeks later."""
+    log = log_of(*[[("a", i), ("b", 5_000_000 + i), ("c", 5_000_060)] for i in range(30)])
+    beheaded = 0
+    for seed in range(5):
+        released = veilog.release(log, "pripel", epsilon="0.3", as_published=True, seed=seed, query="df-laplace").log
+        opening = released.offsets[:-1][np.diff(released.offsets) > 0]
+        first = released.events.column("time:timestamp").cast(pa.int64()).to_numpy()[opening]
+        assert (first < (T0 + 3_700) * 1_000_000).all()
+        names = released.events.column("concept:name").cast(pa.string()).take(pa.array(opening)).to_pylist()
+        beheaded += sum(name != "a" for name in names)
+    assert beheaded > 0
+
+
+def test_columns_of_extreme_numbers_get_noise_within_their_type() -> None:
+    largest = 2**63 - 1
+    columns = {
+        "edge": pa.array([largest, -largest, None] * 10),
+        "top": pa.array([largest] * 30),
+        "wide": pa.array([1e308, -1e308, float("nan")] * 10),
+        "narrow": pa.array([1.0, 1.0 + 2**-52, float("inf")] * 10),
+        "old": pa.array([-(10**15), 10**16, None] * 10, TIMESTAMP_TYPE),
+        "nothing": pa.array([None] * 30, pa.float64()),
+        "no text": pa.array([None] * 30, pa.string()).dictionary_encode(),
+    }
+    released = veilog.release(log_of(*[CASE] * 10, events=columns), "pripel", epsilon=1, as_published=True, seed=2).log
+    for name, column in columns.items():
+        assert released.events.column(name).type == column.type
+    assert np.isfinite(released.events.column("wide").drop_null().to_numpy()).all()
+    assert released.events.column("nothing").null_count == len(released)
+
+
 # As published --------------------------------------------------------------------------------------------------------
 
 

@@ -45,6 +45,8 @@ _DOMAINS = "the noise of times and attributes is scaled to minima, maxima and va
 _CHARGES = "every event and attribute of a case gets noise for the whole epsilon, so a case pays for each of them"
 _SECOND = 1_000_000
 _HOUR = 3_600
+_LAST_SECOND = 253_402_300_799
+"""The end of the year 9999, after which files cannot write a date."""
 
 
 def pripel(
@@ -193,7 +195,8 @@ def _noised_times(
     first, last = int(raw.starts.min()), int(raw.starts.max())
     going = cases.lengths > 0
     starts = np.zeros(len(cases), dtype=np.int64)
-    starts[going] = first + bounded_noise(resolved.starts[going] - first, max(last - first, _HOUR), epsilon, source)
+    inside = np.clip(resolved.starts[going], first, last) - first  # a first event may stem from the midst of a case
+    starts[going] = first + bounded_noise(inside, max(last - first, _HOUR), epsilon, source)
     owners = np.repeat(np.arange(len(cases)), cases.lengths)
     inner = np.flatnonzero(np.arange(len(owners)) != cases.offsets[owners])
     bounds = _bounds(cases, inner, raw)
@@ -202,8 +205,8 @@ def _noised_times(
         here = inner[bounds == bound]
         gaps[here] = bounded_noise(np.minimum(resolved.gaps[here], bound), bound, epsilon, source)
     since = np.cumsum(gaps)
-    times: IntArray = starts[owners] + since - since[cases.offsets[owners]]
-    return times
+    times = starts[owners] + since - since[cases.offsets[owners]]
+    return np.asarray(np.minimum(times, _LAST_SECOND), dtype=np.int64)
 
 
 def _bounds(cases: Sequences, inner: IntArray, raw: RawTraces) -> IntArray:

@@ -43,6 +43,8 @@ def bounded_noise(values: IntArray, largest: int, epsilon: Fraction, source: Ran
     """
     if largest < 1:
         raise ValueError("bounded_noise needs a domain of at least two values")
+    if len(values) and (values.min() < 0 or values.max() > largest):
+        raise ValueError("bounded_noise takes values within its domain")
     result = np.zeros(len(values), dtype=np.int64)
     open_ = np.arange(len(values))
     while len(open_):

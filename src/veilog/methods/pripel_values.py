@@ -19,6 +19,7 @@ IntArray = npt.NDArray[np.int64]
 TELLS_APART = 0.5
 """A text attribute with more distinct values than that, for each value it has, is no category."""
 _STEPS = 2**20
+_MOST_STEPS = 2**31
 _SECOND = 1_000_000
 
 
@@ -58,10 +59,10 @@ def noised_column(column: pa.ChunkedArray, rows: IntArray, epsilon: Fraction, so
         return coded.dictionary_encode() if pa.types.is_dictionary(kind) else coded
     if pa.types.is_timestamp(kind):
         unit = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-        seconds = _whole(_numbers(picked.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())), unit, _SECOND)
-        return _filled(_noised_whole(*seconds, epsilon, source) * _SECOND, picked).cast(kind)
+        times = _numbers(picked.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()))
+        return _filled(_noised_whole(times, unit, _SECOND, epsilon, source), picked).cast(kind)
     if pa.types.is_integer(kind):
-        return _filled(_noised_whole(*_whole(_numbers(picked), column, 1), epsilon, source), picked).cast(kind)
+        return _filled(_noised_whole(_numbers(picked), column, 1, epsilon, source), picked).cast(kind)
     return _filled(_noised_numbers(picked, column, epsilon, source), picked).cast(kind)
 
 
@@ -80,15 +81,21 @@ def _numbers(picked: pa.ChunkedArray) -> IntArray:
     return np.asarray(pc.fill_null(picked.cast(pa.int64()), 0).to_numpy(), dtype=np.int64)
 
 
-def _whole(values: IntArray, column: pa.ChunkedArray, step: int) -> tuple[IntArray, int, int]:
-    """Values, least and largest in steps."""
+def _noised_whole(
+    values: IntArray, column: pa.ChunkedArray, unit: int, epsilon: Fraction, source: Randomness
+) -> IntArray:
+    """Values between the least and the largest of the column, in steps of a unit; of more units, where the range is so
+    wide that there would be more than 2**31 steps."""
     bounds = pc.min_max(column.cast(pa.int64())).as_py()
-    low, high = (bounds["min"] or 0) // step, (bounds["max"] or 0) // step
-    return np.clip(values // step, low, high), low, high
-
-
-def _noised_whole(values: IntArray, low: int, high: int, epsilon: Fraction, source: Randomness) -> IntArray:
-    return low + bounded_noise(values - low, max(high - low, 1), epsilon, source)
+    low, high = (bounds["min"] or 0) // unit, (bounds["max"] or 0) // unit
+    step = -(-(high - low) // _MOST_STEPS) or 1
+    whole = np.clip(values // unit, low, high)
+    wide = high - low >= 2**62 or max(abs(low), abs(high)) >= 2**62  # else nothing overflows
+    places = (whole.astype(object) - low) // step if wide else (whole - low) // step
+    noised = bounded_noise(places.astype(np.int64), max((high - low) // step, 1), epsilon, source)
+    if wide:
+        return np.asarray([min(low + place * step, 2**63 - 1) for place in noised.tolist()], dtype=np.int64)
+    return np.asarray((low + noised * step) * unit, dtype=np.int64)
 
 
 def _noised_numbers(
@@ -99,11 +106,15 @@ def _noised_numbers(
     if len(everything) == 0:
         return np.zeros(len(picked))
     low, high = float(everything.min()), float(everything.max())
-    step = (high - low or max(abs(low), 1.0)) / _STEPS
+    step = high / _STEPS - low / _STEPS
+    if step < 1e-300:  # all values equal
+        high = low + max(abs(low), 1.0) if abs(low) < 1e300 else low / 2
+        step = high / _STEPS - low / _STEPS
     values = picked.cast(pa.float64()).to_numpy()
-    places = np.rint((np.nan_to_num(values, nan=low, posinf=high, neginf=low) - low) / step).astype(np.int64)
-    noised = bounded_noise(np.clip(places, 0, _STEPS), _STEPS, epsilon, source)
-    return np.asarray(low + step * noised, dtype=np.float64)
+    finite = np.nan_to_num(values, nan=low, posinf=high, neginf=low)
+    places = np.rint((finite / 2 - low / 2) / (step / 2)).astype(np.int64)
+    part = bounded_noise(np.clip(places, 0, _STEPS), _STEPS, epsilon, source) / _STEPS
+    return np.asarray(low * (1 - part) + high * part, dtype=np.float64)
 
 
 def _filled(values: npt.NDArray[np.int64] | npt.NDArray[np.float64], picked: pa.ChunkedArray) -> pa.Array:
