@@ -23,7 +23,7 @@ from veilog.logs.variants import Variants
 from veilog.methods.method import Method, Parameter, Request
 from veilog.methods.travag_certified import begin, learn
 from veilog.methods.travag_draws import by_chance
-from veilog.methods.travag_networks import forward, sigmoid
+from veilog.methods.travag_networks import forward
 from veilog.methods.travag_plan import refuse_unaffordable
 from veilog.methods.travag_published import begin_as_published, learn_as_published
 from veilog.methods.travag_run import Checkpoint
@@ -116,7 +116,8 @@ def sample(trained: Trained, n: int, rng: np.random.Generator) -> IntArray:
         rows = min(_DRAWS, n - start)
         code = forward(networks.generator, trained.weights, normals(rng, rows, trained.configuration)).output
         logits = forward(networks.decoder, trained.weights, code).output
-        chosen = by_chance(logits, rng) if trained.configuration.drawn else sigmoid(logits).argmax(axis=1)
+        # the largest output is the largest before its sigmoid
+        chosen = by_chance(logits, rng) if trained.configuration.drawn else logits.argmax(axis=1)
         counts += np.bincount(chosen, minlength=len(counts))
     return counts
 
