@@ -52,7 +52,7 @@ ORIGINAL = log(("ab", 2), ("ac", 1), ("d", 4))
 def test_a_worked_example() -> None:
     """Of three people with more than one event two have ab and one has ac; a or the other event is known.
 
-    Original: c alone stands alone, and is known for 1/3 * 1/2. A guess takes a and b for ab, and c for ac: right for 2/3
+    Original: c alone stands alone, and is known for 1/3 * 1/2. A guess takes a and b for ab and c for ac: right for 2/3
     of the people where a is known, and for all where the other is, together 5/6. Nobody else has ac; without it: 2/3.
     Release ab, ac, ac: b alone stands alone, and is known for 2/3 * 1/2. A guess takes a and c for ac, and b for ab:
     right for 1/3 of the people where a is known and for all where the other is, together 2/3.
