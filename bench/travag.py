@@ -15,6 +15,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -60,12 +61,14 @@ def keep(path: Path) -> Callable[[TrainingState], None]:
     return write
 
 
-def kept(path: Path) -> TrainingState | None:
+def kept(path: Path, name: str) -> TrainingState | None:
     if not path.exists():
         return None
     with np.load(path, allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files if name != "facts"}
-        return state_from(json.loads(str(stored["facts"])), arrays)
+        state = state_from(json.loads(str(stored["facts"])), arrays)
+    # settings of the certified face, which this one does not use, may have changed since
+    return replace(state, configuration=PUBLISHED[name])
 
 
 def measured(variants: veilog.Variants, trained: Trained, draws: int) -> str:
@@ -97,7 +100,7 @@ def published(logs: Path, name: str, path: Path, draws: int) -> None:
 
     request = Request(Fraction(epsilon), Fraction(delta), True, progress, lambda a, b: 0.0, print)
     curator = Curator(variants, randomness=noise.seeded(1))
-    found = kept(path)
+    found = kept(path, name)
     print(f"{name}: {'goes on' if found else 'starts'}", flush=True)
     trained = train(curator, request, PUBLISHED[name], resume=found, checkpoint=keep(path))
     print(f"{name}: trained in {time.process_time() - cpu:,.0f} CPU s of this run", flush=True)
