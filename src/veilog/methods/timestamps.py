@@ -61,7 +61,7 @@ RARE_PAIRS, RARE_BINS = 0.35, 0.5
 RAREST_BIN = 0.003
 LEAST_FOUND = 0.05
 """Of the gaps that the release lets expect at least this part is assumed, however low the noisy answer."""
-GUESS_DOUBT = 0.05
+GUESS_DOUBT = 0.01
 """Standard deviation at which the public guess of how all gaps are spread counts beside the noisy answers."""
 FINEST = 64
 """The lightest gap counts this many, so that weights are whole numbers."""
