@@ -1,6 +1,7 @@
 """A release: its log, its metadata, its refusals, and that nothing of the original is in it but what was asked for."""
 
 import datetime
+import inspect
 import json
 from pathlib import Path
 
@@ -137,3 +138,17 @@ def test_a_paid_release_with_cases_without_events_can_be_a_table(tmp_path: Path)
     assert veilog.read(tmp_path / "out.csv").cases.num_rows == released.variants.cases - empty
     released.save(tmp_path / "out.xes")
     assert veilog.read(tmp_path / "out.xes").cases.num_rows == released.variants.cases
+
+
+def test_an_empty_release_says_why_in_place_of_a_file(tmp_path: Path) -> None:
+    empty = veilog.release(Variants.from_dict({("a",): 1}), "travas", epsilon=1, delta="1e-9")
+    with pytest.raises(OutputError, match="Nothing survived"):
+        empty.save(tmp_path / "r.xes")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("method", veilog.METHODS.values(), ids=lambda m: m.name)
+def test_no_parameter_of_a_method_has_the_name_of_one_of_release(method: veilog.Method) -> None:
+    own = set(inspect.signature(veilog.release).parameters)
+    clash = {p.name for p in method.parameters} & own
+    assert clash <= {"guessing_advantage"}, "release() would take it for its own"

@@ -85,6 +85,9 @@ def check_beyond(method: Method, log: EventLog | Variants, as_published: bool) -
         raise ParameterError(
             f"Method {method.name!r} releases no variants that times or attributes could be added to.",
             parameter="times",
+            advice="Method pripel takes them as its own parameters; see veilog methods."
+            if method.name in ("pripel", "libra")
+            else "Take a method that releases variants, such as evolve.",
         )
     if as_published:
         raise ParameterError(

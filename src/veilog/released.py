@@ -91,7 +91,9 @@ class Release:
             raise OutputError(
                 "The release is empty, so there is nothing to write.",
                 path=path,
-                advice="Its budget is spent nevertheless; a larger epsilon or delta lets more through.",
+                advice=" ".join(
+                    ["Its budget is spent nevertheless; a larger epsilon or delta lets more through.", *self.remarks]
+                ),
             )
         # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
         files.write(self.log, path, lossy=self.variants.events > 0)
