@@ -1,0 +1,189 @@
+"""What an experiment is: cells to compute, how one is measured, and how they become tables and plots."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+from veilog.logs import files
+from veilog.logs.eventlog import EventLog
+
+__all__ = [
+    "Cell",
+    "Experiment",
+    "Given",
+    "Measured",
+    "Number",
+    "Plan",
+    "Plot",
+    "Row",
+    "Table",
+    "Value",
+    "known",
+    "mean",
+    "of",
+    "spread",
+]
+
+Value: TypeAlias = "str | int | float | bool"
+Number: TypeAlias = "float | int | None"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One computation: a log, a method with its settings (or none), and the number of the run, which is its seed."""
+
+    log: str
+    method: str = ""
+    settings: tuple[tuple[str, Value], ...] = ()
+    """Keywords of :func:`veilog.release`; where there is no method, what the measure needs."""
+    run: int = 0
+    models: float = 0.0
+    """Seconds that a process model may take; 0 where none is wanted."""
+
+    def get(self, name: str, default: Value = "") -> Value:
+        return dict(self.settings).get(name, default)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "log": self.log,
+            "method": self.method,
+            "settings": dict(self.settings),
+            "run": self.run,
+            "models": self.models,
+        }
+
+    def in_words(self) -> str:
+        settings = [f"{name} {value}" for name, value in self.settings if value is not True]
+        return ", ".join([self.log, *([self.method] if self.method else []), *settings, f"run {self.run}"])
+
+
+@dataclass(frozen=True)
+class Given:
+    """The log of a cell: the file, and what is in it."""
+
+    path: Path
+
+    @cached_property
+    def log(self) -> EventLog:
+        return files.read(self.path)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Named values of a cell; None where there is none, ``problem`` says why."""
+
+    values: Mapping[str, Number]
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A finished cell."""
+
+    cell: Cell
+    values: Mapping[str, Number]
+    problem: str | None
+    seconds: float
+    version: str
+
+    def get(self, measure: str) -> float | None:
+        value = self.values.get(measure)
+        return None if value is None else float(value)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run: on which logs, how often, and whether a small part is enough."""
+
+    logs: tuple[str, ...]
+    runs: int
+    quick: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    def markdown(self) -> str:
+        lines = [f"### {self.title}", ""]
+        lines += [_line(self.head), "|" + "---|" * len(self.head), *(_line(row) for row in self.rows)]
+        return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A drawing: the name of its file without suffix, and the SVG."""
+
+    name: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of a paper, or a comparison of our own. All functions are top-level: processes import them."""
+
+    name: str
+    paper: str
+    what: str
+    logs: tuple[str, ...]
+    """Those of the paper; empty where every log is wanted."""
+    methods: tuple[str, ...]
+    measures: tuple[str, ...]
+    cells: Callable[[Plan], Iterator[Cell]]
+    measure: Callable[[Given, Cell], Measured]
+    tables: Callable[[Sequence[Row]], list[Table]]
+    plots: Callable[[Sequence[Row]], list[Plot]]
+    runs: int = 10
+    quick_runs: int = 1
+    quick_logs: tuple[str, ...] = ("sepsis", "bpic2013_incidents", "receipt")
+    sources: tuple[str, ...] = ("veilog.measures.similarity",)
+    """Modules that a value depends on besides the method's own."""
+    notes: tuple[str, ...] = field(default=())
+
+
+def of(rows: Iterable[Row], log: str | None = None, method: str | None = None, **settings: Value) -> list[Row]:
+    """The rows of a log and a method with these settings (compared as text: ``0.1`` is the epsilon 0.1)."""
+    return [
+        row
+        for row in rows
+        if (log is None or row.cell.log == log)
+        and (method is None or row.cell.method == method)
+        and all(str(row.cell.get(name)) == str(value) for name, value in settings.items())
+    ]
+
+
+def known(rows: Iterable[Row], measure: str) -> list[float]:
+    return [value for row in rows if (value := row.get(measure)) is not None]
+
+
+def mean(rows: Iterable[Row], measure: str) -> float | None:
+    values = known(rows, measure)
+    return statistics.fmean(values) if values else None
+
+
+def spread(rows: Sequence[Row], measure: str, form: str = ".3f", published: float | None = None) -> str:
+    """Mean ± standard deviation of the runs that have a value, how many do if not all, and the paper's value."""
+    values = known(rows, measure)
+    if not rows:
+        text = "-"
+    elif not values:
+        text = "not computed"
+    else:
+        text = format(statistics.fmean(values), form)
+        if len(values) > 1:
+            text += f" ± {format(statistics.stdev(values), form)}"
+        if len(values) < len(rows):
+            text += f" ({len(values)} of {len(rows)} runs)"
+    return text if published is None else f"{text} [{format(published, form)}]"

@@ -1,0 +1,61 @@
+"""The measurements that several experiments share: make a seeded release and compare it with its original."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from veilog.errors import VeilogError
+from veilog.experiments.experiment import Cell, Given, Measured, Number
+from veilog.logs.variants import Variants
+from veilog.measures.models import MEASURES, model_quality
+from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
+from veilog.methods import METHODS
+from veilog.released import Release
+from veilog.releasing import release
+
+__all__ = ["EMPTY", "heat_map_cell", "models", "released", "utility"]
+
+EMPTY = "Nothing was released."
+
+
+def released(given: Given, cell: Cell) -> Release:
+    """The cell's release, seeded by its run."""
+    settings: dict[str, Any] = dict(cell.settings)
+    log = given.log if METHODS[cell.method].full_log else given.log.variants
+    return release(log, cell.method, seed=cell.run, **settings)
+
+
+def utility(original: Variants, made: Variants, *, difference: bool = True) -> dict[str, Number]:
+    """Relative log similarity, and absolute log difference with the buffer of the published heat maps."""
+    values: dict[str, Number] = {
+        "similarity": relative_log_similarity(original, made).value,
+        "size_ratio": made.cases / original.cases,
+        "variants": len(made),
+    }
+    if difference:
+        values["difference"] = int(absolute_log_difference(original, made, buffer="maximum").value)
+    return values
+
+
+def models(original: Variants, made: Variants, seconds: float) -> tuple[dict[str, Number], str | None]:
+    """Quality of the model discovered from the release, or why there is none."""
+    try:
+        quality = model_quality(original, made, seconds=seconds)
+    except VeilogError as error:
+        return dict.fromkeys(MEASURES), str(error)
+    values: dict[str, Number] = {name: getattr(quality, name) for name in MEASURES}
+    return values, next((f"{name}: {why}" for name, why in quality.not_computed.items()), None)
+
+
+def heat_map_cell(given: Given, cell: Cell) -> Measured:
+    """Similarity and difference, and fitness and precision where models are wanted."""
+    made = released(given, cell).variants
+    if made.events == 0:
+        return Measured({}, EMPTY)
+    original = given.log.variants
+    values = utility(original, made)
+    problem = None
+    if cell.models:
+        more, problem = models(original, made, cell.models)
+        values.update(more)
+    return Measured(values, problem)

@@ -1,0 +1,162 @@
+"""Plots of experiments as SVG text: heat maps, and points with their spread joined by lines. Nothing is loaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+__all__ = ["HeatMap", "Series", "heat_maps", "lines"]
+
+_STYLE = (
+    "text{font:12px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#333}"
+    ".h{font-size:15px;font-weight:600;fill:#111}.s{fill:#666;font-size:11px}.g{stroke:#e3e3e3}.w{fill:#fff}"
+)
+_COLOURS = (
+    "#2f6690",
+    "#d1622b",
+    "#4f8a4b",
+    "#8e4a8c",
+    "#b08a1e",
+    "#5c6770",
+    "#c0392b",
+    "#16807a",
+    "#9aa0a6",
+    "#3d2c8d",
+)
+_LOW, _HIGH = (247, 244, 237), (23, 84, 133)
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A grid of values: ours, and below them the paper's where it has them."""
+
+    title: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    values: Mapping[tuple[str, str], float | None]
+    published: Mapping[tuple[str, str], float]
+
+
+Series = Sequence[tuple[float, float, float] | None]
+"""Low, middle and high for every place of the axis; None where there is nothing."""
+
+
+def heat_maps(title: str, maps: Sequence[HeatMap], axes: tuple[str, str], form: str = ".2f") -> str:
+    """Grids side by side, three to a row, coloured by one scale."""
+    wide, high, left = 62, 40, 60
+    known = [v for m in maps for v in m.values.values() if v is not None and math.isfinite(v)]
+    low, top = (min(known), max(known)) if known else (0.0, 1.0)
+    out: list[str] = []
+    x, y, tallest, right = 0, 44, 0, 0
+    for i, grid in enumerate(maps):
+        if i % 3 == 0 and i:
+            x, y, tallest = 0, y + tallest, 0
+        out.append(_text(x + left, y + 12, grid.title, "h"))
+        for c, column in enumerate(grid.columns):
+            out.append(_text(x + left + c * wide + wide / 2, y + 30, column, "s", "middle"))
+        for r, row in enumerate(grid.rows):
+            below = y + 36 + r * high
+            out.append(_text(x + left - 6, below + high / 2 + 4, row, "s", "end"))
+            for c, column in enumerate(grid.columns):
+                out += _square(x + left + c * wide, below, wide, high, grid, (row, column), (low, top), form)
+        width = left + len(grid.columns) * wide
+        out.append(_text(x + left, y + 36 + len(grid.rows) * high + 14, f"rows {axes[0]}, columns {axes[1]}", "s"))
+        tallest = max(tallest, 36 + len(grid.rows) * high + 36)
+        x += width + 24
+        right = max(right, x)
+    return _page(max(420, right), y + tallest + 20, title, [*out, _foot(y + tallest + 8, "small: the paper's value")])
+
+
+def _square(
+    x: float,
+    y: float,
+    wide: float,
+    high: float,
+    grid: HeatMap,
+    place: tuple[str, str],
+    scale: tuple[float, float],
+    form: str,
+) -> list[str]:
+    value, published = grid.values.get(place), grid.published.get(place)
+    out = []
+    share = 0.0
+    if value is None:
+        fill = "#e9e9e9"
+    else:
+        share = (value - scale[0]) / (scale[1] - scale[0]) if scale[1] > scale[0] else 0.5
+        red, green, blue = (round(a + (b - a) * share) for a, b in zip(_LOW, _HIGH, strict=True))
+        fill = f"rgb({red},{green},{blue})"
+    out.append(f'<rect x="{x:.0f}" y="{y:.0f}" width="{wide:.0f}" height="{high:.0f}" fill="{fill}" stroke="#fff"/>')
+    kind = "w" if share > 0.55 else ""
+    out.append(_text(x + wide / 2, y + 17, "-" if value is None else format(value, form), kind, "middle"))
+    if published is not None:
+        out.append(_text(x + wide / 2, y + 32, format(published, form), f"s {kind}".strip(), "middle"))
+    return out
+
+
+def lines(
+    title: str, places: Sequence[str], series: Mapping[str, Series], axes: tuple[str, str], *, logarithmic: bool = False
+) -> str:
+    """One panel: a line for each name, with a bar from low to high at every place."""
+    left, top, width, height = 66.0, 52.0, 620.0, 300.0
+    known = [v for points in series.values() for p in points if p is not None for v in p if math.isfinite(v)]
+    if logarithmic:
+        known = [v for v in known if v > 0]
+    low, most = (min(known), max(known)) if known else (0.0, 1.0)
+    if not logarithmic:
+        low, most = min(0.0, low), max(most, 1.0 if most > 0.3 else most)
+    if most <= low:
+        most = low + 1.0 if not logarithmic else low * 10
+
+    def high(value: float) -> float:
+        if logarithmic:
+            return top + height * (1 - math.log(max(value, low) / low) / math.log(most / low))
+        return top + height * (1 - (value - low) / (most - low))
+
+    out = []
+    for i in range(5):
+        value = low * (most / low) ** (i / 4) if logarithmic else low + (most - low) * i / 4
+        out.append(f'<line class="g" x1="{left}" x2="{left + width}" y1="{high(value):.1f}" y2="{high(value):.1f}"/>')
+        out.append(_text(left - 8, high(value) + 4, f"{value:.3g}", "s", "end"))
+    step = width / max(1, len(places))
+    for i, place in enumerate(places):
+        out.append(_text(left + (i + 0.5) * step, top + height + 18, place, "s", "middle"))
+    out.append(_text(left + width / 2, top + height + 38, axes[0], "s", "middle"))
+    out.append(_text(left, top - 10, axes[1], "s"))
+    for number, (name, points) in enumerate(series.items()):
+        colour = _COLOURS[number % len(_COLOURS)]
+        shift = (number - (len(series) - 1) / 2) * min(12.0, step / (len(series) + 2))
+        path = []
+        for i, point in enumerate(points):
+            if point is None or not all(map(math.isfinite, point)):
+                continue
+            x = left + (i + 0.5) * step + shift
+            path.append(f"{x:.1f},{high(point[1]):.1f}")
+            out.append(
+                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{high(point[0]):.1f}" y2="{high(point[2]):.1f}" '
+                f'stroke="{colour}" stroke-width="2"/>'
+            )
+            out.append(f'<circle cx="{x:.1f}" cy="{high(point[1]):.1f}" r="3.5" fill="{colour}"/>')
+        out.append(f'<polyline points="{" ".join(path)}" fill="none" stroke="{colour}" opacity="0.5"/>')
+        out.append(f'<circle cx="{left + width + 24}" cy="{top + 10 + number * 20:.0f}" r="5" fill="{colour}"/>')
+        out.append(_text(left + width + 36, top + 14 + number * 20, name))
+    return _page(left + width + 190, top + height + 54, title, out)
+
+
+def _page(width: float, height: float, title: str, parts: Sequence[str]) -> str:
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}"><title>{escape(title)}</title><style>{_STYLE}</style>'
+        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#fff"/>'
+    )
+    return "\n".join([head, _text(16, 26, title, "h"), *parts, "</svg>", ""])
+
+
+def _foot(y: float, text: str) -> str:
+    return _text(16, y, text, "s")
+
+
+def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'

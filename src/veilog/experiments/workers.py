@@ -1,0 +1,146 @@
+"""Cells in processes of their own: one that dies (of memory, say) costs its cell and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import FrameType
+
+from veilog.errors import VeilogError
+from veilog.experiments.experiment import Cell, Given, Measured
+
+__all__ = ["Answer", "Measure", "Task", "answers"]
+
+Measure = Callable[[Given, Cell], Measured]
+Task = tuple[Cell, Path]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a task. ``lasting`` is False where the same task may well succeed another time."""
+
+    place: int
+    measured: Measured
+    seconds: float
+    lasting: bool = True
+
+
+@lru_cache(maxsize=2)
+def _given(path: Path) -> Given:
+    return Given(path)
+
+
+def _measured(measure: Measure, place: int, task: Task) -> Answer:
+    cell, path = task
+    started = time.perf_counter()
+    lasting = True
+    try:
+        found = measure(_given(path), cell)
+    except VeilogError as error:
+        found = Measured({}, str(error))
+    except MemoryError:
+        found, lasting = Measured({}, "There was not enough memory."), False
+    return Answer(place, found, time.perf_counter() - started, lasting)
+
+
+def answers(measure: Measure, tasks: Sequence[Task], processes: int) -> Iterator[Answer]:
+    """The answers as they come. With one process everything happens in this one."""
+    if processes == 1 or len(tasks) < 2:
+        for place, task in enumerate(tasks):
+            yield _measured(measure, place, task)
+        return
+    workers: dict[Connection, _Worker] = {}
+    waiting = list(enumerate(tasks))[::-1]
+    try:
+        for _ in range(min(processes, len(tasks))):
+            worker = _Worker.start(measure)
+            workers[worker.pipe] = worker
+            worker.give(*waiting.pop())
+        while workers:
+            for pipe in wait(list(workers)):
+                assert isinstance(pipe, Connection)
+                worker = workers[pipe]
+                try:
+                    answer = pipe.recv()
+                except (EOFError, ConnectionResetError):
+                    yield worker.died()
+                    worker.stop()
+                    del workers[pipe]
+                    if waiting:
+                        worker = _Worker.start(measure)
+                        workers[worker.pipe] = worker
+                        worker.give(*waiting.pop())
+                    continue
+                if waiting:
+                    worker.give(*waiting.pop())
+                else:
+                    worker.stop()
+                    del workers[pipe]
+                yield answer
+    finally:
+        for worker in workers.values():
+            worker.process.terminate()
+        for worker in workers.values():
+            worker.stop()
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    pipe: Connection
+    place: int = -1
+    started: float = 0.0
+
+    @staticmethod
+    def start(measure: Measure) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(measure, theirs), daemon=False)
+        process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+    def give(self, place: int, task: Task) -> None:
+        self.place, self.started = place, time.perf_counter()
+        with contextlib.suppress(BrokenPipeError):  # it has died: the next recv says so
+            self.pipe.send((place, task))
+
+    def died(self) -> Answer:
+        self.process.join(5)
+        why = f"Its process ended with {self.process.exitcode}; there may not have been enough memory."
+        return Answer(self.place, Measured({}, why), time.perf_counter() - self.started, lasting=False)
+
+    def stop(self) -> None:
+        """Ends the process, at first by letting it end itself, so that it can end those it started."""
+        with contextlib.suppress(OSError):
+            self.pipe.send(None)
+        self.process.join(10)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.pipe.close()
+
+
+def _serve(measure: Measure, pipe: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the first process decides
+    signal.signal(signal.SIGTERM, _end)
+    while True:
+        try:
+            task = pipe.recv()
+        except EOFError:
+            return
+        if task is None:
+            return
+        pipe.send(_measured(measure, *task))
+
+
+def _end(signum: int, frame: FrameType | None) -> None:
+    raise SystemExit(1)
