@@ -109,7 +109,9 @@ def main() -> None:
         seconds, ratio = timed(log, epsilon)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(f"{log}, epsilon {epsilon}: {seconds:.1f} s, {ratio:.1f} passes, {memory:.2f} GB", flush=True)
-    without = Settings(wide_from=10**9)
+    stage = Settings(wide_from=10**9)
+    share = Settings(wide_from=10**9, relations=((150.0, 0.70), (700.0, 0.35)), relations_exponent=0.0)
+    print("| log | epsilon | with the wide stage | without it | also without a share by the number of activities |")
     for make in (variants_only, skewed):
         for activities, cases, length in WIDE:
             if make is variants_only:
@@ -117,11 +119,9 @@ def main() -> None:
             else:
                 log = skewed(cases, activities, length, seed=1)
             for epsilon in ("1", "3"):
-                row = [similarities(log, epsilon, range(min(5, arguments.runs)), s) for s in (DEFAULTS, without)]
-                print(
-                    f"| {make.__name__} {activities} | {epsilon} | {in_words(row[0])} | {in_words(row[1])} |",
-                    flush=True,
-                )
+                runs = range(min(5, arguments.runs))
+                row = [in_words(similarities(log, epsilon, runs, s)) for s in (DEFAULTS, stage, share)]
+                print(f"| {make.__name__} {activities} | {epsilon} | {' | '.join(row)} |", flush=True)
     if not arguments.logs:
         return
     for name, epsilons in CELLS.items():
