@@ -187,7 +187,12 @@ TRAVAG = Method(
         Parameter("configuration", str, None, "as published: the paper's settings by name", choices=tuple(PUBLISHED)),
         Parameter("critic", str, _DEFAULTS["critic"], "linear, or deep as in the paper", choices=("linear", "deep")),
         Parameter(
-            "columns_share", float, _DEFAULTS["columns_share"], "share of epsilon that finds the variants", 0.01, 0.97
+            "columns_share",
+            float,
+            _DEFAULTS["columns_share"],
+            "share of epsilon that finds the variants; by default more, the smaller delta is",
+            0.01,
+            0.97,
         ),
         Parameter(
             "outside",

@@ -36,7 +36,8 @@ class Configuration:
     """Whether a sampled row's variant is drawn by the decoder's outputs as probabilities; else the largest wins."""
     # the budget, certified
     count_share: float = 0.02
-    columns_share: float = 0.85
+    columns_share: float | None = None
+    """None: from half of epsilon at delta = 0.01 to 0.85 at 1e-6, see :class:`veilog.methods.travag_plan.Budget`."""
     autoencoder_share: float = 0.0
     """Of the epsilon left to the gradients, what the autoencoder's noised steps get."""
     columns_delta_share: float = 0.9
