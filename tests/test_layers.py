@@ -17,6 +17,7 @@ LAYERS = (
     {"budgets"},
     {"released"},
     {"releasing"},
+    {"suggesting"},
     {"audit"},
     {"training"},
     {"charts"},

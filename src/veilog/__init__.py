@@ -8,6 +8,7 @@
 >>> veilog.compare(log, released.variants).relative_log_similarity          # doctest: +SKIP
 """
 
+from veilog import report
 from veilog._version import __version__
 from veilog.audit.auditing import AuditResult, audit
 from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError
@@ -22,6 +23,7 @@ from veilog.privacy.domain import Domain
 from veilog.privacy.guarantee import Charge, Guarantee
 from veilog.privacy.ledger import Account, Ledger
 from veilog.releasing import Release, release
+from veilog.suggesting import Suggestion, suggest
 from veilog.training.model import Model
 from veilog.training.training import train
 
@@ -44,6 +46,7 @@ __all__ = [
     "ParameterError",
     "Release",
     "RiskResult",
+    "Suggestion",
     "Variants",
     "VeilogError",
     "__version__",
@@ -52,7 +55,9 @@ __all__ = [
     "read",
     "read_variants",
     "release",
+    "report",
     "risk",
+    "suggest",
     "train",
     "validate",
     "write",

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from veilog import display
 from veilog._version import __version__
-from veilog.cli import audit, ledger, logs, measure, model, release
+from veilog.cli import audit, experiment, ledger, logs, measure, model, release, report, suggest
 from veilog.cli.common import Reading
 from veilog.errors import VeilogError
 
@@ -36,13 +36,16 @@ for _command in (
     logs.validate,
     logs.convert,
     release.methods,
+    suggest.suggest,
     release.release,
+    report.report,
     model.train,
     model.sample,
     model.inspect,
     measure.risk,
     measure.compare,
     audit.audit,
+    experiment.experiment,
     release.demo,
 ):
     app.command(_command)

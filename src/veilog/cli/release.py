@@ -24,11 +24,13 @@ from veilog.cli.common import (
 )
 from veilog.cli.details import NOTHING_MORE, Beyond, declared_list
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
+from veilog.cli.report import NO_REPORT, Reports
 from veilog.demo import run_demo
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.measures.comparison import Comparison
 from veilog.measures.comparison import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.privacy.accounting import parse_delta, parse_epsilon
@@ -99,11 +101,13 @@ def release(
     compare: Annotated[
         bool, Parameter(negative="--no-compare", help="Show what was kept, for you only; never written.")
     ] = True,
+    reports: Reports = NO_REPORT,
     json: Json = None,
 ) -> None:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
     out = Output(json)
     check_target(target, log)
+    reports.check()
     domain = Domain(None if activities is None else declared_list(activities), max_length, beyond.domains())
     more = beyond.arguments()
     parameters = dict(pair(text, "-p") for text in p)
@@ -146,8 +150,10 @@ def release(
     out.show(display.release_view(released, str(target)))
     if released.entry is not None and account is not None:
         out.show(account_view(released.entry.ledger, account))
-    if compare and json != "-":
-        _show_kept(out, original, released)
+    comparison = _show_kept(out, original, released) if compare and json != "-" else None
+    with shown_progress() as progress:
+        for page in reports.write(released, original, comparison, progress):
+            out.show(page)
 
 
 def demo(
@@ -182,12 +188,12 @@ def _read_variants(log: Path, reading: Reading, memory_limit: str) -> Variants:
         )
 
 
-def _show_kept(out: Output, original: EventLog | Variants, released: Release) -> None:
+def _show_kept(out: Output, original: EventLog | Variants, released: Release) -> Comparison | None:
     variants = original.variants if isinstance(original, EventLog) else original
     timed = released.full is not None or (released.details is not None and released.details.times is not None)
     if max(len(variants), len(released.variants)) > _COMPARE_AT_ONCE:
         out.show("Compare it with the original: veilog compare LOG RELEASE (many variants, so this takes a while).")
-        return
+        return None
     with shown_progress() as progress:
         if timed:
             result = compare_logs(original, released.log, progress=progress)
@@ -195,3 +201,4 @@ def _show_kept(out: Output, original: EventLog | Variants, released: Release) ->
             result = compare_logs(variants, released.variants, progress=progress)
     out.show("\n[bold]What was kept[/] [dim](computed from the raw log: for you only, not part of the release)[/]")
     out.show(display.comparison_table(result))
+    return result

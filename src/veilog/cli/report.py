@@ -1,0 +1,92 @@
+"""The command report, and the options by which a release leaves its reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from veilog.cli.common import AS_USUAL, Json, Output, Reading, read_log, shown_progress
+from veilog.errors import OutputError, ParameterError
+from veilog.logs import files
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.measures.comparison import Comparison
+from veilog.measures.distances import Progress
+from veilog.released import Release
+from veilog.report import write
+from veilog.report.told import told_by_file
+
+__all__ = ["NO_REPORT", "Reports", "report"]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Reports:
+    """The pages that a release leaves beside its log."""
+
+    report: Annotated[
+        Path | None, Parameter(help="Write a page about the release, with exact numbers of the log: for you only.")
+    ] = None
+    report_outside: Annotated[
+        Path | None, Parameter(help="Write a page that says nothing about the log but the release and its guarantee.")
+    ] = None
+
+    def check(self) -> None:
+        """Before any work."""
+        for page, option in ((self.report, "--report"), (self.report_outside, "--report-outside")):
+            if page is not None:
+                _check_page(page, option)
+        if self.report is not None and self.report_outside is not None and self.report == self.report_outside:
+            raise ParameterError(
+                "--report and --report-outside name one file, but are two pages.", parameter="report_outside"
+            )
+
+    def write(
+        self, released: Release, original: EventLog | Variants, comparison: Comparison | None, progress: Progress
+    ) -> Iterator[Text]:
+        """Write what was asked for; yields a line about each page."""
+        if self.report is not None:
+            write(released, self.report, original, comparison=comparison, progress=progress)
+            yield Text(f"report written to {self.report} (for you only: it holds exact numbers of the log)")
+        if self.report_outside is not None:
+            write(released, self.report_outside, progress=progress)
+            yield Text(f"report written to {self.report_outside} (may go where the release may go)")
+
+
+NO_REPORT = Reports()
+
+
+def report(
+    released: Annotated[Path, Parameter(help="A release in XES, as veilog release wrote it.")],
+    target: Annotated[Path, Parameter(help="File to write the page to; it ends in .html.")],
+    *,
+    original: Annotated[
+        Path | None, Parameter(help="The log it was made of: adds exact numbers of it, so the page is for you only.")
+    ] = None,
+    reading: Reading = AS_USUAL,
+    json: Json = None,
+) -> None:
+    """Write a page about a release from its file: what it is, what it guarantees, what nobody may conclude from it."""
+    out = Output(json)
+    _check_page(target, "TARGET")
+    log = read_log(released, reading)
+    told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
+    before = None if original is None else read_log(original, reading)
+    with shown_progress() as progress:
+        write(log, target, before, progress=progress)
+    version = "outside" if before is None else "inside"
+    out.json({"report": str(target), "version": version, "guarantee": told.guarantee.to_json()})
+    whom = "it may go where the release may go" if before is None else "for you only: it holds exact numbers of the log"
+    out.show(Text(f"report written to {target} ({whom})"))
+
+
+def _check_page(page: Path, option: str) -> None:
+    """No log ends in .html, so none is written over."""
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise OutputError(f"A report is an HTML page; {option} must end in .html.", path=page)
+    files.check_writable(page)

@@ -1,0 +1,70 @@
+"""The command suggest: which method fits a log."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Group
+from rich.text import Text
+
+from veilog import display
+from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, read_variants, show_columns, shown_progress
+from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
+from veilog.privacy.accounting import parse_delta, parse_epsilon, parse_share
+from veilog.suggesting import Suggestion
+from veilog.suggesting import suggest as suggest_method
+
+__all__ = ["suggest"]
+
+
+def suggest(
+    log: Log,
+    *,
+    epsilon: Annotated[
+        str, Parameter(allow_leading_hyphen=True, help="What may be spent in all, on the suggestion and the release.")
+    ],
+    delta: Annotated[
+        str, Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed in all.")
+    ] = "0",
+    share: Annotated[
+        str, Parameter(allow_leading_hyphen=True, help="Share of both that the suggestion costs; the rest is left.")
+    ] = "0.1",
+    keeping: Keeping = AS_THERE_IS,
+    reading: Reading = AS_USUAL,
+    memory_limit: Annotated[str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.")] = "1GB",
+    json: Json = None,
+) -> None:
+    """Suggest a method for a log, by noisy answers that cost a share of the budget, and say why."""
+    out = Output(json)
+    parse_epsilon(epsilon)
+    parse_delta(delta)
+    parse_share(share, "share")
+    keeping.of(log)
+    show_columns(out, log, reading)
+    variants = read_variants(log, reading, memory_limit)
+    with shown_progress() as progress:
+        found = suggest_method(variants, epsilon=epsilon, delta=delta, share=share, ledger=keeping.of(log, progress))
+    account = None if found.entry is None else found.entry.account()
+    out.json(found.to_json() | ({} if account is None else {"account": account.totals()}))
+    out.show(_view(found, str(log)))
+    if found.entry is not None and account is not None:
+        out.show(account_view(found.entry.ledger, account))
+
+
+def _view(found: Suggestion, log: str) -> Group:
+    seen = [("cases", f"about {found.cases:,} (within {found.cases_within:,} in 95 of 100 runs)")]
+    if found.covered is not None:
+        frequent = "1 variant" if found.frequent == 1 else f"{found.frequent} variants"
+        seen.append(("frequent", f"{frequent} with at least about {found.covered:.0%} of the cases"))
+    style = "bold green" if found.promising else "bold red"
+    return Group(
+        Text(f"{found.method}", style=style),
+        Text(found.reason),
+        display.key_values(seen),
+        *(Text(remark, style="yellow") for remark in found.remarks),
+        Text("\nThe suggestion itself was paid for:", style="dim"),
+        display.guarantee_panel(found.guarantee, as_published=False),
+        Text("With what is left:"),
+        Text(f"  veilog release {log} TARGET {found.arguments()}", no_wrap=True),
+    )

@@ -1,0 +1,52 @@
+"""One self-contained HTML page about a release, for people who decide about it.
+
+Two versions. *Inside*, with the original: everything, marked "not for release". *Outside*: nothing about the original
+beyond the release and its guarantee, so that it may go wherever the release goes.
+"""
+
+from __future__ import annotations
+
+import os
+
+from veilog.logs import files
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.measures.comparison import Comparison
+from veilog.measures.distances import Progress
+from veilog.released import Release
+from veilog.report.facts import gathered
+from veilog.report.page import rendered
+from veilog.report.told import told_by_file, told_by_release
+
+__all__ = ["html", "write"]
+
+
+def write(
+    released: Release | EventLog,
+    path: str | os.PathLike[str],
+    original: EventLog | Variants | None = None,
+    *,
+    comparison: Comparison | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Write the report of a release, or of the log that was read from its file, whole or not at all.
+
+    With its ``original`` it is the inside version, without it the outside version. A ``comparison`` of the two that is
+    there already is not computed again.
+    """
+    text = html(released, original, comparison=comparison, progress=progress)
+    with files.atomic_target(path) as file:
+        file.write(text.encode("utf-8", "replace"))
+
+
+def html(
+    released: Release | EventLog,
+    original: EventLog | Variants | None = None,
+    *,
+    comparison: Comparison | None = None,
+    progress: Progress | None = None,
+) -> str:
+    """The page as text; see :func:`write`. The outside version depends on the release alone: equal ones give equal
+    bytes."""
+    told = told_by_release(released) if isinstance(released, Release) else told_by_file(released)
+    return rendered(gathered(told, released, original, comparison, progress))

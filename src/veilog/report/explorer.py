@@ -1,0 +1,158 @@
+"""The most frequent variants as rows of coloured chevrons, of a release alone or beside its original."""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from veilog.logs.variants import Variants
+
+__all__ = ["COLOURS", "Chevron", "Explorer", "Row", "clean", "explorer", "short"]
+
+COLOURS = 16
+"""Colours in the page's style; rarer activities share the last one."""
+ROWS = 60
+_LONGEST_ROW = 24
+_UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_LONGEST_SEARCH = 1_500
+
+
+@dataclass(frozen=True)
+class Chevron:
+    """One activity of a variant, with how often it comes in a row."""
+
+    text: str
+    title: str
+    colour: int
+    times: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant with its numbers of cases; those of the original are None where it is not shown."""
+
+    chevrons: tuple[Chevron, ...]
+    left_out: int
+    """Activities at the end for which there is no room."""
+    released: int
+    original: int | None
+    released_share: float
+    original_share: float | None
+    search: str
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """The rows, and what part of the log they are."""
+
+    rows: tuple[Row, ...]
+    variants: int
+    """How many there are in all."""
+    covered: float
+    """The share of the released cases that the rows stand for."""
+    legend: tuple[Chevron, ...]
+    more_activities: int
+    """Activities that the legend leaves out."""
+
+
+def clean(text: str) -> str:
+    """Text that can be written and cannot disturb what stands around it: no control or direction marks, no halves of
+    characters."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("\ufffd" if c in _DIRECTIONS or unicodedata.category(c) in _UNSEEN else c for c in text)
+
+
+def short(text: str, most: int) -> str:
+    """The text, cut where it is longer."""
+    text = clean(text[: most + 1])
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def explorer(released: Variants, original: Variants | None = None) -> Explorer:
+    """The most frequent variants, of both logs where the original is given, most frequent first."""
+    sequences = [released.sequences[i] for i in released.by_frequency()[:ROWS].tolist()]
+    if original is not None:
+        sequences += [original.sequences[i] for i in original.by_frequency()[: ROWS // 2].tolist()]
+    wanted = dict.fromkeys(sequences)
+    after = _counts(released, wanted)
+    before = {} if original is None else _counts(original, wanted)
+    colours = _colours(released, original)
+    n, m = max(1, released.cases), 1 if original is None else max(1, original.cases)
+
+    def weight(sequence: tuple[str, ...]) -> float:
+        return max(after.get(sequence, 0) / n, before.get(sequence, 0) / m)
+
+    rows = [
+        _row(
+            sequence,
+            colours,
+            after.get(sequence, 0),
+            None if original is None else before.get(sequence, 0),
+            (n, m),
+        )
+        for sequence in sorted(wanted, key=lambda s: (-weight(s), s))
+    ]
+    covered = sum(after.values()) / n
+    names = list(colours)
+    return Explorer(
+        rows=tuple(rows),
+        variants=len(released),
+        covered=covered,
+        legend=tuple(_chevron(name, 1, colours, 60) for name in names[:30]),
+        more_activities=max(0, len(names) - 30),
+    )
+
+
+def _counts(variants: Variants, wanted: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+    """The cases of these variants, those that do not occur left out."""
+    places = {label: code for code, label in enumerate(variants.labels)}
+    codes = {tuple(places.get(label, -1) for label in sequence): sequence for sequence in wanted}
+    found = {}
+    lengths = {len(key) for key in codes}
+    for i in np.flatnonzero(np.isin(variants.lengths, sorted(lengths))).tolist():
+        row = tuple(variants.codes[variants.offsets[i] : variants.offsets[i + 1]].tolist())
+        if row in codes:
+            found[codes[row]] = int(variants.counts[i])
+    return found
+
+
+def _colours(released: Variants, original: Variants | None) -> dict[str, int]:
+    """A colour for each activity, the most frequent first; the original's own activities come after the release's."""
+    colours: dict[str, int] = {}
+    for log in (released, original):
+        if log is None:
+            continue
+        weights = np.repeat(log.counts, log.lengths)
+        counts = np.bincount(log.codes, weights=weights, minlength=len(log.labels))
+        for code in np.argsort(-counts, kind="stable").tolist():
+            colours.setdefault(log.labels[code], min(len(colours), COLOURS - 1))
+    return colours
+
+
+def _row(
+    sequence: tuple[str, ...], colours: dict[str, int], released: int, original: int | None, sizes: tuple[int, int]
+) -> Row:
+    runs = [(name, len(list(same))) for name, same in itertools.groupby(sequence)]
+    return Row(
+        chevrons=tuple(_chevron(name, times, colours, 32) for name, times in runs[:_LONGEST_ROW]),
+        left_out=sum(times for _, times in runs[_LONGEST_ROW:]),
+        released=released,
+        original=original,
+        released_share=released / sizes[0],
+        original_share=None if original is None else original / sizes[1],
+        search=_searched(sequence),
+    )
+
+
+def _searched(sequence: Sequence[str]) -> str:
+    return clean(" > ".join(name[:200] for name in sequence[:100])[:_LONGEST_SEARCH]).lower()
+
+
+def _chevron(name: str, times: int, colours: dict[str, int], most: int) -> Chevron:
+    return Chevron(short(name, most) or "(no name)", short(name, 200), colours[name], times)

@@ -1,0 +1,140 @@
+"""Everything that stands on a report's page, gathered; nothing of it is computed while the page is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from veilog.charts import comparison_svg, lasting
+from veilog.errors import VeilogError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.measures.comparison import Comparison, compare
+from veilog.measures.disclosure import RiskResult, risk
+from veilog.measures.distances import Progress
+from veilog.measures.durations import case_durations, spans
+from veilog.released import Release
+from veilog.report.explorer import Explorer, explorer
+from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
+from veilog.report.told import Told
+
+__all__ = ["Facts", "Inside", "gathered"]
+
+COMPARED_AT_ONCE = 5_000
+"""Up to so many variants a side a report compares the logs itself; beyond it that takes longer than a report should."""
+_WORK = 5e7
+_SAMPLES = 300
+_QUANTILES = (
+    (0, "shortest"),
+    (5, "a quarter up to"),
+    (10, "half up to"),
+    (15, "three quarters up to"),
+    (20, "longest"),
+)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What only the owner of the original may see."""
+
+    cases: int
+    variants: int
+    events: int
+    activities: int
+    map: FlowMap
+    risk: tuple[tuple[RiskResult, RiskResult], ...]
+    """Before and after, for each kind and size of knowledge."""
+    comparison: Comparison | None
+    not_compared: str
+    chart: str | None
+    """Durations and cases under way of both logs, as SVG."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a page shows; ``inside`` is None for the page that may go outside."""
+
+    told: Told
+    cases: int
+    variants: int
+    events: int
+    activities: int
+    empty: int
+    """Released cases without an event."""
+    explorer: Explorer
+    map: FlowMap
+    durations: tuple[tuple[str, str], ...]
+    """Durations of the released cases, in words."""
+    no_durations: str
+    inside: Inside | None
+
+
+def gathered(
+    told: Told,
+    released: Release | EventLog,
+    original: EventLog | Variants | None,
+    comparison: Comparison | None = None,
+    progress: Progress | None = None,
+) -> Facts:
+    """The facts of a release, with those of its original where that is given."""
+    say = progress or (lambda text, fraction: None)
+    variants = released.variants
+    before = None if original is None else original if isinstance(original, Variants) else original.variants
+    log: EventLog | None = None
+    if told.timed:
+        log = released if isinstance(released, EventLog) else released.log
+    say("Reporting: flow", None)
+    steps = steps_of(variants)
+    first = None if before is None else steps_of(before)
+    plan = arranged([steps] if first is None else [steps, first])
+    durations, reason = _durations(log)
+    inside = None
+    if original is not None and before is not None and first is not None:
+        if comparison is None and max(len(before), len(variants)) <= COMPARED_AT_ONCE:
+            say("Reporting: utility", None)
+            comparison = compare(original, variants if log is None else log, progress=progress)
+        say("Reporting: risk", None)
+        inside = Inside(
+            cases=before.cases,
+            variants=len(before),
+            events=before.events,
+            activities=len(before.labels),
+            map=drawn(first, plan),
+            risk=_risk(before, variants),
+            comparison=comparison,
+            not_compared="" if comparison else "The logs have many variants, so this takes a while: veilog compare.",
+            chart=None if comparison is None or comparison.case_durations is None else comparison_svg(comparison),
+        )
+    return Facts(
+        told=told,
+        cases=variants.cases,
+        variants=len(variants),
+        events=variants.events,
+        activities=len(variants.labels),
+        empty=int(variants.counts[variants.lengths == 0].sum()),
+        explorer=explorer(variants, before),
+        map=drawn(steps, plan),
+        durations=durations,
+        no_durations=reason,
+        inside=inside,
+    )
+
+
+def _durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str]:
+    """How long the released cases last, or why that is not known."""
+    if log is None:
+        return (), "The release has no times: its timestamps carry the order of events and nothing else."
+    try:
+        both = spans(log, "released")
+    except VeilogError as error:
+        return (), str(error)
+    found = case_durations(both, both).released
+    return tuple((name, lasting(found.quantiles[i])) for i, name in _QUANTILES), ""
+
+
+def _risk(before: Variants, after: Variants) -> tuple[tuple[RiskResult, RiskResult], ...]:
+    """Disclosure by few activities, in a bounded time: estimated where exact values take too much work."""
+    pairs: list[tuple[RiskResult, RiskResult]] = []
+    for kind, sizes in (("set", (1, 2, 3)), ("sequence", (1, 2, 3))):
+        both = (risk(log, kind, sizes, work_limit=_WORK, samples=_SAMPLES) for log in (before, after))
+        pairs += zip(*both, strict=True)
+    return tuple(pairs)

@@ -1,0 +1,104 @@
+"""From facts to one HTML page: the template, its style and its one small script, all in the page itself."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from functools import lru_cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from veilog.measures import singling_out
+from veilog.report import words
+from veilog.report.explorer import COLOURS, clean, short
+from veilog.report.facts import Facts
+from veilog.report.flow_map import END, START
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["rendered"]
+
+
+def rendered(facts: Facts) -> str:
+    """The page. Nothing is loaded from elsewhere, which its own security policy also forbids."""
+    script = _text("search.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    inside = facts.inside
+    chart = None
+    if inside is not None and inside.chart is not None:
+        chart = base64.b64encode(inside.chart.encode()).decode()
+    singled = None if inside is None or inside.comparison is None else inside.comparison.singling_out
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            facts=facts,
+            told=facts.told,
+            guarantee=facts.told.guarantee,
+            inside=inside,
+            comparison=None if inside is None else inside.comparison,
+            singled=singled,
+            singled_in_words="" if singled is None else singling_out.in_words(singled),
+            budget=words.title_of_budget(facts.told.guarantee),
+            plain=words.in_plain_words(facts.told),
+            chances=words.chances(facts.told.guarantee),
+            not_to_conclude=words.not_to_conclude(facts.told, facts.empty, inside is not None),
+            chart=chart,
+            script=Markup(script),
+            style=Markup(_text("style.css")),
+            policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'",
+        )
+    )
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # only who writes a report waits for it
+
+    environment = Environment(
+        loader=PackageLoader("veilog.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(n=_count, share=_share, number=_number, clean=clean, short=short, bar=_bar)
+    environment.globals.update(START=START, END=END, COLOURS=COLOURS)
+    return environment
+
+
+@lru_cache(maxsize=4)
+def _text(name: str) -> str:
+    return resources.files("veilog.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _count(value: int) -> str:
+    return f"{value:,}"
+
+
+def _share(value: float | None) -> str:
+    """A share for people; what is above nothing never looks like nothing."""
+    if value is None:
+        return "–"
+    if 0 < value < 0.001:
+        return "< 0.1 %"
+    return f"{100 * value:.1f} %" if value < 0.9995 or value == 1 else "99.9 %"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _bar(value: float | None, most: float) -> str:
+    """The length of a bar in percent; anything above nothing shows."""
+    if not value or most <= 0:
+        return "0"
+    return f"{max(0.6, min(100.0, 100 * math.sqrt(value / most))):.1f}"

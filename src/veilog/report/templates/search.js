@@ -1,0 +1,18 @@
+(function () {
+  "use strict";
+  var box = document.getElementById("search");
+  var note = document.getElementById("found");
+  var rows = Array.prototype.slice.call(document.querySelectorAll("[data-search]"));
+  if (!box) { return; }
+  box.closest("p").hidden = false;
+  box.addEventListener("input", function () {
+    var wanted = box.value.trim().toLowerCase();
+    var shown = 0;
+    rows.forEach(function (row) {
+      var fits = row.getAttribute("data-search").indexOf(wanted) !== -1;
+      row.hidden = !fits;
+      shown += fits ? 1 : 0;
+    });
+    note.textContent = wanted ? shown + " of " + rows.length + " listed variants" : "";
+  });
+})();

@@ -1,0 +1,154 @@
+"""What a report says about how a release was made and what it guarantees: from the release itself, or, where only its
+file is left, from the privacy metadata in that file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from veilog._version import __version__
+from veilog.errors import InputError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute
+from veilog.methods import METHODS
+from veilog.privacy.accounting import round_up
+from veilog.privacy.guarantee import Guarantee, Statement
+from veilog.released import Operation, Release
+
+__all__ = ["Told", "has_times", "told_by_file", "told_by_release"]
+
+_ANONYMIZATIONS = "privacy:anonymizations"
+_NUMBERS = ("epsilon", "delta", "nominal_epsilon", "nominal_delta", "guessing_advantage")
+
+
+@dataclass(frozen=True)
+class Told:
+    """The same facts from either source. Nothing here was computed from the original but through the guarantee."""
+
+    method: str
+    """Its name, with "(as published)" where that is so."""
+    paper: str | None
+    parameters: tuple[tuple[str, str], ...]
+    operations: tuple[Operation, ...]
+    guarantee: Guarantee
+    remarks: tuple[str, ...]
+    software: str
+    timed: bool
+    """Whether the release has times that mean something."""
+    from_file: bool
+    """Whether the guarantee was read from the file of the release; then it is its word, and not derived here."""
+
+
+def told_by_release(released: Release) -> Told:
+    """What a release tells that was just made: all that was asked of the curator. Seconds are left out, because how
+    long a run took is no part of the promise."""
+    known = METHODS.get(released.method)
+    return Told(
+        method=released.method + (" (as published)" if released.as_published else ""),
+        paper=None if known is None else known.paper,
+        parameters=tuple((name, _shown(value)) for name, value in released.parameters.items() if value is not None),
+        operations=released.operations,
+        guarantee=released.guarantee,
+        remarks=released.remarks,
+        software=f"veilog {__version__}",
+        timed=has_times(released),
+        from_file=False,
+    )
+
+
+def has_times(released: Release) -> bool:
+    """Whether its timestamps say more than the order of events."""
+    if released.full is not None:
+        return not _artificial(released.full)
+    return released.details is not None and released.details.times is not None
+
+
+def told_by_file(log: EventLog) -> Told:
+    """What the file of a release tells in its XES privacy metadata; :class:`InputError` if it has none."""
+    found = next((a for a in log.metadata.attributes if a.key == _ANONYMIZATIONS and a.children), None)
+    facts = [_facts(child) for child in (found.children if found else ()) if child.children]
+    if not facts:
+        raise InputError(
+            "The log does not say how it was made private, so there is no guarantee to report.",
+            path=log.source,
+            advice="Take the .xes that veilog release wrote; tables (CSV, Parquet) do not keep this.",
+        )
+    operations = tuple(_operation(fact) for fact in facts)
+    method = next((o.method for o in operations if o.method.removesuffix(" (as published)") in METHODS), "")
+    known = METHODS.get(method.removesuffix(" (as published)"))
+    return Told(
+        method=method or operations[0].method,
+        paper=None if known is None else known.paper,
+        parameters=(),
+        operations=operations,
+        guarantee=_guarantee(facts, operations),
+        remarks=(),
+        software=_first(facts, "software") or "not stated",
+        timed=not _artificial(log),
+        from_file=True,
+    )
+
+
+def _artificial(log: EventLog) -> bool:
+    return any(a.key == ARTIFICIAL_TIMES and a.value is True for a in log.metadata.attributes)
+
+
+def _shown(value: Any) -> str:
+    return (
+        f"{value:g}" if isinstance(value, float) else "yes" if value is True else "no" if value is False else str(value)
+    )
+
+
+def _facts(operation: Attribute) -> dict[str, Any]:
+    """The facts of one operation by their names. A number that is none, or none that can be meant, is left out."""
+    facts: dict[str, Any] = {}
+    for child in operation.children:
+        name = child.key.removeprefix("privacy:")
+        number = isinstance(child.value, int | float) and not isinstance(child.value, bool)
+        if name in _NUMBERS:
+            if number and 0 <= child.value < 1e300:
+                facts[name] = float(child.value)
+        elif isinstance(child.value, str):
+            facts[name] = child.value
+    return facts
+
+
+def _first(facts: Iterable[Mapping[str, Any]], name: str) -> Any:
+    return next((fact[name] for fact in facts if name in fact), None)
+
+
+def _operation(facts: Mapping[str, Any]) -> Operation:
+    target, method = facts.get("target", "not stated"), facts.get("method", "not stated")
+    return Operation(target, method, facts.get("epsilon", 0.0), facts.get("delta", 0.0))
+
+
+def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...]) -> Guarantee:
+    """What the operations state together: proven only if each of them states so, with an epsilon."""
+    reasons = list(dict.fromkeys(fact["reason"] for fact in facts if fact.get("reason")))
+    proven = all(fact.get("status") == "proven" and "epsilon" in fact for fact in facts)
+    if not proven and not reasons:
+        reasons = ["the file does not state a derived guarantee"]
+    unit, _, neighbours = (_first(facts, "level") or "").partition(": ")
+    held = list(dict.fromkeys(fact["holds"] for fact in facts if fact.get("holds")))
+    return Guarantee(
+        status="proven" if proven else "none",
+        epsilon=_sum(o.epsilon for o in operations) if proven else None,
+        delta=_sum(o.delta for o in operations) if proven else None,
+        nominal_epsilon=_first(facts, "nominal_epsilon"),
+        nominal_delta=_first(facts, "nominal_delta"),
+        unit=unit or "case",
+        neighbours=neighbours or "not stated",
+        numerics="not stated in the file",
+        assumptions=tuple(dict.fromkeys(fact["assumptions"] for fact in facts if fact.get("assumptions"))),
+        reasons=() if proven else tuple(reasons),
+        charges=(),
+        statements=tuple(Statement(str(_first(facts, "type")), text, False, "") for text in held),
+        guessing_advantage=_first(facts, "guessing_advantage") if proven else None,
+    )
+
+
+def _sum(values: Iterable[float]) -> float:
+    return round_up(sum((Fraction(Decimal(repr(value))) for value in values), Fraction(0)))

@@ -1,0 +1,127 @@
+"""The sentences of a report: what the guarantee means, and what nobody may conclude from a release."""
+
+from __future__ import annotations
+
+import math
+
+from veilog.privacy.guarantee import Guarantee
+from veilog.report.told import Told
+
+__all__ = ["chances", "in_plain_words", "not_to_conclude", "title_of_budget"]
+
+_BEFORE = (0.01, 0.1, 0.5, 0.9)
+
+
+def title_of_budget(guarantee: Guarantee) -> str:
+    """The guarantee in two or three words, for the head of the page."""
+    if guarantee.proven:
+        return f"ε = {guarantee.epsilon:g}" + (f", δ = {guarantee.delta:g}" if guarantee.delta else "")
+    if guarantee.statements:
+        return ", ".join(statement.model for statement in guarantee.statements)
+    return "none"
+
+
+def in_plain_words(told: Told) -> list[str]:
+    """The guarantee for readers who never heard of differential privacy."""
+    g = told.guarantee
+    if not g.proven:
+        first = "This release has no differential privacy guarantee. " + _capital("; ".join(g.reasons)) + "."
+        if g.statements:
+            return [first, "What is stated in its place follows below; it protects against less."]
+        return [first, "Treat it as if it held data of the people in the log."]
+    said = [
+        f"Random noise hides each single {g.unit}: whether a given {g.unit} was in the log or not, and whatever it "
+        "looked like, every possible release is about equally likely. So nobody who reads the release, whatever else "
+        f"they know and however much they compute, can learn much about one {g.unit} from it.",
+        f"“About equally” is a number: ε = {g.epsilon:g} means that the odds change by a factor of at most "
+        f"{_factor(g.epsilon)}.",
+    ]
+    if g.delta:
+        said.append(
+            f"This may fail with a probability of at most δ = {g.delta:g}; it should be well below one over the number "
+            f"of {g.unit}s."
+        )
+    if g.guessing_advantage is not None:
+        said.append(
+            f"Whoever suspects that a certain {g.unit} is in the log becomes surer by at most "
+            f"{math.ceil(g.guessing_advantage * 1e4) / 100:g} percentage points by reading the release."
+        )
+    return said
+
+
+def chances(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """How sure somebody is that a case is in the log before, and how sure they can be at most after the release, where
+    delta does not fail (Bayes' rule: the odds change by at most ``exp(epsilon)``)."""
+    if guarantee.epsilon is None:
+        return []
+    odds = [(before, before / (1 - before)) for before in _BEFORE]
+    shrink = math.exp(-guarantee.epsilon)
+    return [(f"{100 * before:g} %", _percent_up(o / (o + shrink))) for before, o in odds]
+
+
+def not_to_conclude(told: Told, empty: int, inside: bool) -> list[str]:
+    """What readers must not conclude; each in a sentence or two."""
+    g, method = told.guarantee, told.method.removesuffix(" (as published)")
+    said = []
+    if g.proven:
+        said += [
+            f"That nothing can be learned. What holds for many {g.unit}s is what a release is for: it can show that "
+            "most people of a kind are treated in a certain way, and so tell something about a person of that kind.",
+        ]
+        if g.unit == "case":
+            said.append(
+                "That a person with several cases is protected as well as a case is. Their protection weakens with "
+                "each case, unless the release protects people (--unit)."
+            )
+        said.append(
+            "That a second release costs nothing. The ε and δ of all releases of one log add up; one may be harmless "
+            "where ten are not."
+        )
+    else:
+        said.append("That the release is anonymous in the sense of a law, or that it may be published as it is.")
+    said.append(
+        "That numbers are exact. Counts carry noise, and small ones may be nothing but noise; differences of a few "
+        "cases mean nothing."
+    )
+    if g.proven and method in ("travas", "utravas"):
+        said.append(
+            "That what is missing never happens. Rare variants are left out on purpose, and with them the rare, long "
+            "and unusual cases."
+        )
+    else:
+        said.append(
+            "That a variant which is there has happened, or that one which is missing has not. Variants can be made up "
+            "from noisy counts, and rare ones are lost."
+        )
+    if told.timed:
+        said.append("That the times are those of real events. They are drawn, or shifted, with noise.")
+    else:
+        said.append(
+            "Anything from timestamps. They carry the order of events and nothing else: an hour apart, from 1970 on."
+        )
+    if empty:
+        said.append(f"That {empty:,} cases went missing: they were released without an event, as cases can be.")
+    if told.from_file:
+        said.append(
+            "That this report checked the guarantee. It repeats what the file states; whoever changed the file could "
+            "have changed that too."
+        )
+    if inside:
+        said.append(
+            "That this page may be shared like the release. It holds exact numbers of the original log, which the "
+            "guarantee does not cover."
+        )
+    return said
+
+
+def _factor(epsilon: float | None) -> str:
+    factor = math.exp(min(epsilon or 0.0, 700.0))
+    return f"{math.ceil(factor * 100) / 100:g}" if factor < 1e4 else f"{factor:.2g}"
+
+
+def _percent_up(share: float) -> str:
+    return f"{math.ceil(share * 1000) / 10:g} %" if share < 0.9995 else "nearly 100 %"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
