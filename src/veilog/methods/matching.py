@@ -18,7 +18,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import ot
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 from scipy.optimize import linear_sum_assignment
@@ -131,6 +130,8 @@ def _assigned(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
 
 def _transported(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
     """The least transport between variants; what one side has too much goes to a dummy for nothing."""
+    import ot  # takes a second to import
+
     short = int(a.sum()) - int(b.sum())
     costs = np.zeros((len(a) + (short < 0), len(b) + (short > 0)))
     costs[: len(a), : len(b)] = cdist(left_a, left_b, scorer=Levenshtein.distance, dtype=np.uint16, workers=-1)
