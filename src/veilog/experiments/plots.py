@@ -104,7 +104,7 @@ def lines(
     known = [v for points in series.values() for p in points if p is not None for v in p if math.isfinite(v)]
     if logarithmic:
         known = [v for v in known if v > 0]
-    low, most = (min(known), max(known)) if known else (0.0, 1.0)
+    low, most = (min(known), max(known)) if known else (0.1, 1.0)
     if not logarithmic:
         low, most = min(0.0, low), max(most, 1.0 if most > 0.3 else most)
     if most <= low:

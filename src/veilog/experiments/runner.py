@@ -107,7 +107,7 @@ def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) 
         raise ParameterError(
             f"Experiment {experiment.name!r} has no method {unknown[0]!r}.", parameter="methods", advice=possible
         )
-    cells = [cell for cell in experiment.cells(plan) if not methods or cell.method in methods]
+    cells = [cell for cell in experiment.cells(plan) if not methods or cell.method in ("", *methods)]
     if not cells:
         raise ParameterError("With these methods and logs there is nothing to compute.", parameter="methods")
     return dict.fromkeys(cells)

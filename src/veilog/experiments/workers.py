@@ -34,7 +34,8 @@ class Answer:
 
 
 @lru_cache(maxsize=2)
-def _given(path: Path) -> Given:
+def _given(path: Path, changed: int) -> Given:
+    """The log, read once for neighbouring cells; ``changed`` is when the file was written."""
     return Given(path)
 
 
@@ -43,9 +44,11 @@ def _measured(measure: Measure, place: int, task: Task) -> Answer:
     started = time.perf_counter()
     lasting = True
     try:
-        found = measure(_given(path), cell)
+        found = measure(_given(path, path.stat().st_mtime_ns), cell)
     except VeilogError as error:
         found = Measured({}, str(error))
+    except OSError as error:
+        found, lasting = Measured({}, f"The log cannot be read: {error.strerror}."), False
     except MemoryError:
         found, lasting = Measured({}, "There was not enough memory."), False
     return Answer(place, found, time.perf_counter() - started, lasting)

@@ -1,0 +1,222 @@
+"""A run is resumable, goes on when a cell fails, and says in words what it cannot do."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.errors import InputError, ParameterError
+from veilog.experiments import EXPERIMENTS, experiment_named, results, runner, versions
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
+from veilog.experiments.known_logs import LOGS, find
+from veilog.experiments.runner import run
+from veilog.logs import simulate
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("logs")
+    veilog.write(simulate.hospital(150, seed=3), path / "hospital.xes")
+    return path
+
+
+def counted(given: Given, cell: Cell) -> Measured:
+    """Says that it was called, by a file; some of its cells fail in different ways."""
+    marks = Path(os.environ["VEILOG_TEST_MARKS"])
+    (marks / f"{len(list(marks.iterdir()))}-{cell.run}").touch()
+    if cell.run == int(os.environ.get("VEILOG_TEST_REFUSED", -1)):
+        raise ParameterError("This log is too small for it.")
+    if cell.run == int(os.environ.get("VEILOG_TEST_STOPPED", -1)):
+        raise KeyboardInterrupt
+    if cell.run == int(os.environ.get("VEILOG_TEST_KILLED", -1)):
+        os._exit(9)
+    return Measured({"cases": given.log.variants.cases})
+
+
+def some_cells(plan: Plan) -> Iterator[Cell]:
+    yield from (Cell(log, "travas", (("epsilon", "1"),), i) for log in plan.logs for i in range(plan.runs))
+
+
+def one_table(rows: tuple[Row, ...]) -> list[Table]:
+    return [Table("All", ("run", "cases"), tuple((str(r.cell.run), str(r.get("cases"))) for r in rows))]
+
+
+COUNTED = Experiment(
+    name="counted",
+    paper="",
+    what="For tests.",
+    logs=(),
+    methods=("travas",),
+    measures=("cases",),
+    cells=some_cells,
+    measure=counted,
+    tables=one_table,
+    plots=lambda rows: [],
+)
+
+
+@pytest.fixture
+def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "marks"
+    path.mkdir()
+    monkeypatch.setenv("VEILOG_TEST_MARKS", str(path))
+    return path
+
+
+def test_a_finished_cell_is_never_computed_again(folder: Path, tmp_path: Path, marks: Path) -> None:
+    first = run(COUNTED, folder, tmp_path, runs=3)
+    again = run(COUNTED, folder, tmp_path, runs=4)
+    assert (first.computed, again.computed) == (3, 1)
+    assert len(list(marks.iterdir())) == 4
+    assert [row.get("cases") for row in again.rows] == [150.0] * 4
+
+
+def test_an_interrupted_run_keeps_what_is_finished(
+    folder: Path, tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VEILOG_TEST_STOPPED", "2")
+    with pytest.raises(KeyboardInterrupt):
+        run(COUNTED, folder, tmp_path, runs=4)
+    monkeypatch.delenv("VEILOG_TEST_STOPPED")
+    resumed = run(COUNTED, folder, tmp_path, runs=4)
+    assert resumed.computed == 2, "runs 0 and 1 were there"
+    assert sorted(p.suffix for p in (tmp_path / "counted" / "cells").iterdir()) == [".json"] * 4
+
+
+def test_a_cell_is_computed_again_when_its_method_has_changed(
+    folder: Path, tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(COUNTED, folder, tmp_path, runs=2)
+    monkeypatch.setattr(runner, "version_of", lambda *arguments: "upgraded")
+    assert run(COUNTED, folder, tmp_path, runs=2).computed == 2
+    assert run(COUNTED, folder, tmp_path, runs=2).computed == 0
+
+
+def test_a_cell_is_computed_again_when_the_log_has_changed(tmp_path: Path, marks: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    veilog.write(simulate.hospital(20, seed=1), logs / "hospital.csv")
+    run(COUNTED, logs, tmp_path, runs=1)
+    veilog.write(simulate.hospital(30, seed=1), logs / "hospital.csv")
+    again = run(COUNTED, logs, tmp_path, runs=1)
+    assert (again.computed, again.rows[0].get("cases")) == (1, 30.0)
+
+
+@pytest.mark.parametrize("left", ["", "{", '{"version": 1}', "[]"])
+def test_a_broken_cell_file_is_computed_again(folder: Path, tmp_path: Path, marks: Path, left: str) -> None:
+    run(COUNTED, folder, tmp_path, runs=1)
+    (kept,) = (tmp_path / "counted" / "cells").iterdir()
+    kept.write_text(left)
+    assert run(COUNTED, folder, tmp_path, runs=1).computed == 1
+    assert json.loads(kept.read_text())["values"] == {"cases": 150}
+
+
+def test_the_version_of_a_method_is_that_of_the_sources_it_needs() -> None:
+    laplace = versions._closure(("veilog.methods.laplace",))
+    names = {path.name for path in laplace}
+    assert {"laplace.py", "prefix_tree.py", "curator.py", "noise.py"} <= names
+    assert not {"travas.py", "sacofa.py", "releasing.py"} & names
+
+    def version(method: str, measure: object = counted) -> str:
+        return versions.version_of(method, (), measure, False)  # type: ignore[arg-type]
+
+    assert len({version(name) for name in ("laplace", "travas", "sacofa")}) == 3
+    assert version("laplace") == version("laplace")
+    assert version("laplace") != version("laplace", some_cells)
+
+
+def test_a_refused_cell_says_why_and_the_run_goes_on(
+    folder: Path, tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VEILOG_TEST_REFUSED", "1")
+    done = run(COUNTED, folder, tmp_path, runs=3)
+    assert [row.problem for row in done.rows] == [None, "This log is too small for it.", None]
+    page = results.markdown(done, "the command")
+    assert "| hospital | travas | 1 | This log is too small for it. |" in page
+    assert "`the command`" in page
+    assert run(COUNTED, folder, tmp_path, runs=3).computed == 0, "it would be refused again"
+
+
+def test_a_killed_process_costs_one_cell_which_is_tried_again(
+    folder: Path, tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VEILOG_TEST_KILLED", "0")
+    done = run(COUNTED, folder, tmp_path, runs=3, processes=2)
+    assert [row.get("cases") for row in done.rows] == [None, 150.0, 150.0]
+    assert "Its process ended with 9" in (done.rows[0].problem or "")
+    monkeypatch.delenv("VEILOG_TEST_KILLED")
+    again = run(COUNTED, folder, tmp_path, runs=3)
+    assert (again.computed, again.rows[0].get("cases")) == (1, 150.0)
+
+
+def test_results_are_a_row_a_cell_in_every_format(folder: Path, tmp_path: Path, marks: Path) -> None:
+    done = run(COUNTED, folder, tmp_path, runs=2)
+    files = results.write(done, tmp_path, "the command")
+    table = pyarrow.parquet.read_table(files.parquet)
+    assert table.column_names == ["log", "method", "run", "epsilon", "cases", "problem", "cell_seconds", "version"]
+    assert table["run"].to_pylist() == [0, 1]
+    assert pyarrow.csv.read_csv(files.csv)["cases"].to_pylist() == [150, 150]
+    assert files.page.read_text().startswith("## counted\n")
+
+
+@pytest.mark.parametrize("content", [None, "notes.txt"])
+def test_a_folder_without_logs_is_refused_in_words(
+    tmp_path: Path, content: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content:
+        (tmp_path / content).write_text("no log")
+    assert main(["experiment", "frontier", "--logs", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "The folder has no event logs." in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such folder"):
+        find(tmp_path / "nowhere")
+
+
+def test_logs_are_found_under_their_published_names_too(tmp_path: Path) -> None:
+    for name in ("Sepsis Cases - Event Log.xes.gz", "BPI_Challenge_2013_incidents.xes", "own.csv", ".hidden.csv"):
+        (tmp_path / name).touch()
+    assert set(find(tmp_path)) == {"sepsis", "bpic2013_incidents", "own"}
+
+
+def test_missing_logs_are_named_with_their_doi(folder: Path, tmp_path: Path) -> None:
+    experiment = replace(COUNTED, logs=("sepsis", "bpic2017"), cells=lambda plan: iter([Cell("hospital")]))
+    done = run(replace(experiment, measure=measure_nothing), folder, tmp_path)
+    (remark,) = done.remarks
+    assert all(LOGS[name].doi in remark for name in ("sepsis", "bpic2017"))
+
+
+def measure_nothing(given: Given, cell: Cell) -> Measured:
+    return Measured({})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"methods": ("nothing",)}, "no method 'nothing'"),
+        ({"only": ("nowhere",)}, "no log 'nowhere'"),
+        ({"runs": 0}, "runs must be at least 1"),
+        ({"processes": 0}, "processes must be at least 1"),
+    ],
+)
+def test_wrong_wishes_are_refused(folder: Path, tmp_path: Path, options: dict, said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        run(COUNTED, folder, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_experiment_is_answered_with_all_there_are() -> None:
+    with pytest.raises(ParameterError) as caught:
+        experiment_named("figure-9")
+    assert all(name in str(caught.value) for name in EXPERIMENTS)
