@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from veilog.privacy.gradients import Gradients, Outer
+from veilog.privacy.gradients import Gradients, Outer, add_rows
 
 __all__ = ["Network", "Trace", "Weights", "backward", "forward", "gradients", "initial", "sigmoid"]
 
@@ -134,7 +134,7 @@ def gradients(factors: Sequence[Outer]) -> Gradients:
     for term in factors:
         if term.inputs.ndim == 1:
             weight = np.zeros((term.width, term.errors.shape[1]), term.errors.dtype)
-            np.add.at(weight, term.inputs, term.errors)
+            add_rows(weight, term.inputs, term.errors)
         else:
             weight = term.inputs.T @ term.errors
         sums.append((weight, term.errors.sum(axis=0)))

@@ -26,7 +26,7 @@ from veilog.errors import ParameterError
 from veilog.privacy.noise import Randomness
 from veilog.privacy.training_accounting import NoisedSteps
 
-__all__ = ["SAFE", "Factors", "Gradients", "Outer", "Training", "clipped_sums", "squared_norms"]
+__all__ = ["SAFE", "Factors", "Gradients", "Outer", "Training", "add_rows", "clipped_sums", "squared_norms"]
 
 FloatArray = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
@@ -125,7 +125,7 @@ def clipped_sums(factors: Factors, clip: float, weights: npt.ArrayLike, room: Ro
             if inputs.ndim == 1:
                 if place == 0:
                     weight[:] = 0
-                _add_rows(weight, inputs, errors)
+                add_rows(weight, inputs, errors)
             elif place == 0:
                 np.matmul(inputs.T, errors, out=weight)
             else:
@@ -143,15 +143,13 @@ def _array(room: Room | None, layer: int, shape: tuple[int, int], dtype: np.dtyp
     return found
 
 
-def _add_rows(weight: FloatArray, positions: npt.NDArray[Any], errors: FloatArray) -> None:
+def add_rows(weight: FloatArray, positions: npt.NDArray[Any], errors: FloatArray) -> None:
     """Add each row of errors to the row of its position; equal positions add up."""
-    occupied, inverse = np.unique(positions, return_inverse=True)
-    if len(occupied) == len(positions):
-        weight[positions] += errors
+    if len(positions) == 0:
         return
-    summed = np.zeros((len(occupied), errors.shape[1]), errors.dtype)
-    np.add.at(summed, inverse, errors)
-    weight[occupied] += summed
+    order = np.argsort(positions, kind="stable")
+    occupied, starts = np.unique(positions[order], return_index=True)
+    weight[occupied] += np.add.reduceat(errors[order], starts, axis=0)
 
 
 class Training:
