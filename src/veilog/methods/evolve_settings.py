@@ -40,6 +40,7 @@ class Settings:
     """Share of the relations at two sizes ``g / (A + 1) ** 1.5``: where there are many cases for each cell, few bits of
     budget tell enough about them."""
     relations_exponent: float = 1.5
+    """Of A + 1 in that size; 0 lets the share go by g alone."""
     low_until: float = 0.5
     """Below this lam the log is *low*: one round of votes, a linear program, soft thresholds."""
     growth: float = 1.5
