@@ -29,6 +29,8 @@ BENCHMARKS: tuple[tuple[str, bool, tuple[str, ...], tuple[str, ...]], ...] = (
     ("amun.py", True, (), ("--runs", "2")),
     ("models.py", False, (), ("--cases", "60000")),
     ("prefix_trees.py", True, (), ("--runs", "2", "--largest", "10000")),
+    ("travag_step.py", False, (), ("--repeats", "5")),
+    ("travag.py", True, (), ("--runs", "1", "--only", "table")),
 )
 
 
