@@ -11,6 +11,7 @@ import pytest
 from cyclopts import App, Parameter
 
 from veilog import METHODS, cli
+from veilog.experiments import EXPERIMENTS
 from veilog.logs.findings import RULES
 
 ROOT = Path(__file__).parents[1]
@@ -79,12 +80,11 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert broken == []
 
 
-def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pandas")
-    monkeypatch.chdir(tmp_path)
+def run_blocks(page: Path, least: int) -> None:
+    """Runs the sh and python blocks of a page in order, in the current folder."""
     names: dict[str, object] = {}
-    blocks = re.findall(r"^```(sh|python)\n(.*?)^```", (DOCS / "tutorial.md").read_text(), re.MULTILINE | re.DOTALL)
-    assert len(blocks) >= 8
+    blocks = re.findall(r"^```(sh|python)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= least
     for language, text in blocks:
         if language == "python":
             exec(text, names)
@@ -93,3 +93,24 @@ def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             program, *arguments = shlex.split(line)
             assert program == "veilog"
             assert cli.main(arguments) == 0, line
+
+
+def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    run_blocks(DOCS / "tutorial.md", 8)
+
+
+@pytest.mark.filterwarnings("ignore")  # pm4py and what it imports warn of things of their own
+@pytest.mark.parametrize("page", sorted((DOCS / "how-to").glob("*.md")), ids=lambda p: p.stem)
+def test_the_how_to_pages_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for needed in ("pandas", "pm4py"):
+        if f"import {needed}" in page.read_text():
+            pytest.importorskip(needed)
+    monkeypatch.chdir(tmp_path)
+    run_blocks(page, 2)
+
+
+def test_every_experiment_is_documented() -> None:
+    page = (DOCS / "experiments.md").read_text()
+    assert [name for name in EXPERIMENTS if f"`{name}`" not in page] == []
