@@ -182,10 +182,12 @@ def _chosen(scale: float, covered: float | None, frequent: int | None) -> tuple[
     if covered is None:
         reason = f"{times}; without a delta, evolve resembled the original most in 18 of 20 measured cells."
     else:
-        reason = (
-            f"{times}, and the variants that are surely frequent hold only about {covered:.0%} of the cases: evolve "
-            "also releases what is like the rare ones, which TraVaS leaves out."
+        few = (
+            f"the surely frequent variants hold only about {covered:.0%} of the cases"
+            if frequent
+            else "no variant is surely frequent"
         )
+        reason = f"{times}, and {few}: evolve also releases what is like the rare ones, which TraVaS leaves out."
     return "evolve", reason, True
 
 

@@ -55,8 +55,9 @@ def suggest(
 def _view(found: Suggestion, log: str) -> Group:
     seen = [("cases", f"about {found.cases:,} (within {found.cases_within:,} in 95 of 100 runs)")]
     if found.covered is not None:
-        frequent = "1 variant" if found.frequent == 1 else f"{found.frequent} variants"
-        seen.append(("frequent", f"{frequent} with at least about {found.covered:.0%} of the cases"))
+        few = "1 variant" if found.frequent == 1 else f"{found.frequent} variants"
+        with_cases = f"{few} with at least about {found.covered:.0%} of the cases"
+        seen.append(("frequent", with_cases if found.frequent else "no variant that is surely so"))
     style = "bold green" if found.promising else "bold red"
     return Group(
         Text(f"{found.method}", style=style),

@@ -42,7 +42,7 @@ class Inside:
     activities: int
     map: FlowMap
     risk: tuple[tuple[RiskResult, RiskResult], ...]
-    """Before and after, for each kind and size of knowledge."""
+    """Before and after, for each kind and size of knowledge; only for size 1 where the logs have many variants."""
     comparison: Comparison | None
     not_compared: str
     chart: str | None
@@ -134,7 +134,8 @@ def _durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str]:
 def _risk(before: Variants, after: Variants) -> tuple[tuple[RiskResult, RiskResult], ...]:
     """Disclosure by few activities, in a bounded time: estimated where exact values take too much work."""
     pairs: list[tuple[RiskResult, RiskResult]] = []
-    for kind, sizes in (("set", (1, 2, 3)), ("sequence", (1, 2, 3))):
+    sizes = (1, 2, 3) if max(len(before), len(after)) <= 4 * COMPARED_AT_ONCE else (1,)
+    for kind in ("set", "sequence"):
         both = (risk(log, kind, sizes, work_limit=_WORK, samples=_SAMPLES) for log in (before, after))
         pairs += zip(*both, strict=True)
     return tuple(pairs)

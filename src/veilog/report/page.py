@@ -66,7 +66,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(n=_count, share=_share, number=_number, clean=clean, short=short, bar=_bar)
+    environment.filters.update(
+        n=_count, share=_share, number=_number, clean=clean, short=short, bar=_bar, capital=words.capital
+    )
     environment.globals.update(START=START, END=END, COLOURS=COLOURS)
     return environment
 

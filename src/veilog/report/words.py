@@ -7,7 +7,7 @@ import math
 from veilog.privacy.guarantee import Guarantee
 from veilog.report.told import Told
 
-__all__ = ["chances", "in_plain_words", "not_to_conclude", "title_of_budget"]
+__all__ = ["capital", "chances", "in_plain_words", "not_to_conclude", "title_of_budget"]
 
 _BEFORE = (0.01, 0.1, 0.5, 0.9)
 
@@ -25,7 +25,7 @@ def in_plain_words(told: Told) -> list[str]:
     """The guarantee for readers who never heard of differential privacy."""
     g = told.guarantee
     if not g.proven:
-        first = "This release has no differential privacy guarantee. " + _capital("; ".join(g.reasons)) + "."
+        first = "This release has no differential privacy guarantee. " + capital("; ".join(g.reasons)) + "."
         if g.statements:
             return [first, "What is stated in its place follows below; it protects against less."]
         return [first, "Treat it as if it held data of the people in the log."]
@@ -123,5 +123,6 @@ def _percent_up(share: float) -> str:
     return f"{math.ceil(share * 1000) / 10:g} %" if share < 0.9995 else "nearly 100 %"
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """The text with a capital at its start, and nothing else changed."""
     return text[:1].upper() + text[1:]

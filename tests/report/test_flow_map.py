@@ -1,0 +1,88 @@
+"""The directly-follows map: right numbers, everything joined from start to end, nothing on top of another."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from veilog import Variants
+from veilog.logs.simulate import hospital
+from veilog.report.flow_map import END, START, arranged, drawn, steps_of
+
+SMALL = Variants.from_dict({("a", "b", "b", "c"): 10, ("a", "c"): 5, (): 2})
+
+
+def random_log(seed: int) -> Variants:
+    rng = np.random.default_rng(seed)
+    names = [f"activity {i}" for i in range(int(rng.integers(1, 30)))]
+    made = [tuple(rng.choice(names, size=int(rng.integers(0, 12))).tolist()) for _ in range(200)]
+    return Variants.from_sequences(made)
+
+
+LOGS = [SMALL, hospital(300, seed=1).variants, *(random_log(seed) for seed in range(8))]
+
+
+def test_steps_start_and_end_with_every_case_that_has_events() -> None:
+    steps = steps_of(SMALL)
+    assert steps.edges == {
+        (START, "a"): 15,
+        ("a", "b"): 10,
+        ("b", "b"): 10,
+        ("b", "c"): 10,
+        ("a", "c"): 5,
+        ("c", END): 15,
+    }
+    assert steps.activities == {START: 17, END: 17, "a": 15, "b": 20, "c": 15}
+    assert steps.depth["a"] < steps.depth["b"] < steps.depth["c"]
+
+
+def test_a_small_log_is_drawn_whole() -> None:
+    steps = steps_of(SMALL)
+    found = drawn(steps, arranged([steps]))
+    assert {(line.source, line.target): line.count for line in found.lines} == steps.edges
+    assert found.shown == 1.0
+    assert {box.name: box.count for box in found.boxes} == steps.activities
+
+
+@pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
+def test_boxes_do_not_overlap_and_lie_in_the_picture(log: Variants) -> None:
+    steps = steps_of(log)
+    found = drawn(steps, arranged([steps]))
+    for a, b in itertools.combinations(found.boxes, 2):
+        assert abs(a.x - b.x) >= 150 - 1e-6 or abs(a.y - b.y) >= 40
+    for box in found.boxes:
+        assert 75 <= box.x <= found.width - 75
+        assert 20 <= box.y <= found.height - 20
+
+
+@pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
+def test_every_activity_is_reached_and_left(log: Variants) -> None:
+    steps = steps_of(log)
+    found = drawn(steps, arranged([steps]))
+    reached = {line.target for line in found.lines if line.source != line.target}
+    left = {line.source for line in found.lines if line.source != line.target}
+    for box in found.boxes:
+        assert box.name == START or box.name in reached
+        assert box.name == END or box.name in left
+
+
+def test_two_logs_share_their_places_and_keep_their_numbers() -> None:
+    one, two = steps_of(SMALL), steps_of(Variants.from_dict({("a", "c"): 3, ("d",): 40}))
+    plan = arranged([one, two])
+    first, second = drawn(one, plan), drawn(two, plan)
+    places = {box.name: (box.x, box.y) for box in first.boxes}
+    assert all(places.get(box.name, (box.x, box.y)) == (box.x, box.y) for box in second.boxes)
+    assert {line.count for line in second.lines} == {3, 40}
+    assert "d" not in places
+
+
+def test_a_log_without_events_is_a_map_without_lines() -> None:
+    steps = steps_of(Variants.from_dict({(): 3}))
+    assert drawn(steps, arranged([steps])).lines == ()
+
+
+def test_the_picture_is_the_same_each_time() -> None:
+    steps = steps_of(LOGS[1])
+    assert drawn(steps, arranged([steps])) == drawn(steps, arranged([steps]))
