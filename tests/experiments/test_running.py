@@ -2,6 +2,10 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -88,6 +92,42 @@ def test_an_interrupted_run_keeps_what_is_finished(
     resumed = run(COUNTED, folder, tmp_path, runs=4)
     assert resumed.computed == 2, "runs 0 and 1 were there"
     assert sorted(p.suffix for p in (tmp_path / "counted" / "cells").iterdir()) == [".json"] * 4
+
+
+def test_ctrl_c_ends_all_processes_and_keeps_what_is_finished(folder: Path, tmp_path: Path) -> None:
+    options = [
+        "--logs",
+        str(folder),
+        "--out",
+        str(tmp_path),
+        "--methods",
+        "travas",
+        "--runs",
+        "400",
+        "--processes",
+        "2",
+    ]
+    command = [sys.executable, "-m", "veilog", "experiment", "travas-figures", *options]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    cells = tmp_path / "travas-figures" / "cells"
+    try:
+        for _ in range(600):
+            if process.poll() is not None or (cells.is_dir() and len(list(cells.glob("*.json"))) >= 2):
+                break
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: every process of it gets the signal
+        _, errors = process.communicate(timeout=60)  # returns when nobody holds the pipes any more
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 130, errors
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    kept = list(cells.iterdir())
+    assert len(kept) >= 2
+    assert all(json.loads(path.read_text())["values"] for path in kept)
 
 
 def test_a_cell_is_computed_again_when_its_method_has_changed(

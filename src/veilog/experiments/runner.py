@@ -6,6 +6,7 @@ on have changed, or the log. Ctrl-C leaves what is finished.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -73,13 +74,14 @@ def run(
     left = [cell for cell in cells if cell not in done]
     tasks: list[Task] = [(cell, there[cell.log]) for cell in left]
     progress(f"{len(done)} of {len(cells)} cells were there", len(done) / len(cells))
-    for answer in answers(experiment.measure, tasks, processes):
-        cell = left[answer.place]
-        row = Row(cell, answer.measured.values, answer.measured.problem, answer.seconds, versions[cell])
-        done[cell] = row
-        if answer.lasting:
-            _keep(kept / _file_name(cell), row)
-        progress(f"{len(done)} of {len(cells)} cells: {cell.in_words()}", len(done) / len(cells))
+    with contextlib.closing(answers(experiment.measure, tasks, processes)) as coming:  # also ends processes on Ctrl-C
+        for answer in coming:
+            cell = left[answer.place]
+            row = Row(cell, answer.measured.values, answer.measured.problem, answer.seconds, versions[cell])
+            done[cell] = row
+            if answer.lasting:
+                _keep(kept / _file_name(cell), row)
+            progress(f"{len(done)} of {len(cells)} cells: {cell.in_words()}", len(done) / len(cells))
     remark = missing(experiment.logs, there)
     return Run(experiment, plan, tuple(done[cell] for cell in cells), len(left), (remark,) if remark else ())
 

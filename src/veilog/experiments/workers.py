@@ -6,7 +6,7 @@ import contextlib
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing.connection import Connection, wait
@@ -54,7 +54,7 @@ def _measured(measure: Measure, place: int, task: Task) -> Answer:
     return Answer(place, found, time.perf_counter() - started, lasting)
 
 
-def answers(measure: Measure, tasks: Sequence[Task], processes: int) -> Iterator[Answer]:
+def answers(measure: Measure, tasks: Sequence[Task], processes: int) -> Generator[Answer]:
     """The answers as they come. With one process everything happens in this one."""
     if processes == 1 or len(tasks) < 2:
         for place, task in enumerate(tasks):
