@@ -163,6 +163,18 @@ def test_the_frontier_states_the_best_for_every_log_and_epsilon(compared: Run) -
     assert pure[0] != "travas"
 
 
+def test_the_frontier_says_which_methods_its_runs_do_not_tell_from_the_best() -> None:
+    def row(method: str, run: int, similarity: float) -> Row:
+        return Row(
+            Cell("a", method, (("epsilon", "1"), ("delta", "0")), run), {"similarity": similarity}, None, 0.0, ""
+        )
+
+    values = {"evolve": (0.80, 0.90), "laplace": (0.78, 0.88), "sapa": (0.60, 0.61), "sacofa": (0.84,)}
+    rows = [row(method, i, value) for method, own in values.items() for i, value in enumerate(own)]
+    (line,) = frontier.tables(rows)[0].rows
+    assert line == ("a", "1", "evolve (0.850)", "evolve (0.850)", "laplace (0.830)")
+
+
 def test_the_frontier_takes_all_certified_methods_with_an_epsilon() -> None:
     assert set(frontier.CERTIFIED) == {m.name for m in METHODS.values() if m.certified and m.budget != "none"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 
@@ -35,6 +36,10 @@ RISK = ("set", 3)
 CERTIFIED = tuple(m.name for m in METHODS.values() if m.certified and m.budget != "none")
 _SLOW = {"travag": 2}
 """Methods that take minutes, and their most runs."""
+_TOLD = (
+    "Mean similarity. Not told from it: behind the best of all by less than two standard errors of the difference, a "
+    "rough measure where runs are few, and none for a single run."
+)
 
 
 def cells(plan: Plan) -> Iterator[Cell]:
@@ -72,18 +77,34 @@ def measure(given: Given, cell: Cell) -> Measured:
     return Measured({**values, **more}, problem)
 
 
-def best(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> tuple[str, float] | None:
-    """The method of the highest mean similarity; with ``pure`` among those that spend no delta."""
+def ranked(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> list[tuple[str, float]]:
+    """Methods by their mean similarity, the highest first; with ``pure`` those that spend no delta."""
     found = [
-        (mean(own, "similarity"), method)
+        (method, mean(own, "similarity"))
         for method in CERTIFIED
         if (own := of(rows, log, method, epsilon=epsilon)) and not (pure and own[0].cell.get("delta") != "0")
     ]
-    values = [(value, method) for value, method in found if value is not None]
-    if not values:
-        return None
-    value, method = max(values)
-    return method, value
+    return sorted([(method, value) for method, value in found if value is not None], key=lambda pair: -pair[1])
+
+
+def best(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> tuple[str, float] | None:
+    """The method of the highest mean similarity."""
+    return next(iter(ranked(rows, log, epsilon, pure=pure)), None)
+
+
+def _close(rows: Sequence[Row], log: str, epsilon: str) -> str:
+    """Methods that these runs do not tell from the best: behind by less than two standard errors of the difference."""
+    (first, highest), *others = ranked(rows, log, epsilon)
+    close = []
+    for method, value in others:
+        errors = [
+            statistics.variance(values) / len(values)
+            for name in (first, method)
+            if len(values := known(of(rows, log, name, epsilon=epsilon), "similarity")) > 1
+        ]
+        if len(errors) == 2 and highest - value < 2 * math.sqrt(sum(errors)):
+            close.append(f"{method} ({value:.3f})")
+    return ", ".join(close) or "none"
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
@@ -94,8 +115,16 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     winners = []
     for log, epsilon in places:
         first, pure = best(rows, log, epsilon), best(rows, log, epsilon, pure=True)
-        winners.append((log, epsilon, *(f"{b[0]} ({b[1]:.3f})" if b else "-" for b in (first, pure))))
-    out = [Table("The best certified method", ("log", "epsilon", "of all", "without a delta"), tuple(winners))]
+        both = [f"{b[0]} ({b[1]:.3f})" if b else "-" for b in (first, pure)]
+        winners.append((log, epsilon, *both, _close(rows, log, epsilon) if first else "-"))
+    out = [
+        Table(
+            "The best certified method",
+            ("log", "epsilon", "of all", "without a delta", "not told from it"),
+            tuple(winners),
+            _TOLD,
+        )
+    ]
     note = "The best of a row is bold. Runs that released nothing count as 0."
     similarity = []
     for log, epsilon in places:

@@ -61,8 +61,15 @@ def heat_maps(title: str, maps: Sequence[HeatMap], axes: tuple[str, str], form: 
             out.append(_text(x + left - 6, below + high / 2 + 4, row, "s", "end"))
             for c, column in enumerate(grid.columns):
                 out += _square(x + left + c * wide, below, wide, high, grid, (row, column), (low, top), form)
-        width = left + len(grid.columns) * wide
-        out.append(_text(x + left, y + 36 + len(grid.rows) * high + 14, f"rows {axes[0]}, columns {axes[1]}", "s"))
+        width = left + max(len(grid.columns) * wide, 8 * len(grid.title), 150)
+        out.append(
+            _text(
+                x + left,
+                y + 36 + len(grid.rows) * high + 14,
+                f"rows {axes[0]}" + (f", columns {axes[1]}" if len(grid.columns) > 1 else ""),
+                "s",
+            )
+        )
         tallest = max(tallest, 36 + len(grid.rows) * high + 36)
         x += width + 24
         right = max(right, x)
@@ -127,7 +134,7 @@ def lines(
     out.append(_text(left, top - 10, axes[1], "s"))
     for number, (name, points) in enumerate(series.items()):
         colour = _COLOURS[number % len(_COLOURS)]
-        shift = (number - (len(series) - 1) / 2) * min(12.0, step / (len(series) + 2))
+        shift = (number - (len(series) - 1) / 2) * min(12.0, step / (2 * len(series)))
         path = []
         for i, point in enumerate(points):
             if point is None or not all(map(math.isfinite, point)):
