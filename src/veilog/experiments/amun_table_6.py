@@ -212,7 +212,7 @@ AMUN_TABLE_6 = Experiment(
     sources=("veilog.measures.directly_follows",),
     notes=(
         "amun as published; pripel and sacofa are the certified releases with default parameters, at the epsilon that "
-        "the paper gives them. The paper ran its own PRIPEL and SaCoFa, which cost more than they say.",
+        "the paper gives them. The paper ran them as published, for which no epsilon can be derived (see their pages).",
         "Why some cells differ is in the results of amun.",
     ),
 )
