@@ -1,6 +1,7 @@
 """Singling out: risk before and after, against what can be known from others' cases."""
 
 import dataclasses
+import io
 import itertools
 import json
 from dataclasses import replace
@@ -10,8 +11,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 import veilog
+from veilog import display
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.simulate import hospital
@@ -220,6 +223,16 @@ def test_compare_says_why_there_is_no_risk_to_speak_of() -> None:
     assert "more than 1 event" in result.not_computed["singling_out"]
     with pytest.raises(ParameterError, match="no cases"):
         singling_out(log(), log(("ab", 1)))
+
+
+def test_people_are_shown_the_table_and_what_it_means() -> None:
+    events = hospital(200, seed=1)
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(display.comparison_table(compare(events, events.variants)))
+    shown = console.export_text()
+    assert "risk before and after" in shown and "others' cases" in shown
+    assert "start not known: Of the released log only the variants were given" in shown
+    assert "So the release tells more about people than others' cases do." in shown
 
 
 @pytest.mark.parametrize("wrong", [{"sizes": []}, {"sizes": [0]}, {"attacks": 1}, {"hours": 0.0}, {"seed": -1}])
