@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from veilog import display
+from veilog import display, report
 from veilog.errors import OutputError
 from veilog.logs import files, simulate
 from veilog.measures.comparison import compare
@@ -46,6 +46,13 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     result = compare(original, files.read(release_path))
     show(display.comparison_table(result))
 
+    inside, outside = folder / "inside.html", folder / "outside.html"
+    report.write(released, inside, original, comparison=result)
+    report.write(released, outside)
+    show(Text("\n4. Reports about the release, to open in a browser", style="bold"))
+    show(f"  {inside}: with exact numbers of the original, for its owner only")
+    show(f"  {outside}: without them, for whoever gets the release")
+
     seconds = time.perf_counter() - started
     show(Text(f"\nDone in {seconds:.1f} s. The same by hand:", style="bold"))
     show(f"  veilog info {original_path}")
@@ -57,5 +64,6 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
         "info": original.statistics.to_json(),
         "released": released.to_json(),
         "compared": result.to_json(),
+        "reports": {"inside": str(inside), "outside": str(outside)},
         "seconds": seconds,
     }
