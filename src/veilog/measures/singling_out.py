@@ -183,7 +183,7 @@ def singling_out(
             results += _tried(size, before, after, drawn, recode, counterpart, hours, (len(people), int(known.sum())))
     if not results:
         raise ParameterError(
-            f"No case of the original has more than {wanted[0]} events, so whoever knows {wanted[0]} learns nothing.",
+            f"No case of the original has more than {_events(wanted[0])}, so whoever knows so much finds nothing out.",
             parameter="original",
         )
     return SinglingOut(tuple(results), hours, why, time.perf_counter() - began)
@@ -198,14 +198,17 @@ def in_words(result: SinglingOut) -> str:
     else:
         row = max(result.results, key=lambda row: row.guessed.original.value)
         judged = "As far as this attack can tell, the release says no more about people than others' cases do."
-    events = "1 event" if row.size == 1 else f"{row.size} events"
     start = " and about when it started" if row.with_start else ""
     rate = row.guessed
     return (
-        f"Someone who knows {events} of a person's case{start} guesses the rest of it for {_percent(rate.original)} of "
+        f"Someone who knows {_events(row.size)} of a person's case{start} guesses the rest of it for {_percent(rate.original)} of "
         f"the people with the original, for {_percent(rate.released)} with the release, and for "
         f"{_percent(rate.baseline)} from others' cases. {judged}"
     )
+
+
+def _events(number: int) -> str:
+    return "1 event" if number == 1 else f"{number} events"
 
 
 def _percent(rate: Rate) -> str:
