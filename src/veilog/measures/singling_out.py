@@ -201,8 +201,8 @@ def in_words(result: SinglingOut) -> str:
     start = " and about when it started" if row.with_start else ""
     rate = row.guessed
     return (
-        f"Someone who knows {_events(row.size)} of a person's case{start} guesses the rest of it for {_percent(rate.original)} of "
-        f"the people with the original, for {_percent(rate.released)} with the release, and for "
+        f"Someone who knows {_events(row.size)} of a person's case{start} guesses the rest of it for "
+        f"{_percent(rate.original)} of the people with the original, for {_percent(rate.released)} with the release, and for "
         f"{_percent(rate.baseline)} from others' cases. {judged}"
     )
 
