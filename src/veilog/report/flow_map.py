@@ -163,6 +163,11 @@ def _laid_out(names: list[str], edges: list[tuple[str, str]]) -> Arrangement:
     layer = dict.fromkeys(names, 0)
     for upper, lower in sorted(down, key=lambda e: (rank[e[0]], rank[e[1]])):
         layer[lower] = max(layer[lower], layer[upper] + 1)
+    entered = {lower for _, lower in down}
+    for name in reversed(names):  # what nothing shown leads to lies just above what it leads to, not beside the start
+        below = [layer[lower] for upper, lower in down if upper == name]
+        if name != START and name not in entered and below:
+            layer[name] = max(layer[name], min(below) - 1)
     # A chain of places for each step: its ends, and one in every layer that it crosses.
     chains = {
         edge: [
@@ -256,7 +261,7 @@ def _curve(way: tuple[tuple[float, float], ...], upwards: bool) -> tuple[str, tu
         (p, q), (r, s) = slopes[i], slopes[i + 1]
         parts.append(((a, b), (a + p / 3, b + q / 3), (c - r / 3, d - s / 3), (c, d)))
         path += "C" + " ".join(f"{x:.1f} {y:.1f}" for x, y in parts[-1][1:])
-    t = 0.5 if len(parts) == 1 else 0.7
+    t = 0.38 if len(parts) == 1 else 0.7
     mix = ((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3)
     x, y = (sum(m * point[axis] for m, point in zip(mix, parts[0], strict=True)) for axis in (0, 1))
     return path, (x, y + 4)
