@@ -202,8 +202,8 @@ def in_words(result: SinglingOut) -> str:
     rate = row.guessed
     return (
         f"Someone who knows {_events(row.size)} of a person's case{start} guesses the rest of it for "
-        f"{_percent(rate.original)} of the people with the original, for {_percent(rate.released)} with the release, and for "
-        f"{_percent(rate.baseline)} from others' cases. {judged}"
+        f"{_percent(rate.original)} of the people with the original, for {_percent(rate.released)} with the release, "
+        f"and for {_percent(rate.baseline)} from others' cases. {judged}"
     )
 
 
