@@ -26,6 +26,7 @@ LARGEST_NOISE = 1e7
 LEAST_NOISE = 1e-2
 """With less there is no noise to speak of, and the accountant's sums would not end."""
 _INTERVAL = 1e-4
+_FINEST = 1e-8
 _WIDER = 1.25
 _TOLERANCE = 1e-4
 
@@ -71,20 +72,24 @@ class NoisedSteps:
         return dp_accounting.SelfComposedDpEvent(once, self.steps)
 
 
-def composed_epsilon(parts: Iterable[NoisedSteps], delta: float | Fraction, *, about: float = 1.0) -> float:
+def composed_epsilon(parts: Iterable[NoisedSteps], delta: float | Fraction, *, about: float | None = None) -> float:
     """The epsilon that all the steps cost together at ``delta``: an upper bound, for adding or removing one case.
 
-    ``about`` is the epsilon expected: well above 1 losses are told apart more coarsely, which takes less time. The
-    bound holds whatever it is.
+    ``about`` is the epsilon expected (estimated where it is not given): losses are told apart in steps of 1e-4 of it.
+    The bound holds whatever it is; far off it is loose, or takes long.
     """
+    given = tuple(parts)
+    estimate = _estimate(given, float(delta))
+    expected = estimate if about is None else max(about, estimate / 100)
     # Imported here: it takes a second, and only training needs it.
     import dp_accounting
     from dp_accounting import pld
 
     accountant = pld.PLDAccountant(
-        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, value_discretization_interval=_INTERVAL * max(1.0, about)
+        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+        value_discretization_interval=_INTERVAL * max(expected, _FINEST),
     )
-    for part in parts:
+    for part in given:
         accountant.compose(part.event(dp_accounting))
     return float(accountant.get_epsilon(float(delta)))
 
@@ -112,12 +117,22 @@ def calibrated(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction)
     return tuple(part.scaled(high) for part in given)
 
 
+def _strength(parts: tuple[NoisedSteps, ...]) -> float:
+    """The m for which the steps are about a Gaussian mechanism of noise 1/m: sampling at rate q makes noise s count as
+    noise s/q."""
+    return math.sqrt(sum(part.steps * (part.rate / part.noise_multiplier) ** 2 for part in parts))
+
+
+def _estimate(parts: tuple[NoisedSteps, ...], delta: float) -> float:
+    """About what the steps cost: ``m**2 / 2 + m sqrt(2 ln(1/delta))``."""
+    strength = _strength(parts)
+    return min(strength**2 / 2 + strength * math.sqrt(2 * math.log(1 / delta)), 1e3)
+
+
 def _guess(parts: tuple[NoisedSteps, ...], epsilon: float, delta: float) -> float:
-    """About the factor that is needed, where sampling at rate q makes noise s count as noise s/q. With all steps as one
-    Gaussian mechanism of noise 1/m: ``m**2 / 2 + m sqrt(2 ln(1/delta)) = epsilon``."""
+    """About the factor that is needed: where :func:`_estimate` gives ``epsilon``."""
     tail = math.sqrt(2 * math.log(1 / delta))
-    strength = 2 * epsilon / (tail + math.sqrt(tail**2 + 2 * epsilon))
-    return math.sqrt(sum(part.steps * (part.rate / part.noise_multiplier) ** 2 for part in parts)) / strength
+    return _strength(parts) * (tail + math.sqrt(tail**2 + 2 * epsilon)) / (2 * epsilon)
 
 
 def _bracket(affordable: Callable[[float], bool], guess: float, parts: tuple[NoisedSteps, ...]) -> tuple[float, float]:
