@@ -79,7 +79,8 @@ def plots(rows: Sequence[Row]) -> list[Plot]:
         series[column] = [None if m is None else (m, m, m) for m in ours]
         known = [PUBLISHED.get(log, (_NONE,) * 4)[place] for log in logs]
         series[f"{column}, paper"] = [None if p != p else (p, p, p) for p in known]
-    svg = lines("Amun: minutes from file to file", logs, series, ("log", "minutes (logarithmic)"), logarithmic=True)
+    axes = ("log", "minutes (logarithmic)")
+    svg = lines("Amun: minutes from file to file", logs, series, axes, logarithmic=True, joined=False)
     return [Plot("amun-minutes", svg)]
 
 

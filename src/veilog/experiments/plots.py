@@ -104,9 +104,15 @@ def _square(
 
 
 def lines(
-    title: str, places: Sequence[str], series: Mapping[str, Series], axes: tuple[str, str], *, logarithmic: bool = False
+    title: str,
+    places: Sequence[str],
+    series: Mapping[str, Series],
+    axes: tuple[str, str],
+    *,
+    logarithmic: bool = False,
+    joined: bool = True,
 ) -> str:
-    """One panel: a line for each name, with a bar from low to high at every place."""
+    """Points for each name, with a bar from low to high at every place; ``joined`` where places are a scale."""
     left, top, width, height = 66.0, 52.0, 620.0, 300.0
     known = [v for points in series.values() for p in points if p is not None for v in p if math.isfinite(v)]
     if logarithmic:
@@ -146,7 +152,8 @@ def lines(
                 f'stroke="{colour}" stroke-width="2"/>'
             )
             out.append(f'<circle cx="{x:.1f}" cy="{high(point[1]):.1f}" r="3.5" fill="{colour}"/>')
-        out.append(f'<polyline points="{" ".join(path)}" fill="none" stroke="{colour}" opacity="0.5"/>')
+        if joined:
+            out.append(f'<polyline points="{" ".join(path)}" fill="none" stroke="{colour}" opacity="0.5"/>')
         out.append(f'<circle cx="{left + width + 24}" cy="{top + 10 + number * 20:.0f}" r="5" fill="{colour}"/>')
         out.append(_text(left + width + 36, top + 14 + number * 20, name))
     return _page(left + width + 190, top + height + 54, title, out)
