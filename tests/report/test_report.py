@@ -293,6 +293,22 @@ def test_a_file_that_proves_nothing_is_not_believed(tmp_path: Path, facts: str) 
     assert not any("good" in (facts.get("class") or "") for _, facts in page.tags)
 
 
+def test_what_a_file_states_is_text_and_bounded(tmp_path: Path) -> None:
+    evil = "&lt;script&gt;alert(1)&lt;/script&gt;" + "y" * 10_000
+    names = ("type", "level", "target", "method", "reason", "assumptions", "holds", "software")
+    said = "".join(f'<string key="privacy:{name}" value="{evil}"/>' for name in names)
+    operations = "".join(f'<container key="{i}">{said}</container>' for i in range(200))
+    (tmp_path / "evil.xes").write_text(
+        f'<log><container key="privacy:anonymizations">{operations}</container>'
+        '<trace><string key="concept:name" value="1"/><event><string key="concept:name" value="a"/></event></trace>'
+        "</log>"
+    )
+    text = report.html(veilog.read(tmp_path / "evil.xes"))
+    assert len([tag for tag, _ in Page(text).tags if tag == "script"]) == 1
+    assert len(text) < 200_000
+    assert "And 160 more." in text
+
+
 def test_sepsis_has_a_page(logs: Path) -> None:
     log = veilog.read(logs / "sepsis.xes.gz")
     released = veilog.release(log, "evolve", epsilon=1)

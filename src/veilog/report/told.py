@@ -17,6 +17,7 @@ from veilog.methods import METHODS
 from veilog.privacy.accounting import round_up
 from veilog.privacy.guarantee import Guarantee, Statement
 from veilog.released import Operation, Release
+from veilog.report.explorer import short
 
 __all__ = ["Told", "has_times", "told_by_file", "told_by_release"]
 
@@ -68,8 +69,8 @@ def has_times(released: Release) -> bool:
 
 def told_by_file(log: EventLog) -> Told:
     """What the file of a release tells in its XES privacy metadata; :class:`InputError` if it has none."""
-    found = next((a for a in log.metadata.attributes if a.key == _ANONYMIZATIONS and a.children), None)
-    facts = [_facts(child) for child in (found.children if found else ()) if child.children]
+    found = [child for a in log.metadata.attributes if a.key == _ANONYMIZATIONS for child in a.children]
+    facts = [_facts(child) for child in found if child.children]
     if not facts:
         raise InputError(
             "The log does not say how it was made private, so there is no guarantee to report.",
@@ -139,7 +140,7 @@ def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...]) -
         delta=_sum(o.delta for o in operations) if proven else None,
         nominal_epsilon=_first(facts, "nominal_epsilon"),
         nominal_delta=_first(facts, "nominal_delta"),
-        unit=unit or "case",
+        unit=short(unit, 60) or "case",
         neighbours=neighbours or "not stated",
         numerics="not stated in the file",
         assumptions=tuple(dict.fromkeys(fact["assumptions"] for fact in facts if fact.get("assumptions"))),
