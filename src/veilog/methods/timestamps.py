@@ -119,7 +119,7 @@ def released_times(
     hours = _hours(curator, cost["hours"])
     weeks = np.full(52, 1 / 52) if window is None else _weeks(curator, cost["weeks"], window)
     first, last = window or MADE_UP_WINDOW
-    _remarks(remark, float(epsilon), max(int(durations.sum()), 1), window)
+    _remarks(remark, float(epsilon), len(cases), window)
     bins = _courses(gaps, cases, least_squares(durations), rng)
     starts = _starts(len(cases), weeks, hours, int(first.timestamp()), int(last.timestamp()), rng)
     return _walk(starts, bins, gaps, cases, hours, rng) * _SECOND
