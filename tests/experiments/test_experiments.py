@@ -10,12 +10,21 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.experiments import EXPERIMENTS, amun_table_6, amun_table_7, frontier, sacofa_figures, travas_figures
+from veilog.experiments import (
+    EXPERIMENTS,
+    amun_table_6,
+    amun_table_7,
+    frontier,
+    measuring,
+    sacofa_figures,
+    travas_figures,
+)
 from veilog.experiments.experiment import Cell, Plan, Row, Table, of, spread
 from veilog.experiments.known_logs import LOGS
 from veilog.experiments.plots import HeatMap, heat_maps, lines
 from veilog.experiments.runner import Run, run
 from veilog.logs import simulate
+from veilog.measures.models import ModelQuality
 from veilog.methods import METHODS
 
 
@@ -121,6 +130,24 @@ def test_plots_escape_names_and_stand_gaps() -> None:
     grid = HeatMap("<log>", ["1"], ["2"], {("1", "2"): None}, {("1", "2"): 0.5})
     assert "<log>" in "".join(ElementTree.fromstring(heat_maps("t", [grid], ("e", "d"))).itertext())
     ElementTree.fromstring(heat_maps("nothing", [], ("e", "d")))
+
+
+def test_precision_is_estimated_where_all_prefixes_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def quality(original: object, made: object, *, seconds: float, prefixes: int | None) -> ModelQuality:
+        asked.append(prefixes)
+        if prefixes is None:
+            return ModelQuality(fitness=0.9, not_computed={"precision": "Not done after 60 seconds."})
+        return ModelQuality(fitness=0.9, precision=0.5, f_score=0.64, generalization=0.8)
+
+    monkeypatch.setattr(measuring, "model_quality", quality)
+    log = simulate.hospital(5).variants
+    values, remark = measuring.models(log, log, Cell("a", models=60.0))
+    assert asked == [None, measuring.PREFIXES]
+    assert (values["precision"], remark) == (0.5, "precision: estimated from 100 prefixes; all of them took over 60 s.")
+    values, remark = measuring.models(log, log, Cell("a", models=60.0, prefixes=100))
+    assert (asked[2:], values["precision"], remark) == ([100], 0.5, None)
 
 
 # To the end on the made-up hospital --------------------------------------------------------------------------------

@@ -44,18 +44,16 @@ class Cell:
     run: int = 0
     models: float = 0.0
     """Seconds that a process model may take; 0 where none is wanted."""
+    prefixes: int = 0
+    """Prefixes from which precision is estimated; 0 for all."""
 
     def get(self, name: str, default: Value = "") -> Value:
         return dict(self.settings).get(name, default)
 
     def to_json(self) -> dict[str, object]:
-        return {
-            "log": self.log,
-            "method": self.method,
-            "settings": dict(self.settings),
-            "run": self.run,
-            "models": self.models,
-        }
+        told: dict[str, object] = {"log": self.log, "method": self.method, "settings": dict(self.settings)}
+        told |= {"run": self.run, "models": self.models}
+        return told | ({"prefixes": self.prefixes} if self.prefixes else {})
 
     def in_words(self) -> str:
         settings = [f"{name} {value}" for name, value in self.settings if value is not True]

@@ -73,7 +73,7 @@ def measure(given: Given, cell: Cell) -> Measured:
     values["risk"] = disclosed.case_disclosure
     if not cell.models:
         return Measured(values)
-    more, problem = models(original, made, cell.models)
+    more, problem = models(original, made, cell)
     return Measured({**values, **more}, problem)
 
 

@@ -13,9 +13,11 @@ from veilog.methods import METHODS
 from veilog.released import Release
 from veilog.releasing import release
 
-__all__ = ["EMPTY", "heat_map_cell", "models", "released", "utility"]
+__all__ = ["EMPTY", "PREFIXES", "heat_map_cell", "models", "released", "utility"]
 
 EMPTY = "Nothing was released."
+PREFIXES = 100
+"""From so many prefixes precision is estimated where all of them take too long, and in quick profiles."""
 
 
 def released(given: Given, cell: Cell) -> Release:
@@ -37,14 +39,22 @@ def utility(original: Variants, made: Variants, *, difference: bool = True) -> d
     return values
 
 
-def models(original: Variants, made: Variants, seconds: float) -> tuple[dict[str, Number], str | None]:
-    """Quality of the model discovered from the release, or why there is none."""
+def models(original: Variants, made: Variants, cell: Cell) -> tuple[dict[str, Number], str | None]:
+    """Quality of the model discovered from the release, or why there is none.
+
+    Where precision on all prefixes takes too long it is estimated, which the remark says.
+    """
     try:
-        quality = model_quality(original, made, seconds=seconds)
+        quality = model_quality(original, made, seconds=cell.models, prefixes=cell.prefixes or None)
+        remark = next((f"{name}: {why}" for name, why in quality.not_computed.items()), None)
+        if quality.precision is None and quality.fitness is not None and not cell.prefixes:
+            again = model_quality(original, made, seconds=cell.models, prefixes=PREFIXES)
+            if again.precision is not None:
+                quality = again
+                remark = f"precision: estimated from {PREFIXES} prefixes; all of them took over {cell.models:g} s."
     except VeilogError as error:
         return dict.fromkeys(MEASURES), str(error)
-    values: dict[str, Number] = {name: getattr(quality, name) for name in MEASURES}
-    return values, next((f"{name}: {why}" for name, why in quality.not_computed.items()), None)
+    return {name: getattr(quality, name) for name in MEASURES}, remark
 
 
 def heat_map_cell(given: Given, cell: Cell) -> Measured:
@@ -56,6 +66,6 @@ def heat_map_cell(given: Given, cell: Cell) -> Measured:
     values = utility(original, made)
     problem = None
     if cell.models:
-        more, problem = models(original, made, cell.models)
+        more, problem = models(original, made, cell)
         values.update(more)
     return Measured(values, problem)

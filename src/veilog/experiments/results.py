@@ -106,7 +106,7 @@ def _problems(rows: Sequence[Row]) -> list[str]:
     found = Counter((row.cell.log, row.cell.method, row.problem) for row in rows if row.problem)
     if not found:
         return []
-    lines = ["### Cells without all of their values", "", "| log | method | cells | why |", "|---|---|---|---|"]
+    lines = ["### Remarks on cells", "", "| log | method | cells | why |", "|---|---|---|---|"]
     for (log, method, why), count in sorted(found.items(), key=lambda item: (item[0][0], item[0][1], item[0][2] or "")):
         text = " ".join((why or "").split()).replace("|", "\\|")
         lines.append(f"| {log} | {method or '-'} | {count} | {text[:240]} |")

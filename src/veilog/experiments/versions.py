@@ -16,11 +16,12 @@ from veilog.methods import METHODS
 __all__ = ["file_digest", "version_of"]
 
 _ROOT = Path(veilog.errors.__file__).parent
+_MEASURING = _ROOT / "experiments" / "measuring.py"
 
 
 def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., object], extras: bool) -> str:
     """Digest of the method's module and of ``sources``, with all modules of veilog that they import, and of the
-    function that measures a cell. How tables and plots are made is not in it.
+    function that measures a cell with what it shares with others (``measuring.py``). How tables and plots are made is not in it.
 
     With ``extras`` also whether pm4py and scikit-learn are installed, without which values would be missing.
     """
@@ -28,7 +29,7 @@ def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., o
     digest = hashlib.sha256()
     for path in _closure(tuple(sorted(roots | set(sources)))):
         digest.update(f"{path.relative_to(_ROOT)}\0".encode() + path.read_bytes() + b"\0")
-    digest.update(inspect.getsource(measured_by).encode())
+    digest.update(inspect.getsource(measured_by).encode() + _MEASURING.read_bytes())
     if extras:
         there = [name for name in ("pm4py", "sklearn") if importlib.util.find_spec(name) is not None]
         digest.update(" ".join(there).encode())
