@@ -119,7 +119,7 @@ def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Confi
         f"At epsilon = {float(epsilon):g} and delta = {float(delta):g} no training step is affordable: noise drowns "
         f"even a log of {largest:,} cases, the largest expected.",
         parameter="epsilon",
-        advice=f"From epsilon = {float(high) * 1.01:.2g} on something can be learned; if the log is larger, say "
+        advice=f"From epsilon = {float(high) * 1.06:.2g} on something can be learned; if the log is larger, say "
         "so with largest_log.",
     )
 
