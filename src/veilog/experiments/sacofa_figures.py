@@ -156,7 +156,7 @@ SACOFA_FIGURES = Experiment(
     ),
     notes=(
         "The paper has box plots and no numbers, so there is nothing to print beside ours but its words.",
-        f"Each model has 300 s (quick: 60 s). Precision, and with it the F-score, is estimated from {PREFIXES} prefixes "
-        "where all of them take longer, and always in the quick profile.",
+        f"Each model has 300 s (quick: 60 s). Precision, and with it the F-score, is estimated from {PREFIXES} "
+        "prefixes where all of them take longer, and always in the quick profile.",
     ),
 )

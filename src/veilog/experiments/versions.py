@@ -21,7 +21,9 @@ _MEASURING = _ROOT / "experiments" / "measuring.py"
 
 def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., object], extras: bool) -> str:
     """Digest of the method's module and of ``sources``, with all modules of veilog that they import, and of the
-    function that measures a cell with what it shares with others (``measuring.py``). How tables and plots are made is not in it.
+    function that measures a cell with what it shares with others (``measuring.py``).
+
+    How tables and plots are made is not in it.
 
     With ``extras`` also whether pm4py and scikit-learn are installed, without which values would be missing.
     """
