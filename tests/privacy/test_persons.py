@@ -172,3 +172,10 @@ def test_frequent_variants_protect_a_person_exactly_as_stated(most: int) -> None
 def test_a_delta_that_no_arithmetic_can_hold_is_refused() -> None:
     with pytest.raises(ParameterError, match="Lower epsilon"):
         Unit("person", 2).of_one_case(Fraction(900), Fraction(1, 100))
+
+
+def test_the_largest_epsilons_are_fine_without_a_delta_and_for_a_case() -> None:
+    assert Unit("person", 2).of_one_case(Fraction(900), Fraction(0)) == (Fraction(450), Fraction(0))
+    assert ONE_CASE.of_one_case(Fraction(900), Fraction(1, 100)) == (Fraction(900), Fraction(1, 100))
+    charge = Charge("count", "", "", "1", Fraction(400), Fraction(0))
+    assert [c.epsilon for c in Unit("person", 2).charges([charge, charge])] == [Fraction(800)] * 2

@@ -89,14 +89,16 @@ class Unit:
     def of_one_case(self, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
         """The budget for one case at which a person gets this one."""
         per_case = epsilon / self.most_cases
-        return per_case, delta / _growth(per_case, self.most_cases)
+        return per_case, delta / _growth(per_case, self.most_cases) if delta else delta
 
     def charges(self, charges: Iterable[Charge]) -> tuple[Charge, ...]:
         """What charges for one case cost this unit, all of them together."""
         asked = tuple(charges)
         if self.most_cases == 1:
             return asked
-        growth = _growth(sum((charge.epsilon for charge in asked), Fraction(0)), self.most_cases)
+        growth = Fraction(0)
+        if any(charge.delta for charge in asked):
+            growth = _growth(sum((charge.epsilon for charge in asked), Fraction(0)), self.most_cases)
         return tuple(
             replace(
                 charge,
@@ -114,6 +116,8 @@ ONE_CASE = Unit()
 @lru_cache(maxsize=256)
 def _growth(epsilon: Fraction, most: int) -> Fraction:
     """Not less than ``1 + exp(e) + ... + exp((most-1) e)``, and hardly more; it only ever grows with ``e``."""
+    if most == 1:
+        return Fraction(1)
     e = float(epsilon)
     if e * most > 700:
         raise ParameterError(
@@ -122,7 +126,7 @@ def _growth(epsilon: Fraction, most: int) -> Fraction:
             advice="Lower epsilon or max_cases, or take a method that needs no delta.",
         )
     total = most if e == 0 else math.expm1(e * most) / math.expm1(e)
-    return Fraction(1) if most == 1 else Fraction(total) * (1 + Fraction(1, 2**40))
+    return Fraction(total) * (1 + Fraction(1, 2**40))
 
 
 def bounded(log: EventLog, unit: Unit, randomness: Randomness) -> EventLog:
