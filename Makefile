@@ -10,7 +10,7 @@ demo: $(VENV)/.core
 	$(BIN)/veilog demo demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests bench
