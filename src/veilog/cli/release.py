@@ -17,8 +17,8 @@ from veilog.cli.common import (
     Reading,
     check_target,
     pair,
-    processes,
     read_log,
+    read_variants,
     show_columns,
     shown_progress,
 )
@@ -27,7 +27,6 @@ from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.cli.report import NO_REPORT, Reports
 from veilog.demo import run_demo
 from veilog.errors import ParameterError
-from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
@@ -124,7 +123,7 @@ def release(
     keeping.of(log)
     show_columns(out, log, reading)
     whole = beyond.wanted or unit not in ("case", "person") or chosen.full_log
-    original = read_log(log, reading) if whole else _read_variants(log, reading, memory_limit)
+    original = read_log(log, reading) if whole else read_variants(log, reading, memory_limit)
     with shown_progress() as progress:
         progress(f"releasing with {method}", None)
         released = release_log(
@@ -174,18 +173,6 @@ def _said_once(option: str | None, parameter: str | None) -> str | None:
             advice="Give one of them.",
         )
     return parameter if option is None else option
-
-
-def _read_variants(log: Path, reading: Reading, memory_limit: str) -> Variants:
-    with shown_progress() as progress:
-        return files.read_variants(
-            log,
-            **reading.arguments(),
-            policies=reading.policies(),
-            memory_limit=memory_limit,
-            processes=processes(log),
-            progress=progress,
-        )
 
 
 def _show_kept(out: Output, original: EventLog | Variants, released: Release) -> Comparison | None:
