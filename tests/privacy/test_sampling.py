@@ -15,8 +15,9 @@ from veilog.logs.variants import Variants
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
+from veilog.privacy.guarantee import Charge
 from veilog.privacy.persons import Unit
-from veilog.privacy.sampling import amplified, poisson_sample, unamplified
+from veilog.privacy.sampling import SampleAccount, amplified, poisson_sample, unamplified
 
 LOG = Variants.from_dict({("a", "b"): 30, ("a",): 12, ("c", "a", "a"): 1})
 epsilons = st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=1000)
@@ -173,3 +174,14 @@ def test_all_of_the_log_is_the_log() -> None:
     assert sample.peek("here") == LOG
     sample.count(1)
     assert curator.charges[0].epsilon == 1
+
+
+def test_no_way_of_adding_charges_to_a_sample_goes_past_the_account() -> None:
+    charge = Charge("count", "", "", "1", Fraction(1), Fraction(0))
+    whole: list[Charge] = []
+    account = SampleAccount(whole, Fraction(1, 2))
+    account.append(charge)
+    account.extend([charge])
+    account += [charge]
+    assert len(account) == len(whole) == 3
+    assert sum(c.epsilon for c in whole) == amplified(Fraction(3), Fraction(1, 2))

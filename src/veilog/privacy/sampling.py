@@ -30,9 +30,11 @@ References: Li, Qardaji, Su, "On sampling, anonymization, and differential priva
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 
@@ -114,8 +116,13 @@ class SampleAccount(list[Charge]):
             )
         )
 
-    def extend(self, charges: object) -> None:
-        raise NotImplementedError("charges are put on an account one by one")
+    def extend(self, charges: Iterable[Charge]) -> None:
+        for charge in charges:
+            self.append(charge)
+
+    def __iadd__(self, charges: Iterable[Charge]) -> Self:  # type: ignore[override,misc]
+        self.extend(charges)
+        return self
 
 
 def poisson_sample(variants: Variants, rate: Fraction, randomness: Randomness) -> Variants:
