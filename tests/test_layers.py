@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "veilog"
 
 LAYERS = (
-    {"_version", "errors", "plain"},
+    {"_version", "errors", "plain", "threads"},
     {"logs"},
     {"modelfile"},
     {"privacy"},
@@ -25,6 +25,7 @@ LAYERS = (
     {"experiments"},
     {"report"},
     {"demo"},
+    {"web"},
     {"__init__"},
     {"cli"},
     {"__main__"},

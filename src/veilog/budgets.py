@@ -7,6 +7,7 @@ from typing import Any
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 from veilog.methods.method import Method
 from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
@@ -63,7 +64,7 @@ def by_advantage(
     return epsilon_of(advantage, delta=delta), parameters
 
 
-def check_unit(method: Method, log: EventLog | Variants, unit: Unit, as_published: bool) -> None:
+def check_unit(method: Method, log: EventLog | StoredLog | Variants, unit: Unit, as_published: bool) -> None:
     """Refuse to protect people where only cases can be protected."""
     if as_published or method.budget == "none":
         raise ParameterError(
@@ -79,7 +80,7 @@ def check_unit(method: Method, log: EventLog | Variants, unit: Unit, as_publishe
         )
 
 
-def check_beyond(method: Method, log: EventLog | Variants, as_published: bool) -> None:
+def check_beyond(method: Method, log: EventLog | StoredLog | Variants, as_published: bool) -> None:
     """Refuse times and attributes where a release cannot have them."""
     if method.releases != "variants" or method.budget == "none":
         raise ParameterError(

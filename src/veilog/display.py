@@ -265,14 +265,15 @@ def audit_view(result: AuditResult) -> Group:
 
 
 def _measures(result: Comparison) -> Iterable[tuple[str, Any, str]]:
-    yield "relative log similarity", result.relative_log_similarity, "1 = the same shares of variants (direct matching)"
-    yield "  exact", result.relative_log_similarity_exact, "the optimum of the earth mover's distance"
-    yield (
-        "absolute log difference",
-        result.absolute_log_difference,
-        "events to change; an unmatched case costs its length",
-    )
-    yield "  maximum buffer", result.absolute_log_difference_maximum, "unmatched cases cost the dearest transfer + 10"
+    for title, field, meaning in (
+        ("relative log similarity", "relative_log_similarity", "1 = the same shares of variants (direct matching)"),
+        ("  exact", "relative_log_similarity_exact", "the optimum of the earth mover's distance"),
+        ("absolute log difference", "absolute_log_difference", "events to change; an unmatched case costs its length"),
+        ("  maximum buffer", "absolute_log_difference_maximum", "unmatched cases cost the dearest transfer + 10"),
+    ):
+        interval = result.intervals.get(field)
+        value = getattr(result, field) if interval is None else " to ".join(map(_shown, interval))
+        yield title, value, meaning
     yield "directly-follows frequency EMD", result.dfg_frequency_emd, "0 = the same counts"
     yield "directly-follows time EMD", result.dfg_time_emd, "months; 0 = the same times"
     if result.case_durations is not None:

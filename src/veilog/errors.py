@@ -10,6 +10,7 @@ from pathlib import Path
 
 __all__ = [
     "BudgetError",
+    "EngineError",
     "InputError",
     "MissingExtraError",
     "OutputError",
@@ -76,6 +77,15 @@ class BudgetError(VeilogError):
     def __init__(self, problem: str, *, account: int | None = None, advice: str | None = None) -> None:
         self.problem = problem
         self.account = account
+        self.advice = advice
+        super().__init__(problem if advice is None else f"{problem} {advice}")
+
+
+class EngineError(VeilogError):
+    """An engine that should group the events cannot be reached, or gave up half way; nothing of it is left."""
+
+    def __init__(self, problem: str, *, advice: str | None = None) -> None:
+        self.problem = problem
         self.advice = advice
         super().__init__(problem if advice is None else f"{problem} {advice}")
 

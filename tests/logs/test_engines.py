@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilog.errors import InputError, ParameterError
+from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs import engines, files
 from veilog.logs.engines import variants_from_files
 from veilog.logs.roles import Roles
 from veilog.logs.simulate import hospital
+from veilog.logs.sources import Means
 from veilog.logs.variants import Variants
 
 ROLES = Roles("case", "activity", "time")
@@ -22,7 +23,9 @@ DROP = {"case-without-name": "drop", "missing-timestamp": "drop", "bad-timestamp
 
 
 def parquet(path: Path, case, activity, time) -> Path:
-    pq.write_table(pa.table({"case": case, "activity": activity, "time": time}), path, row_group_size=4)
+    pq.write_table(
+        pa.table({"case": case, "activity": activity, "time": time}), path, row_group_size=max(4, len(case) // 10)
+    )
     return path
 
 
@@ -162,7 +165,7 @@ def test_a_hopeless_memory_limit_says_so(tmp_path: Path) -> None:
 def test_impossible_settings_are_refused_by_name(tmp_path: Path, options: dict) -> None:
     path = parquet(tmp_path / "log.parquet", ["1"], ["a"], pa.array([0], pa.timestamp("us")))
     with pytest.raises(ParameterError) as caught:
-        variants_from_files([path], ROLES, **options)
+        variants_from_files([path], ROLES, means=Means(**options))
     assert caught.value.parameter == next(iter(options))
 
 
@@ -200,3 +203,25 @@ def test_no_file_and_no_row_are_errors(tmp_path: Path) -> None:
     for attempt in (files.read, files.read_variants):
         with pytest.raises(InputError, match="row"):
             attempt(path)
+
+
+def test_a_case_of_a_million_events_is_one_variant(tmp_path: Path) -> None:
+    count = 1_000_000
+    names = pa.array((np.arange(count) % 7).astype(str))
+    time = pa.array(np.arange(count)[::-1], pa.timestamp("us", "UTC"))
+    found = files.read_variants(parquet(tmp_path / "log.parquet", pa.repeat("1", count), names, time))
+    assert (found.cases, found.events, found.sequences[0][:3]) == (1, count, ("0", "6", "5"))
+
+
+def test_a_disk_that_fills_up_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    files.write(hospital(4000, 1), tmp_path / "log.csv")
+    (tmp_path / "spill").mkdir()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, hard))
+    try:
+        with pytest.raises(EngineError, match=r"is full.*--temp-directory"):
+            files.read_variants(tmp_path / "log.csv", temp_directory=tmp_path / "spill")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list((tmp_path / "spill").iterdir()) == []

@@ -82,7 +82,7 @@ def test_a_directory_or_a_missing_file_is_no_log(tmp_path: Path, attempt) -> Non
 
 @pytest.mark.parametrize("source", [None, 5, b"log.csv", ["log.csv"]])
 def test_something_else_is_no_source(source: object) -> None:
-    with pytest.raises(InputError, match="Give a path, a pandas DataFrame or a pyarrow Table"):
+    with pytest.raises(InputError, match="Give a path, a pandas DataFrame, a pyarrow Table"):
         files.read(source)  # type: ignore[arg-type]
 
 

@@ -11,12 +11,12 @@ import sys
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError
-from rich.console import Console
 
 from veilog import display
 from veilog._version import __version__
-from veilog.cli import audit, experiment, ledger, logs, measure, model, release, report, suggest
+from veilog.cli import audit, experiment, ledger, logs, measure, model, release, report, serve, suggest
 from veilog.cli.common import Reading
+from veilog.cli.terminal import SafeConsole
 from veilog.errors import VeilogError
 
 __all__ = ["Reading", "app", "main"]
@@ -47,6 +47,7 @@ for _command in (
     audit.audit,
     experiment.experiment,
     release.demo,
+    serve.serve,
 ):
     app.command(_command)
 app.command(ledger.app)
@@ -54,7 +55,7 @@ app.command(ledger.app)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    errors = Console(stderr=True, highlight=False)
+    errors = SafeConsole(stderr=True, highlight=False)
     try:
         app(list(sys.argv[1:] if arguments is None else arguments), exit_on_error=False, print_error=False)
     except CycloptsError as error:

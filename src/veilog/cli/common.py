@@ -12,18 +12,22 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 from cyclopts import Parameter
-from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from veilog.cli.terminal import SafeConsole
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.logs.findings import Findings, Policy
+from veilog.logs.findings import Finding, Findings, Policy
+from veilog.logs.sources import Grouped, Means
+from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 
 __all__ = [
     "AS_USUAL",
+    "HERE",
+    "Grouping",
     "Json",
     "Log",
     "Output",
@@ -31,6 +35,7 @@ __all__ = [
     "check_target",
     "pair",
     "processes",
+    "read_grouped",
     "read_log",
     "read_variants",
     "show_columns",
@@ -76,6 +81,38 @@ class Reading:
 
 AS_USUAL = Reading()
 
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Grouping:
+    """Who groups a table's events into variants: the same options for every command that variants are enough for."""
+
+    engine: Annotated[
+        str, Parameter(help="duckdb, spark, duckdb:FILE or a URL that Ibis connects to; LOG is then a table there.")
+    ] = "duckdb"
+    index: Annotated[
+        str | None, Parameter(help="Column that orders events of equal time, for tables of a database.")
+    ] = None
+    memory_limit: Annotated[str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.")] = "1GB"
+    temp_directory: Annotated[
+        Path | None, Parameter(help="Folder for what does not fit into that memory; by default the system's.")
+    ] = None
+
+    def means(self) -> Means:
+        return Means(self.memory_limit, None, self.temp_directory, self.index)
+
+    def needs_events(self, what: str) -> None:
+        """Refuse an engine where variants are not enough."""
+        if self.engine != "duckdb":
+            raise ParameterError(
+                f"{what} needs the events themselves, and --engine {self.engine.partition('://')[0]} gives variants.",
+                parameter="engine",
+                advice="Leave --engine away and give the log as a file.",
+            )
+
+
+HERE = Grouping()
+
 Json = Annotated[
     str | None, Parameter(name="--json", allow_leading_hyphen=True, help="Write the result as JSON to a file, or - .")
 ]
@@ -90,7 +127,7 @@ class Output:
         self.target = target
         if target is not None and target != "-":
             files.check_writable(target)
-        self.console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+        self.console = SafeConsole(highlight=False, width=None if sys.stdout.isatty() else 140)
 
     def json(self, value: object) -> None:
         if self.target is None:
@@ -111,7 +148,7 @@ class Output:
 @contextmanager
 def shown_progress() -> Iterator[Callable[[str, float | None], None]]:
     """A progress display on stderr for people; silent where stderr is not a terminal."""
-    console = Console(stderr=True)
+    console = SafeConsole(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
@@ -134,22 +171,33 @@ def read_log(log: Path, reading: Reading) -> EventLog:
         )
 
 
-def read_variants(log: Path, reading: Reading, memory_limit: str) -> Variants:
-    """The variants alone: tables larger than memory are grouped within ``memory_limit``."""
+def read_variants(log: Path, reading: Reading, grouping: Grouping) -> Variants:
+    """The variants alone: tables larger than memory are grouped within the memory limit, or elsewhere."""
+    return read_grouped(log, reading, grouping)[0].variants
+
+
+def read_grouped(log: Path, reading: Reading, grouping: Grouping) -> tuple[Grouped, tuple[Finding, ...]]:
+    """The variants, first and last time, and what was noticed."""
+    findings = Findings(reading.policies(), str(log))
+    columns = reading.arguments()
+    limit = columns.pop("limit", DEFAULT_LIMIT)
     with shown_progress() as progress:
-        return files.read_variants(
+        found = files.grouped(
             log,
-            **reading.arguments(),
-            policies=reading.policies(),
-            memory_limit=memory_limit,
+            (columns["case"], columns["activity"], columns["timestamp"]),
+            findings,
+            grouping.engine,
+            grouping.means(),
+            limit=limit,
             processes=processes(log),
             progress=progress,
         )
+    return found, findings.result()
 
 
-def show_columns(out: Output, log: Path, reading: Reading) -> None:
+def show_columns(out: Output, log: Path, reading: Reading, grouping: Grouping = HERE) -> None:
     """Say which columns were guessed: a wrong guess must be seen."""
-    roles = files.roles_of(log, **reading.arguments())
+    roles = files.roles_of(log, **reading.arguments(), engine=grouping.engine, means=grouping.means())
     if roles is not None and roles.guessed:
         out.show(Text(f"columns: {roles}", style="yellow"))
 

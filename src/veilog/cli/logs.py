@@ -8,8 +8,22 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from veilog import display
-from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, check_target, read_log, show_columns, shown_progress
+from veilog.cli.common import (
+    AS_USUAL,
+    HERE,
+    Grouping,
+    Json,
+    Log,
+    Output,
+    Reading,
+    check_target,
+    read_grouped,
+    read_log,
+    show_columns,
+    shown_progress,
+)
 from veilog.logs import files
+from veilog.logs.eventlog import Statistics
 
 __all__ = ["convert", "info", "validate"]
 
@@ -18,17 +32,19 @@ def info(
     log: Log,
     *,
     reading: Reading = AS_USUAL,
+    grouping: Grouping = HERE,
     json: Json = None,
 ) -> None:
     """Count cases, events, activities and variants of a log."""
     out = Output(json)
-    show_columns(out, log, reading)
-    event_log = read_log(log, reading)
-    out.json(event_log.statistics.to_json())
-    out.show(display.info_table(event_log.statistics, str(log)))
-    out.show(display.variants_table(event_log.variants))
-    if event_log.findings:
-        out.show(display.findings_table(event_log.findings))
+    show_columns(out, log, reading, grouping)
+    found, findings = read_grouped(log, reading, grouping)
+    statistics = Statistics.of(found.variants, found.start, found.end)
+    out.json(statistics.to_json())
+    out.show(display.info_table(statistics, str(log)))
+    out.show(display.variants_table(found.variants))
+    if findings:
+        out.show(display.findings_table(findings))
 
 
 def validate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ TIMESTAMP = "time:timestamp"
 CASE_INDEX = "case:index"
 EVENT_INDEX = "event:index"
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMESTAMP_TYPE = pa.timestamp("us", tz="UTC")
 LABEL_TYPE = pa.dictionary(pa.int32(), pa.string())
 
@@ -47,6 +49,24 @@ class Statistics:
     length_max: int
     start: str | None
     end: str | None
+
+    @staticmethod
+    def of(variants: Variants, start: int | None, end: int | None) -> Statistics:
+        """The numbers of a log that may not be here as a whole; times in microseconds since 1970."""
+        cases, lengths, counts = variants.cases, variants.lengths, variants.counts
+        return Statistics(
+            cases=cases,
+            events=variants.events,
+            activities=len(variants.labels),
+            variants=len(variants),
+            uniqueness=len(variants) / cases if cases else 0.0,
+            length_min=int(lengths.min()) if cases else 0,
+            length_median=_median(lengths, counts) if cases else 0.0,
+            length_mean=variants.events / cases if cases else 0.0,
+            length_max=int(lengths.max()) if cases else 0,
+            start=_isoformat(start),
+            end=_isoformat(end),
+        )
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -137,23 +157,13 @@ class EventLog:
 
     @cached_property
     def statistics(self) -> Statistics:
-        variants = self.variants
-        lengths = np.diff(self.offsets)
-        times = pc.min_max(self.events.column(TIMESTAMP)).as_py()
-        cases = self.cases.num_rows
-        return Statistics(
-            cases=cases,
-            events=len(self),
-            activities=len(variants.labels),
-            variants=len(variants),
-            uniqueness=len(variants) / cases if cases else 0.0,
-            length_min=int(lengths.min()) if cases else 0,
-            length_median=float(np.median(lengths)) if cases else 0.0,
-            length_mean=float(lengths.mean()) if cases else 0.0,
-            length_max=int(lengths.max()) if cases else 0,
-            start=None if times["min"] is None else times["min"].isoformat(),
-            end=None if times["max"] is None else times["max"].isoformat(),
-        )
+        return Statistics.of(self.variants, *self.span)
+
+    @property
+    def span(self) -> tuple[int | None, int | None]:
+        """The first and the last timestamp in microseconds since 1970; None where there is none."""
+        times = pc.min_max(self.events.column(TIMESTAMP).cast(pa.int64())).as_py()
+        return times["min"], times["max"]
 
     def with_findings(self, findings: tuple[Finding, ...]) -> EventLog:
         return replace(self, findings=findings)
@@ -201,6 +211,18 @@ class EventLog:
             for column in table.columns
         ]
         return pa.table(plain, names=table.column_names).to_pandas()
+
+
+def _median(values: IntArray, counts: IntArray) -> float:
+    """The median of values that occur so often."""
+    order = np.argsort(values, kind="stable")
+    up_to = np.cumsum(counts[order])
+    middle = [(int(up_to[-1]) - 1) // 2, int(up_to[-1]) // 2]
+    return float(values[order][np.searchsorted(up_to, middle, side="right")].mean())
+
+
+def _isoformat(micros: int | None) -> str | None:
+    return None if micros is None else (_EPOCH + timedelta(microseconds=micros)).isoformat()
 
 
 def empty_table(columns: Mapping[str, pa.DataType]) -> pa.Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import gzip
 import os
 import secrets
@@ -14,22 +13,27 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
 import pyarrow as pa
 
-from veilog.errors import InputError, OutputError, VeilogError
+from veilog.errors import InputError, OutputError, ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
+from veilog.logs.paths import SUFFIXES, format_of, reason, suffix_of
+from veilog.logs.sources import AT_HAND, Grouped, Means, is_ibis, silent
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
     import pandas as pd
 
     from veilog.logs.roles import Roles
+    from veilog.logs.sources import VariantSource
 
 __all__ = [
     "SUFFIXES",
     "atomic_target",
     "check_target",
     "check_writable",
+    "grouped",
     "read",
     "read_variants",
     "roles_of",
@@ -38,9 +42,7 @@ __all__ = [
     "write_pieces",
 ]
 
-SUFFIXES = (".xes", ".xes.gz", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-
-Source: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame"
+Source: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | ir.Table"
 Progress = Callable[[str, float | None], None]
 
 
@@ -50,19 +52,21 @@ def read(
     case: str | None = None,
     activity: str | None = None,
     timestamp: str | None = None,
+    index: str | None = None,
     policies: Mapping[str, Policy] | None = None,
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
     progress: Progress | None = None,
 ) -> EventLog:
-    """The event log in a file (by its suffix), a pandas DataFrame or an Arrow table.
+    """The event log in a file (by its suffix), a pandas DataFrame, an Arrow table or a table of Ibis.
 
     ``case``, ``activity`` and ``timestamp`` name the columns of a table whose names do not say it. ``policies`` sets
     what happens on a finding (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come out of a compressed
-    file, ``processes`` may be more than 1 for large XES files.
+    file, ``processes`` may be more than 1 for large XES files. A table of Ibis comes here with all its columns, so it
+    is refused beyond five million events; ``index`` names its column that orders events of equal time.
     """
     findings = Findings(policies or {}, None if _is_table(source) else _name(source))
-    return _read(source, (case, activity, timestamp), findings, limit, processes, progress)
+    return _read(source, (case, activity, timestamp), findings, limit, processes, progress, index)
 
 
 def validate(
@@ -87,6 +91,8 @@ def read_variants(
     case: str | None = None,
     activity: str | None = None,
     timestamp: str | None = None,
+    index: str | None = None,
+    engine: str = "duckdb",
     policies: Mapping[str, Policy] | None = None,
     memory_limit: str = "1GB",
     threads: int | None = None,
@@ -95,43 +101,45 @@ def read_variants(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> Variants:
-    """The variants alone. CSV and Parquet (also ``"month-*.parquet"``) are never loaded whole: DuckDB groups them
-    within ``memory_limit`` and spills to ``temp_directory``. Everything else goes through :func:`read`.
+    """The variants alone. CSV and Parquet are never loaded whole: DuckDB groups them within ``memory_limit`` and spills
+    to ``temp_directory``. Everything else goes through :func:`read`.
 
-    The result equals ``read(source).variants``; several files count as one table, in the order of their names.
+    ``"month-*.parquet"`` and a folder stand for several files, which count as one table in the order of their names;
+    the result equals ``read(source).variants``. ``engine`` may be ``"spark"``, ``"duckdb:FILE"`` or a URL that Ibis
+    connects to; for the last two ``source`` is the name of a table. A table of Ibis is grouped where it is. ``index``
+    names the column of a table that orders events of equal time.
     """
-    paths = [] if _is_table(source) else _matching(_name(source))
-    formats = {_format(path) for path in paths}
-    if not paths or formats == {".xes"}:
-        if len(paths) > 1:
-            raise InputError("Several XES files cannot be read as one log.", path=_name(source))
-        only = paths[0] if paths else source
-        log = read(
-            only,
-            case=case,
-            activity=activity,
-            timestamp=timestamp,
-            policies=policies,
-            limit=limit,
-            processes=processes,
-            progress=progress,
-        )
-        return log.variants
-    if len(formats) > 1:
-        raise InputError(f"These files have different formats: {', '.join(sorted(formats))}.", path=_name(source))
-    from veilog.logs import engines, tables
-
-    findings = Findings(policies or {}, _name(source))
-    roles = tables.file_roles(paths[0], case, activity, timestamp, limit=limit)
-    return engines.variants_from_files(
-        paths,
-        roles,
-        findings=findings,
-        memory_limit=memory_limit,
-        threads=threads,
-        temp_directory=temp_directory,
+    findings = Findings(policies or {}, None if _is_table(source) else _name(source))
+    means = Means(memory_limit, threads, temp_directory, index)
+    return grouped(
+        source,
+        (case, activity, timestamp),
+        findings,
+        engine,
+        means,
         limit=limit,
-    )
+        processes=processes,
+        progress=progress,
+    ).variants
+
+
+def grouped(
+    source: Source,
+    columns: tuple[str | None, str | None, str | None],
+    findings: Findings,
+    engine: str,
+    means: Means,
+    *,
+    limit: int | None = DEFAULT_LIMIT,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> Grouped:
+    """The variants and the first and last time, from wherever the events are; see :func:`read_variants`."""
+    found = _variant_source(source, engine, means, limit)
+    if found is None:
+        log = _read(source, columns, findings, limit, processes, progress, means.index)
+        return Grouped(log.variants, *log.span)
+    return found.group(_roles(found.columns(), columns, source), findings, silent if progress is None else progress)
 
 
 def roles_of(
@@ -140,15 +148,38 @@ def roles_of(
     case: str | None = None,
     activity: str | None = None,
     timestamp: str | None = None,
+    engine: str = "duckdb",
+    means: Means = AT_HAND,
     limit: int | None = DEFAULT_LIMIT,
 ) -> Roles | None:
     """Which columns :func:`read` would take for case, activity and timestamp, and why; None for XES."""
-    from veilog.logs import tables
+    found = None if _in_memory(source) else _variant_source(source, engine, means, limit)
+    if found is None and not _in_memory(source):
+        return None
+    names = _columns(source) if found is None else found.columns()
+    return _roles(names, (case, activity, timestamp), source)
 
-    if _is_table(source):
-        return tables.guess_roles(_columns(source), case=case, activity=activity, timestamp=timestamp)
-    path = Path(_name(source))
-    return None if _format(path) == ".xes" else tables.file_roles(path, case, activity, timestamp, limit=limit)
+
+def _variant_source(source: Source, engine: str, means: Means, limit: int | None) -> VariantSource | None:
+    """Where the events are grouped; None if they are read whole."""
+    if _in_memory(source):
+        return None
+    from veilog.logs.engine_names import named
+    from veilog.logs.engines_ibis import IbisTable
+
+    return IbisTable(source, means.index) if is_ibis(source) else named(_name(source), engine, means, limit)
+
+
+def _roles(names: list[str], columns: tuple[str | None, str | None, str | None], source: Source) -> Roles:
+    from veilog.logs.roles import guess_roles
+
+    case, activity, timestamp = columns
+    try:
+        return guess_roles(names, case=case, activity=activity, timestamp=timestamp)
+    except InputError as error:
+        raise InputError(
+            error.problem, path=None if _is_table(source) else _name(source), advice=error.advice
+        ) from None
 
 
 def write(log: EventLog, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
@@ -176,11 +207,19 @@ def write(log: EventLog, path: str | os.PathLike[str], *, lossy: bool = False) -
                 tables.write_csv(log, out, delimiter="\t" if kind == ".tsv" else ",")
 
 
-def write_pieces(pieces: Iterable[EventLog], path: str | os.PathLike[str]) -> None:
+def write_pieces(
+    pieces: Iterable[EventLog],
+    path: str | os.PathLike[str],
+    *,
+    lossy: bool = False,
+    eventless: pa.Table | None = None,
+) -> None:
     """Write one log that comes in pieces, for logs larger than memory: as :func:`write`, but one piece at a time.
 
     All pieces have the columns of the first, which also says what the log says about itself; names of cases go on
-    from piece to piece. Cases without events have a place in XES only.
+    from piece to piece. Parquet says beforehand which cases have no events: it refuses them unless ``eventless`` lists
+    them (columns as in the pieces, and ``case:index``, their places among all cases). CSV refuses them unless
+    ``lossy``. The file is the one that :func:`write` makes of the whole log; numbers in CSV may be formatted otherwise.
     """
     from veilog.logs import parquet, tables
     from veilog.logs.xes_write import write_xes_pieces
@@ -190,12 +229,13 @@ def write_pieces(pieces: Iterable[EventLog], path: str | os.PathLike[str]) -> No
 
     def flat() -> Iterator[EventLog]:
         for piece in pieces:
-            tables.check_flat(piece, target)
+            if not lossy:
+                tables.check_flat(piece, target)
             yield piece
 
     with atomic_target(target) as file:
         if kind == ".parquet":
-            parquet.write_pieces(pieces, file)
+            parquet.write_pieces(pieces, file, eventless)
             return
         with _compressed(file, target) as out:
             if kind == ".xes":
@@ -226,7 +266,7 @@ def atomic_target(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         except VeilogError:
             raise
         except OSError as error:
-            raise OutputError(f"The file cannot be written: {_reason(error)}.", path=os.fspath(path)) from error
+            raise OutputError(f"The file cannot be written: {reason(error)}.", path=os.fspath(path)) from error
         _sync_folder(target.parent)
     finally:
         with contextlib.suppress(OSError):
@@ -255,13 +295,13 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
         finally:
             probe.unlink(missing_ok=True)
     except (OSError, ValueError) as error:
-        raise OutputError(f"The file cannot be written: {_reason(error)}.", path=str(path)) from error
+        raise OutputError(f"The file cannot be written: {reason(error)}.", path=str(path)) from error
     return target
 
 
 def check_target(path: str | os.PathLike[str]) -> str:
     """The format that a log would be written to ``path`` in; :class:`OutputError` if it could not be."""
-    kind = _suffix(Path(path))
+    kind = suffix_of(Path(path))
     if kind is None:
         raise OutputError("The suffix is not known.", path=os.fspath(path), advice=f"Known: {', '.join(SUFFIXES)}.")
     check_writable(path)
@@ -284,15 +324,27 @@ def _read(
     limit: int | None,
     processes: int,
     progress: Progress | None,
+    index: str | None = None,
 ) -> EventLog:
     from veilog.logs import parquet, tables
 
     case, activity, timestamp = columns
-    if _is_table(source):
-        roles = tables.guess_roles(_columns(source), case=case, activity=activity, timestamp=timestamp)
-        return tables.read_frame(source, roles, findings)
+    if is_ibis(source):
+        from veilog.logs.engines_ibis import IbisTable
+
+        there = IbisTable(source, index)
+        roles = _roles(there.columns(), columns, source)
+        return tables.read_frame(there.whole(roles, findings, progress or silent), roles, findings)
+    if index is not None:
+        raise ParameterError(
+            "Rows of files and frames have an order, which decides events of equal time.",
+            parameter="index",
+            advice="Leave index away; it is for tables of a database.",
+        )
+    if _in_memory(source):
+        return tables.read_frame(source, _roles(_columns(source), columns, source), findings)
     path = Path(_name(source))
-    kind = _format(path)
+    kind = format_of(path)
     if kind == ".xes":
         from veilog.logs.xes import read_xes
 
@@ -305,6 +357,11 @@ def _read(
 
 
 def _is_table(source: object) -> bool:
+    """Not the name of a log, but the log itself."""
+    return _in_memory(source) or is_ibis(source)
+
+
+def _in_memory(source: object) -> bool:
     """An Arrow table, or a DataFrame (told by its module, so that pandas is not imported for it)."""
     return isinstance(source, pa.Table) or type(source).__module__.partition(".")[0] == "pandas"
 
@@ -319,46 +376,9 @@ def _name(source: object) -> str:
         if isinstance(name, str):
             return name
     raise InputError(
-        f"A {type(source).__name__} is not a log.", advice="Give a path, a pandas DataFrame or a pyarrow Table."
+        f"A {type(source).__name__} is not a log.",
+        advice="Give a path, a pandas DataFrame, a pyarrow Table or a table of Ibis.",
     )
-
-
-def _matching(name: str) -> list[Path]:
-    """The files that a name or pattern stands for, in the order of their names."""
-    if not glob.has_magic(name) or Path(name).exists():
-        return [Path(name)]
-    found = sorted(Path(match) for match in glob.glob(name, recursive=True))  # noqa: PTH207
-    if not found:
-        raise InputError("No file matches this pattern.", path=name)
-    return found
-
-
-def _suffix(path: Path) -> str | None:
-    """The known suffix in lower case without ``.gz``, or None."""
-    name = path.name.lower()
-    for suffix in SUFFIXES:
-        if name.endswith(suffix) and name != suffix:
-            return suffix.removesuffix(".gz")
-    return None
-
-
-def _format(path: Path) -> str:
-    try:
-        if path.is_dir():
-            raise InputError("This is a directory, not a file.", path=path, advice="Give the log file in it.")
-        exists = path.exists()
-    except (OSError, ValueError) as error:
-        raise InputError(f"The file cannot be read: {_reason(error)}.", path=str(path)) from error
-    kind = _suffix(path)
-    if kind is None:
-        raise InputError(
-            "The suffix is not known." if exists else "There is no such file.",
-            path=os.fspath(path),
-            advice=f"Known suffixes: {', '.join(SUFFIXES)}.",
-        )
-    if not exists:
-        raise InputError("There is no such file.", path=os.fspath(path))
-    return kind
 
 
 def _sync_folder(folder: Path) -> None:
@@ -369,7 +389,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 _KEY = b"veilog"
+_GROUP = 1 << 19
+"""Rows of a group in the files written."""
 
 
 @dataclass(frozen=True)
@@ -149,44 +151,66 @@ def _with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings)
 
 def write_parquet(log: EventLog, file: BinaryIO) -> None:
     """Write the flat table with everything needed to get the same log back."""
-    keep_index = _needs_case_index(log)
-    table = tables.flat_table(log, case_index=keep_index)
-    facts: dict[str, Any] = {"format": 1, "metadata": _metadata_to(log.metadata)}
-    if keep_index:
-        facts["case_index"] = True
+    eventless = None
+    if _needs_case_index(log):
         empty = np.flatnonzero(np.diff(log.offsets) == 0)
-        if len(empty):
-            rows = log.cases.take(pa.array(empty)).append_column(CASE_INDEX, pa.array(empty, pa.int64()))
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
-                stream.write_table(rows)
-            facts["empty_cases"] = base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
-    table = table.replace_schema_metadata({_KEY: json.dumps(facts, ensure_ascii=False).encode()})
-    pq.write_table(table, file, compression="zstd", row_group_size=1 << 19)
+        eventless = log.cases.take(pa.array(empty)).append_column(CASE_INDEX, pa.array(empty, pa.int64()))
+    write_pieces([log], file, eventless)
 
 
-def write_pieces(logs: Iterable[EventLog], file: BinaryIO) -> None:
+def write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table | None = None) -> None:
     """Write one log that comes in pieces, at least one, with the columns and the metadata of the first.
 
-    Its cases have events and names that tell them apart, in the order in which they come.
+    Cases are in the order in which they come. Either all have events and names that tell them apart, or ``eventless``
+    (maybe without rows) lists those without events, and a column ``case:index`` tells cases apart.
     """
-    writer = None
+    writer, waiting, rows, groups, cases = None, [], 0, 0, 0
     try:
         for log in logs:
             empty = int((np.diff(log.offsets) == 0).sum())
-            if empty:
+            if empty and eventless is None:
                 raise OutputError(
                     f"{empty} cases have no event, which Parquet cannot hold in pieces.", advice="Write .xes.gz."
                 )
-            table = tables.flat_table(log)
+            table = tables.flat_table(log, case_index=eventless is not None)
+            if eventless is not None:
+                place = table.column_names.index(CASE_INDEX)
+                table = table.set_column(place, CASE_INDEX, pc.add(table.column(place), cases))
+            cases += log.cases.num_rows
             if writer is None:
-                facts = {"format": 1, "metadata": _metadata_to(log.metadata)}
-                schema = table.schema.with_metadata({_KEY: json.dumps(facts, ensure_ascii=False).encode()})
+                schema = table.schema.with_metadata({_KEY: _facts(log.metadata, eventless)})
                 writer = pq.ParquetWriter(file, schema, compression="zstd")
-            writer.write_table(table.replace_schema_metadata(schema.metadata), row_group_size=1 << 19)
+            waiting.append(table.replace_schema_metadata(schema.metadata))
+            rows += table.num_rows
+            # Whole row groups, so that a file does not depend on the pieces in which its log came.
+            while rows >= _GROUP:
+                joined = _joined(waiting)
+                writer.write_table(joined.slice(0, _GROUP), row_group_size=_GROUP)
+                waiting, rows, groups = [joined.slice(_GROUP)], rows - _GROUP, groups + 1
+        if writer is not None and (rows or not groups):
+            writer.write_table(_joined(waiting), row_group_size=_GROUP)
     finally:
         if writer is not None:
             writer.close()
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
+
+
+def _facts(metadata: Metadata, eventless: pa.Table | None) -> bytes:
+    """What the file says beside its table."""
+    facts: dict[str, Any] = {"format": 1, "metadata": _metadata_to(metadata)}
+    if eventless is not None:
+        facts["case_index"] = True
+        if eventless.num_rows:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(
+                sink, eventless.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+            ) as stream:
+                stream.write_table(eventless)
+            facts["empty_cases"] = base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
+    return json.dumps(facts, ensure_ascii=False).encode()
 
 
 def _needs_case_index(log: EventLog) -> bool:

@@ -31,6 +31,7 @@ from veilog.logs.streams import DEFAULT_LIMIT
 __all__ = [
     "Roles",
     "check_flat",
+    "file_columns",
     "file_roles",
     "flat_table",
     "guess_roles",
@@ -56,16 +57,19 @@ def file_roles(
     limit: int | None = DEFAULT_LIMIT,
 ) -> Roles:
     """The roles of the columns of a CSV or Parquet file."""
+    try:
+        return guess_roles(file_columns(path, limit), case=case, activity=activity, timestamp=timestamp)
+    except InputError as error:
+        raise InputError(error.problem, path=path, advice=error.advice) from None
+
+
+def file_columns(path: Path, limit: int | None = DEFAULT_LIMIT) -> list[str]:
+    """The names of the columns of a CSV or Parquet file."""
     if path.name.lower().endswith(".parquet"):
         from veilog.logs.parquet import column_names
 
-        columns = column_names(path)
-    else:
-        columns = list(csv_dialect(path, limit).columns)
-    try:
-        return guess_roles(columns, case=case, activity=activity, timestamp=timestamp)
-    except InputError as error:
-        raise InputError(error.problem, path=path, advice=error.advice) from None
+        return column_names(path)
+    return list(csv_dialect(path, limit).columns)
 
 
 def read_csv(

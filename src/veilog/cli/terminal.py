@@ -1,0 +1,29 @@
+"""What is printed for people: a log's own words cannot steer the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+__all__ = ["SafeConsole"]
+
+_VISIBLE = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
+_VISIBLE |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+"""Control characters and the signs that stand for them. An escape sequence in the name of an activity could otherwise
+clear the screen, or show words that are not there."""
+
+
+class SafeConsole(Console):
+    """A console that shows control characters in texts in place of obeying them."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else _shown(segment)
+
+
+def _shown(segment: Segment) -> Segment:
+    text: Any = segment.text
+    return segment._replace(text=text.translate(_VISIBLE))

@@ -1,0 +1,134 @@
+"""Variants of a table in a DuckDB database: by its rows' order, or by an index where a view has none."""
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from veilog.errors import InputError, ParameterError
+from veilog.logs import files
+
+TIMES = pa.timestamp("us", "UTC")
+rows_of_logs = st.lists(
+    st.tuples(st.sampled_from(["1", "2", "ß"]), st.sampled_from(["a", "B", "ä", "活動"]), st.integers(-2, 2)),
+    min_size=1,
+    max_size=20,
+)
+
+
+def events_of(rows: list[tuple[str, str, int]], time: pa.DataType = TIMES) -> pa.Table:
+    case, activity, moment = zip(*rows, strict=True)
+    times = pa.array(moment, pa.int64()).cast(time)
+    return pa.table({"case": case, "activity": activity, "time": times, "seq": pa.array(range(len(rows)), pa.int64())})
+
+
+def database(folder: Path, events: pa.Table, *more: str) -> str:
+    """The engine's name for a database with these events as the table ``log``."""
+    path = folder / "it's.duckdb"
+    path.unlink(missing_ok=True)
+    with duckdb.connect(path) as connection:
+        connection.register("events", events)
+        connection.execute("CREATE TABLE log AS SELECT * FROM events")
+        for statement in more:
+            connection.execute(statement)
+    return f"duckdb:{path}"
+
+
+@settings(max_examples=12)
+@given(
+    rows_of_logs, st.sampled_from(["s", "ms", "us", "ns"]), st.booleans(), st.sampled_from([1, -7, 1 << 39, 1 << 41])
+)
+def test_a_table_and_a_view_of_it_give_the_variants_of_the_log_read_whole(
+    tmp_path_factory: pytest.TempPathFactory, rows, unit: str, zoned: bool, step: int
+) -> None:
+    events = events_of(rows, pa.timestamp(unit, "UTC" if zoned else None))
+    whole = files.read(events.drop_columns(["seq"])).variants
+    order = "DESC" if step > 0 else "ASC"
+    view = f'CREATE VIEW "a view" AS SELECT * REPLACE (seq * {step} AS seq) FROM log ORDER BY seq {order}'
+    engine = database(tmp_path_factory.mktemp("db"), events, view)
+    assert files.read_variants("log", engine=engine) == whole
+    if step > 0:
+        assert files.read_variants("a view", engine=engine, index="seq") == whole
+
+
+def test_a_view_with_open_ties_needs_an_index(tmp_path: Path) -> None:
+    events = events_of([("1", "z", 0), ("1", "a", 0), ("2", "a", 0), ("2", "a", 0)])
+    more = ("CREATE VIEW v AS SELECT * FROM log", "CREATE VIEW w AS SELECT * FROM log WHERE \"case\" = '2'")
+    engine = database(tmp_path, events, *more)
+    with pytest.raises(InputError, match=r"^.*v: 1 times, a case has several activities at once.*--index"):
+        files.read_variants("v", engine=engine)
+    assert files.read_variants("v", engine=engine, index="seq").to_dict() == {("z", "a"): 1, ("a", "a"): 1}
+    assert files.read_variants("w", engine=engine).to_dict() == {("a", "a"): 1}
+
+
+def test_the_order_that_veilog_itself_has_written_stands_above_times(tmp_path: Path) -> None:
+    events = events_of([("1", "a", 2), ("1", "b", 1), ("1", "c", 0)]).rename_columns(
+        ["case", "activity", "time", "event:index"]
+    )
+    engine = database(tmp_path, events)
+    assert files.read_variants("log", engine=engine).to_dict() == {("a", "b", "c"): 1}
+    assert files.read(events).variants.to_dict() == {("a", "b", "c"): 1}
+
+
+def test_gaps_are_counted_and_refused_or_left_out(tmp_path: Path) -> None:
+    sql = (
+        "CREATE TABLE gaps AS SELECT * FROM log",
+        "INSERT INTO gaps VALUES (NULL, 'x', '2024-01-01 00:00Z', 7), ('', 'x', '2024-01-01 00:00Z', 8), "
+        "('1', NULL, NULL, 9)",
+    )
+    engine = database(tmp_path, events_of([("1", "a", 0)]), *sql)
+    with pytest.raises(InputError, match=r"2 rows.*case-without-name"):
+        files.read_variants("gaps", engine=engine)
+    with pytest.raises(ParameterError, match="case-without-name=drop"):
+        files.read_variants("gaps", engine=engine, policies={"case-without-name": "keep"})
+    drop = dict.fromkeys(("case-without-name", "event-without-activity", "missing-timestamp"), "drop")
+    assert files.read_variants("gaps", engine=engine, policies=drop).to_dict() == {("a",): 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ('ALTER "time" TYPE VARCHAR', "'time' holds string"),
+        ("ALTER seq TYPE VARCHAR", "'seq' holds string"),
+        ('ALTER "case" TYPE DOUBLE', "'case' holds double"),
+        ("ALTER activity TYPE VARCHAR[] USING [activity]", "'activity' holds list"),
+    ],
+)
+def test_columns_of_another_type_are_named(tmp_path: Path, change: str, said: str) -> None:
+    engine = database(tmp_path, events_of([("1", "a", 0)]), f"ALTER TABLE log {change}")
+    with pytest.raises(InputError, match=said):
+        files.read_variants("log", engine=engine, index="seq")
+
+
+def test_numbers_and_dates_serve_as_names_and_times(tmp_path: Path) -> None:
+    sql = 'CREATE TABLE s.days AS SELECT seq AS "case", seq AS activity, "time"::DATE AS "time" FROM log'
+    engine = database(tmp_path, events_of([("1", "a", 0), ("1", "b", 1)]), "CREATE SCHEMA s", sql)
+    assert files.read_variants("s.days", engine=engine).to_dict() == {("0",): 1, ("1",): 1}
+
+
+def test_what_is_not_there_is_said_with_what_is(tmp_path: Path) -> None:
+    engine = database(tmp_path, events_of([("1", "a", 0)]), "CREATE VIEW other AS SELECT 1 AS one")
+    with pytest.raises(InputError, match=r"no table 'events'.*It has: log, other\."):
+        files.read_variants("events", engine=engine)
+    with pytest.raises(InputError, match="no column 'nr'"):
+        files.read_variants("log", engine=engine, index="nr")
+    with pytest.raises(InputError, match="No column looks like the case"):
+        files.read_variants("other", engine=engine)
+    with pytest.raises(InputError, match="no such database"):
+        files.read_variants("log", engine=f"duckdb:{tmp_path / 'none.duckdb'}")
+    (tmp_path / "text.duckdb").write_text("no database at all, but long enough to be looked at" * 100)
+    with pytest.raises(InputError, match="cannot be opened"):
+        files.read_variants("log", engine=f"duckdb:{tmp_path / 'text.duckdb'}")
+
+
+def test_an_empty_table_is_an_error_and_the_database_stays_as_it_is(tmp_path: Path) -> None:
+    engine = database(tmp_path, events_of([("1", "a", 0)]), "CREATE TABLE none AS FROM log LIMIT 0")
+    before = (tmp_path / "it's.duckdb").read_bytes()
+    with pytest.raises(InputError, match="no rows"):
+        files.read_variants("none", engine=engine)
+    files.read_variants("log", engine=engine)
+    assert (tmp_path / "it's.duckdb").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["it's.duckdb"]

@@ -1,0 +1,96 @@
+"""The command on many files, on tables of a database, and where an engine cannot give what is asked."""
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from veilog import cli
+from veilog.logs import files
+from veilog.logs.simulate import hospital
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two months of a log in a folder, and the same in a database."""
+    monkeypatch.chdir(tmp_path)
+    for month in (1, 2):
+        folder = tmp_path / "warehouse" / f"month={month}"
+        folder.mkdir(parents=True)
+        files.write(hospital(60, seed=month), folder / "part-0.parquet")
+    with duckdb.connect(tmp_path / "log.duckdb") as connection:
+        connection.execute("CREATE TABLE events AS FROM 'warehouse/*/*.parquet'")
+    return tmp_path
+
+
+def results(capsys: pytest.CaptureFixture[str], *arguments: str) -> object:
+    capsys.readouterr()
+    assert cli.main([*arguments, "--json", "-"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_folder_a_pattern_and_a_table_are_one_log(warehouse: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = results(capsys, "info", "warehouse")
+    assert folder["cases"] == 60  # both months name their cases alike
+    assert folder["start"].startswith("2024-01-01")
+    assert results(capsys, "info", "warehouse/*/*.parquet") == folder
+    assert results(capsys, "info", "events", "--engine", "duckdb:log.duckdb") == folder
+    risk = ("--background", "set", "--size", "1")
+    drop = {"seconds"}
+    here, there = (
+        [{k: v for k, v in row.items() if k not in drop} for row in results(capsys, "risk", *log, *risk)]
+        for log in (("warehouse",), ("events", "--engine", "duckdb:log.duckdb"))
+    )
+    assert here == there
+
+
+def test_a_release_from_a_table_within_a_memory_limit(warehouse: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    means = ("--memory-limit", "300MB", "--temp-directory", str(warehouse))
+    table = ("events", "--engine", "duckdb:log.duckdb")
+    released = results(capsys, "release", *table, "out.csv", "-m", "laplace", "--epsilon", "1", *means)
+    assert released["guarantee"]["status"] == "proven"
+    assert (warehouse / "out.csv").exists()
+    assert not list(warehouse.glob("veilog-*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("release", "events", "out.csv", "-m", "amun", "-p", "guessing_advantage=0.2"), "needs the events themselves"),
+        (("release", "events", "out.csv", "-m", "laplace", "--epsilon", "1", "--times", "0.3"), "needs the events"),
+        (
+            ("train", "events", "out.model", "-m", "travag", "--epsilon", "1", "--delta", "1e-6", "--unit", "who"),
+            "needs",
+        ),
+        (("ledger", "set", "events", "--epsilon", "1"), "--ledger PATH"),
+    ],
+)
+def test_what_needs_events_or_a_place_is_refused(
+    warehouse: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    assert cli.main([*arguments, "--engine", "duckdb:log.duckdb"]) == 1
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not (warehouse / "out.csv").exists()
+
+
+@pytest.mark.parametrize("log", ["warehouse", "warehouse/*/*.parquet"])
+def test_commands_that_need_events_say_so_of_several_files(
+    warehouse: Path, capsys: pytest.CaptureFixture[str], log: str
+) -> None:
+    assert cli.main(["convert", log, "out.csv"]) == 1
+    assert "where variants are enough" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_folder_of_anything_else_is_refused(warehouse: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (warehouse / "warehouse" / "_SUCCESS").touch()
+    (warehouse / "warehouse" / ".part").touch()
+    assert cli.main(["info", "warehouse"]) == 0
+    (warehouse / "warehouse" / "notes.txt").touch()
+    assert cli.main(["info", "warehouse"]) == 1
+    assert "notes.txt" in capsys.readouterr().err
+    (warehouse / "empty").mkdir()
+    assert cli.main(["info", "empty"]) == 1
+    assert "no file in this folder" in capsys.readouterr().err
+    assert cli.main(["info", "warehouse", "--engine", "hive"]) == 1
+    assert "no engine 'hive'" in capsys.readouterr().err
