@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from veilog._version import __version__
 from veilog.errors import OutputError, VeilogError
@@ -17,7 +18,7 @@ from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
 from veilog.logs.variants import Variants
-from veilog.methods.event_log import Details, assembled, released_cases
+from veilog.methods.event_log import Details, assembled, eventless, pieces_of, rows_of, shuffled
 from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.ledger import Reservation
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Operation", "Release"]
+
+Progress = Callable[[str, float | None], None]
 
 _EXTENSIONS = (
     ("Concept", "concept", "http://www.xes-standard.org/concept.xesext"),
@@ -78,15 +81,24 @@ class Release:
         """
         if self.full is not None:
             return replace(self.full, metadata=_metadata(self))
-        details = self.details or Details(released_cases(self.variants, self.order))
+        details = self.details or Details(rows_of(self.variants.sequences, self._owner))
         return assembled(details, _metadata(self))
+
+    @cached_property
+    def _owner(self) -> npt.NDArray[np.int32]:
+        """Of each released case its variant, in random order."""
+        return shuffled(self.variants, self.order)
 
     def to_pandas(self) -> pd.DataFrame:
         """The released events as a DataFrame with pm4py's columns."""
         return self.log.to_pandas()
 
-    def save(self, path: str | Path) -> None:
-        """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet). Nothing half written remains."""
+    def save(self, path: str | Path, *, progress: Progress | None = None) -> None:
+        """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet). Nothing half written remains.
+
+        The file is that of :attr:`log`, which is made and written piece by piece, so that it may be larger than memory
+        (but for methods that make a whole log themselves, and times and attributes, which are held).
+        """
         if self.variants.cases == 0:
             raise OutputError(
                 "The release is empty, so there is nothing to write.",
@@ -96,7 +108,14 @@ class Release:
                 ),
             )
         # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
-        files.write(self.log, path, lossy=self.variants.events > 0)
+        lossy = self.variants.events > 0
+        if self.full is not None:
+            files.write(self.log, path, lossy=lossy)
+        else:
+            owner = np.zeros(0, dtype=np.int32) if self.details is not None else self._owner
+            empty = eventless(self.variants, owner, self.details)
+            pieces = self._pieces(owner, progress or (lambda text, fraction: None))
+            files.write_pieces(pieces, path, lossy=lossy, eventless=empty if empty.num_rows else None)
         if self.entry is None:
             return
         try:
@@ -105,6 +124,14 @@ class Release:
             raise OutputError(
                 f"The release is written, and was charged, but its ledger could not note the file. {error}", path=path
             ) from error
+
+    def _pieces(self, owner: npt.NDArray[np.int32], progress: Progress) -> Iterator[EventLog]:
+        metadata, done, cases = _metadata(self), 0, self.variants.cases
+        for piece in pieces_of(self.variants, owner, self.details):
+            log = assembled(piece, metadata, before=done)
+            yield log
+            done += log.cases.num_rows
+            progress(f"{done:,} of {cases:,} cases written", done / cases)
 
     def to_json(self) -> dict[str, object]:
         return {

@@ -15,6 +15,8 @@ import numpy as np
 from veilog.budgets import budget, by_advantage, check_beyond, check_unit
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.sources import refuse_unread
+from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import Method, method_named
@@ -41,7 +43,7 @@ __all__ = ["Release", "release"]
 
 
 def release(
-    log: EventLog | Variants,
+    log: EventLog | StoredLog | Variants,
     method: str,
     *,
     epsilon: Number | None = None,
@@ -60,7 +62,7 @@ def release(
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Release:
-    """Release a log with a method.
+    """Release a log with a method. The log may be a :class:`StoredLog`, whose events are never all in memory.
 
     ``epsilon`` and ``delta`` are the budget: certified (the default) they are what the guarantee derives; with
     ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
@@ -81,6 +83,7 @@ def release(
     With a ``ledger`` (the file of one; made if there is none) the release is entered in the account of its data: what
     it may cost is set aside before any question is asked, and refused if that would exceed their budget.
     """
+    refuse_unread(log)
     chosen = method_named(method)
     if guessing_advantage is not None:
         epsilon, parameters = by_advantage(chosen, guessing_advantage, epsilon, delta, parameters)
@@ -116,13 +119,19 @@ def release(
     variants = log if isinstance(log, Variants) else log.variants
     if variants.cases == 0:
         raise ParameterError("The log has no cases, so there is nothing to release.", parameter="log")
+    if chosen.full_log and isinstance(log, StoredLog):
+        raise ParameterError(
+            f"Method {method!r} needs all events in memory, so a log that is kept on disk will not do.",
+            parameter="log",
+            advice="Give the log as veilog.read() returns it, or take a method that releases variants.",
+        )
     if chosen.full_log and isinstance(log, Variants):
         raise ParameterError(
             f"Method {method!r} needs an event log; variants have neither times nor attributes.",
             parameter="log",
             advice="Give the log itself, as veilog.read() returns it.",
         )
-    raw = log if (wanted or chosen.full_log) and isinstance(log, EventLog) else None
+    raw = log if (wanted or chosen.full_log) and not isinstance(log, Variants) else None
     curator = Curator(variants, log=raw, domain=declared, unit=protected, randomness=source)
     started = time.perf_counter()
     derive = partial(

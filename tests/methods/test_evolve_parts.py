@@ -110,6 +110,13 @@ def test_medoids_are_those_of_plain_greedy() -> None:
     assert len(medoids(distance, weights, 100)) == 60
 
 
+def test_medoids_of_candidates_that_are_all_alike_are_the_first() -> None:
+    """More equal gains than are computed together must not leave out the one that is looked for."""
+    alike = np.full((100, 100), 0.5, dtype=np.float32)
+    assert medoids(alike, np.ones(100), 3).tolist() == [0, 1, 2]
+    assert sorted(medoids(alike, np.ones(100), 100).tolist()) == list(range(100))
+
+
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_the_fit_minimises_its_objective(rounds: int) -> None:
     rng = np.random.default_rng(rounds)

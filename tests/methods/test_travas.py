@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
+from veilog.measures.log_difference import absolute_log_difference
+from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.travas import unreleased_count
 from veilog.privacy.noise import tsgd_bound
 

@@ -16,9 +16,19 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog import display
-from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, processes, show_columns, shown_progress
+from veilog.cli.common import (
+    AS_USUAL,
+    HERE,
+    Grouping,
+    Json,
+    Log,
+    Output,
+    Reading,
+    read_variants,
+    show_columns,
+    shown_progress,
+)
 from veilog.errors import InputError, ParameterError
-from veilog.logs import files
 from veilog.privacy.ledger import Account, Ledger
 from veilog.privacy.ledger_accounts import Cost, in_figures
 
@@ -97,23 +107,25 @@ def set_(
     ] = None,
     ledger: Place = None,
     reading: Reading = AS_USUAL,
+    grouping: Grouping = HERE,
     json: Json = None,
 ) -> None:
     """Set the total budget of a log; makes the ledger if there is none. What is spent stays spent."""
     out = Output(json)
-    if ledger is None and glob.has_magic(str(log)) and not log.exists():
+    if ledger is None and (grouping.engine != "duckdb" or (glob.has_magic(str(log)) and not log.exists())):
         raise ParameterError(
-            "Several files have no ledger beside them.", parameter="ledger", advice="Name one with --ledger PATH."
+            "A table or several files have no ledger beside them.",
+            parameter="ledger",
+            advice="Name one with --ledger PATH.",
         )
     if delta is not None and epsilon is None:
         raise ParameterError("A budget for delta needs one for epsilon.", parameter="delta", advice="Add --epsilon.")
+    place = _beside(log) if ledger is None else ledger
+    Ledger.open(place, create=True, name=log.name)  # before a large log is read
+    show_columns(out, log, reading, grouping)
+    data = read_variants(log, reading, grouping)
     with shown_progress() as progress:
-        place = _beside(log) if ledger is None else ledger
         kept = Ledger.open(place, create=True, waiting=progress, name=log.name)
-        show_columns(out, log, reading)
-        data = files.read_variants(
-            log, **reading.arguments(), policies=reading.policies(), processes=processes(log), progress=progress
-        )
         if epsilon is None:
             found = kept.enter(data, unit=unit, account=account)
         else:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
-from rich.console import Console, Group
+from rich.console import Group
 from rich.progress import (
     BarColumn,
     Progress,
@@ -26,14 +26,13 @@ from rich.text import Text
 
 from veilog import display
 from veilog.budgets import by_advantage
-from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, pair, read_variants, show_columns
+from veilog.cli.budget import UNDECIDED, Budget
+from veilog.cli.common import AS_USUAL, HERE, Grouping, Json, Log, Output, Reading, pair, read_variants, show_columns
 from veilog.cli.common import read_log as read_whole
-from veilog.cli.details import declared_list
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
+from veilog.cli.terminal import SafeConsole
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
-from veilog.privacy.accounting import parse_delta, parse_epsilon
-from veilog.privacy.domain import Domain
 from veilog.training.checkpoints import remove
 from veilog.training.model import Model
 from veilog.training.training import train as train_model
@@ -51,25 +50,6 @@ def train(
     model: Annotated[Path, Parameter(help="File to write the model to.")],
     *,
     method: Annotated[str, Parameter(name=["--method", "-m"], help="travag.")] = "travag",
-    epsilon: Annotated[
-        str | None,
-        Parameter(allow_leading_hyphen=True, help="Privacy budget; smaller is more private, 0.1 to 1 are usual."),
-    ] = None,
-    guessing_advantage: Annotated[
-        str | None,
-        Parameter(
-            allow_leading_hyphen=True,
-            help="Instead of epsilon: the most by which a chance to guess who is in the log may rise, e.g. 0.2.",
-        ),
-    ] = None,
-    delta: Annotated[
-        str,
-        Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed; below one over the cases."),
-    ] = "0",
-    as_published: Annotated[
-        bool, Parameter(negative="", help="The paper's own calibration, for comparison; see what is derived.")
-    ] = False,
-    seed: Annotated[int | None, Parameter(help="Make a run repeatable, for experiments: voids the guarantee.")] = None,
     p: Annotated[
         tuple[str, ...],
         Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
@@ -78,58 +58,41 @@ def train(
         Path | None,
         Parameter(help="Keep the run here, so that it can be stopped (Ctrl-C); the same command then goes on with it."),
     ] = None,
-    activities: Annotated[
-        str | None,
-        Parameter(help="Declare the public activities: a,b,c or @FILE with one on each line."),
-    ] = None,
-    max_length: Annotated[int | None, Parameter(help="Declare the public bound on the length of a trace.")] = None,
-    unit: Annotated[
-        str,
-        Parameter(help="Who is protected: case; the column that names a person; or person, see --max-cases."),
-    ] = "case",
-    max_cases: Annotated[
-        int | None,
-        Parameter(help="Cases of a person that count, drawn at random; with --unit person: that nobody exceeds."),
-    ] = None,
+    budget: Budget = UNDECIDED,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
-    memory_limit: Annotated[str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.")] = "1GB",
+    grouping: Grouping = HERE,
     json: Json = None,
 ) -> None:
     """Train a model of a log, once, within a budget; veilog sample then draws from it without the log."""
     out = Output(json)
     _check_files(log, model, checkpoint)
-    domain = Domain(None if activities is None else declared_list(activities), max_length)
-    parameters = dict(pair(text, "-p") for text in p)
+    domain = budget.domain()
+    parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
     # Before a large log is read: what can be refused without it.
     trainable(method).parse(parameters)
-    parse_delta(delta)
-    if epsilon is not None:
-        parse_epsilon(epsilon)
-    if guessing_advantage is not None:
-        by_advantage(trainable(method), guessing_advantage, epsilon, delta, parameters)
+    budget.check()
+    if budget.guessing_advantage is not None:
+        by_advantage(trainable(method), budget.guessing_advantage, budget.epsilon, budget.delta, parameters)
     keeping.of(log)
-    show_columns(out, log, reading)
-    whole = unit not in ("case", "person")
-    original = read_whole(log, reading) if whole else read_variants(log, reading, memory_limit)
+    if budget.by_column:
+        grouping.needs_events("A unit that is a column")
+    show_columns(out, log, reading, grouping)
+    original = read_whole(log, reading) if budget.by_column else read_variants(log, reading, grouping)
     started = time.perf_counter()
-    spends = f"spends {epsilon or 'an advantage of ' + str(guessing_advantage)} (delta {delta}), charged at the start"
+    whole = budget.epsilon or f"an advantage of {budget.guessing_advantage}"
+    spends = f"spends {whole} (delta {budget.delta}), charged at the start"
     with _resumable(checkpoint), _with_time_left(spends) as progress:
         if checkpoint is not None and checkpoint.exists():
             progress(f"going on with {checkpoint.name}", None)
         trained = train_model(
             original,
             method,
-            epsilon=epsilon,
-            delta=delta,
-            as_published=as_published,
-            seed=seed,
+            **budget.arguments(),
             domain=domain,
-            unit=unit,
-            max_cases=max_cases,
             ledger=keeping.of(log, progress),
             checkpoint=checkpoint,
-            guessing_advantage=guessing_advantage,
+            guessing_advantage=budget.guessing_advantage,
             progress=progress,
             **parameters,
         )
@@ -271,14 +234,14 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         if checkpoint is not None and checkpoint.exists():
             words = f"Stopped. The run is kept in {checkpoint}: the same command goes on with it.\n"
-            Console(stderr=True, highlight=False).print(words, markup=False, soft_wrap=True, end="")
+            SafeConsole(stderr=True, highlight=False).print(words, markup=False, soft_wrap=True, end="")
         raise
 
 
 @contextmanager
 def _with_time_left(also: str = "") -> Iterator[Callable[[str, float | None], None]]:
     """A progress display on stderr with the time left; silent where stderr is not a terminal."""
-    console = Console(stderr=True)
+    console = SafeConsole(stderr=True)
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),

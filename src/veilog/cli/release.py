@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from veilog import display
 from veilog.budgets import by_advantage
+from veilog.cli.budget import UNDECIDED, Budget
 from veilog.cli.common import (
     AS_USUAL,
+    HERE,
+    Grouping,
     Json,
     Log,
     Output,
     Reading,
     check_target,
     pair,
-    read_log,
     read_variants,
     show_columns,
     shown_progress,
 )
-from veilog.cli.details import NOTHING_MORE, Beyond, declared_list
+from veilog.cli.details import NOTHING_MORE, Beyond
+from veilog.cli.large import read_events
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.cli.report import NO_REPORT, Reports
 from veilog.demo import run_demo
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
 from veilog.measures.comparison import compare as compare_logs
 from veilog.methods import METHODS, method_named
-from veilog.privacy.accounting import parse_delta, parse_epsilon
-from veilog.privacy.domain import Domain
 from veilog.released import Release
 from veilog.releasing import release as release_log
 
 __all__ = ["demo", "methods", "release"]
-
-MemoryLimit = Annotated[str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.")]
 
 _COMPARE_AT_ONCE = 5_000
 """Up to so many variants a side `release` shows at once what was kept; beyond it takes longer than a glance."""
@@ -57,46 +57,15 @@ def release(
     target: Annotated[Path, Parameter(help="File to write the release to; its suffix says how.")],
     *,
     method: Annotated[str, Parameter(name=["--method", "-m"], help="See veilog methods.")],
-    epsilon: Annotated[
-        str | None,
-        Parameter(allow_leading_hyphen=True, help="Privacy budget; smaller is more private, 0.1 to 1 are usual."),
-    ] = None,
-    guessing_advantage: Annotated[
-        str | None,
-        Parameter(
-            allow_leading_hyphen=True,
-            help="Instead of epsilon: the most by which a chance to guess who is in the log may rise, e.g. 0.2.",
-        ),
-    ] = None,
-    delta: Annotated[
-        str,
-        Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed; below one over the cases."),
-    ] = "0",
-    as_published: Annotated[
-        bool, Parameter(negative="", help="The paper's own calibration, for comparison; see what is derived.")
-    ] = False,
-    seed: Annotated[int | None, Parameter(help="Make a run repeatable, for experiments: voids the guarantee.")] = None,
     p: Annotated[
         tuple[str, ...],
         Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
     ] = (),
-    activities: Annotated[
-        str | None,
-        Parameter(help="Declare the public activities: a,b,c or @FILE with one on each line."),
-    ] = None,
-    max_length: Annotated[int | None, Parameter(help="Declare the public bound on the length of a trace.")] = None,
-    unit: Annotated[
-        str,
-        Parameter(help="Who is protected: case; the column that names a person; or person, see --max-cases."),
-    ] = "case",
-    max_cases: Annotated[
-        int | None,
-        Parameter(help="Cases of a person that count, drawn at random; with --unit person: that nobody exceeds."),
-    ] = None,
+    budget: Budget = UNDECIDED,
     beyond: Beyond = NOTHING_MORE,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
-    memory_limit: MemoryLimit = "1GB",
+    grouping: Grouping = HERE,
     compare: Annotated[
         bool, Parameter(negative="--no-compare", help="Show what was kept, for you only; never written.")
     ] = True,
@@ -107,35 +76,34 @@ def release(
     out = Output(json)
     check_target(target, log)
     reports.check()
-    domain = Domain(None if activities is None else declared_list(activities), max_length, beyond.domains())
+    domain = budget.domain(beyond.domains())
     more = beyond.arguments()
-    parameters = dict(pair(text, "-p") for text in p)
+    parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
     # Before a large log is read: what can be refused without it.
     chosen = method_named(method)
     chosen.parse(parameters)
-    parse_delta(delta)
-    if epsilon is not None:
-        parse_epsilon(epsilon)
+    budget.check()
     # -p guessing_advantage=X and --guessing-advantage X are the same where the method has such a parameter.
-    advantage = _said_once(guessing_advantage, parameters.pop("guessing_advantage", None))
+    advantage = _said_once(budget.guessing_advantage, parameters.pop("guessing_advantage", None))
     if advantage is not None:
-        chosen.parse(by_advantage(chosen, advantage, epsilon, delta, parameters)[1])
+        chosen.parse(by_advantage(chosen, advantage, budget.epsilon, budget.delta, parameters)[1])
     keeping.of(log)
-    show_columns(out, log, reading)
-    whole = beyond.wanted or unit not in ("case", "person") or chosen.full_log
-    original = read_log(log, reading) if whole else read_variants(log, reading, memory_limit)
+    whole = beyond.wanted or budget.by_column or chosen.full_log
+    if whole:
+        grouping.needs_events("A release with times, attributes or persons")
+    show_columns(out, log, reading, grouping)
+    original: EventLog | StoredLog | Variants
+    if whole:
+        original = read_events(log, reading, grouping, in_memory=chosen.full_log)
+    else:
+        original = read_variants(log, reading, grouping)
     with shown_progress() as progress:
         progress(f"releasing with {method}", None)
         released = release_log(
             original,
             method,
-            epsilon=epsilon,
-            delta=delta,
-            as_published=as_published,
-            seed=seed,
+            **budget.arguments(),
             domain=domain,
-            unit=unit,
-            max_cases=max_cases,
             **more,
             ledger=keeping.of(log, progress),
             guessing_advantage=advantage,
@@ -143,12 +111,14 @@ def release(
             **parameters,
         )
         progress(f"writing {target.name}", None)
-        released.save(target)
+        released.save(target, progress=progress)
     account = None if released.entry is None else released.entry.account()
     out.json(released.to_json() | ({} if account is None else {"account": account.totals()}))
     out.show(display.release_view(released, str(target)))
     if released.entry is not None and account is not None:
         out.show(account_view(released.entry.ledger, account))
+    if isinstance(original, StoredLog):
+        original = original.variants  # what is shown beyond them takes all events in memory
     comparison = _show_kept(out, original, released) if compare and json != "-" else None
     with shown_progress() as progress:
         for page in reports.write(released, original, comparison, progress):
@@ -182,7 +152,7 @@ def _show_kept(out: Output, original: EventLog | Variants, released: Release) ->
         out.show("Compare it with the original: veilog compare LOG RELEASE (many variants, so this takes a while).")
         return None
     with shown_progress() as progress:
-        if timed:
+        if timed and isinstance(original, EventLog):
             result = compare_logs(original, released.log, progress=progress)
         else:
             result = compare_logs(variants, released.variants, progress=progress)

@@ -4,7 +4,7 @@ released cases with their times and attributes."""
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
@@ -30,13 +30,18 @@ __all__ = [
     "assembled",
     "attributes_before",
     "attributes_of",
+    "eventless",
+    "pieces_of",
     "released_cases",
     "rows_of",
+    "shuffled",
     "times_of",
 ]
 
 DEFAULT_ATTRIBUTES_SHARE = Fraction(1, 4)
 _HOUR = 3_600_000_000
+_PIECE = 50_000
+"""Cases of a release that are written at once."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +116,18 @@ class Details:
     columns: ReleasedColumns = field(default_factory=lambda: ReleasedColumns({}, {}))
 
 
+def shuffled(variants: Variants, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+    """Of every case the number of its variant, in an order of the cases that says nothing about the original's."""
+    owner = np.repeat(np.arange(len(variants), dtype=np.int32), variants.counts)
+    return owner[rng.permutation(len(owner))]
+
+
 def released_cases(variants: Variants, rng: np.random.Generator) -> Sequences:
     """Every case of the variants as a row of its own, in an order that says nothing about the original's."""
-    owner = np.repeat(np.arange(len(variants)), variants.counts)
-    return rows_of(variants.sequences, owner[rng.permutation(len(owner))])
+    return rows_of(variants.sequences, shuffled(variants, rng))
 
 
-def rows_of(sequences: Sequences, owner: npt.NDArray[np.int64]) -> Sequences:
+def rows_of(sequences: Sequences, owner: npt.NDArray[np.integer]) -> Sequences:
     """For each number in ``owner`` the sequence of that number, as a row of its own."""
     lengths = sequences.lengths[owner]
     offsets = np.zeros(len(owner) + 1, dtype=np.int64)
@@ -154,8 +164,41 @@ def attributes_of(curator: Curator, epsilon: Fraction, cases: Sequences, chosen:
     return released_attributes(curator, epsilon, cases, chosen)
 
 
-def assembled(details: Details, metadata: Metadata) -> EventLog:
-    """The release as an event log with fresh case names; without times its events are an hour apart from 1970 on."""
+def pieces_of(variants: Variants, owner: npt.NDArray[np.integer], details: Details | None) -> Iterator[Details]:
+    """The released cases in pieces, in their order: as ``details`` has them, else of the variants in ``owner``."""
+    cases = len(owner) if details is None else len(details.cases)
+    for start in range(0, cases, _PIECE):
+        stop = min(start + _PIECE, cases)
+        if details is None:
+            yield Details(rows_of(variants.sequences, owner[start:stop]))
+            continue
+        first, last = details.cases.offsets[[start, stop]].tolist()
+        yield Details(
+            details.cases.rows(start, stop),
+            None if details.times is None else details.times[first:last],
+            ReleasedColumns(
+                events={name: column[first:last] for name, column in details.columns.events.items()},
+                cases={name: column[start:stop] for name, column in details.columns.cases.items()},
+            ),
+        )
+
+
+def eventless(variants: Variants, owner: npt.NDArray[np.integer], details: Details | None) -> pa.Table:
+    """The released cases without events: their names, their attributes and their places among the cases."""
+    if details is None:
+        empty, columns = np.flatnonzero(variants.lengths[owner] == 0), {}
+    else:
+        empty, columns = np.flatnonzero(details.cases.lengths == 0), details.columns.cases
+    rows = pa.array(empty, pa.int64())
+    names = pa.array(empty + 1).cast(pa.string())
+    return pa.table({ACTIVITY: names, **{k: column.take(rows) for k, column in columns.items()}, CASE_INDEX: rows})
+
+
+def assembled(details: Details, metadata: Metadata, *, before: int = 0) -> EventLog:
+    """The release as an event log with fresh case names; without times its events are an hour apart from 1970 on.
+
+    Where it is a piece of a larger one, its names go on from so many cases ``before`` it.
+    """
     cases = details.cases
     owner = np.repeat(np.arange(len(cases)), cases.lengths)
     times = details.times
@@ -171,7 +214,7 @@ def assembled(details: Details, metadata: Metadata) -> EventLog:
             **details.columns.events,
         }
     )
-    names = pa.array(np.arange(1, len(cases) + 1)).cast(pa.string())
+    names = pa.array(np.arange(before + 1, before + len(cases) + 1)).cast(pa.string())
     return EventLog(events, pa.table({ACTIVITY: names, **details.columns.cases}), metadata)
 
 

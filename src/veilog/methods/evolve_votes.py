@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-
 import numpy as np
 import numpy.typing as npt
 from scipy.special import wrightomega
@@ -14,30 +12,34 @@ from veilog.methods.evolve_traces import PAD, Codes, Floats, Floats32, Ints, Tra
 
 __all__ = ["fit", "medoids", "next_generation", "rounded"]
 
+_AT_ONCE = 32
+"""Candidates whose gains are computed together: more are seldom needed, fewer cost a call each."""
+
 
 def medoids(distance: Floats32, weights: Floats, number: int) -> Ints:
     """``number`` columns that lie near the weighted rows: lazy greedy facility location.
 
     Each step adds the column that lowers ``sum_i w_i min_j d(i, j)`` most. Gains only shrink (the objective is
-    submodular), so an old gain is a bound and most columns are not looked at again (Minoux 1978).
+    submodular), so an old gain is a bound, and only columns whose bounds are largest are looked at again (Minoux
+    1978), some at a time.
     """
     weighted = (distance * weights[:, None].astype(np.float32)).T.copy()  # a row is a candidate
-    w = weights.astype(np.float32)
-    now = w.copy()  # no distance is above 1
+    now = weights.astype(np.float32)  # no distance is above 1
     gains = now.sum() - weighted.sum(axis=1)
-    queue = [(-float(g), j) for j, g in enumerate(gains)]
-    heapq.heapify(queue)
+    computed = np.zeros(len(gains), dtype=np.int64)  # when as many were chosen
     chosen: list[int] = []
-    fresh = np.zeros(len(queue), dtype=np.int64)
-    while queue and len(chosen) < number:
-        _, j = heapq.heappop(queue)
-        if fresh[j] == len(chosen):
-            chosen.append(j)
-            np.minimum(now, weighted[j], out=now)
+    while len(chosen) < min(number, len(gains)):
+        best = int(gains.argmax())
+        if computed[best] < len(chosen):
+            largest = np.argpartition(-gains, _AT_ONCE)[:_AT_ONCE] if len(gains) > _AT_ONCE else np.arange(len(gains))
+            largest[0] = best  # of many equal ones it might be left out
+            old = largest[(computed[largest] < len(chosen)) & (gains[largest] > -np.inf)]
+            gains[old] = np.maximum(now - weighted[old], 0).sum(axis=1)
+            computed[old] = len(chosen)
             continue
-        fresh[j] = len(chosen)
-        gain = float(np.maximum(now - weighted[j], 0).sum())
-        heapq.heappush(queue, (-gain, j))
+        chosen.append(best)
+        np.minimum(now, weighted[best], out=now)
+        gains[best] = -np.inf
     return np.array(chosen, dtype=np.int64)
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy import noise
 from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon, round_up
@@ -63,7 +64,7 @@ class Curator:
         self,
         variants: Variants,
         *,
-        log: EventLog | None = None,
+        log: EventLog | StoredLog | None = None,
         domain: Domain | None = None,
         unit: Unit = ONE_CASE,
         randomness: noise.Randomness | None = None,
@@ -75,7 +76,7 @@ class Curator:
         """
         self.domain = domain or Domain()
         self.unit = unit
-        if log is not None and log.cases.num_rows != variants.cases:
+        if log is not None and _cases_of(log) != variants.cases:
             raise ParameterError("The variants are not those of the log.", parameter="log")
         self._variants = self.domain.fit(variants)
         self._log = log
@@ -339,6 +340,12 @@ class Curator:
                 parameter="log",
                 advice="Give the log itself, as veilog.read() returns it.",
             )
+        if isinstance(self._log, StoredLog):
+            raise ParameterError(
+                "This method needs all events in memory; a log that is kept on disk has them in pieces.",
+                parameter="log",
+                advice="Give the log as veilog.read() returns it.",
+            )
         self._peeks[reason] = None
         return self._log
 
@@ -445,6 +452,10 @@ class Curator:
                 break
             last = int(walk[-1])
         return np.concatenate(positions) if positions else np.zeros(0, dtype=np.int64)
+
+
+def _cases_of(log: EventLog | StoredLog) -> int:
+    return log.number_of_cases if isinstance(log, StoredLog) else int(log.cases.num_rows)
 
 
 @lru_cache(maxsize=256)

@@ -2,12 +2,17 @@
 
 As everywhere in the kernel neighbouring logs differ by one case, added or removed, with all its events; every question
 proves its sensitivity in its docstring.
+
+A log that is kept on disk is asked piece by piece. Every case lies wholly in one piece, so what it contributes, bounded
+there, is what it contributes in memory, and what the pieces have is added up, in integers, before the noise: the exact
+answer is the same number whatever the pieces are, and so are its sensitivity and its distribution.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 
@@ -16,6 +21,7 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.stored import StoredLog
 from veilog.privacy import noise
 from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, Kind, Level, RawCases, attribute_kind, attribute_level
@@ -38,7 +44,7 @@ class EventQuestions:
 
     def __init__(
         self,
-        log: EventLog,
+        log: EventLog | StoredLog,
         domain: Domain,
         randomness: noise.Randomness,
         charges: list[Charge],
@@ -50,21 +56,35 @@ class EventQuestions:
         self._charges = charges
         self._assumptions = assumptions
 
+    def _pieces(self) -> Iterator[RawCases]:
+        """All raw cases, each wholly in one piece."""
+        if isinstance(self._log, StoredLog):
+            for piece in self._log.pieces():
+                yield RawCases(piece, self._domain)
+        else:
+            yield self._in_memory
+
     @cached_property
-    def _raw(self) -> RawCases:
+    def _in_memory(self) -> RawCases:
+        assert isinstance(self._log, EventLog)
         return RawCases(self._log, self._domain)
+
+    @property
+    def _columns(self) -> EventLog:
+        """A log with the same columns."""
+        return self._log.shape if isinstance(self._log, StoredLog) else self._log
 
     # Public facts ---------------------------------------------------------------------------------------------------
 
     def level(self, name: str) -> Level:
         """Whether an attribute is one of cases or of events; from the log's columns, which the guarantee then says."""
         self._assume_columns()
-        return attribute_level(self._log, name)
+        return attribute_level(self._columns, name)
 
     def kind(self, name: str) -> Kind:
         """What the values of an attribute are; from the log's columns, which the guarantee then says."""
         self._assume_columns()
-        return attribute_kind(self._log, name)
+        return attribute_kind(self._columns, name)
 
     @property
     def window(self) -> Window:
@@ -73,11 +93,14 @@ class EventQuestions:
         if self._domain.window is not None:
             return self._domain.window
         self._assumptions["The days on which the first and the last case start are public; taken from the log."] = None
-        starts = self._raw.times[self._raw.offsets[:-1][np.diff(self._raw.offsets) > 0]]
-        starts = starts[starts != UNKNOWN_TIME]
-        if len(starts) == 0:
+        ends: list[int] = []
+        for raw in self._pieces():
+            starts = raw.times[raw.offsets[:-1][np.diff(raw.offsets) > 0]]
+            starts = starts[starts != UNKNOWN_TIME]
+            ends += [int(starts.min()), int(starts.max())] if len(starts) else []
+        if not ends:
             raise ParameterError("No case of the log has a start time.", parameter="window")
-        first, last = int(starts.min()) // _DAY, int(starts.max()) // _DAY
+        first, last = min(ends) // _DAY, max(ends) // _DAY
         return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=last + 1)
 
     def _assume_columns(self) -> None:
@@ -112,9 +135,10 @@ class EventQuestions:
         eps = parse_epsilon(epsilon)
         check_sums(size, bound, resolution)
         exact = np.zeros(size, dtype=np.int64)
-        for block in self._raw.blocks(alphabet, codings):
-            _, columns, contributed = contributions(features(block), len(block), size, bound, resolution)
-            np.add.at(exact, columns, contributed)
+        for raw in self._pieces():
+            for block in raw.blocks(alphabet, codings):
+                _, columns, contributed = contributions(features(block), len(block), size, bound, resolution)
+                np.add.at(exact, columns, contributed)
         self._charge(
             "event sums",
             f"{purpose} ({size} sums)",
@@ -134,13 +158,18 @@ class EventQuestions:
         value. Each number changes by at most 1, both together by at most 2 (L1): epsilon-differentially private.
         """
         eps = parse_epsilon(epsilon)
-        _, owners, values = self._raw.values(name)
-        _, first = np.unique(owners, return_index=True)
+        firsts: set[str] = set()
+        having = 0
+        for raw in self._pieces():
+            labels, owners, values = raw.values(name)
+            _, first = np.unique(owners, return_index=True)
+            firsts.update(labels[i] for i in np.unique(values[first]).tolist())
+            having += len(first)
         self._charge(
             "distinct values", f"whether {name} tells cases apart", "discrete Laplace, scale 2/epsilon", "2 (L1)", eps
         )
         noisy = noise.discrete_laplace(eps / 2, 2, self._randomness)
-        return len(np.unique(values[first])) + int(noisy[0]), len(first) + int(noisy[1])
+        return len(firsts) + int(noisy[0]), having + int(noisy[1])
 
     def frequent_values(self, name: str, most: int, epsilon: Number, delta: Number) -> tuple[str, ...]:
         """The values of an attribute that enough cases have, in the order of their names.
@@ -156,14 +185,20 @@ class EventQuestions:
         if failure == 0 or most < 1:
             raise ParameterError("Selecting values needs a delta above 0.", parameter="delta")
         k = noise.tsgd_bound(eps / most, failure / most)
-        labels, owners, values = self._raw.values(name)
-        starts = np.flatnonzero(np.diff(owners, prepend=-1))
-        rank = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
-        counts = np.bincount(values[rank < most], minlength=len(labels))
+        exact: Counter[str] = Counter()
+        for raw in self._pieces():
+            labels, owners, values = raw.values(name)
+            starts = np.flatnonzero(np.diff(owners, prepend=-1))
+            rank = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
+            counts = np.bincount(values[rank < most], minlength=len(labels))
+            exact.update({label: n for label, n in zip(labels, counts.tolist(), strict=True) if n})
+        # Noise goes by the order of names: not by that of the rows, nor by pieces.
+        names = sorted(exact)
         mechanism = f"k-truncated symmetric geometric, k = {k}, released iff above k"
         self._charge("frequent values", f"values of {name}", mechanism, f"{most} values by 1 each", eps, failure)
-        noisy = counts + noise.tsgd_noise(eps / most, k, len(labels), self._randomness)
-        return tuple(sorted(labels[i] for i in np.flatnonzero(noisy > k).tolist()))
+        drawn = noise.tsgd_noise(eps / most, k, len(names), self._randomness)
+        noisy = np.array([exact[name] for name in names], dtype=np.int64) + drawn
+        return tuple(names[i] for i in np.flatnonzero(noisy > k).tolist())
 
     def _charge(
         self,

@@ -31,6 +31,7 @@ import numpy as np
 from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
+from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy import ledger_file
 from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon, round_up
@@ -40,7 +41,7 @@ from veilog.privacy.ledger_file import Book, Entry, Waiting, short
 
 __all__ = ["Account", "Data", "Entry", "Ledger", "Reservation", "fingerprint", "settling"]
 
-Data: TypeAlias = EventLog | Variants
+Data: TypeAlias = EventLog | StoredLog | Variants
 
 _PATIENCE = 10.0
 
@@ -85,11 +86,11 @@ class Ledger:
         with self._reading() as book:
             return tuple(_account(book, number) for number in sorted(book.accounts))
 
-    def account(self, data: Data) -> Account | None:
-        """The account of these data, if they have one here."""
+    def account(self, data: Data | bytes) -> Account | None:
+        """The account of these data (or of those with this fingerprint), if they have one here."""
         if self.create and not self.path.exists():
             return None
-        mark = fingerprint(data)
+        mark = data if isinstance(data, bytes) else fingerprint(data)
         with self._reading() as book:
             number = book.data.get(book.digest(mark))
             return None if number is None else _account(book, number)
@@ -206,7 +207,7 @@ class Ledger:
             file.write(text.encode("utf-8", "replace"))
 
     def _name_of(self, data: Data) -> str:
-        source = (data.source if isinstance(data, EventLog) else None) or self.name
+        source = (None if isinstance(data, Variants) else data.source) or self.name
         return _plain(Path(source or "").name) or "data"
 
     def _made(self) -> None:

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+from veilog.logs.stored import StoredLog
 from veilog.privacy.guarantee import NEIGHBOURS, Charge
 from veilog.privacy.noise import Randomness
 
@@ -129,15 +130,17 @@ def _growth(epsilon: Fraction, most: int) -> Fraction:
     return Fraction(total) * (1 + Fraction(1, 2**40))
 
 
-def bounded(log: EventLog, unit: Unit, randomness: Randomness) -> EventLog:
+def bounded(log: EventLog | StoredLog, unit: Unit, randomness: Randomness) -> EventLog | StoredLog:
     """The log with at most ``most_cases`` cases of every person, chosen at random where there are more.
 
     Each person's cases are chosen by themselves, so adding a person adds at most ``most_cases`` cases to the result
-    and changes nothing else: whatever is proved for logs that differ by so many cases holds for a person.
+    and changes nothing else: whatever is proved for logs that differ by so many cases holds for a person. Whose a case
+    is, is known of all cases at once, also where their events are on disk.
     """
     if unit.column is None:
         return log
-    owner = _owners(log, unit.column)
+    pieces = log.pieces() if isinstance(log, StoredLog) else [log]
+    owner = _numbered([_owners(piece, unit.column) for piece in pieces], unit.column, log.source)
     words = randomness.words(2 * len(owner)).astype(np.uint64)
     lot = (words[::2] << np.uint64(32)) | words[1::2]
     order = np.lexsort((lot, owner))
@@ -147,8 +150,8 @@ def bounded(log: EventLog, unit: Unit, randomness: Randomness) -> EventLog:
     return log if len(kept) == len(owner) else log.only(kept)
 
 
-def _owners(log: EventLog, column: str) -> IntArray:
-    """The person of each case, numbered."""
+def _owners(log: EventLog, column: str) -> pa.ChunkedArray:
+    """The person of each case, null where none is named."""
     name = column.removeprefix("case:")
     if name in log.cases.column_names and name != ACTIVITY:
         values = log.cases.column(name)
@@ -162,16 +165,22 @@ def _owners(log: EventLog, column: str) -> IntArray:
             parameter="unit",
             advice=f"It has: {', '.join(known) or 'none'}.",
         )
-    if pa.types.is_floating(values.type):
-        values = pc.if_else(pc.is_nan(values), None, values)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return pc.if_else(pc.is_nan(values), None, values) if pa.types.is_floating(values.type) else values
+
+
+def _numbered(owners: list[pa.ChunkedArray], column: str, source: str | None) -> IntArray:
+    """The persons as numbers, of all pieces together."""
+    values = pa.chunked_array([chunk for piece in owners for chunk in piece.chunks], owners[0].type)
     missing = values.null_count
     if missing:
         raise InputError(
             f"{missing} of {len(values)} cases have no value of {column!r}, so it is not known whose they are.",
-            path=log.source,
+            path=source,
             advice="Fill the attribute, or leave out these cases before the release.",
         )
-    encoded = values.combine_chunks().dictionary_encode() if not pa.types.is_dictionary(values.type) else values
+    encoded = values.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from veilog import modelfile
 from veilog.errors import InputError, OutputError, ParameterError
 from veilog.logs import files
-from veilog.logs.eventlog import ACTIVITY, EventLog
+from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.event_log import Details, assembled, rows_of
@@ -203,9 +202,7 @@ class Model:
 
     def _piece(self, owner: IntArray, before: int, metadata: Metadata) -> EventLog:
         """These cases as an event log, their names counting on from so many before."""
-        log = assembled(Details(rows_of(self.columns, owner)), metadata)
-        names = pa.array(np.arange(before + 1, before + len(owner) + 1)).cast(pa.string())
-        return EventLog(log.events, pa.table({ACTIVITY: names}), metadata)
+        return assembled(Details(rows_of(self.columns, owner)), metadata, before=before)
 
     def _check_room(self, number: int, path: Path, suffix: str, metadata: Metadata) -> None:
         """Refuse what the disk cannot hold, going by the size of a few cases."""

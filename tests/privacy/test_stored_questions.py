@@ -1,0 +1,128 @@
+"""A log in pieces on disk gets the very answers that it gets in memory, whatever the pieces."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import veilog
+from veilog import Domain
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.simulate import hospital
+from veilog.logs.stored import StoredLog, keep
+from veilog.methods import METHODS
+from veilog.privacy import noise
+from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
+from veilog.privacy.curator import Curator
+from veilog.privacy.events import EventQuestions
+from veilog.privacy.persons import Unit, bounded
+
+LOG = hospital(60, seed=4)
+CUTS = st.sets(st.integers(1, LOG.cases.num_rows - 1), max_size=8)
+DOMAINS = st.sampled_from([Domain(), Domain(max_length=4), Domain(activities=LOG.variants.labels[::2], max_length=7)])
+
+
+def in_pieces(log: EventLog, cuts: set[int]) -> StoredLog:
+    """Each piece with labels and codes of its own, as pieces of a file have them."""
+    bounds = [0, *sorted(cuts), log.cases.num_rows]
+
+    def pieces() -> Iterator[EventLog]:
+        for first, last in itertools.pairwise(bounds):
+            part = log.only(np.arange(first, last))
+            yield EventLog(_recoded(part.events), _recoded(part.cases), source=log.source)
+
+    found = keep(pieces())
+    assert found is not None
+    return found
+
+
+def _recoded(table: pa.Table) -> pa.Table:
+    columns = [c.cast(pa.string()).dictionary_encode() if pa.types.is_dictionary(c.type) else c for c in table.columns]
+    return pa.table(columns, names=table.column_names)
+
+
+def features(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Beyond the bound for some cases and not for others; uses all that a case shows."""
+    known = block.times != UNKNOWN_TIME
+    value = np.where(known, np.where(known, block.times, 0) // 10**12 % 5, 7) + block.attributes["leucocytes"]
+    return block.owners, (block.codes + 1) + 20 * (block.attributes["urgency"][block.owners] + 1), value
+
+
+CODINGS = (Coding("leucocytes", edges=(0.0, 5.0, 30.0)), Coding("urgency", ("1", "2", "3")))
+QUESTIONS: dict[str, Callable[[EventQuestions], Any]] = {
+    "sums": lambda e: e.sums(features, 100, 9, 1, alphabet=LOG.variants.labels[1:], codings=CODINGS).tolist(),
+    "fine sums": lambda e: e.sums(features, 100, 9, 1, codings=CODINGS, resolution=8).tolist(),
+    "distinct": lambda e: [e.distinct(name, 1) for name in ("org:resource", "age group", "urgency", "leucocytes")],
+    "frequent values": lambda e: [e.frequent_values(name, 2, 5, "0.1") for name in ("org:resource", "age group")],
+    "window": lambda e: e.window,
+    "columns": lambda e: [(e.level(n), e.kind(n)) for n in ("org:resource", "age group", "leucocytes", "cost")],
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+@given(CUTS, DOMAINS, st.integers(0, 5))
+@settings(max_examples=12, deadline=None)
+def test_every_answer_is_that_in_memory(name: str, cuts: set[int], domain: Domain, seed: int) -> None:
+    logs = (LOG, in_pieces(LOG, cuts))
+    curators = [Curator(g.variants, log=g, domain=domain, randomness=noise.seeded(seed)) for g in logs]
+    answers = [QUESTIONS[name](curator.events) for curator in curators]
+    assert answers[0] == answers[1]
+    assert curators[0].charges == curators[1].charges
+    assert curators[0].guarantee() == curators[1].guarantee()
+
+
+def test_every_question_is_tried() -> None:
+    public = {name for name in vars(EventQuestions) if not name.startswith("_")}
+    assert public == {"sums", "distinct", "frequent_values", "window", "level", "kind"}
+
+
+@given(CUTS, st.integers(1, 3), st.integers(0, 5), st.sampled_from(["age group", "urgency"]))
+@settings(max_examples=12, deadline=None)
+def test_the_same_cases_of_every_person_are_chosen(cuts: set[int], most: int, seed: int, column: str) -> None:
+    unit = Unit("person", most, column)
+    whole = bounded(LOG, unit, noise.seeded(seed))
+    parts = bounded(in_pieces(LOG, cuts), unit, noise.seeded(seed))
+    assert isinstance(whole, EventLog) and isinstance(parts, StoredLog)
+    names = [name for piece in parts.pieces() for name in piece.cases.column("concept:name").to_pylist()]
+    assert names == whole.cases.column("concept:name").to_pylist()
+    assert parts.variants == whole.variants
+
+
+@pytest.mark.parametrize("unit", [{}, {"unit": "age group", "max_cases": 5}])
+def test_a_release_is_that_of_the_log_in_memory(unit: dict[str, Any]) -> None:
+    made = [
+        veilog.release(
+            log,
+            "evolve",
+            epsilon=30,
+            delta="1e-3",
+            seed=7,
+            times="0.3",
+            window="log",
+            attributes=["urgency", "leucocytes"],
+            domain=Domain(attributes={"leucocytes": (0.0, 30.0)}),
+            **unit,
+        )
+        for log in (LOG, in_pieces(LOG, {7, 30, 31}))
+    ]
+    assert made[0].guarantee == made[1].guarantee
+    assert made[0].log.events.equals(made[1].log.events)
+    assert made[0].log.cases.equals(made[1].log.cases)
+
+
+@pytest.mark.parametrize("method", sorted(name for name, method in METHODS.items() if method.full_log))
+def test_a_method_that_needs_all_events_says_so(method: str) -> None:
+    published = not METHODS[method].certified
+    arguments = {} if METHODS[method].budget == "none" else {"epsilon": 1}
+    with pytest.raises(ParameterError, match="needs all events in memory"):
+        veilog.release(in_pieces(LOG, {5}), method, as_published=published, **arguments)
+    curator = Curator(LOG.variants, log=in_pieces(LOG, {5}))
+    with pytest.raises(ParameterError, match="needs all events in memory"):
+        curator.peek_log("to see")
+    assert curator.guarantee().status == "proven"
