@@ -22,7 +22,8 @@ import ot
 
 from veilog.logs.variants import Variants
 from veilog.measures.distances import levenshtein_block
-from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
+from veilog.measures.log_difference import absolute_log_difference
+from veilog.measures.similarity import relative_log_similarity
 from veilog.measures.transport import matrix_costs, transport
 
 

@@ -13,6 +13,7 @@ from veilog.logs import files
 from veilog.logs.variants import Variants
 from veilog.measures import models, models_worker
 from veilog.measures.models import MEASURES, model_quality, running
+from veilog.measures.models_replay import Replayed
 from veilog.releasing import release
 
 needs_pm4py = pytest.mark.skipif(importlib.util.find_spec("pm4py") is None, reason="pm4py is not installed")
@@ -87,17 +88,16 @@ def test_without_pm4py_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_fitness_and_generalization_weigh_variants_by_their_cases() -> None:
-    fits = {"consumed_tokens": 4, "produced_tokens": 4, "missing_tokens": 0, "remaining_tokens": 0}
-    misses = {"consumed_tokens": 4, "produced_tokens": 4, "missing_tokens": 2, "remaining_tokens": 1}
+    fits = Replayed(missing=0, remaining=0, consumed=4, produced=4, fired=("t", "u"))
+    misses = Replayed(missing=2, remaining=1, consumed=4, produced=4, fired=("t",))
     assert models_worker._fitness([fits, misses], [3, 1]) == pytest.approx(0.5 * (1 - 2 / 16) + 0.5 * (1 - 1 / 16))
-    fired = [{"activated_transitions": ["t", "u"]}, {"activated_transitions": ["t"]}]
-    assert models_worker._generalization(fired, [3, 1], {"t", "u", "v"}) == pytest.approx(
+    assert models_worker._generalization([fits, misses], [3, 1], {"t", "u", "v"}) == pytest.approx(
         1 - (1 / 2 + 1 / 3**0.5 + 1) / 3
     )
 
 
 def test_precision_counts_enabled_activities_that_the_log_never_takes() -> None:
-    enabled = {(): {"a"}, ("a",): {"b", "c", "d"}}
+    enabled = {(): frozenset("a"), ("a",): frozenset("bcd")}
     following = {(): {"a"}, ("a",): {"b", "c"}, ("a", "b"): {"c"}}
     passing = models_worker.Counter({(): 10, ("a",): 8, ("a", "b"): 2})
     assert models_worker._precision(enabled, following, passing) == pytest.approx(1 - 8 / (10 + 24))

@@ -17,7 +17,8 @@ from scipy.optimize import linprog
 import veilog.measures.transport as transport_module
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import Variants
-from veilog.measures.similarity import LogDifference, _in_units, absolute_log_difference, relative_log_similarity
+from veilog.measures.log_difference import LogDifference, absolute_log_difference
+from veilog.measures.similarity import _in_units, relative_log_similarity
 from veilog.measures.transport import LARGEST_MASS
 
 

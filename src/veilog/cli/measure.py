@@ -9,7 +9,20 @@ from cyclopts import Parameter
 
 from veilog import display
 from veilog.charts import comparison_svg
-from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, pair, read_log, show_columns, shown_progress
+from veilog.cli.common import (
+    AS_USUAL,
+    HERE,
+    Grouping,
+    Json,
+    Log,
+    Output,
+    Reading,
+    pair,
+    read_log,
+    read_variants,
+    show_columns,
+    shown_progress,
+)
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.measures.comparison import compare as compare_logs
@@ -33,15 +46,16 @@ def risk(
         bool, Parameter(negative="", help="Count multisets as the paper's program does, not as the paper defines them.")
     ] = False,
     reading: Reading = AS_USUAL,
+    grouping: Grouping = HERE,
     json: Json = None,
 ) -> None:
     """Measure how far people of a log are exposed to someone who knows a few of their activities."""
     out = Output(json)
-    show_columns(out, log, reading)
-    event_log = read_log(log, reading)
+    show_columns(out, log, reading, grouping)
+    variants = read_variants(log, reading, grouping)
     with shown_progress() as progress:
         results = measure_risk(
-            event_log,
+            variants,
             [kind.strip() for kind in background.split(",")],
             _sizes(size),
             weights=_weights(weight),

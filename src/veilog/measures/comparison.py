@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import TypeVar
@@ -17,8 +17,9 @@ from veilog.measures.anomalies import normal_share
 from veilog.measures.complexity import complexity, length_error
 from veilog.measures.distances import Progress
 from veilog.measures.durations import ActiveCases, CaseDurations, Spans, active_cases, case_durations, spans, timed
+from veilog.measures.log_difference import absolute_log_differences
 from veilog.measures.models import MEASURES, Running, running
-from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
+from veilog.measures.similarity import relative_log_similarities
 from veilog.measures.singling_out import SinglingOut, in_words, singling_out
 
 __all__ = ["Comparison", "Coverage", "VariantCounts", "compare"]
@@ -52,7 +53,8 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Utility and risk of a release. A measure that is None has its reason in ``not_computed``."""
+    """Utility and risk of a release. A measure that is None has its reason in ``not_computed``, and where it could be
+    bounded, its interval in ``intervals``."""
 
     original_cases: int
     released_cases: int
@@ -88,6 +90,8 @@ class Comparison:
     normal_share: float | None = None
     """Share of released cases that an isolation forest trained on the original takes for normal."""
     not_computed: Mapping[str, str] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Of measures that are None because there are too many pairs of variants: between which numbers they lie."""
     verdict: str = ""
     seconds: float = 0.0
 
@@ -100,6 +104,7 @@ class Comparison:
         out["singling_out"] = None if self.singling_out is None else asdict(self.singling_out)
         out["dfg_largest_changes"] = [vars(edge).copy() for edge in self.dfg_largest_changes]
         out["not_computed"] = dict(self.not_computed)
+        out["intervals"] = {name: list(interval) for name, interval in self.intervals.items()}
         return out
 
 
@@ -166,19 +171,10 @@ def _measured(
     second = released if isinstance(released, Variants) else released.variants
     attempt = partial(_attempt, reasons)
     say("Similarity of variants", None)
-    direct = attempt("relative_log_similarity", lambda: relative_log_similarity(first, second, progress=say).value)
-    exact = attempt(
-        "relative_log_similarity_exact",
-        lambda: relative_log_similarity(first, second, matching="exact", progress=say).value,
-    )
+    similar = _similarity(first, second, reasons, say)
     say("Absolute differences", None)
-    by_length = attempt(
-        "absolute_log_difference", lambda: int(absolute_log_difference(first, second, progress=say).value)
-    )
-    by_maximum = attempt(
-        "absolute_log_difference_maximum",
-        lambda: int(absolute_log_difference(first, second, buffer="maximum", progress=say).value),
-    )
+    apart = _difference(first, second, reasons, say)
+    values, intervals = similar[0] | apart[0], similar[1] | apart[1]
     say("Directly-follows graphs", None)
     moved = attempt("dfg_moved", lambda: directly_follows.moved_mass(first, second))
     say("Singling out", None)
@@ -190,10 +186,10 @@ def _measured(
     return Comparison(
         original_cases=first.cases,
         released_cases=second.cases,
-        relative_log_similarity=direct,
-        relative_log_similarity_exact=exact,
-        absolute_log_difference=by_length,
-        absolute_log_difference_maximum=by_maximum,
+        relative_log_similarity=values.get("relative_log_similarity"),
+        relative_log_similarity_exact=values.get("relative_log_similarity_exact"),
+        absolute_log_difference=_whole(values.get("absolute_log_difference")),
+        absolute_log_difference_maximum=_whole(values.get("absolute_log_difference_maximum")),
         dfg_frequency_emd=attempt("dfg_frequency_emd", lambda: directly_follows.frequency_emd(first, second)),
         dfg_time_emd=attempt("dfg_time_emd", lambda: _time_emd(original, released)),
         case_durations=None if times is None else case_durations(*times),
@@ -209,7 +205,52 @@ def _measured(
         coverage=Coverage(*directly_follows.edge_coverage(first, second)),
         singling_out=risk,
         not_computed=reasons,
+        intervals=intervals,
     )
+
+
+_Found = tuple[dict[str, float], dict[str, tuple[float, float]]]
+"""Values of measures, and intervals of those that are only bounded."""
+
+
+def _similarity(first: Variants, second: Variants, reasons: dict[str, str], say: Progress) -> _Found:
+    names = ("relative_log_similarity", "relative_log_similarity_exact")
+    try:
+        both = relative_log_similarities(first, second, progress=say)
+    except VeilogError as error:
+        reasons.update(dict.fromkeys(names, str(error)))
+        return {}, {}
+    return _told(names, [(r.value, (r.lower, r.upper) if r.bounded else None) for r in both], reasons)
+
+
+def _difference(first: Variants, second: Variants, reasons: dict[str, str], say: Progress) -> _Found:
+    names = ("absolute_log_difference", "absolute_log_difference_maximum")
+    try:
+        both = absolute_log_differences(first, second, progress=say)
+    except VeilogError as error:
+        reasons.update(dict.fromkeys(names, str(error)))
+        return {}, {}
+    return _told(names, [(r.value, (r.lower, r.value) if r.bounded else None) for r in both], reasons)
+
+
+def _told(
+    names: tuple[str, ...],
+    found: Sequence[tuple[float, tuple[float, float] | None]],
+    reasons: dict[str, str],
+) -> _Found:
+    values, intervals = {}, {}
+    for name, (value, interval) in zip(names, found, strict=True):
+        if interval is None:
+            values[name] = value
+            continue
+        intervals[name] = interval
+        low, high = (f"{end:,}" if isinstance(end, int) else f"{end:.4f}" for end in interval)
+        reasons[name] = f"Only bounded, for certain: from {low} to {high}. The logs have too many pairs of variants."
+    return values, intervals
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
 
 
 def _attempt(reasons: dict[str, str], name: str, measure: Callable[[], _T]) -> _T | None:
@@ -275,6 +316,9 @@ def _verdict(result: Comparison) -> str:
     if result.relative_log_similarity is not None:
         grade = next(text for least, text in _GRADES if result.relative_log_similarity >= least)
         sentences.append(f"The release {grade} (similarity {result.relative_log_similarity:.2f} of 1).")
+    elif "relative_log_similarity" in result.intervals:
+        low, high = result.intervals["relative_log_similarity"]
+        sentences.append(f"Its similarity to the original is from {low:.2f} to {high:.2f} of 1.")
     if result.coverage.activities == 0.0 and result.dfg_moved is not None:
         sentences.append("The two logs have no activity in common.")
     total = counts.common + counts.lost

@@ -20,15 +20,18 @@ import time
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.sources import refuse_unread
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure_estimate import Interval, estimate
 from veilog.measures.disclosure_patterns import Level, levels, single_activities
+from veilog.measures.disclosure_short import short_sequences
 from veilog.measures.disclosure_spaces import (
     FloatArray,
     Space,
@@ -119,6 +122,7 @@ def risk(
     ``samples`` candidates drawn with ``seed`` (and at most ``work_limit`` more work). The log is not changed, and
     exact values are functions of its multiset of variants. Cases without events match nothing.
     """
+    refuse_unread(log)
     variants = log if isinstance(log, Variants) else log.variants
     backgrounds, sizes = _backgrounds(background), _sizes(size)
     weight = _weights(weights, variants)
@@ -165,11 +169,20 @@ def _exactly(
         started = time.perf_counter()
         possible = possible[1:]
     space = _space(variants, kind, possible[-1], arrangements) if possible else None
-    if space is None:
-        return results
 
     def report(size: int, share: float) -> None:
         say(f"Candidates of {_plural(kind)} of size {size}", share)
+
+    if space is None:
+        for size in possible if kind == "sequence" else ():
+            short = short_sequences(
+                variants, size, weights=weights, work_limit=work_limit, report=partial(report, size)
+            )
+            if short is not None:
+                now = time.perf_counter()
+                results.append(_exact_result(variants, kind, short, now - started))
+                started = now
+        return results
 
     for level in levels(space, possible[-1], weights=weights, work_limit=work_limit, report=report):
         if level.size in possible:

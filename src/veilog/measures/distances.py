@@ -14,7 +14,15 @@ from rapidfuzz.process import cdist
 
 from veilog.logs.variants import IntArray, Sequences
 
-__all__ = ["KEPT_BYTES", "EditDistances", "Progress", "as_strings", "edit_distances", "levenshtein_block"]
+__all__ = [
+    "KEPT_BYTES",
+    "EditDistances",
+    "Progress",
+    "as_sequences",
+    "as_strings",
+    "edit_distances",
+    "levenshtein_block",
+]
 
 Progress = Callable[[str, float | None], None]
 """Called now and then in long phases with what is being done and, where it is known, how much of it is done."""
@@ -71,6 +79,26 @@ def as_strings(a: Sequences, b: Sequences) -> tuple[Strings, Strings]:
     return _recoded(a, coding), _recoded(b, coding)
 
 
+def without_overlap(rows: Strings, a: list[int], columns: Strings, b: list[int]) -> tuple[list[int], list[int], int]:
+    """What is left of both when min(a, b) of each equal pair is taken away, and how much that was."""
+    position = {s: j for j, s in enumerate(columns)}
+    a, b, matched = list(a), list(b), 0
+    for i, s in enumerate(rows):
+        j = position.get(s)
+        if j is not None:
+            both = min(a[i], b[j])
+            a[i] -= both
+            b[j] -= both
+            matched += both
+    return a, b, matched
+
+
+def present(strings: Strings, masses: list[int]) -> tuple[Strings, list[int]]:
+    """Those with a positive mass."""
+    kept = [i for i, m in enumerate(masses) if m > 0]
+    return [strings[i] for i in kept], [masses[i] for i in kept]
+
+
 def _recoded(sequences: Sequences, coding: dict[str, int]) -> Strings:
     codes = np.array([coding[label] for label in sequences.labels], dtype="<u4")[sequences.codes]
     bounds = sequences.offsets.tolist()
@@ -79,6 +107,24 @@ def _recoded(sequences: Sequences, coding: dict[str, int]) -> Strings:
         text = codes.tobytes().decode("utf-32-le", "surrogatepass")
         return [text[i:j] for i, j in itertools.pairwise(bounds)]
     return [tuple(text[i:j]) for i, j in itertools.pairwise(bounds)]
+
+
+def as_sequences(a: Strings, b: Strings) -> tuple[Sequences, Sequences]:
+    """Strings from :func:`as_strings` as sequences again, all with the same labels (numbers)."""
+    codes = [_codes(strings) for strings in (a, b)]
+    labels = tuple(map(str, range(1 + max((int(c.max(initial=-1)) for c in codes), default=-1))))
+    first, second = (
+        Sequences(labels, c, np.concatenate([[0], np.cumsum([len(s) for s in strings])]).astype(np.int64))
+        for c, strings in zip(codes, (a, b), strict=True)
+    )
+    return first, second
+
+
+def _codes(strings: Strings) -> npt.NDArray[np.int32]:
+    if strings and isinstance(strings[0], str):
+        text = "".join(strings).encode("utf-32-le", "surrogatepass")
+        return np.frombuffer(text, dtype="<u4").astype(np.int32)
+    return np.fromiter(itertools.chain.from_iterable(strings), dtype=np.int32)
 
 
 def levenshtein_block(a: Sequences, b: Sequences) -> DistanceArray:

@@ -36,6 +36,7 @@ from typing import IO
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.threads import ONE_THREAD
 
 __all__ = ["MEASURES", "ModelQuality", "Running", "model_quality", "running"]
 
@@ -159,13 +160,12 @@ def running(
         question.write(json.dumps(task).encode())
         question.seek(0)
         # One thread each: the address space that thread pools reserve counts against the memory limit.
-        single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         process = subprocess.Popen(
             [sys.executable, "-m", _WORKER],
             stdin=question,
             stdout=answers,
             stderr=words,
-            env={**os.environ, **single},
+            env={**os.environ, **ONE_THREAD},
         )
         started = Running(process, answers, words, seconds, memory)
         try:

@@ -12,10 +12,10 @@ import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-Trace = tuple[str, ...]
+from veilog.measures.models_replay import Replay, Replayed, Trace
 
 
 def main() -> int:
@@ -54,31 +54,15 @@ def _counts(log: dict[str, Any]) -> Counter[Trace]:
 
 def _measure(task: dict[str, Any], answer: Any) -> None:
     answer(stage="loading pm4py")
-    import pm4py
-    from pm4py.algo.conformance.tokenreplay import algorithm as replayer
-    from pm4py.algo.discovery.inductive.dtypes.im_ds import IMDataStructureUVCL
-    from pm4py.algo.discovery.inductive.variants.imf import IMFUVCL
-    from pm4py.objects.petri_net.utils.align_utils import get_visible_transitions_eventually_enabled_by_marking
-    from pm4py.objects.process_tree.utils.generic import fold, tree_sort
+    import pm4py  # noqa: F401
 
     original, released = _counts(task["original"]), _counts(task["released"])
     answer(stage="discovering the model")
-    parameters = {"noise_threshold": task["noise"]}
-    tree = IMFUVCL(parameters).apply(IMDataStructureUVCL(released), parameters)
-    tree = fold(tree)
-    # Replay takes the first of several ways through silent transitions: their order must not depend on the log's.
-    tree_sort(tree)
-    net, initial, final = pm4py.convert_to_petri_net(tree)
-
-    def replay(traces: Iterable[Trace], **options: bool) -> list[dict[str, Any]]:
-        named = replayer.Variants.TOKEN_REPLAY.value.Parameters
-        parameters = {named[key.upper()]: value for key, value in {"show_progress_bar": False, **options}.items()}
-        result: list[dict[str, Any]] = replayer.apply(_log(traces), net, initial, final, parameters=parameters)
-        return result
-
+    net, initial, final = _net(released, task["noise"])
+    replay = Replay(net, initial, final)
     answer(stage="replaying the original")
     traces = list(original)
-    replayed = replay(traces, consider_remaining_in_fitness=True)
+    replayed = replay.whole(traces)
     answer(fitness=_fitness(replayed, [original[t] for t in traces]))
     answer(generalization=_generalization(replayed, [original[t] for t in traces], net.transitions))
 
@@ -89,56 +73,53 @@ def _measure(task: dict[str, Any], answer: Any) -> None:
         for i, activity in enumerate(trace):
             following.setdefault(trace[:i], set()).add(activity)
             passing[trace[:i]] += count
-    first = {t.label for t in get_visible_transitions_eventually_enabled_by_marking(net, initial)}
     if task.get("prefixes"):
         # A prefix drawn several times counts so often; what follows it is known from the whole log all the same.
         drawn = random.Random(0).choices(list(passing), list(passing.values()), k=task["prefixes"])
         passing = Counter(drawn)
-    prefixes = [p for p in passing if p]
-    after = replay(
-        prefixes,
-        consider_remaining_in_fitness=False,
-        try_to_reach_final_marking_through_hidden=False,
-        stop_immediately_unfit=True,
-        walk_through_hidden_trans=True,
-    )
-    enabled: dict[Trace, set[str]] = {(): first} if () in passing else {}
-    for prefix, state in zip(prefixes, after, strict=True):
-        if state["trace_is_fit"]:
-            enabled[prefix] = {t.label for t in state["enabled_transitions_in_marking"] if t.label is not None}
+    enabled = {prefix: labels for prefix in passing if (labels := replay.enabled_after(prefix)) is not None}
     answer(precision=_precision(enabled, following, passing), stage="done")
 
 
-def _log(traces: Iterable[Trace]) -> Any:
-    from pm4py.objects.log.obj import Event, EventLog, Trace
+def _net(released: Mapping[Trace, int], noise: float) -> tuple[Any, Any, Any]:
+    """The net that the inductive miner discovers, with its initial and final marking."""
+    import pm4py
+    from pm4py.algo.discovery.inductive.dtypes.im_ds import IMDataStructureUVCL
+    from pm4py.algo.discovery.inductive.variants.imf import IMFUVCL
+    from pm4py.objects.process_tree.utils.generic import fold, tree_sort
 
-    log = EventLog()
-    for trace in traces:
-        log.append(Trace(Event({"concept:name": activity}) for activity in trace))
-    return log
+    parameters = {"noise_threshold": noise}
+    tree = IMFUVCL(parameters).apply(IMDataStructureUVCL(Counter(released)), parameters)
+    tree = fold(tree)
+    # Replay takes the first of several ways through silent transitions: their order must not depend on the log's.
+    tree_sort(tree)
+    net: tuple[Any, Any, Any] = pm4py.convert_to_petri_net(tree)
+    return net
 
 
-def _fitness(replayed: list[dict[str, Any]], counts: list[int]) -> float:
+def _fitness(replayed: Sequence[Replayed], counts: Sequence[int]) -> float:
     def total(name: str) -> int:
-        return sum(r[name] * n for r, n in zip(replayed, counts, strict=True))
+        return sum(getattr(r, name) * n for r, n in zip(replayed, counts, strict=True))
 
-    consumed, produced = total("consumed_tokens"), total("produced_tokens")
+    consumed, produced = total("consumed"), total("produced")
     if not consumed or not produced:
         return 0.0
-    return 0.5 * (1 - total("missing_tokens") / consumed) + 0.5 * (1 - total("remaining_tokens") / produced)
+    return 0.5 * (1 - total("missing") / consumed) + 0.5 * (1 - total("remaining") / produced)
 
 
-def _generalization(replayed: list[dict[str, Any]], counts: list[int], transitions: Any) -> float:
+def _generalization(replayed: Sequence[Replayed], counts: Sequence[int], transitions: Any) -> float:
     fired: Counter[Any] = Counter()
     for r, n in zip(replayed, counts, strict=True):
-        for transition in r["activated_transitions"]:
+        for transition in r.fired:
             fired[transition] += n
     if not transitions:
         return 1.0
     return 1.0 - math.fsum(1.0 / math.sqrt(fired[t]) if fired[t] else 1.0 for t in transitions) / len(transitions)
 
 
-def _precision(enabled: dict[Trace, set[str]], following: dict[Trace, set[str]], passing: Counter[Trace]) -> float:
+def _precision(
+    enabled: Mapping[Trace, frozenset[str]], following: Mapping[Trace, set[str]], passing: Counter[Trace]
+) -> float:
     options = sum(len(labels) * passing[p] for p, labels in enabled.items())
     escaping = sum(len(labels - following[p]) * passing[p] for p, labels in enabled.items())
     return 1.0 - escaping / options if options else 1.0

@@ -1,8 +1,8 @@
-"""How much of a log a release keeps: relative log similarity and absolute log difference, each proved optimal.
+"""How much of a log's variants a release keeps: relative log similarity, proved optimal or bounded.
 
 References: M. Rafiei, W. van der Aalst, "Privacy-preserving process mining: quantification of disclosure risks and
 utility" (2020), section 4.2; M. Rafiei et al., "TraVaG: Differentially private trace variant generation using GANs"
-(2023), supplement, sections 1.1 and 1.2.
+(2023), supplement, section 1.1.
 """
 
 from __future__ import annotations
@@ -16,16 +16,23 @@ import numpy as np
 
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import IntArray, Variants
-from veilog.measures.distances import KEPT_BYTES, EditDistances, Progress, Strings, as_strings, edit_distances
+from veilog.measures.boxes import CostKind, cost_of
+from veilog.measures.crowds import MOST_PAIRS, Crowd
+from veilog.measures.distances import (
+    KEPT_BYTES,
+    EditDistances,
+    Progress,
+    Strings,
+    as_strings,
+    edit_distances,
+    present,
+    without_overlap,
+)
 from veilog.measures.transport import GAP, LARGEST_MASS, Costs, FloatArray, Plan, transport
 
-__all__ = ["Buffer", "LogDifference", "Matching", "Similarity", "absolute_log_difference", "relative_log_similarity"]
+__all__ = ["Matching", "Similarity", "relative_log_similarities", "relative_log_similarity"]
 
 Matching = Literal["direct", "exact"]
-Buffer = Literal["length", "maximum"]
-
-_BEYOND_LARGEST = 10
-"""What the published heat maps add to the largest distance to make a buffer's cost."""
 
 
 @dataclass(frozen=True)
@@ -33,37 +40,20 @@ class Similarity:
     """Relative log similarity with its certificate: the true value lies in [``lower``, ``upper``]."""
 
     value: float
-    """1 minus the cost of the plan found. Without an early stop this is the optimum."""
+    """1 minus the cost of the plan found. Without an early stop this is the optimum, unless it is only ``bounded``."""
     loss: float
     """The cost of the plan found: 1 - ``value`` before rounding."""
     lower: float
     upper: float
     gap: float
-    """Duality gap, upper bound minus lower bound of the loss: at most 1e-9, or the tolerance asked for."""
+    """Upper bound minus lower bound of the loss: at most 1e-9, or the tolerance asked for, unless it is ``bounded``."""
     matching: Matching
     rows: int
     """Variants of the original that were transported, the others being matched by equal ones beforehand."""
     columns: int
     """Variants of the release that were transported."""
-
-
-@dataclass(frozen=True)
-class LogDifference:
-    """Absolute log difference: an integer, and the optimum exactly (gap 0)."""
-
-    value: int
-    gap: int
-    buffer: Buffer
-    buffer_cost: int | None
-    """What an unmatched case costs under the buffer ``maximum``; None where it costs its length."""
-    unmatched: int
-    """Cases matched with the buffer: the difference of the logs' sizes."""
-    matched: int
-    """Cases matched with an equal one before any transport."""
-    rows: int
-    """Variants of the original that remained after that."""
-    columns: int
-    """Variants of the release that remained after that."""
+    bounded: bool = False
+    """There were too many pairs of variants to find the optimum: ``value`` is the lower end of a certain interval."""
 
 
 def relative_log_similarity(
@@ -73,6 +63,7 @@ def relative_log_similarity(
     matching: Matching = "direct",
     tolerance: float = 0.0,
     memory: int = KEPT_BYTES,
+    most_pairs: int = MOST_PAIRS,
     progress: Progress | None = None,
 ) -> Similarity:
     """Relative log similarity: 1 - the earth mover's distance of the two variant distributions.
@@ -88,6 +79,9 @@ def relative_log_similarity(
     early stop. Up to that gap the value is symmetric and does not depend on the order of rows or on the codes of
     activities. Distances take up to ``memory`` bytes; where they do not fit they are computed in each round.
 
+    Beyond ``most_pairs`` pairs of variants to transport the result is ``bounded``: ``lower`` and ``upper`` hold as
+    certainly, but may be far apart, and the value is ``lower``.
+
     Two empty logs have similarity 1. An empty log has no distribution to compare with another's, so one empty log is
     a :class:`ParameterError`.
     """
@@ -95,9 +89,29 @@ def relative_log_similarity(
         raise ParameterError(f"There is no matching {matching!r}.", parameter="matching", advice="direct or exact.")
     if not (math.isfinite(tolerance) and tolerance >= 0.0):
         raise ParameterError(f"A tolerance of {tolerance} makes no sense.", parameter="tolerance", advice="0 or more.")
+    return _similarities(original, released, (matching,), tolerance, memory, most_pairs, progress)[0]
+
+
+def relative_log_similarities(
+    original: Variants, released: Variants, *, most_pairs: int = MOST_PAIRS, progress: Progress | None = None
+) -> tuple[Similarity, Similarity]:
+    """Both matchings, direct and exact. Where they can only be bounded, the work is done once for both."""
+    direct, exact = _similarities(original, released, ("direct", "exact"), 0.0, KEPT_BYTES, most_pairs, progress)
+    return direct, exact
+
+
+def _similarities(
+    original: Variants,
+    released: Variants,
+    matchings: tuple[Matching, ...],
+    tolerance: float,
+    memory: int,
+    most_pairs: int,
+    progress: Progress | None,
+) -> list[Similarity]:
     cases, released_cases = original.cases, released.cases
     if cases == 0 and released_cases == 0:
-        return Similarity(1.0, 0.0, 1.0, 1.0, 0.0, matching, 0, 0)
+        return [Similarity(1.0, 0.0, 1.0, 1.0, 0.0, matching, 0, 0) for matching in matchings]
     if cases == 0 or released_cases == 0:
         which = "original" if cases == 0 else "released"
         raise ParameterError(
@@ -110,18 +124,45 @@ def relative_log_similarity(
     rows, columns = as_strings(original.sequences, released.sequences)
     a = [n * (whole // cases) for n in original.counts.tolist()]
     b = [n * (whole // released_cases) for n in released.counts.tolist()]
-    rest_a, rest_b, _ = _without_overlap(rows, a, columns, b)
-    moved = sum(rest_a)
-    if moved == 0:
-        return Similarity(1.0, 0.0, 1.0, 1.0, 0.0, matching, 0, 0)
-    if matching == "direct":
-        a, b = rest_a, rest_b
-    rows, a, columns, b = *_present(rows, a), *_present(columns, b)
-    transported = (len(rows), len(columns))
+    rest_a, rest_b, _ = without_overlap(rows, a, columns, b)
+    if sum(rest_a) == 0:
+        return [Similarity(1.0, 0.0, 1.0, 1.0, 0.0, matching, 0, 0) for matching in matchings]
+    rest = _Shares(*present(rows, rest_a), *present(columns, rest_b), whole)
+    found: dict[Matching, Similarity] = {}
+    for matching in matchings:
+        shares = rest if matching == "direct" else _Shares(rows, a, columns, b, whole)
+        if shares.pairs <= most_pairs:
+            found[matching] = _optimum(shares, matching, tolerance, memory, progress)
+        elif rest.pairs <= most_pairs:
+            found[matching] = _exact_by_rest(rest, tolerance, memory, progress)
+        elif matching not in found:
+            found |= _bounded_similarities(rest, progress)
+    return [found[matching] for matching in matchings]
+
+
+@dataclass(frozen=True, eq=False)
+class _Shares:
+    """Variants with what is to be moved from and to them, in units of 1 / ``whole``."""
+
+    rows: Strings
+    a: list[int]
+    columns: Strings
+    b: list[int]
+    whole: int
+
+    @property
+    def pairs(self) -> int:
+        return len(self.rows) * len(self.columns)
+
+
+def _optimum(
+    shares: _Shares, matching: Matching, tolerance: float, memory: int, progress: Progress | None
+) -> Similarity:
+    rows, a, columns, b = shares.rows, shares.a, shares.columns, shares.b
     if len(rows) < len(columns):
         # Distances are symmetric, and the search adds more arcs a round for rows than for columns.
         rows, a, columns, b = columns, b, rows, a
-    masses, targets, unit, slack = _in_units(a, b, whole)
+    masses, targets, unit, slack = _in_units(a, b, shares.whole)
     distances = edit_distances(rows, columns, keep_bytes=memory, progress=progress)
     plan = transport(
         masses, targets, _normalised(distances), scale=float(1 / unit), tolerance=tolerance, progress=progress
@@ -129,80 +170,60 @@ def relative_log_similarity(
     loss = _exact_loss(plan, distances) * unit
     most = min(Fraction(1), loss + slack)
     least = min(loss, max(Fraction(0), Fraction(plan.lower) * unit - slack))
-    gap = float(most - least)
-    if gap > max(GAP, tolerance):
-        raise SolverError(f"The similarity could only be proved to within {gap:.1e}.")
-    return Similarity(float(1 - loss), float(loss), float(1 - most), float(1 - least), gap, matching, *transported)
+    if float(most - least) > max(GAP, tolerance):
+        raise SolverError(f"The similarity could only be proved to within {float(most - least):.1e}.")
+    return _between(least, loss, most, matching, shares)
 
 
-def absolute_log_difference(
-    original: Variants,
-    released: Variants,
-    *,
-    buffer: Buffer = "length",
-    memory: int = KEPT_BYTES,
-    progress: Progress | None = None,
-) -> LogDifference:
-    """Absolute log difference: how many edits of activities turn one log into the other, at least.
+def _between(
+    least: Fraction, loss: Fraction, most: Fraction, matching: Matching, shares: _Shares, *, bounded: bool = False
+) -> Similarity:
+    return Similarity(
+        value=float(1 - loss),
+        loss=float(loss),
+        lower=float(1 - most),
+        upper=float(1 - least),
+        gap=float(most - least),
+        matching=matching,
+        rows=len(shares.rows),
+        columns=len(shares.columns),
+        bounded=bounded,
+    )
 
-    Cases of equal variants are matched first, min(n, n') of each. Of the rest, every case of the smaller log becomes
-    one of the larger log at their Levenshtein distance; those of the larger log that are left over are matched with a
-    buffer. ``length`` charges for each of them its length (Algorithm 2 of TraVaG's supplement), ``maximum`` the
-    largest distance between any two remaining variants plus 10 (its heat maps), which is 10 where one log has none
-    remaining. The difference is symmetric; two empty logs have difference 0.
 
-    Guarantee: the optimum, in integers, proved by a dual solution of the same value; else a :class:`SolverError`.
-    Distances take up to ``memory`` bytes; where they do not fit they are computed in each round.
+def _exact_by_rest(rest: _Shares, tolerance: float, memory: int, progress: Progress | None) -> Similarity:
+    """Exact matching bounded by what is left after direct matching; see :func:`_bounded_similarities`."""
+    direct = _optimum(rest, "direct", tolerance, memory, progress)
+    masses, targets, unit, slack = _in_units(rest.a, rest.b, rest.whole)
+    distances = edit_distances(rest.rows, rest.columns, keep_bytes=memory, progress=progress)
+    plan = transport(masses, targets, _as_metric(distances), scale=float(1 / unit), progress=progress)
+    least = max(Fraction(0), Fraction(plan.lower) * unit - slack)
+    most = Fraction(direct.loss) + Fraction(direct.gap)
+    return _between(min(least, most), most, most, "exact", rest, bounded=True)
+
+
+def _bounded_similarities(rest: _Shares, progress: Progress | None) -> dict[Matching, Similarity]:
+    """Both matchings bounded by what is left after equal variants were matched.
+
+    A plan for the rest is, with equal variants matched, a plan for everything: its cost bounds both from above. From
+    below direct matching is bounded as :mod:`veilog.measures.boxes` proves. For exact matching this needs a metric:
+    d = L / max(|s|, |t|) is none, but m = 2 L / (|s| + |t| + L) is (Li, Liu, "A normalized Levenshtein distance
+    metric", 2007), and m <= d because |s| + |t| + L >= 2 max(|s|, |t|). Under a metric no plan beats one that matches
+    equal variants first: mass that goes i -> s and s -> j goes as cheaply i -> j with s -> s. So the optimum of the
+    rest at costs m is at most the optimum of everything at costs m, which is at most that at costs d.
     """
-    if buffer not in get_args(Buffer):
-        raise ParameterError(f"There is no buffer {buffer!r}.", parameter="buffer", advice="length or maximum.")
-    rows, columns = as_strings(original.sequences, released.sequences)
-    a, b, matched = _without_overlap(rows, original.counts.tolist(), columns, released.counts.tolist())
-    rows, a, columns, b = *_present(rows, a), *_present(columns, b)
-    remaining = (len(rows), len(columns))
-    if sum(a) > sum(b):
-        # Distances are symmetric: the smaller log is always the one that supplies, and the buffer with it.
-        rows, a, columns, b = columns, b, rows, a
-    unmatched = sum(b) - sum(a)
-    if sum(b) > LARGEST_MASS:
-        raise ParameterError(f"There are more than {LARGEST_MASS} cases to match.", parameter="released")
-    distances = edit_distances(rows, columns, keep_bytes=memory, progress=progress)
-    charge = None if buffer == "length" else distances.largest() + _BEYOND_LARGEST
-    if unmatched == 0:
-        last, supply = None, a
-    else:
-        last = distances.column_lengths if charge is None else np.full(len(columns), charge)
-        supply = [*a, unmatched]
-    if not b:
-        value, gap = 0, 0
-    elif not rows and last is not None:
-        value, gap = sum(n * int(c) for n, c in zip(b, last.tolist(), strict=True)), 0
-    else:
-        plan = transport(
-            np.array(supply, dtype=np.int64), np.array(b, dtype=np.int64), _plain(distances, last), progress=progress
-        )
-        value, gap = int(plan.cost), int(plan.gap)
-    return LogDifference(value, gap, buffer, charge, unmatched, matched, *remaining)
-
-
-def _without_overlap(rows: Strings, a: list[int], columns: Strings, b: list[int]) -> tuple[list[int], list[int], int]:
-    """What is left of both when min(a, b) of each equal pair is taken away, and how much that was."""
-    position = {s: j for j, s in enumerate(columns)}
-    a, b, matched = list(a), list(b), 0
-    for i, s in enumerate(rows):
-        j = position.get(s)
-        if j is not None:
-            both = min(a[i], b[j])
-            a[i] -= both
-            b[j] -= both
-            matched += both
-    return a, b, matched
-
-
-def _present(strings: Strings, masses: list[int]) -> tuple[Strings, list[int]]:
-    """Those with a positive mass."""
-    kept = [i for i, m in enumerate(masses) if m > 0]
-    return [strings[i] for i in kept], [masses[i] for i in kept]
+    masses, targets, unit, slack = _in_units(rest.a, rest.b, rest.whole)
+    crowd = Crowd(rest.rows, rest.columns, masses, targets, progress)
+    flows, edits = crowd.plan("normalised")
+    lengths, others = crowd.lengths
+    loss = _summed(flows.mass, edits, np.maximum(lengths[flows.rows], others[flows.columns])) * unit
+    most = min(Fraction(1), loss + slack)
+    found: dict[Matching, Similarity] = {}
+    kinds: dict[Matching, CostKind] = {"direct": "normalised", "exact": "metric"}
+    for matching, kind in kinds.items():
+        least = min(most, max(Fraction(0), Fraction(crowd.lower(kind)) * unit - slack))
+        found[matching] = _between(least, most, most, matching, rest, bounded=True)
+    return found
 
 
 def _in_units(a: list[int], b: list[int], whole: int) -> tuple[IntArray, IntArray, Fraction, Fraction]:
@@ -257,32 +278,29 @@ def _normalised(distances: EditDistances) -> Costs:
     return Costs(distances.shape, fill, pick)
 
 
-def _plain(distances: EditDistances, last: IntArray | None) -> Costs:
-    """The Levenshtein distance itself, and as a last row, where there is one, the costs of the buffer."""
-    count, columns = distances.shape
+def _as_metric(distances: EditDistances) -> Costs:
+    """Levenshtein distance L as the metric 2 L / (|s| + |t| + L)."""
+    lengths, others = distances.row_lengths, distances.column_lengths
 
     def fill(start: int, out: FloatArray) -> None:
-        stop = min(start + len(out), count)
-        out[: stop - start] = distances.block(start, stop)
-        if last is not None and start + len(out) > count:
-            out[-1] = last
+        stop = start + len(out)
+        out[...] = cost_of("metric", distances.block(start, stop), lengths[start:stop, None], others[None, :])
 
     def pick(rows: IntArray, columns: IntArray) -> FloatArray:
-        costs = np.empty(len(rows))
-        real = rows < count
-        costs[real] = distances.pairs(rows[real], columns[real])
-        if last is not None:
-            costs[~real] = last[columns[~real]]
-        return costs
+        return cost_of("metric", distances.pairs(rows, columns), lengths[rows], others[columns])
 
-    return Costs((count + (last is not None), columns), fill, pick, integral=True)
+    return Costs(distances.shape, fill, pick)
 
 
 def _exact_loss(plan: Plan, distances: EditDistances) -> Fraction:
     """The cost of a plan without any rounding, so that it is the same whichever optimal plan was found."""
     edits = distances.pairs(plan.rows, plan.columns)
     longer = np.maximum(np.maximum(distances.row_lengths[plan.rows], distances.column_lengths[plan.columns]), 1)
+    return _summed(plan.mass, edits, longer)
+
+
+def _summed(mass: IntArray, edits: IntArray, longer: IntArray) -> Fraction:
     sums: dict[int, int] = {}
-    for mass, distance, length in zip(plan.mass.tolist(), edits.tolist(), longer.tolist(), strict=True):
-        sums[length] = sums.get(length, 0) + mass * distance
-    return sum((Fraction(amount, length) for length, amount in sums.items()), Fraction(0))
+    for m, distance, length in zip(mass.tolist(), edits.tolist(), longer.tolist(), strict=True):
+        sums[length] = sums.get(length, 0) + m * distance
+    return sum((Fraction(amount, max(1, length)) for length, amount in sums.items()), Fraction(0))
