@@ -1,6 +1,10 @@
 """How often a suggestion picks which method on each public log, and what the pick costs in similarity.
 
     python bench/suggest.py --logs FOLDER [--runs 20]
+    python bench/suggest.py --logs FOLDER --speed [--runs 20]
+
+With --speed: processor time of a suggestion against that of one TraVaS release, which asks the dearer of its two
+questions.
 
 Prints Markdown. What evolve and TraVaS reach is read from the frontier in docs/results/evolve.md (the whole budget,
 delta 1e-4), so that a pick can be held against both: the loss is the better mean of the two minus the mean of what was
@@ -10,8 +14,11 @@ picked.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import statistics
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import veilog
@@ -33,9 +40,14 @@ def frontier() -> dict[tuple[str, str], tuple[float, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--logs", type=Path, required=True)
+    parser.add_argument(
+        "--logs", type=Path, default=os.environ.get("VEILOG_LOGS"), required="VEILOG_LOGS" not in os.environ
+    )
+    parser.add_argument("--speed", action="store_true")
     parser.add_argument("--runs", type=int, default=20)
     given = parser.parse_args()
+    if given.speed:
+        return speed(given.logs, given.runs)
     print("| log | epsilon | evolve | travas | travas suggested | loss |\n|---|---|---|---|---|---|")
     losses, logs = [], {}
     for (name, epsilon), (evolve, travas) in frontier().items():
@@ -50,6 +62,26 @@ def main() -> None:
     for method, place in always.items():
         lost = statistics.mean(max(pair) - pair[place] for pair in frontier().values())
         print(f"Always {method}: {lost:.3f}.")
+    return None
+
+
+def speed(logs: Path, runs: int) -> None:
+    print("| log | CPU ms | times a TraVaS release |\n|---|---|---|")
+    for name in ("sepsis", "receipt", "bpic2013_incidents"):
+        variants = veilog.read_variants(logs / f"{name}.xes.gz")
+        whole = milliseconds(lambda variants=variants: veilog.suggest(variants, epsilon=1, delta=DELTA), runs)
+        alone = milliseconds(lambda variants=variants: veilog.release(variants, "travas", epsilon=1, delta=DELTA), runs)
+        print(f"| {name} | {whole:.1f} | {whole / alone:.1f} |", flush=True)
+
+
+def milliseconds(work: Callable[[], object], runs: int) -> float:
+    """Median processor time."""
+    taken = []
+    for _ in range(runs):
+        started = time.process_time()
+        work()
+        taken.append(1000 * (time.process_time() - started))
+    return statistics.median(taken)
 
 
 if __name__ == "__main__":

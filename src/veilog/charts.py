@@ -144,10 +144,11 @@ class _Panel:
         return f'<polyline class="l" stroke="{_COLOURS[which]}" points="{joined}"/>'
 
 
-def comparison_svg(result: Comparison) -> str:
+def comparison_svg(result: Comparison, *, styled: bool = True) -> str:
     """Cases under way over time, how long cases last, and the variants kept, lost and added: one picture.
 
-    Where the logs have no times the picture says why in their place.
+    Where the logs have no times the picture says why in their place. Not ``styled``, it stands in a page whose own
+    style has the classes.
     """
     top, parts = 64.0, []
     if result.active_cases is None or result.case_durations is None:
@@ -165,7 +166,7 @@ def comparison_svg(result: Comparison) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:.0f}" width="{_WIDTH}" '
             f'height="{height:.0f}" role="img" aria-labelledby="t">',
             '<title id="t">Original and release compared</title>',
-            f"<style>{_STYLE}</style>",
+            *([f"<style>{_STYLE}</style>"] if styled else []),
             f'<rect width="{_WIDTH}" height="{height:.0f}" fill="#fff"/>',
             *_legend(),
             *parts,

@@ -21,7 +21,7 @@ from veilog.experiments import (
 )
 from veilog.experiments.experiment import Cell, Plan, Row, Table, of, spread
 from veilog.experiments.known_logs import LOGS
-from veilog.experiments.plots import HeatMap, heat_maps, lines
+from veilog.experiments.plots import HeatMap, heat_maps, lines, panels
 from veilog.experiments.runner import Run, run
 from veilog.logs import simulate
 from veilog.measures.models import ModelQuality
@@ -130,6 +130,16 @@ def test_plots_escape_names_and_stand_gaps() -> None:
     grid = HeatMap("<log>", ["1"], ["2"], {("1", "2"): None}, {("1", "2"): 0.5})
     assert "<log>" in "".join(ElementTree.fromstring(heat_maps("t", [grid], ("e", "d"))).itertext())
     ElementTree.fromstring(heat_maps("nothing", [], ("e", "d")))
+
+
+def test_panels_have_a_grid_a_log_and_one_legend() -> None:
+    points = [(0.1, 0.2, 0.3), None]
+    grids = {f"log {i}": {"one": points, "two <": points} for i in range(4)}
+    svg = panels("all logs", ["1", "2"], grids, ("epsilon", "similarity"))
+    words = list(ElementTree.fromstring(svg).itertext())
+    assert [sum(word == name for word in words) for name in ("log 0", "log 3", "one", "two <")] == [1, 1, 1, 1]
+    assert svg.count("<polyline") == 8
+    ElementTree.fromstring(panels("nothing", [], {}, ("", "")))
 
 
 def test_precision_is_estimated_where_all_prefixes_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:

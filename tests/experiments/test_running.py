@@ -203,7 +203,7 @@ def test_results_are_a_row_a_cell_in_every_format(folder: Path, tmp_path: Path, 
     assert table.column_names == ["log", "method", "run", "epsilon", "cases", "problem", "cell_seconds", "version"]
     assert table["run"].to_pylist() == [0, 1]
     assert pyarrow.csv.read_csv(files.csv)["cases"].to_pylist() == [150, 150]
-    assert files.page.read_text().startswith("## counted\n")
+    assert files.page.read_text().startswith("# counted\n")
 
 
 @pytest.mark.parametrize("content", [None, "notes.txt"])

@@ -9,7 +9,18 @@ from rich.console import Group
 from rich.text import Text
 
 from veilog import display
-from veilog.cli.common import AS_USUAL, Json, Log, Output, Reading, read_variants, show_columns, shown_progress
+from veilog.cli.common import (
+    AS_USUAL,
+    HERE,
+    Grouping,
+    Json,
+    Log,
+    Output,
+    Reading,
+    read_variants,
+    show_columns,
+    shown_progress,
+)
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.privacy.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.suggesting import Suggestion
@@ -32,7 +43,7 @@ def suggest(
     ] = "0.1",
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
-    memory_limit: Annotated[str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.")] = "1GB",
+    grouping: Grouping = HERE,
     json: Json = None,
 ) -> None:
     """Suggest a method for a log, by noisy answers that cost a share of the budget, and say why."""
@@ -41,8 +52,8 @@ def suggest(
     parse_delta(delta)
     parse_share(share, "share")
     keeping.of(log)
-    show_columns(out, log, reading)
-    variants = read_variants(log, reading, memory_limit)
+    show_columns(out, log, reading, grouping)
+    variants = read_variants(log, reading, grouping)
     with shown_progress() as progress:
         found = suggest_method(variants, epsilon=epsilon, delta=delta, share=share, ledger=keeping.of(log, progress))
     account = None if found.entry is None else found.entry.account()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
+from xml.sax.saxutils import unescape
 
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
@@ -111,7 +113,7 @@ class Table:
     note: str = ""
 
     def markdown(self) -> str:
-        lines = [f"### {self.title}", ""]
+        lines = [f"## {self.title}", ""]
         lines += [_line(self.head), "|" + "---|" * len(self.head), *(_line(row) for row in self.rows)]
         return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
 
@@ -126,6 +128,12 @@ class Plot:
 
     name: str
     svg: str
+
+    @property
+    def title(self) -> str:
+        """What the SVG says about itself to those who do not see it."""
+        found = re.search(r"<title>(.*?)</title>", self.svg)
+        return unescape(found[1]) if found else self.name
 
 
 @dataclass(frozen=True)
@@ -146,7 +154,7 @@ class Experiment:
     runs: int = 10
     quick_runs: int = 1
     quick_logs: tuple[str, ...] = ("sepsis", "bpic2013_incidents", "receipt")
-    sources: tuple[str, ...] = ("veilog.measures.similarity",)
+    sources: tuple[str, ...] = ("veilog.measures.similarity", "veilog.measures.log_difference")
     """Modules that a value depends on besides the method's own."""
     notes: tuple[str, ...] = field(default=())
 

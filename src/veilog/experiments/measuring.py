@@ -7,8 +7,9 @@ from typing import Any
 from veilog.errors import VeilogError
 from veilog.experiments.experiment import Cell, Given, Measured, Number
 from veilog.logs.variants import Variants
+from veilog.measures.log_difference import absolute_log_difference
 from veilog.measures.models import MEASURES, model_quality
-from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
+from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS
 from veilog.released import Release
 from veilog.releasing import release

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-__all__ = ["HeatMap", "Series", "heat_maps", "lines"]
+__all__ = ["HeatMap", "Series", "heat_maps", "lines", "panels"]
 
 _STYLE = (
     "text{font:12px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#333}"
@@ -25,6 +25,8 @@ _COLOURS = (
     "#9aa0a6",
     "#3d2c8d",
 )
+_ENTRY = 84
+"""Width of a name in a legend below a plot."""
 _LOW, _HIGH = (247, 244, 237), (23, 84, 133)
 
 
@@ -157,6 +159,48 @@ def lines(
         out.append(f'<circle cx="{left + width + 24}" cy="{top + 10 + number * 20:.0f}" r="5" fill="{colour}"/>')
         out.append(_text(left + width + 36, top + 14 + number * 20, name))
     return _page(left + width + 190, top + height + 54, title, out)
+
+
+def panels(
+    title: str,
+    places: Sequence[str],
+    grids: Mapping[str, Mapping[str, Series]],
+    axes: tuple[str, str],
+) -> str:
+    """Middles of the same names in a grid for each log, three to a row, from 0 to 1, with one legend for all."""
+    left, top, width, height, gap = 52.0, 92.0, 250.0, 220.0, 30.0
+    names = list(dict.fromkeys(name for series in grids.values() for name in series))
+    step = width / max(1, len(places))
+    out = [_text(16, 48, axes[1], "s")]
+    for number, (grid, series) in enumerate(grids.items()):
+        x0, y0 = left + number % 3 * (width + gap), top + number // 3 * (height + 80)
+        out.append(_text(x0, y0 - 14, grid, "h"))
+        for i in range(5):
+            y = y0 + height * (1 - i / 4)
+            out.append(f'<line class="g" x1="{x0:.0f}" x2="{x0 + width:.0f}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            if number % 3 == 0:
+                out.append(_text(x0 - 8, y + 4, f"{i / 4:g}", "s", "end"))
+        for i, place in enumerate(places):
+            out.append(_text(x0 + (i + 0.5) * step, y0 + height + 18, place, "s", "middle"))
+        out.append(_text(x0 + width / 2, y0 + height + 36, axes[0], "s", "middle"))
+        for name, points in reversed(list(series.items())):  # the first names on top
+            colour = _COLOURS[names.index(name) % len(_COLOURS)]
+            spots = [
+                (x0 + (i + 0.5) * step, y0 + height * (1 - point[1]))
+                for i, point in enumerate(points)
+                if point is not None and math.isfinite(point[1])
+            ]
+            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
+            out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2" opacity="0.8"/>')
+            out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in spots]
+    rows, across = math.ceil(len(grids) / 3), min(3, len(grids))
+    wide = max(420.0, left + across * (width + gap))
+    below, per_row = top + rows * (height + 80) - 8, int((wide - left) // _ENTRY)
+    for number, name in enumerate(names):
+        x, y = left + number % per_row * _ENTRY, below + number // per_row * 22
+        out.append(f'<circle cx="{x:.0f}" cy="{y - 4:.0f}" r="5" fill="{_COLOURS[number % len(_COLOURS)]}"/>')
+        out.append(_text(x + 11, y, name))
+    return _page(wide, below + 22 * math.ceil(len(names) / per_row), title, out)
 
 
 def _page(width: float, height: float, title: str, parts: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Results as files: Parquet and CSV with a row a cell, SVG plots, and a Markdown page."""
+"""Results as files: Parquet and CSV with a row a cell, plots as SVG and PNG, and a Markdown page."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from veilog._version import __version__
-from veilog.experiments.experiment import Row
+from veilog.experiments.experiment import Plot, Row
+from veilog.experiments.png import png_of, why_no_png
 from veilog.experiments.runner import Run
 from veilog.logs import files
 
 __all__ = ["Results", "markdown", "table_of", "to_json", "write"]
-
-NO_PNG = "Plots are SVG only: making PNG needs a converter, which none of the dependencies is."
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,8 @@ class Results:
     parquet: Path
     csv: Path
     plots: tuple[Path, ...]
+    no_png: str | None
+    """Why the plots are SVG only, where they are."""
 
 
 def write(run: Run, out: Path, command: str) -> Results:
@@ -45,12 +46,16 @@ def write(run: Run, out: Path, command: str) -> Results:
     buffer = io.BytesIO()
     pa.csv.write_csv(table, buffer)
     _bytes(sheet, buffer.getvalue())
-    plots = []
-    for plot in run.experiment.plots(run.rows):
-        plots.append(folder / f"{plot.name}.svg")
-        _bytes(plots[-1], plot.svg.encode())
-    _bytes(page, markdown(run, command, tuple(path.name for path in plots)).encode())
-    return Results(page, parquet, sheet, tuple(plots))
+    plots, drawn = run.experiment.plots(run.rows), []
+    no_png = why_no_png()
+    for plot in plots:
+        drawn.append(folder / f"{plot.name}.svg")
+        _bytes(drawn[-1], plot.svg.encode())
+        if no_png is None:
+            drawn.append(folder / f"{plot.name}.png")
+            _bytes(drawn[-1], png_of(plot.svg))
+    _bytes(page, markdown(run, command, plots).encode())
+    return Results(page, parquet, sheet, tuple(drawn), no_png)
 
 
 def _bytes(path: Path, content: bytes) -> None:
@@ -78,13 +83,13 @@ def table_of(rows: Sequence[Row], measures: Sequence[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def markdown(run: Run, command: str, plots: Sequence[str] = ()) -> str:
+def markdown(run: Run, command: str, plots: Sequence[Plot] = ()) -> str:
     """The page for people: what, how it was made, tables, problems in the cells' own words."""
     experiment = run.experiment
     profile = "quick profile" if run.plan.quick else "full profile"
     times = "once" if run.plan.runs == 1 else f"{run.plan.runs} times"
     parts = [
-        f"## {experiment.name}",
+        f"# {experiment.name}",
         "",
         f"{experiment.what} {experiment.paper}",
         "",
@@ -95,9 +100,10 @@ def markdown(run: Run, command: str, plots: Sequence[str] = ()) -> str:
     parts += [f"- {note}" for note in (*experiment.notes, *run.remarks)]
     parts.append("")
     parts += [table.markdown() for table in experiment.tables(run.rows)]
-    parts += _problems(run.rows)
     if plots:
-        parts += [" ".join(f"[{name}]({name})" for name in plots), "", NO_PNG, ""]
+        parts += ["## Plots", ""]
+        parts += [f"![{plot.title}]({plot.name}.svg)\n" for plot in plots]
+    parts += _problems(run.rows)
     return "\n".join(parts)
 
 
@@ -106,7 +112,7 @@ def _problems(rows: Sequence[Row]) -> list[str]:
     found = Counter((row.cell.log, row.cell.method, row.problem) for row in rows if row.problem)
     if not found:
         return []
-    lines = ["### Remarks on cells", "", "| log | method | cells | why |", "|---|---|---|---|"]
+    lines = ["## Remarks on cells", "", "| log | method | cells | why |", "|---|---|---|---|"]
     for (log, method, why), count in sorted(found.items(), key=lambda item: (item[0][0], item[0][1], item[0][2] or "")):
         text = " ".join((why or "").split()).replace("|", "\\|")
         lines.append(f"| {log} | {method or '-'} | {count} | {text[:240]} |")

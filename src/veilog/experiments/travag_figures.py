@@ -156,7 +156,12 @@ TRAVAG_FIGURES = Experiment(
     measure=heat_map_cell,
     tables=tables,
     plots=plots,
-    sources=("veilog.measures.similarity", "veilog.measures.models", "veilog.measures.models_worker"),
+    sources=(
+        "veilog.measures.similarity",
+        "veilog.measures.log_difference",
+        "veilog.measures.models",
+        "veilog.measures.models_worker",
+    ),
     notes=(
         f"All releases are certified: epsilon and delta are what is derived. travag is trained anew in every run, at "
         f"most {_TRAINED} of them; the paper draws 100 times from one training, whose epsilon is nominal.",

@@ -16,6 +16,7 @@ from types import FrameType
 
 from veilog.errors import VeilogError
 from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.threads import one_thread_each
 
 __all__ = ["Answer", "Measure", "Task", "answers"]
 
@@ -107,7 +108,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(measure, theirs), daemon=False)
-        process.start()
+        with one_thread_each():
+            process.start()
         theirs.close()
         return _Worker(process, ours)
 
