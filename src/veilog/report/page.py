@@ -20,12 +20,12 @@ from veilog.report.flow_map import END, START
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["rendered"]
+__all__ = ["furnish", "rendered"]
 
 
 def rendered(facts: Facts) -> str:
     """The page. Nothing is loaded from elsewhere, which its own security policy also forbids."""
-    script = _text("search.js")
+    script = _text("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     inside = facts.inside
     chart = None
@@ -66,6 +66,11 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    return furnish(environment)
+
+
+def furnish(environment: Environment) -> Environment:
+    """Give an environment what the templates here use, so that other pages can draw the same."""
     environment.filters.update(
         n=_count, share=_share, number=_number, clean=clean, short=short, bar=_bar, capital=words.capital
     )

@@ -1,5 +1,12 @@
 (function () {
   "use strict";
+  document.querySelectorAll(".map").forEach(function (map) {
+    var first = map.querySelector(".end");
+    if (!first) { return; }
+    var start = first.getBoundingClientRect();
+    var around = map.getBoundingClientRect();
+    map.scrollLeft += (start.left + start.right - around.left - around.right) / 2;
+  });
   var box = document.getElementById("search");
   var note = document.getElementById("found");
   var rows = Array.prototype.slice.call(document.querySelectorAll("[data-search]"));
