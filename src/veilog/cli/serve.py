@@ -1,0 +1,85 @@
+"""The command that opens the local web app."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from veilog.cli.terminal import SafeConsole
+from veilog.errors import MissingExtraError, ParameterError
+
+__all__ = ["serve"]
+
+_MIB = 1 << 20
+
+
+def serve(
+    *,
+    port: Annotated[int, Parameter(help="Port to listen on; 0 takes a free one.")] = 0,
+    host: Annotated[
+        str, Parameter(help="Address to listen on. Others can reach it only if it is not this machine's own.")
+    ] = "127.0.0.1",
+    token_file: Annotated[
+        Path | None, Parameter(help="File with the token that lets people in; by default each start makes a new one.")
+    ] = None,
+    folder: Annotated[
+        Path | None, Parameter(help="Where logs and results lie; by default in your folder for programs' data.")
+    ] = None,
+    ledger: Annotated[
+        Path | None, Parameter(help="Ledger that releases are entered in; by default veilog.ledger in the folder.")
+    ] = None,
+    no_open: Annotated[bool, Parameter(negative="", help="Do not open a browser.")] = False,
+    workers: Annotated[int, Parameter(help="Jobs that run at once.")] = 2,
+    max_upload: Annotated[int, Parameter(help="Largest log that is taken, in MiB.")] = 2048,
+    seed: Annotated[int | None, Parameter(help="Test mode: every release is repeatable and has no guarantee.")] = None,
+) -> None:
+    """Open the same work in a browser: bring a log, see who is exposed, release, compare, download."""
+    try:
+        from veilog.web import serving
+        from veilog.web.records import Settings
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "python_multipart", "anyio"):
+            raise
+        raise MissingExtraError("veilog serve", extra="web") from error
+    for name, value, least, most in (
+        ("port", port, 0, 65535),
+        ("workers", workers, 1, 64),
+        ("max-upload", max_upload, 1, 1 << 20),
+        ("seed", seed or 0, 0, 1 << 62),
+    ):
+        if not least <= value <= most:
+            raise ParameterError(f"--{name} must be from {least} to {most}, not {value}.", parameter=name)
+    if token_file is None and not serving.is_loopback(host):
+        raise ParameterError(
+            f"At {host} others can reach the server, so it needs a token of your own.",
+            parameter="host",
+            advice="Add --token-file FILE, and read in the docs what goes over the network.",
+        )
+    token = serving.new_token() if token_file is None else serving.token_in(token_file)
+    place = serving.prepared(folder or serving.default_folder())
+    sock = serving.listening(host, port)
+    settings = Settings(
+        folder=place,
+        ledger=(ledger or place / "veilog.ledger").absolute(),
+        token=token,
+        lasting_token=token_file is not None,
+        host=host,
+        port=sock.getsockname()[1],
+        max_upload=max_upload * _MIB,
+        workers=workers,
+        job_memory=serving.memory_for_each(workers),
+        seed=seed,
+    )
+    console = SafeConsole(file=sys.stdout, highlight=False)
+
+    def ready(url: str) -> None:
+        console.print(url, soft_wrap=True, markup=False)
+        console.print(f"Logs and results lie in {place}. Ctrl-C stops the server.", soft_wrap=True, markup=False)
+        if seed is not None:
+            console.print("Test mode: no release has a guarantee.", style="yellow")
+
+    with sock:
+        serving.serve(settings, sock, ready, browser=not no_open)

@@ -1,0 +1,96 @@
+"""Pictures of exposure: curves over what somebody knows. Plain SVG without a style of its own; the page's style has the
+classes. All text in them is ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+__all__ = ["disclosure_chart", "singled_out_chart"]
+
+_WIDTH, _HEIGHT = 460, 250
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 16, 40
+_NAMES = {"set": "which", "multiset": "which and how often", "sequence": "which, in their order"}
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A named line; ``style`` picks its colour and dashes in the page's style."""
+
+    name: str
+    style: int
+    points: Sequence[tuple[float, float]]
+
+
+def singled_out_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
+    """The share of people whose case is found, by the events that are known, with and without the time of the start."""
+    curves = []
+    for style, (with_start, name) in enumerate(((False, "events only"), (True, "events and the day it started"))):
+        points = [(float(r["events"]), float(r["singled_out"])) for r in rows if r["with_start"] == with_start]
+        if points:
+            curves.append(_Curve(name, style, points))
+    return _drawn(curves, "people found", "events that are known of a person")
+
+
+def disclosure_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
+    """Case disclosure by how many activities are known, for each kind of knowledge."""
+    curves = []
+    for style, kind in enumerate(("set", "multiset", "sequence")):
+        points = [
+            (float(r["size"]), float(r["case_disclosure"]))
+            for r in rows
+            if r["background"] == kind and r["case_disclosure"] is not None
+        ]
+        if points:
+            curves.append(_Curve(_NAMES[kind], style, points))
+    return _drawn(curves, "case disclosure", "activities that are known")
+
+
+def _drawn(curves: Sequence[_Curve], what: str, over: str) -> Markup:
+    values = sorted({x for curve in curves for x, _ in curve.points})
+    if not values:
+        return Markup()
+    low, high = values[0], max(values[-1], values[0] + 1)
+    top = _round_up(max(y for curve in curves for _, y in curve.points))
+    parts = [
+        f'<svg class="curves" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{what}, by the number of {over}; '
+        'the numbers are in the table">'
+    ]
+
+    def x(value: float) -> float:
+        return _LEFT + (value - low) / (high - low) * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(value: float) -> float:
+        return _TOP + (1 - value / top) * (_HEIGHT - _TOP - _BOTTOM)
+
+    for i in range(5):
+        level = top * i / 4
+        parts.append(
+            f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(level):.1f}" y2="{y(level):.1f}"/>'
+        )
+        parts.append(f'<text x="{_LEFT - 7}" y="{y(level) + 4:.1f}" text-anchor="end">{100 * level:g} %</text>')
+    parts += [f'<text x="{x(value):.1f}" y="{_HEIGHT - 20}" text-anchor="middle">{value:g}</text>' for value in values]
+    middle = (_LEFT + _WIDTH - _RIGHT) / 2
+    parts.append(f'<text x="{middle}" y="{_HEIGHT - 3}" text-anchor="middle">{over}</text>')
+    for curve in curves:
+        joined = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in curve.points)
+        parts.append(f'<polyline class="curve k{curve.style}" points="{joined}"/>')
+        parts += [
+            f'<circle class="dot k{curve.style}" cx="{x(a):.1f}" cy="{y(b):.1f}" r="3"/>' for a, b in curve.points
+        ]
+    parts.append("</svg>")
+    key = "".join(
+        f'<li><svg viewBox="0 0 26 8" width="26" height="8" aria-hidden="true"><line class="curve k{c.style}" x1="1" '
+        f'x2="25" y1="4" y2="4"/></svg> {c.name}</li>'
+        for c in curves
+    )
+    return Markup("".join(parts) + f'<ul class="curve-key">{key}</ul>')  # all of it is ours
+
+
+def _round_up(value: float) -> float:
+    """The top of an axis: at least a twentieth, so that next to nothing looks like it."""
+    return next((top for top in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8) if value <= top), 1.0) if math.isfinite(value) else 1.0

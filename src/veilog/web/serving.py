@@ -1,0 +1,145 @@
+"""Starting the server: where its data lie, who may come in, and the socket it listens on."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from veilog.errors import InputError, OutputError, ParameterError
+from veilog.threads import ONE_THREAD
+from veilog.web.app import make_app
+from veilog.web.records import Settings
+
+__all__ = ["default_folder", "listening", "memory_for_each", "prepared", "serve", "token_in", "url_of"]
+
+_RECORDS = "veilog.sqlite"
+_SHORTEST_TOKEN = 20
+_FOR_STREAMS = 3
+"""Seconds for what is being answered when the server stops."""
+
+
+def default_folder() -> Path:
+    """Where this system keeps the data of programs."""
+    if sys.platform == "win32":
+        home = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        home = str(Path.home() / "Library" / "Application Support")
+    else:
+        home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(home) / "veilog" / "serve"
+
+
+def prepared(folder: Path) -> Path:
+    """The data folder, made if need be. Others must not be able to look into it, and it must be ours alone."""
+    place = Path(os.path.realpath(folder))
+    try:
+        if not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.mkdir(mode=0o700)
+        if not place.is_dir():
+            raise OutputError("This is not a folder.", path=place, advice="Name another with --folder.")
+        if any(place.iterdir()) and not (place / _RECORDS).is_file():
+            raise OutputError(
+                "This folder holds other things; the server needs one of its own.",
+                path=place,
+                advice="Name a folder that is empty or not there yet with --folder.",
+            )
+        if os.name == "posix" and place.stat().st_mode & 0o077:
+            raise OutputError(
+                "Others on this machine may look into this folder.", path=place, advice=f"chmod 700 {place}"
+            )
+        for part in ("incoming", "logs", "jobs"):
+            (place / part).mkdir(mode=0o700, exist_ok=True)
+        for left in (place / "incoming").iterdir():  # uploads that the last run did not finish
+            left.unlink()
+    except OSError as error:
+        raise OutputError(f"The folder cannot be used: {error.strerror or error}.", path=place) from error
+    return place
+
+
+def token_in(path: Path) -> str:
+    """The token that a file holds."""
+    try:
+        token = path.read_text().strip()
+    except (OSError, ValueError) as error:
+        raise InputError("The token cannot be read.", path=path, advice="It is one line of text.") from error
+    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isalnum():
+        raise InputError(
+            f"A token is at least {_SHORTEST_TOKEN} letters and digits in one line.",
+            path=path,
+            advice="python -c 'import secrets; print(secrets.token_hex(32))' makes a good one.",
+        )
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server at this address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket at this address; port 0 takes a free one."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        return socket.create_server((host, port), family=family, backlog=256)
+    except OSError as error:
+        problem = f"The server cannot listen on {host}, port {port}: {error.strerror or error}."
+        raise ParameterError(problem, parameter="port", advice="Choose another with --host or --port.") from error
+
+
+def memory_for_each(workers: int) -> int:
+    """Bytes that one worker may take: together three quarters of what the machine has."""
+    try:
+        whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 4 << 30
+    return max(1 << 30, whole * 3 // 4 // workers)
+
+
+def url_of(settings: Settings) -> str:
+    """The address that lets a browser in."""
+    host = socket.gethostname() if settings.host in ("0.0.0.0", "::") else settings.host
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{settings.port}/?token={settings.token}"
+
+
+def new_token() -> str:
+    return secrets.token_hex(32)
+
+
+def serve(settings: Settings, sock: socket.socket, ready: Callable[[str], None], browser: bool) -> None:
+    """Serve until Ctrl-C. ``ready`` is told the address as soon as it can be opened."""
+    os.umask(0o077)
+    os.environ.update(ONE_THREAD)  # the workers share the cores
+    server: uvicorn.Server | None = None
+    app = make_app(settings, closing=lambda: server is not None and server.should_exit)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        timeout_graceful_shutdown=_FOR_STREAMS,
+    )
+    server = uvicorn.Server(config)
+    url = url_of(settings)
+    ready(url)
+    if browser:  # the socket listens already: what comes now is answered as soon as the server runs
+        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+    try:
+        server.run(sockets=[sock])
+    except KeyboardInterrupt:
+        return

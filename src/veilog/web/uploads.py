@@ -1,0 +1,209 @@
+"""A log on its way from the browser to the disk: streamed, within a limit, and whole or not at all.
+
+The file gets a name of our own. What the browser calls it is kept to show it, and never becomes part of a path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import shutil
+import unicodedata
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from python_multipart import MultipartParser
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import parse_options_header
+
+from veilog.logs.files import SUFFIXES
+from veilog.web.problems import DISK_FULL, Problem, is_full
+
+__all__ = ["Upload", "receive", "shown_name", "suffix_of"]
+
+_FIELDS = 20
+_FIELD = 4096
+_HEADERS = 128 << 10
+_BLOCK = 1 << 20
+_PATIENCE = 60.0
+"""Seconds to wait for the rest of a refused upload: a browser shows the answer only after it has sent all."""
+_LONGEST_NAME = 200
+
+
+@dataclass
+class Upload:
+    """A file that came whole, and the fields that came with it."""
+
+    path: Path
+    name: str = ""
+    size: int = 0
+    fields: dict[str, str] = field(default_factory=dict)
+
+
+async def receive(
+    chunks: AsyncIterator[bytes], content_type: str, content_length: int | None, target: Path, limit: int
+) -> Upload:
+    """Write the file of a multipart form to ``target``. :class:`Problem` if it cannot be; then nothing of it stays."""
+    try:
+        return await _received(chunks, content_type, content_length, target, limit)
+    except BaseException as error:  # also when the browser has gone
+        target.unlink(missing_ok=True)
+        if isinstance(error, Problem) or is_full(error):
+            await _drain(chunks)
+        if is_full(error):
+            raise DISK_FULL from error
+        raise
+
+
+async def _received(
+    chunks: AsyncIterator[bytes], content_type: str, content_length: int | None, target: Path, limit: int
+) -> Upload:
+    kind, options = parse_options_header(content_type)
+    boundary = options.get(b"boundary")
+    if kind != b"multipart/form-data" or not boundary or len(boundary) > 256:
+        raise Problem(400, "This is not a form with a file.", "Choose a file in the form, and send it again.")
+    if content_length is not None and content_length > limit + _HEADERS + _FIELDS * _FIELD:
+        raise too_large(limit)
+    if content_length is not None and shutil.disk_usage(target.parent).free < content_length:
+        raise DISK_FULL
+    with target.open("xb") as file:
+        form = _Form(file, Upload(target), limit)
+        parser = MultipartParser(boundary, form.callbacks(), max_header_size=_HEADERS)  # type: ignore[arg-type]
+        try:
+            async for chunk in chunks:
+                parser.write(chunk)
+                if len(form.block) > _BLOCK:
+                    await asyncio.to_thread(form.write)
+            await asyncio.to_thread(form.write)
+        except FormParserError as error:
+            raise _malformed() from error
+    if not form.ended:
+        raise _malformed()
+    if not form.upload.name:
+        raise Problem(400, "No file was chosen.", "Choose a file in the form, and send it again.")
+    return form.upload
+
+
+class _Form:
+    """What the parser tells, part by part."""
+
+    def __init__(self, file: BinaryIO, upload: Upload, limit: int) -> None:
+        self.upload = upload
+        self.block = bytearray()
+        self.ended = False
+        self._file = file
+        self._limit = limit
+        self._header = (bytearray(), bytearray())
+        self._headers = 0
+        self._options: dict[bytes, bytes] = {}
+        self._value = bytearray()
+
+    def callbacks(self) -> dict[str, object]:
+        return {
+            "on_part_begin": self.part_begins,
+            "on_header_field": lambda data, start, end: self.header(0, data[start:end]),
+            "on_header_value": lambda data, start, end: self.header(1, data[start:end]),
+            "on_header_end": self.header_ends,
+            "on_part_data": lambda data, start, end: self.data(data[start:end]),
+            "on_part_end": self.part_ends,
+            "on_end": self.ends,
+        }
+
+    def part_begins(self) -> None:
+        self._options = {}
+        self._headers = 0
+        self._value.clear()
+
+    def header(self, which: int, data: bytes) -> None:
+        self._headers += len(data)
+        if self._headers > _HEADERS:
+            raise _malformed()
+        self._header[which].extend(data)
+
+    def header_ends(self) -> None:
+        name, value = (bytes(part) for part in self._header)
+        for part in self._header:
+            part.clear()
+        if name.lower() == b"content-disposition":
+            self._options = parse_options_header(value)[1]
+            if self.is_file and self.upload.name:
+                raise Problem(400, "Several files were sent at once.", "Send one log at a time.")
+            if self.is_file:
+                self.upload.name = self._options[b"filename"].decode("utf-8", "replace")
+
+    @property
+    def is_file(self) -> bool:
+        return self._options.get(b"name") == b"file" and b"filename" in self._options
+
+    def data(self, data: bytes) -> None:
+        if self.is_file:
+            self.upload.size += len(data)
+            if self.upload.size > self._limit:
+                raise too_large(self._limit)
+            self.block.extend(data)
+            return
+        self._value.extend(data)
+        if len(self._value) > _FIELD:
+            raise _malformed()
+
+    def part_ends(self) -> None:
+        if self.is_file:
+            return
+        name = self._options.get(b"name", b"").decode("utf-8", "replace")
+        if len(self.upload.fields) >= _FIELDS or len(name) > _FIELD:
+            raise _malformed()
+        self.upload.fields[name] = self._value.decode("utf-8", "replace")
+
+    def ends(self) -> None:
+        self.ended = True
+
+    def write(self) -> None:
+        self._file.write(self.block)
+        self._file.flush()
+        self.block.clear()
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    with contextlib.suppress(Exception):  # the browser has gone, or takes too long: it learns nothing then
+        async with asyncio.timeout(_PATIENCE):
+            async for _ in chunks:
+                pass
+
+
+def too_large(limit: int) -> Problem:
+    """What is said of a file that is larger than the server takes."""
+    return Problem(
+        413,
+        f"The file is larger than this server takes ({limit / (1 << 20):,.0f} MiB).",
+        "Compress it (.gz), or start the server with a larger --max-upload.",
+    )
+
+
+def _malformed() -> Problem:
+    return Problem(400, "The upload was cut off or garbled; nothing of it was kept.", "Please send it again.")
+
+
+def suffix_of(name: str) -> str:
+    """The suffix that says what format a file has; :class:`Problem` if it says none."""
+    lower = name.lower()
+    for suffix in sorted(SUFFIXES, key=len, reverse=True):
+        if lower.endswith(suffix):
+            return suffix
+    known = ", ".join(SUFFIXES)
+    raise Problem(400, "The name of this file does not say what format it has.", f"It must end with one of: {known}.")
+
+
+def shown_name(name: str) -> str:
+    """What the log is called on the pages: without what would not be seen, and cut in its middle where it is long."""
+    seen = "".join(char if unicodedata.category(char)[0] not in "CZ" else " " for char in name).strip() or "log"
+    if len(seen) <= _LONGEST_NAME:
+        return seen
+    return f"{seen[: _LONGEST_NAME - 31]}…{seen[-30:]}"
+
+
+def new_target(folder: Path) -> Path:
+    """A file that is not there yet, for an upload on its way."""
+    return folder / "incoming" / secrets.token_hex(16)

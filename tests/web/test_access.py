@@ -1,0 +1,272 @@
+"""Who is let in: token, cookie, Host, Origin, sessions, and what every answer carries."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from web_serving import SMALL, TOKEN, Served, once_of, raw, served, upload
+
+from veilog.web.access import authorities
+
+ID = "0123456789abcdef" * 2
+PAGES = ("/", f"/logs/{ID}", f"/logs/{ID}/exposure", f"/logs/{ID}/release", f"/jobs/{ID}", f"/jobs/{ID}/events")
+FILES = (f"/jobs/{ID}/files/release.xes", "/static/veilog.js", "/static/htmx.min.js", "/nothing", "/logs")
+POSTS = (
+    "/logs",
+    *(f"/logs/{ID}/{action}" for action in ("columns", "plan", "jobs", "delete")),
+    *(f"/jobs/{ID}/{action}" for action in ("cancel", "delete")),
+)
+NO_ACCESS = "This browser has not been let in."
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("access") / "data") as found:
+        yield found
+
+
+@pytest.fixture
+def client(server: Served) -> Iterator[httpx.Client]:
+    with server.browser() as found:
+        yield found
+
+
+@pytest.mark.parametrize("address", PAGES + FILES)
+def test_without_a_cookie_nothing_is_shown(server: Served, address: str) -> None:
+    with server.stranger() as stranger:
+        answer = stranger.get(address)
+        assert answer.status_code == 403
+        assert NO_ACCESS in answer.text
+        assert TOKEN not in answer.text
+        assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("address", POSTS)
+def test_without_a_cookie_nothing_is_done(server: Served, address: str) -> None:
+    with server.stranger() as stranger:
+        assert stranger.post(address, data={"once": "x"}).status_code == 403
+        assert stranger.put(address).status_code == 403
+        assert stranger.delete(address).status_code == 403
+
+
+def test_the_page_that_refuses_has_its_style(server: Served) -> None:
+    with server.stranger() as stranger:
+        assert stranger.get("/static/style.css").status_code == 200
+
+
+@pytest.mark.parametrize("cookie", ["", "x", TOKEN, "0" * 64, "a; b=c", '"', "é"])
+def test_a_cookie_that_was_made_up_is_none(server: Served, cookie: str) -> None:
+    with server.browser() as client:
+        (name,) = client.cookies
+    with server.stranger() as stranger:
+        headers = [(b"cookie", f"{name}={cookie}".encode())]
+        assert stranger.get("/", headers=headers).status_code == 403
+
+
+def test_odd_cookies_of_other_programs_hide_nothing(server: Served, client: httpx.Client) -> None:
+    ((name, value),) = client.cookies.items()
+    odd = f'a={{"b": [1, 2]}}; c@d; =; "; {name}={value}; e="f'
+    with server.stranger(cookie=odd) as other:
+        assert other.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("token", ["", "x", TOKEN[:-1], TOKEN + "0", TOKEN.swapcase(), f"{TOKEN}&token=x", "%ff"])
+def test_a_wrong_token_lets_nobody_in(server: Served, token: str) -> None:
+    with server.stranger() as stranger:
+        answer = stranger.get(f"/?token={token}")
+        assert answer.status_code == 403
+        assert "set-cookie" not in answer.headers
+        assert stranger.get("/").status_code == 403
+
+
+def test_the_token_becomes_a_cookie_and_leaves_the_address(server: Served) -> None:
+    with server.stranger() as stranger:
+        answer = stranger.get("/", params={"token": TOKEN})
+        assert answer.status_code == 303
+        assert answer.headers["location"] == "/"
+        cookie = answer.headers["set-cookie"]
+        assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
+        assert TOKEN not in cookie
+        assert stranger.get("/").status_code == 200
+        assert TOKEN not in stranger.get("/").text
+
+
+def test_the_token_counts_at_the_start_only(server: Served) -> None:
+    with server.stranger() as stranger:
+        for address in ("//evil.example/", f"/logs/{ID}", "/static/veilog.js"):
+            answer = stranger.get(f"{server.origin}{address}?token={TOKEN}")
+            assert answer.status_code == 403
+            assert "set-cookie" not in answer.headers
+
+
+def test_two_browsers_are_two_sessions_and_one_browser_stays_one(server: Served) -> None:
+    with server.browser() as first, server.browser() as second:
+        assert dict(first.cookies) != dict(second.cookies)
+        before = dict(first.cookies)
+        first.get("/", params={"token": TOKEN})
+        assert dict(first.cookies) == before
+
+
+def test_the_cookie_itself_is_stored_nowhere(server: Served, client: httpx.Client) -> None:
+    (cookie,) = client.cookies.values()
+    for path in server.settings.folder.rglob("*"):
+        assert path.is_dir() or cookie.encode() not in path.read_bytes()
+        assert path.is_dir() or TOKEN.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("", "evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "127.0.0.1.evil.example:{port}"),
+        *("localhost", "localhost:{port}.", "127.1:{port}", "0.0.0.0:{port}", "evil@127.0.0.1:{port}"),
+        "127.0.0.1:{port}, x",
+    ],
+)
+def test_another_name_for_this_server_is_refused(server: Served, client: httpx.Client, host: str) -> None:
+    named = host.format(port=server.settings.port)
+    for address in ("/", f"/?token={TOKEN}", "/static/style.css", "/nothing"):
+        answer = client.get(address, headers={"host": named})
+        assert answer.status_code == 403
+        assert "set-cookie" not in answer.headers
+    own = {"host": named, "origin": f"http://{named}"}
+    assert client.post("/logs", headers=own).status_code == 403
+
+
+def test_no_host_and_two_hosts_are_refused(server: Served) -> None:
+    port = server.settings.port
+    good = b"Host: 127.0.0.1:%d\r\n" % port
+    assert b" 403 " in raw(port, b"GET / HTTP/1.0\r\n\r\n").split(b"\r\n")[0]
+    two = raw(port, b"GET / HTTP/1.1\r\n" + good + b"Host: evil.example\r\nConnection: close\r\n\r\n")
+    assert two.split(b"\r\n")[0].split()[1] in (b"400", b"403")
+
+
+def test_its_own_names_are_taken(server: Served) -> None:
+    for host in ("127.0.0.1", "localhost", "LOCALHOST"):
+        with httpx.Client(base_url=server.origin, headers={"host": f"{host}:{server.settings.port}"}) as stranger:
+            assert NO_ACCESS in stranger.get("/").text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "null"},
+        {"origin": "http://evil.example"},
+        {"origin": "http://127.0.0.1:1"},
+        {"origin": "http://127.0.0.1"},
+        {"origin": "https://127.0.0.1:{port}"},
+        {"origin": "http://localhost:{port}"},  # it was opened as 127.0.0.1
+        {"origin": "http://127.0.0.1:{port}", "sec-fetch-site": "cross-site"},
+        {"origin": "http://127.0.0.1:{port}", "sec-fetch-site": "same-site"},
+    ],
+)
+def test_a_form_of_another_site_does_nothing(server: Served, client: httpx.Client, headers: dict[str, str]) -> None:
+    sent = {name: value.format(port=server.settings.port) for name, value in headers.items()}
+    once = once_of(client.get("/"))
+    answer = client.post("/logs", data={"once": once}, files={"file": ("a.csv", SMALL)}, headers=sent)
+    assert answer.status_code == 403
+    assert "another site" in answer.text
+    assert "a.csv" not in client.get("/").text
+
+
+def test_a_form_without_an_origin_does_nothing(client: httpx.Client) -> None:
+    del client.headers["origin"]
+    assert client.post("/logs", data={"once": once_of(client.get("/"))}).status_code == 403
+
+
+def test_every_answer_carries_the_security_headers(server: Served, client: httpx.Client) -> None:
+    log = upload(client, SMALL).headers["location"]
+    with server.stranger() as stranger:
+        answers = [
+            *(client.get(address) for address in ("/", log, f"{log}/release", "/nothing", "/static/veilog.js")),
+            *(client.head(address) for address in ("/", log)),
+            client.get("/", params={"token": TOKEN}),
+            client.put("/"),
+            client.post("/logs", content=b"x"),
+            stranger.get("/"),
+            stranger.get("/", headers={"host": "evil.example"}),
+        ]
+    assert {answer.status_code for answer in answers} >= {200, 303, 400, 403, 404, 405}
+    for answer in answers:
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "base-uri 'none'" in policy
+        assert "form-action 'self'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["referrer-policy"] == "same-origin"
+        static = answer.request.url.path.startswith("/static/")
+        assert answer.headers["cache-control"] == ("no-cache" if static else "no-store")
+        assert "server" not in answer.headers or "uvicorn" in answer.headers["server"]  # the command turns it off
+
+
+def test_pages_hold_nothing_that_the_policy_forbids(client: httpx.Client) -> None:
+    """No inline script or style, and nothing from another host."""
+    log = upload(client, SMALL).headers["location"]
+    for address in ("/", log, f"{log}/exposure", f"{log}/release", "/nothing"):
+        page = client.get(address).text
+        assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", page)
+        assert not re.search(r"<script(?![^>]*\ssrc=\"/static/)", page)
+        assert not re.search(r'(src|href|action)="(?!/|#)', page)
+        assert not re.search(r'<meta name="referrer" content="(?!same-origin)', page), "the browser would hide Origin"
+
+
+def test_what_is_another_sessions_is_as_unknown_as_what_is_not_there(server: Served) -> None:
+    with server.browser() as owner, server.browser() as other:
+        log = upload(owner, SMALL, "secret-name.csv").headers["location"]
+        (job,) = set(re.findall(r"/jobs/[0-9a-f]{32}", owner.get(log).text))
+        unknown = other.get(f"/logs/{ID}")
+        assert unknown.status_code == 404
+        for address in (log, f"{log}/exposure", f"{log}/release", job, f"{job}/events", f"{job}/files/release.xes"):
+            answer = other.get(address)
+            assert answer.status_code == 404
+            assert answer.text == unknown.text
+        once = once_of(other.get("/"))
+        for address in (f"{log}/columns", f"{log}/plan", f"{log}/jobs", f"{log}/delete", f"{job}/cancel"):
+            assert other.post(address, data={"once": once, "method": "evolve"}).status_code == 404
+        assert other.post(f"{job}/delete", data={"once": once}).status_code == 404
+        assert "secret-name" not in other.get("/").text
+        assert owner.get(log).status_code == 200
+
+
+def test_the_mark_of_a_form_is_its_sessions(server: Served) -> None:
+    with server.browser() as first, server.browser() as second:
+        once = once_of(first.get("/"))
+        assert upload(second, SMALL, once=once).status_code == 400
+        assert upload(first, SMALL, once=once).status_code == 303
+
+
+@pytest.mark.parametrize("once", ["", "x", "a.b.c", "0" * 32 + ".0." + "0" * 64, "é.1.é", ".zz."])
+def test_a_mark_that_was_made_up_does_nothing(client: httpx.Client, once: str) -> None:
+    assert upload(client, SMALL, once=once).status_code == 400
+
+
+def test_a_restart_knows_its_browsers(tmp_path: Path) -> None:
+    with served(tmp_path / "data") as server, server.browser() as client:
+        log = upload(client, SMALL).headers["location"]
+        cookies = dict(client.cookies)
+    with served(tmp_path / "data", token="another" * 5) as server, server.stranger() as client:
+        client.cookies.update(cookies)
+        assert client.get(log).status_code == 200
+
+
+def test_a_new_token_in_the_file_shuts_out_whoever_came_with_the_old_one(tmp_path: Path) -> None:
+    with served(tmp_path / "data", lasting_token=True) as server, server.browser() as client:
+        log = upload(client, SMALL).headers["location"]
+        cookies = dict(client.cookies)
+    with served(tmp_path / "data", lasting_token=True, token="another" * 5) as server, server.stranger() as client:
+        client.cookies.update(cookies)
+        assert client.get(log).status_code == 403
+        client.get("/", params={"token": "another" * 5})
+        assert client.get(log).status_code == 200  # with the new token it finds its logs again
+
+
+def test_the_names_of_a_server_for_others() -> None:
+    assert "hospital.example:80" in authorities("hospital.example", 80)
+    assert "hospital.example" in authorities("hospital.example", 80)
+    assert authorities("127.0.0.1", 8000) == {"127.0.0.1:8000", "localhost:8000", "[::1]:8000"}
+    assert "[fe80::1]:8000" in authorities("fe80::1", 8000)
+    assert "0.0.0.0:1" in authorities("0.0.0.0", 1)

@@ -1,0 +1,250 @@
+"""End to end in a browser: a log goes in, a release comes out, and nothing is asked of any other machine."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from web_serving import Served, served
+
+from veilog import cli
+from veilog.logs import files
+from veilog.logs.simulate import hospital
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+SEED = 7
+PATIENCE = 90_000
+"""Milliseconds for work that takes a few seconds on an idle machine."""
+
+pytestmark = [pytest.mark.skipif(not CHROMIUM.exists(), reason="there is no Chromium"), pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("veilog.web.work_planning._PATIENCE", 20.0)  # the page without scripts asks once
+        with served(tmp_path_factory.mktemp("browser") / "data", workers=2, seed=SEED) as found:
+            yield found
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[sync_api.Browser]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """A browser that was let in, and what it noticed."""
+
+    page: sync_api.Page
+    origin: str
+    errors: list[str] = field(default_factory=list)
+    strangers: list[str] = field(default_factory=list)
+
+    def bring(self, file: Path) -> None:
+        """Upload a log and wait until it was read."""
+        self.page.goto(self.origin)
+        self.page.get_by_label("Event log").set_input_files(file)
+        self.page.get_by_role("button", name="Read the log").click()
+        self.page.get_by_role("heading", name="What was noticed while reading").wait_for(timeout=PATIENCE)
+
+    def release(self) -> None:
+        """Press the button and wait for the result."""
+        self.page.get_by_role("button", name="Make the release").click()
+        self.page.get_by_role("heading", name="Your release is ready").wait_for(timeout=PATIENCE)
+
+    def download(self, name: str, folder: Path) -> Path:
+        with self.page.expect_download() as found:
+            self.page.locator(f'a[href$="/files/{name}"]').click()
+        assert found.value.suggested_filename == name
+        found.value.save_as(folder / name)
+        return folder / name
+
+
+def visiting(server: Served, browser: sync_api.Browser, **options: object) -> Iterator[Visit]:
+    """A visit that at its end must have had no error, and no request to anybody else."""
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+    context.set_default_timeout(30_000)
+    page = context.new_page()
+    visit = Visit(page, server.origin)
+    page.on("console", lambda message: visit.errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: visit.errors.append(str(error)))
+    context.on("request", lambda request: visit.strangers.append(request.url))
+    page.goto(f"{server.origin}/?token={server.settings.token}")
+    yield visit
+    context.close()
+    assert visit.errors == []
+    assert {urlsplit(url).netloc for url in visit.strangers} == {urlsplit(server.origin).netloc}
+
+
+@pytest.fixture
+def visit(server: Served, chromium: sync_api.Browser) -> Iterator[Visit]:
+    yield from visiting(server, chromium)
+
+
+@pytest.fixture
+def visit_without_script(server: Served, chromium: sync_api.Browser) -> Iterator[Visit]:
+    yield from visiting(server, chromium, java_script_enabled=False)
+
+
+@pytest.fixture(scope="module")
+def patients(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("patients") / "patients.xes"
+    files.write(hospital(300, seed=2), path)
+    return path
+
+
+def released_by_command(log: Path, folder: Path, *options: str) -> bytes:
+    target = folder / "by-command.xes"
+    assert cli.main(["release", str(log), str(target), *options, "--no-compare", "--seed", str(SEED)]) == 0
+    return target.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "options"),
+    [("sepsis.xes.gz", "evolve", ()), ("receipt.xes.gz", "travas", ("--delta", "1e-6"))],
+)
+def test_a_log_is_brought_looked_at_released_and_downloaded(
+    visit: Visit, logs: Path, tmp_path: Path, name: str, method: str, options: tuple[str, ...]
+) -> None:
+    page = visit.page
+    visit.bring(logs / name)
+    assert page.get_by_text("Test mode.").is_visible()
+    page.get_by_role("link", name="Yes: see who is exposed").click()
+    assert page.locator("svg.curves").count() == 2
+    assert re.search(r"\d\s%", page.locator("p.lead").inner_text())
+    page.get_by_label("Find a variant by an activity").fill("zzz")
+    assert "0 of" in page.locator("#found").inner_text()
+
+    page.get_by_role("link", name="Choose how to release it").first.click()
+    if method != "evolve":
+        page.get_by_text("Choose another method").click()
+        page.get_by_role("link", name=f"Take this one: {method}", exact=True).click()
+    plan = page.locator("#plan")
+    sync_api.expect(plan.get_by_text("It would ask the log")).to_be_visible(timeout=PATIENCE)
+    page.get_by_label("Budget ε", exact=True).fill("0.5")
+    sync_api.expect(plan.locator("table").last).to_contain_text("0.")
+    slider = page.get_by_role("slider")
+    slider.focus()
+    slider.press("End")
+    assert page.get_by_label("Budget ε", exact=True).input_value() == "10"
+    page.get_by_label("Budget ε", exact=True).fill("1")
+    assert slider.input_value() == "200"
+    visit.release()
+
+    assert page.get_by_role("heading", name="Original beside release").is_visible()
+    assert page.get_by_role("heading", name="Risk before and after").is_visible()
+    assert page.get_by_text("What it kept.").is_visible()
+    came = visit.download("release.xes", tmp_path).read_bytes()
+    assert came == released_by_command(logs / name, tmp_path, "--method", method, "--epsilon", "1", *options)
+    table = files.read(visit.download("release.csv", tmp_path))
+    assert table.variants == files.read(visit.download("release.parquet", tmp_path)).variants
+    assert "NOT FOR RELEASE" in visit.download("inside.html", tmp_path).read_text()
+    assert f"--method {method}" in page.locator("pre").first.inner_text()
+
+
+def test_columns_are_corrected_by_hand(visit: Visit, tmp_path: Path) -> None:
+    rows = [f"{i // 4},nurse {i % 3},step {i % 4},2024-01-{i % 27 + 1:02d}" for i in range(80)]
+    table = tmp_path / "ward.csv"
+    table.write_text("\n".join(["case,activity,what,when", *rows]) + "\n")
+    page = visit.page
+    visit.bring(table)
+    assert page.get_by_role("heading", name="Your help is needed").is_visible()
+    page.get_by_label("Case", exact=True).select_option("case")
+    page.get_by_label("Time", exact=True).select_option("when")
+    page.get_by_role("button", name="Read it again like this").click()
+    page.get_by_text("20 cases with 80 events of 3 activities").wait_for(timeout=PATIENCE)
+    page.get_by_label("Activity", exact=True).select_option("what")
+    page.get_by_role("button", name="Read it again like this").click()
+    page.get_by_text("20 cases with 80 events of 4 activities").wait_for(timeout=PATIENCE)
+    page.goto(visit.origin)
+    assert page.get_by_role("link", name="ward.csv").is_visible()
+
+
+def test_a_job_shows_its_progress_and_is_cancelled(visit: Visit, patients: Path) -> None:
+    page = visit.page
+    visit.bring(patients)
+    page.goto(page.url + "/release?method=travag&epsilon=2")
+    page.get_by_role("button", name="Make the release").click()
+    page.get_by_role("heading", name="The release is being made").wait_for(timeout=PATIENCE)
+    words = page.locator("[data-text]")
+    sync_api.expect(words).not_to_contain_text("Waiting", timeout=PATIENCE)
+    before = words.inner_text()
+    sync_api.expect(words).not_to_have_text(before, timeout=PATIENCE)
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("heading", name="It was cancelled").wait_for(timeout=PATIENCE)
+    page.get_by_role("link", name="Try again, with changes").click()
+    assert page.get_by_label("Budget ε", exact=True).input_value() == "2"
+
+
+def test_everything_can_be_done_without_javascript(visit_without_script: Visit, patients: Path, tmp_path: Path) -> None:
+    visit = visit_without_script
+    page = visit.page
+    visit.bring(patients)
+    page.get_by_role("link", name="Yes: see who is exposed").click()
+    page.get_by_role("link", name="Choose how to release it").first.click()
+    page.get_by_label("Budget ε", exact=True).fill("0,5")
+    page.get_by_role("button", name="Show what it would ask").click()
+    assert page.get_by_text("It would ask the log").is_visible()
+    assert page.get_by_label("Budget ε", exact=True).input_value() == "0,5"
+    visit.release()
+    came = visit.download("release.xes", tmp_path).read_bytes()
+    assert came == released_by_command(patients, tmp_path, "--method", "evolve", "--epsilon", "0.5")
+    page.get_by_text("Delete this result").click()
+    page.get_by_role("button", name="Yes, delete").click()
+    assert urlsplit(page.url).path == "/"
+    assert page.get_by_text("Your releases").count() == 0
+
+
+def test_a_mistake_is_shown_beside_the_form(visit: Visit, patients: Path) -> None:
+    page = visit.page
+    visit.bring(patients)
+    page.goto(page.url + "/release")
+    page.get_by_label("Budget ε", exact=True).fill("much")
+    sync_api.expect(page.locator("#plan .warning")).to_contain_text("epsilon", timeout=PATIENCE)
+    visit.errors.clear()
+    page.get_by_role("button", name="Make the release").click()
+    page.get_by_role("heading", name="This cannot be done as it is").wait_for()
+    assert page.get_by_label("Budget ε", exact=True).input_value() == "much"
+    visit.errors.clear()  # the browser notes the status 400, as it should
+
+
+def test_nothing_is_wider_than_the_window_whatever_things_are_called(visit: Visit, tmp_path: Path) -> None:
+    names = ["<script>alert(1)</script>", "../../etc/passwd", "W" * 10_000, "\u202ereversed\u202c", "a\x07b", "'\"&"]
+    lines = ["case,activity,timestamp," + "X" * 3_000]
+    for case in range(40):
+        for i in range(4):
+            name = names[(case + i) % len(names)].replace('"', '""')
+            lines.append(f'c{case},"{name}",2024-01-{i + 1:02d}T00:00:00Z,{"y" * 500}')
+    table = tmp_path / ("<b>" + "n" * 200 + "\u202e.csv")
+    table.write_text("\n".join(lines) + "\n")
+    page = visit.page
+    visit.bring(table)
+    log = page.url
+    page.goto(log + "/release?method=travas&epsilon=3&delta=0.001")
+    visit.release()
+    result = page.url
+    for path in (
+        visit.origin,
+        log,
+        f"{log}/exposure",
+        f"{log}/release",
+        f"{log}/release?method=amun&p_mode=<b>",
+        result,
+    ):
+        page.goto(path)
+        for width in (390, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path

@@ -1,0 +1,294 @@
+"""The pages as text: what stands in them, what can never stand in them, and how heavy they are."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veilog.logs import files
+from veilog.logs.simulate import hospital
+from veilog.methods import METHODS
+from veilog.web import pages
+from veilog.web.pages_methods import cards
+from veilog.web.pages_words import delta_for
+from veilog.web.records import JobRecord, LogRecord, Settings
+from veilog.web.work import plan, read_log, release_log
+
+STATIC = Path(pages.__file__).parent / "static"
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "../../../etc/passwd",
+    "W" * 10_000,
+    "\u202ereversed\u202c",
+    "a\x07\x1bb",
+    '"><img src=x onerror=alert(1)>',
+    "'{{ 7 * 7 }}'",
+    "javascript:alert(1)",
+)
+ONCE = "once-for-tests"
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    folder = tmp_path_factory.mktemp("pages")
+    return Settings(folder=folder, ledger=folder / "all.ledger", token="t", seed=None)
+
+
+def silent(text: str, fraction: float | None) -> None:
+    """Nobody watches."""
+
+
+def job(kind: Any, result: dict[str, Any] | None, request: dict[str, str] | None = None, **more: Any) -> JobRecord:
+    plain = JobRecord(
+        "b" * 32, "s", "a" * 32, kind, "done", request or {}, result, None, 1e9, 1e9, 1e9, "", None, 0, None
+    )
+    return replace(plain, **more)
+
+
+def log_of(result: dict[str, Any] | None, name: str = "ward.xes", **more: Any) -> LogRecord:
+    return LogRecord("a" * 32, "s", name, 2_000_000, 1e9, ".xes", {}, job("read", result, **more))
+
+
+@pytest.fixture(scope="module")
+def ordinary(settings: Settings) -> dict[str, str]:
+    """Every page about an ordinary log."""
+    path = settings.folder / "ward.xes"
+    files.write(hospital(150, seed=3), path)
+    return every_page(path, "ward.xes", {"method": "evolve", "epsilon": "1", "times": "0.3"}, settings)
+
+
+@pytest.fixture(scope="module")
+def hostile(settings: Settings) -> dict[str, str]:
+    """Every page about a log in which every name is an attack."""
+    lines = ["case,activity,timestamp," + "X" * 5_000]
+    for case in range(60):
+        for i in range(6):
+            name = f"{HOSTILE[(case * i) % len(HOSTILE)]}{i}".replace('"', '""')
+            lines.append(f'"{HOSTILE[0]}{case}","{name}",2024-01-{i + 1:02d}T00:00:00Z,"{HOSTILE[2]}"')
+    path = settings.folder / "log.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return every_page(path, HOSTILE[0] + HOSTILE[5], {"method": "travas", "epsilon": "3", "delta": "0.01"}, settings)
+
+
+def every_page(path: Path, name: str, request: dict[str, str], settings: Settings) -> dict[str, str]:
+    out = settings.folder / f"out-{request['method']}"
+    out.mkdir()
+    log = log_of(read_log(path, {}, out, silent), name)
+    done = job("release", release_log(path, {}, request, out, settings, silent), request)
+    going = replace(done, state="running", result=None, text=name, fraction=0.4, left=12.0, finished=None)
+    waiting = replace(going, state="queued", ahead=3)
+    failed = replace(going, state="failed", problem=f"It failed: {name}")
+    found = {
+        "home": pages.home([log], [done, going, waiting, failed], settings, ONCE),
+        "log": pages.log_page(log, ONCE, settings=settings),
+        "reading": pages.log_page(replace(log, reading=replace(going, kind="read")), ONCE, settings=settings),
+        "unreadable": pages.log_page(replace(log, reading=replace(failed, kind="read")), ONCE, settings=settings),
+        "exposure": pages.exposure(log, settings=settings),
+        "too early": pages.exposure(replace(log, reading=replace(going, kind="read")), settings=settings),
+        "running": pages.job_page(going, log, ONCE, settings=settings),
+        "waiting": pages.job_page(waiting, log, ONCE, settings=settings),
+        "failed": pages.job_page(failed, log, ONCE, settings=settings),
+        "result": pages.job_page(done, log, ONCE, settings=settings),
+        "problem": pages.problem(404, name, name, settings=settings),
+        "refused": pages.release_form(log, {**request, "epsilon": name}, ONCE, problem=name, settings=settings),
+    }
+    for method in METHODS:
+        asked = {"method": method, "epsilon": "1", "p_unknown": name, "attributes": name, "unit": name}
+        found[f"release {method}"] = pages.release_form(log, asked, ONCE, settings=settings)
+    planned = plan(log, request, settings)
+    found["planned"] = pages.release_form(log, request, ONCE, settings=settings, plan=planned)
+    return found
+
+
+class Reader(HTMLParser):
+    """What a browser would make of a page, as far as these tests ask."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+
+def ids(reader: Reader) -> list[str]:
+    return [found["id"] for _, found in reader.tags if "id" in found]
+
+
+def each(ordinary: dict[str, str], hostile: dict[str, str]) -> list[tuple[str, str]]:
+    return [*ordinary.items(), *((f"hostile {name}", text) for name, text in hostile.items())]
+
+
+def test_nothing_on_a_page_needs_more_than_the_servers_own_files(
+    ordinary: dict[str, str], hostile: dict[str, str]
+) -> None:
+    for name, text in each(ordinary, hostile):
+        for tag, found in Reader(text).tags:
+            assert "style" not in found, name
+            assert tag != "style", name
+            assert not [attribute for attribute in found if attribute.startswith("on")], name
+            assert tag != "script" or found["src"].startswith("/static/"), name
+            for attribute in ("href", "src", "action", "formaction"):
+                assert re.match(r"/(?!/)|#|$", found.get(attribute, "")), (name, attribute, found[attribute])
+            assert tag not in ("img", "iframe", "object", "embed", "base"), name
+
+
+def test_names_are_text_and_never_marks(hostile: dict[str, str]) -> None:
+    for name, text in hostile.items():
+        assert "alert(1)</script>" not in text, name
+        assert "49" not in re.findall(r"'(\d+)'", text), name
+        assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\u202a-\u202e\u2066-\u2069]", text), name
+        assert "W" * 400 not in text, name
+
+
+def test_every_page_is_light(ordinary: dict[str, str], hostile: dict[str, str]) -> None:
+    assets = sum(path.stat().st_size for path in STATIC.iterdir() if path.suffix in (".css", ".js", ".svg"))
+    for name, text in each(ordinary, hostile):
+        assert len(text.encode()) + assets < 300_000, name
+
+
+def test_whoever_cannot_see_or_has_no_mouse_finds_their_way(ordinary: dict[str, str]) -> None:
+    for name, text in ordinary.items():
+        reader = Reader(text)
+        named = ids(reader)
+        assert len(named) == len(set(named)), name
+        assert [tag for tag, _ in reader.tags].count("h1") == 1, name
+        assert ("a", {"class": "skip", "href": "#main"}) in reader.tags, name
+        labels = {found.get("for") for tag, found in reader.tags if tag == "label"}
+        for tag, found in reader.tags:
+            if tag in ("input", "select", "textarea") and found.get("type") != "hidden":
+                assert found.get("id") in labels or "aria-label" in found, (name, found)
+            for words in ("aria-describedby", "aria-labelledby"):
+                assert set(found.get(words, "").split()) <= set(named), (name, found)
+            assert tag != "th" or "scope" in found, (name, found)
+            assert tag != "progress" or found["aria-label"], name
+            assert tag != "svg" or "aria-hidden" in found or "aria-label" in found or "aria-labelledby" in found, name
+
+
+def test_text_stands_out_from_what_is_behind_it_in_light_and_dark() -> None:
+    light, dark = re.findall(r":root \{(.*?)\}", (STATIC / "style.css").read_text(), re.DOTALL)[:2]
+    for scheme in (light, dark):
+        colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", scheme))
+        pairs = [(ink, behind) for ink in ("ink", "dim", "accent", "bad") for behind in ("paper", "card")]
+        pairs += [("accent-ink", "accent"), ("ink", "accent-soft"), ("warn", "warn-soft"), ("ink", "warn-soft")]
+        pairs += [("good", "good-soft"), ("good", "card"), ("bad", "bad-soft"), ("card", "bad"), ("dim", "map")]
+        for ink, behind in pairs:
+            assert contrast(colours[ink], colours[behind]) >= 4.5, (ink, behind, scheme)
+        for mark in ("field", "a", "b", "k2", "accent"):
+            assert contrast(colours[mark], colours["card"]) >= 3, (mark, scheme)
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of WCAG 2."""
+    dark, light = sorted(luminance(colour) for colour in (one, other))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_every_form_that_changes_something_is_marked(ordinary: dict[str, str]) -> None:
+    for name, text in ordinary.items():
+        for form in re.findall(r"<form.*?</form>", text, re.DOTALL):
+            assert 'method="post"' in form, name
+            assert f'name="once" value="{ONCE}"' in form, name
+
+
+def test_a_page_that_waits_looks_again_by_itself(ordinary: dict[str, str]) -> None:
+    for name in ("reading", "running", "waiting", "too early", "home"):
+        assert '<noscript><meta http-equiv="refresh"' in ordinary[name], name
+    for name in ("log", "exposure", "result", "failed"):
+        assert "http-equiv" not in ordinary[name], name
+    assert "3 jobs are before it" in ordinary["waiting"]
+    assert "About 12 seconds left" in ordinary["running"]
+
+
+def test_every_method_has_a_card_with_its_guarantee_and_warning(ordinary: dict[str, str]) -> None:
+    assert {card.name for card in cards()} == set(METHODS)
+    for card in cards():
+        text = ordinary[f"release {card.name}"]
+        assert f'name="method" value="{card.name}"' in text
+        assert ("For comparing with the paper only." in text) == card.method.certified or (
+            'name="as_published" value="on"' in text
+        )
+        for parameter in card.parameters:
+            assert f'name="p_{parameter.name}"' in text
+        assert ('name="epsilon"' in text) == card.takes_epsilon
+        for other in cards():
+            assert other.title.split(",")[0] in text
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["1,a,2024-01-01"],
+        ["1,a,2024-01-01", "2,a,2024-01-01"],
+        [f"{i},a{i % 7},2024-01-01" for i in range(30)],
+        ["1,a,", "1,b,", "2,a,"],
+        [f"{i},{'x' * (i % 2)}a,2024-01-01T00:00:0{j}" for i in range(4) for j in range(9)],
+    ],
+)
+def test_small_and_odd_logs_have_their_pages(tmp_path: Path, settings: Settings, rows: list[str]) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["case,activity,timestamp", *rows]) + "\n")
+    log = log_of(read_log(path, {}, tmp_path, silent), "log.csv")
+    for text in (
+        pages.log_page(log, ONCE, settings=settings),
+        pages.exposure(log, settings=settings),
+        pages.release_form(log, {}, ONCE, settings=settings),
+    ):
+        assert not re.search(r"\bnan\b", text)
+        assert [tag for tag, _ in Reader(text).tags].count("h1") == 1
+
+
+def test_the_usual_choice_is_made_beforehand(settings: Settings) -> None:
+    path = settings.folder / "beforehand.xes"
+    files.write(hospital(60, seed=1), path)
+    log = log_of(read_log(path, {}, settings.folder, silent))
+    text = pages.release_form(log, {}, ONCE, settings=settings)
+    assert 'name="method" value="evolve"' in text
+    assert re.search(r'name="epsilon" value="1"', text)
+    assert re.search(r'name="delta" value=""', text)
+    needing = pages.release_form(log, {"method": "travas"}, ONCE, settings=settings)
+    assert re.search(r'name="delta" value="1e-6"', needing)
+
+
+@given(st.integers(1, 10**8))
+def test_the_delta_offered_is_below_one_over_the_cases(cases: int) -> None:
+    assert float(delta_for(cases)) * cases <= 0.1
+
+
+def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: dict[str, str]) -> None:
+    text = ordinary["result"]
+    order = ["Protected: ε = 1", "Download", "Original beside release", "Risk before and after", "What is promised"]
+    assert [text.index(words) for words in order] == sorted(text.index(words) for words in order)
+    after = text.index("Original beside release")
+    assert "For you only" in text[after : after + 600]
+    assert "veilog release ward.xes release.xes --method evolve --epsilon 1 --times 0.3" in text
+    for name in ("release.xes", "release.csv", "release.parquet", "inside.html", "outside.html", "certificate.json"):
+        assert f"/files/{name}" in text
+
+
+def test_test_mode_is_said_on_every_page(settings: Settings) -> None:
+    test_mode = replace(settings, seed=5)
+    assert "Test mode." in pages.home([], [], test_mode, ONCE)
+    assert "Test mode." in pages.problem(404, "No.", "Go.", settings=test_mode)
+    assert "Test mode." not in pages.home([], [], settings, ONCE)
+
+
+@given(st.text(max_size=200))
+def test_any_words_make_a_page(words: str) -> None:
+    text = pages.problem(400, words, words)
+    assert [tag for tag, _ in Reader(text).tags].count("h1") == 1
+    assert "<script>" not in text

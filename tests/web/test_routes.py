@@ -1,0 +1,276 @@
+"""What is at which address: the flow from an upload to a release, forms sent twice, and requests that make no sense."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from web_serving import SMALL, Served, once_of, raw, read_at_once, served, upload
+
+from veilog.web.records import FILES
+
+LIGHT = 300_000
+PAGES = ("/", "/nothing", "/static/veilog.js")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("routes") / "data", seed=7) as found:
+        yield found
+
+
+@pytest.fixture
+def client(server: Served) -> Iterator[httpx.Client]:
+    with server.browser() as found:
+        yield found
+
+
+@pytest.fixture
+def log(server: Served, client: httpx.Client) -> str:
+    """The address of a log that has been read."""
+    address = upload(client, SMALL).headers["location"]
+    read_at_once(server, address)
+    return str(address)
+
+
+def ask(client: httpx.Client, log: str, **fields: str) -> httpx.Response:
+    once = once_of(client.get(f"{log}/release"))
+    return client.post(f"{log}/jobs", data={"once": once, "method": "laplace", "epsilon": "1", **fields})
+
+
+def send(client: httpx.Client, page: str, action: str, **fields: str) -> httpx.Response:
+    return client.post(action, data={"once": once_of(client.get(page)), **fields})
+
+
+def test_the_way_from_a_log_to_a_release_and_back_to_nothing(server: Served, client: httpx.Client) -> None:
+    log = upload(client, SMALL, "ward.csv").headers["location"]
+    assert "ward.csv" in client.get(log).text
+    assert client.get(f"{log}/release").status_code == 200
+    assert send(client, log, f"{log}/jobs", method="laplace", epsilon="1").status_code == 409
+    read_at_once(server, log)
+    for page in (log, f"{log}/exposure", f"{log}/release", f"{log}/release?method=travas&epsilon=0.5&delta=1e-6"):
+        answer = client.get(page)
+        assert answer.status_code == 200
+        assert len(answer.content) < LIGHT
+        assert "Test mode" in answer.text or "test mode" in answer.text
+    job = ask(client, log).headers["location"]
+    assert re.fullmatch(r"/jobs/[0-9a-f]{32}", job)
+    assert client.get(job).status_code == 200
+    assert job in client.get("/").text
+    assert send(client, job, f"{job}/cancel").headers["location"] == job
+    assert "cancelled" in client.get(job).text.lower()
+    assert send(client, job, f"{job}/delete").headers["location"] == "/"
+    assert client.get(job).status_code == 404
+    other = ask(client, log).headers["location"]
+    assert send(client, log, f"{log}/delete").headers["location"] == "/"
+    for gone in (log, f"{log}/exposure", other, f"{other}/events"):
+        assert client.get(gone).status_code == 404
+    assert not list((server.settings.folder / "logs").glob(log.rpartition("/")[2]))
+
+
+def test_columns_chosen_by_hand_are_read_anew(server: Served, client: httpx.Client, log: str) -> None:
+    answer = send(client, log, f"{log}/columns", case="activity", activity="case", on_x="drop", evil="1", timestamp="")
+    assert answer.headers["location"] == log
+    (found,) = [server.store.any_job(job.id) for job in server.store.queued() if _is_of(server, job.id, log)]
+    assert found is not None
+    assert found[1].columns == {"case": "activity", "activity": "case", "on_x": "drop"}
+    assert found[0].kind == "read"
+
+
+def _is_of(server: Served, job: str, log: str) -> bool:
+    found = server.store.any_job(job)
+    return found is not None and log.endswith(found[0].log)
+
+
+def test_the_same_form_sent_twice_is_one_release(server: Served, client: httpx.Client, log: str) -> None:
+    once = once_of(client.get(f"{log}/release"))
+    fields = {"once": once, "method": "laplace", "epsilon": "1"}
+    first, second = (client.post(f"{log}/jobs", data=fields) for _ in range(2))
+    assert first.headers["location"] == second.headers["location"]
+    changed = client.post(f"{log}/jobs", data={**fields, "epsilon": "2"})
+    assert changed.headers["location"] == first.headers["location"]
+    assert len([job for job in server.store.queued() if _is_of(server, job.id, log)]) == 1
+    page = client.get(first.headers["location"])
+    for _ in range(2):  # deleted twice: the second time leads where the first did, though nothing is there any more
+        answer = client.post(f"{first.headers['location']}/delete", data={"once": once_of(page)})
+        assert answer.headers["location"] == "/"
+
+
+def test_a_form_that_was_refused_can_be_corrected_and_sent_again(client: httpx.Client, log: str) -> None:
+    once = once_of(client.get(f"{log}/release"))
+    for wrong in ({"method": "none"}, {"method": "laplace", "epsilon": "-1"}, {"method": "laplace", "epsilon": "x"}):
+        answer = client.post(f"{log}/jobs", data={"once": once, **wrong})
+        assert answer.status_code == 400
+        assert "<form" in answer.text, "the form again, with what is wrong"
+    right = client.post(f"{log}/jobs", data={"once": once, "method": "laplace", "epsilon": "1"})
+    assert right.status_code == 303
+
+
+@pytest.mark.parametrize(
+    "fields", [{"method": "sacofa", "p_rules": "/etc/passwd"}, {"method": "evolve", "activities": "@/etc/passwd"}]
+)
+def test_no_file_of_the_server_is_read_because_a_form_names_it(
+    client: httpx.Client, log: str, fields: dict[str, str]
+) -> None:
+    answer = client.post(f"{log}/plan", data={**fields, "epsilon": "1"})
+    assert "root:" not in answer.text
+    assert "root:" not in ask(client, log, **fields).text
+
+
+def test_the_dry_run_is_a_part_or_a_page_and_asks_nothing(server: Served, client: httpx.Client, log: str) -> None:
+    fields = {"method": "laplace", "epsilon": "1"}
+    part = client.post(f"{log}/plan", data=fields, headers={"hx-request": "true"})
+    page = client.post(f"{log}/plan", data=fields)
+    assert part.status_code == page.status_code == 200
+    assert "<html" not in part.text
+    assert "<html" in page.text
+    wrong = client.post(f"{log}/plan", data={**fields, "epsilon": "0"}, headers={"hx-request": "true"})
+    assert wrong.status_code == 200, "htmx shows what is wrong only then"
+    assert not server.settings.ledger.exists()
+
+
+def test_progress_is_told_until_the_end(client: httpx.Client, log: str) -> None:
+    job = ask(client, log).headers["location"]
+    with client.stream("GET", f"{job}/events") as events:
+        assert events.headers["content-type"].startswith("text/event-stream")
+        lines = events.iter_lines()
+        assert next(lines) == "event: progress"
+        told = json.loads(next(lines).removeprefix("data: "))
+        assert told == {"text": "waiting", "fraction": None, "ahead": told["ahead"], "left": None, "state": "queued"}
+        assert send(client, job, f"{job}/cancel").status_code == 303
+        rest = list(lines)
+    assert rest[-3] == "event: done"
+    assert json.loads(rest[-2].removeprefix("data: "))["state"] == "cancelled"
+
+
+def test_a_deleted_job_ends_its_stream(client: httpx.Client, log: str) -> None:
+    job = ask(client, log).headers["location"]
+    with client.stream("GET", f"{job}/events") as events:
+        lines = events.iter_lines()
+        next(lines)
+        send(client, job, f"{job}/delete")
+        assert "event: done" in list(lines)
+
+
+def test_downloads_are_attachments_of_a_fixed_list(server: Served, client: httpx.Client, log: str) -> None:
+    job = ask(client, log).headers["location"]
+    number = job.rpartition("/")[2]
+    folder = server.settings.folder / "jobs" / number
+    folder.mkdir()
+    for name in (*FILES, "result.json", "secret"):
+        (folder / name).write_text(name)
+    assert client.get(f"{job}/files/release.xes").status_code == 404, "nothing of what is not done"
+    server.store.start(number)
+    server.store.end(number, "running", "done", json.dumps({"x": 1}), None)
+    for name in FILES:
+        answer = client.get(f"{job}/files/{name}")
+        assert (answer.status_code, answer.text) == (200, name)
+        assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+        assert answer.headers["content-type"] == "application/octet-stream"
+        assert "sandbox" in answer.headers["content-security-policy"]
+    for name in ("result.json", "secret", "tmp", "release.xes/", "..%2f..%2f..%2fveilog.sqlite", "RELEASE.XES", "%00"):
+        assert client.get(f"{job}/files/{name}").status_code in (404, 400), name
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static//etc/passwd", "/static/"]
+)
+def test_static_files_are_those_in_their_folder(server: Served, client: httpx.Client, path: str) -> None:
+    cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+    request = f"GET {path} HTTP/1.1\r\nHost: {server.origin[7:]}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
+    assert raw(server.settings.port, request.encode()).startswith(b"HTTP/1.1 404 ")
+
+
+def test_the_programs_own_files_are_light_and_ours(client: httpx.Client) -> None:
+    for name, kind in (("style.css", "text/css"), ("veilog.js", "text/javascript"), ("htmx.min.js", "text/javascript")):
+        answer = client.get(f"/static/{name}")
+        assert answer.headers["content-type"].startswith(kind)
+        assert len(answer.content) < LIGHT
+        assert client.get(f"/static/{name}", headers={"if-none-match": answer.headers["etag"]}).status_code == 304
+        assert not re.search(rb"@import|url\(\s*['\"]?(https?:)?//", answer.content)
+
+
+def test_a_head_is_a_get_without_a_body(client: httpx.Client, log: str) -> None:
+    job = ask(client, log).headers["location"]
+    for address in (
+        "/",
+        log,
+        f"{log}/exposure",
+        f"{log}/release",
+        job,
+        f"{job}/events",
+        "/nothing",
+        "/static/veilog.js",
+    ):
+        answer = client.head(address)
+        assert answer.content == b""
+        assert answer.status_code == (404 if address == "/nothing" else 200)
+
+
+@pytest.mark.parametrize("address", ["/nothing", "/logs/", "/jobs", "/logs/x", "/jobs/" + "0" * 33, "//", "/%00", "/é"])
+def test_what_is_not_there_is_a_page_too(client: httpx.Client, server: Served, address: str) -> None:
+    answer = client.send(client.build_request("GET", httpx.URL(server.origin + address)))
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "There is no such page." in answer.text
+
+
+def test_a_method_that_an_address_does_not_take_is_told(client: httpx.Client, log: str) -> None:
+    for method, address in (
+        ("GET", "/logs"),
+        ("POST", "/"),
+        ("PUT", log),
+        ("DELETE", log),
+        ("GET", f"{log}/plan"),
+        ("OPTIONS", "/"),
+    ):
+        answer = client.request(method, address)
+        assert answer.status_code == 405
+        assert "<html" in answer.text
+        assert answer.headers["allow"]
+
+
+def test_forms_that_are_not_ours_are_refused_on_a_page(client: httpx.Client, log: str) -> None:
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    action = f"{log}/columns"
+    assert client.post(action, content=b"x=" + b"y" * (1 << 19), headers=form).status_code == 413
+    assert client.post(action, content=b"&".join([b"x=1"] * 300), headers=form).status_code == 400
+    assert client.post(action, content=b'{"case": 1}', headers={"content-type": "application/json"}).status_code == 400
+    assert client.post(action, content=b"\xff=%ff&%&=&&", headers=form).status_code == 400
+    assert client.post("/logs", content=b"x", headers=form).status_code == 400
+
+
+def test_a_full_disk_is_told_on_a_page_and_passes(server: Served, client: httpx.Client, log: str) -> None:
+    connection = server.store._connection
+    with server.store.lock:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+    try:
+        full = [upload(client, SMALL, f"{'x' * 190}{number}.csv") for number in range(60)]
+        assert {answer.status_code for answer in full} <= {303, 507}
+        assert "The disk is full." in full[-1].text
+        assert client.get(log).status_code == 200
+    finally:
+        with server.store.lock:
+            connection.execute("PRAGMA max_page_count = 1000000000")
+    assert upload(client, SMALL).status_code == 303
+    assert len(list((server.settings.folder / "incoming").iterdir())) == 0
+
+
+def test_a_page_is_there_while_an_upload_is_on_its_way(client: httpx.Client, server: Served) -> None:
+    once = once_of(client.get("/"))
+
+    def slowly() -> Iterator[bytes]:
+        yield f'--B\r\nContent-Disposition: form-data; name="once"\r\n\r\n{once}\r\n'.encode()
+        yield b'--B\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
+        for _ in range(3):
+            yield SMALL
+            with server.browser() as other:
+                assert other.get("/").status_code == 200
+            time.sleep(0.01)
+        yield b"\r\n--B--\r\n"
+
+    answer = client.post("/logs", content=slowly(), headers={"content-type": "multipart/form-data; boundary=B"})
+    assert answer.status_code == 303

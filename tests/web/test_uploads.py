@@ -1,0 +1,251 @@
+"""Uploads: streamed, limited, whole or not at all, and named by us."""
+
+import asyncio
+import errno
+import itertools
+import re
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from web_serving import SMALL, Served, once_of, served, upload
+
+from veilog.web.problems import Problem
+from veilog.web.uploads import Upload, receive, shown_name, suffix_of
+
+FORM = "multipart/form-data; boundary=B"
+
+
+def body(content: bytes, name: str = "log.csv", before: bytes = b"", end: bytes = b"--B--\r\n") -> bytes:
+    head = f'--B\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
+    return before + head + content + b"\r\n" + end
+
+
+def field(name: str, value: str) -> bytes:
+    return f'--B\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
+
+
+def received(target: Path, *chunks: bytes, kind: str = FORM, length: int | None = None, limit: int = 1 << 20) -> Upload:
+    async def stream() -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+
+    return asyncio.run(receive(stream(), kind, length, target, limit))
+
+
+def test_a_file_comes_with_its_fields(tmp_path: Path) -> None:
+    got = received(tmp_path / "x", body(SMALL, "ward 7.csv", before=field("once", "abc")))
+    assert (got.name, got.size, got.fields) == ("ward 7.csv", len(SMALL), {"once": "abc"})
+    assert got.path.read_bytes() == SMALL
+
+
+@given(content=st.binary(max_size=300), cuts=st.lists(st.integers(0, 600), max_size=8))
+def test_it_does_not_matter_how_the_network_cuts_it(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, cuts: list[int]
+) -> None:
+    target = tmp_path_factory.mktemp("cut") / "x"
+    whole = body(content, before=field("once", "1")) if b"--B" not in content else body(b"")
+    places = [0, *sorted(min(cut, len(whole)) for cut in cuts), len(whole)]
+    got = received(target, *(whole[a:b] for a, b in itertools.pairwise(places)))
+    assert target.read_bytes() == (content if b"--B" not in content else b"")
+    assert got.fields == {"once": "1"}
+
+
+@given(
+    st.binary(max_size=400),
+    st.sampled_from([FORM, "multipart/form-data", "text/plain", "", "multipart/form-data; boundary="]),
+)
+def test_whatever_comes_is_taken_whole_or_refused_in_words(
+    tmp_path_factory: pytest.TempPathFactory, garbage: bytes, kind: str
+) -> None:
+    folder = tmp_path_factory.mktemp("garbage")
+    for sent in (garbage, b"--B" + garbage, body(b"x", before=b"--B\r\n" + garbage), body(b"x") + garbage):
+        try:
+            received(folder / "x", sent, kind=kind)
+            (folder / "x").unlink()
+        except Problem as problem:
+            assert problem.status == 400
+        assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", [0, 1, 40, 90, 120, -3, -4, -7])
+def test_an_upload_that_is_cut_off_leaves_nothing(tmp_path: Path, place: int) -> None:
+    with pytest.raises(Problem, match=r"cut off|No file|not a form"):
+        received(tmp_path / "x", body(SMALL)[:place])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_browser_that_goes_away_leaves_nothing(tmp_path: Path) -> None:
+    async def stream() -> AsyncIterator[bytes]:
+        yield body(SMALL)[:100]
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        asyncio.run(receive(stream(), FORM, None, tmp_path / "x", 1000))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_limit_holds_while_it_streams(tmp_path: Path) -> None:
+    largest = 0
+
+    async def stream() -> AsyncIterator[bytes]:
+        nonlocal largest
+        yield body(b"", end=b"")[:-2]
+        for _ in range(300):
+            yield b"x" * 65536
+            largest = max([largest, *(path.stat().st_size for path in tmp_path.iterdir())])
+
+    with pytest.raises(Problem) as told:
+        asyncio.run(receive(stream(), FORM, None, tmp_path / "x", 5 << 20))
+    assert told.value.status == 413
+    assert "5 MiB" in told.value.words
+    assert 0 < largest <= 6 << 20
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_limit_is_exact(tmp_path: Path) -> None:
+    assert received(tmp_path / "x", body(b"x" * 100), limit=100).size == 100
+    with pytest.raises(Problem) as told:
+        received(tmp_path / "y", body(b"x" * 101), limit=100)
+    assert told.value.status == 413
+
+
+def test_what_says_that_it_is_too_large_is_not_written_at_all(tmp_path: Path) -> None:
+    with pytest.raises(Problem) as told:
+        received(tmp_path / "x", body(b"x"), length=3 << 30, limit=2 << 30)
+    assert told.value.status == 413
+
+
+def test_two_files_at_once_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Problem, match="Several files"):
+        received(tmp_path / "x", body(SMALL, end=b"") + body(SMALL))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "before",
+    [field("f", "x" * 10_000), b"".join(field(f"f{n}", "x") for n in range(50)), b"--B\r\nX: " + b"y" * 200_000],
+    ids=["a long field", "many fields", "a long header"],
+)
+def test_a_form_that_is_not_ours_is_refused(tmp_path: Path, before: bytes) -> None:
+    with pytest.raises(Problem, match="garbled"):
+        received(tmp_path / "x", body(SMALL, before=before))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def full(self: Any) -> None:
+        raise OSError(number, "no space")
+
+    monkeypatch.setattr("veilog.web.uploads._Form.write", full)
+    with pytest.raises(Problem) as told:
+        received(tmp_path / "x", body(SMALL))
+    assert told.value.status == 507
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_without_room_for_it_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(Problem) as told:
+        received(tmp_path / "x", body(SMALL), length=1 << 60, limit=1 << 61)
+    assert told.value.status == 507
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        *(("a.xes", ".xes"), ("A.XES.GZ", ".xes.gz"), ("a.b.csv", ".csv"), ("x" * 10_000 + ".parquet", ".parquet")),
+        *(("../../etc/passwd.tsv", ".tsv"), ("<script>.csv.gz", ".csv.gz")),
+    ],
+)
+def test_the_format_goes_by_the_end_of_the_name(name: str, suffix: str) -> None:
+    assert suffix_of(name) == suffix
+
+
+@pytest.mark.parametrize("name", ["", "log", "log.exe", "log.xes.exe", "xes", "log.csv/x", "log.zip"])
+def test_a_name_without_a_format_is_refused(name: str) -> None:
+    with pytest.raises(Problem, match=r"\.parquet"):
+        suffix_of(name)
+
+
+@given(st.text(max_size=400))
+def test_a_name_is_shown_short_and_without_what_is_not_seen(name: str) -> None:
+    shown = shown_name(name)
+    assert 0 < len(shown) <= 200
+    assert shown.isprintable()
+
+
+def test_a_long_name_keeps_both_ends() -> None:
+    shown = shown_name("start" + "x" * 10_000 + "end.xes")
+    assert shown.startswith("startx")
+    assert shown.endswith("xend.xes")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("uploads") / "data", max_upload=1 << 20) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>.csv", "../../../../evil.csv", "x" * 10_000 + ".csv", "‮\x01.csv"]
+)
+def test_a_hostile_name_is_shown_and_does_nothing(server: Served, name: str) -> None:
+    with server.browser() as client:
+        log = upload(client, SMALL, name)
+        assert log.status_code == 303
+        page = client.get(log.headers["location"])
+        assert page.status_code == 200
+        assert "<script>alert" not in page.text
+        assert len(page.text) < 300_000
+        (kept,) = (server.settings.folder / "logs" / log.headers["location"].rpartition("/")[2]).iterdir()
+        assert kept.name == "log.csv"
+        assert kept.read_bytes() == SMALL
+    assert not list(server.settings.folder.parent.rglob("evil*"))
+
+
+def test_what_is_too_large_is_told_on_a_page(server: Served) -> None:
+    with server.browser() as client:
+        before = server.files()
+        answer = upload(client, b"x" * (3 << 20))
+        assert answer.status_code == 413
+        assert "larger than this server takes" in answer.text
+        assert server.files() == before
+        assert upload(client, b"no file", "").status_code == 400
+        assert upload(client, SMALL, "log.exe").status_code == 400
+        assert server.files() == before
+
+
+def test_a_connection_that_breaks_leaves_nothing(server: Served) -> None:
+    with server.browser() as client:
+        once = once_of(client.get("/"))
+        cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+        before = server.files()
+        sent = body(b"x" * 500_000, before=field("once", once), end=b"")
+        head = f"POST /logs HTTP/1.1\r\nHost: {server.origin[7:]}\r\nOrigin: {server.origin}\r\nCookie: {cookie}\r\n"
+        head += f"Content-Type: {FORM}\r\nContent-Length: 900000\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", server.settings.port)) as connection:
+            connection.sendall(head.encode() + sent)
+            until = time.monotonic() + 10
+            while server.files() == before and time.monotonic() < until:
+                time.sleep(0.02)
+            assert server.files() != before, "it is being written"
+        until = time.monotonic() + 10
+        while server.files() != before and time.monotonic() < until:
+            time.sleep(0.02)
+        assert server.files() == before
+        assert client.get("/").status_code == 200
+
+
+def test_the_same_upload_sent_twice_is_one_log(server: Served) -> None:
+    with server.browser() as client:
+        once = once_of(client.get("/"))
+        first, second = (upload(client, SMALL, "twice.csv", once) for _ in range(2))
+        assert first.headers["location"] == second.headers["location"]
+        assert set(re.findall(r"/logs/[0-9a-f]{32}", client.get("/").text)) == {first.headers["location"]}
+        assert list((server.settings.folder / "incoming").iterdir()) == []
