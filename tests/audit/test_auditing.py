@@ -127,6 +127,7 @@ def test_the_published_calibration_of_laplace_is_caught() -> None:
 
 def test_a_person_with_many_cases_exceeds_the_epsilon_of_a_case_unless_people_are_protected() -> None:
     bare = audit("travas", epsilon=1, delta="1e-3", person_cases=20, runs=400, seed=1, processes=1)
+    assert "promises nothing" in bare.verdict and "20 cases" in bare.verdict
     assert bare.audited_epsilon > 1
     bounded = audit(
         "travas", epsilon=1, delta="1e-3", person_cases=20, unit="case:person", max_cases=4, runs=300, seed=1,

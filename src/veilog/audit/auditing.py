@@ -30,6 +30,7 @@ from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.domain import Domain
 from veilog.privacy.guessing import advantage_of
 from veilog.releasing import release
+from veilog.threads import one_thread_each
 
 __all__ = ["AuditResult", "Proof", "Run", "audit", "audit_runs"]
 
@@ -68,6 +69,10 @@ class AuditResult:
     tried: tuple[tuple[str, float], ...]
     """Every attempt with what it seemed to show on the short runs."""
     seconds: float
+    person_cases: int = 1
+    """Cases of the person by whom the logs differ."""
+    promised: bool = True
+    """Whether the release promises anything about such a person, and not of one case alone."""
 
     @property
     def claim(self) -> float:
@@ -77,6 +82,8 @@ class AuditResult:
     @property
     def verdict(self) -> str:
         seen = f"at least {self.audited_epsilon:.3g} at {self.confidence:.0%} confidence"
+        if not self.promised:
+            return f"A person with {self.person_cases} cases, of whom this release promises nothing: epsilon is {seen}."
         if self.derived_epsilon is not None and self.audited_epsilon > self.derived_epsilon:
             return f"The audit contradicts the derived epsilon: it is {seen}. Please report this."
         if self.audited_epsilon > self.nominal_epsilon:
@@ -100,6 +107,7 @@ class AuditResult:
             "seen_without": [t.seen_without, t.runs_without],
             "runs": self.runs,
             "tried": [{"attack": name, "seemed": seemed} for name, seemed in self.tried],
+            "person_cases": self.person_cases,
             "verdict": self.verdict,
             "seconds": self.seconds,
         }
@@ -158,7 +166,7 @@ def audit(
     started = time.perf_counter()
     workers = processes or min(2, os.cpu_count() or 1)
     report = progress or (lambda text, fraction: None)
-    with _Runner(method, arguments, workers, report) as runner:
+    with one_thread_each(), _Runner(method, arguments, workers, report) as runner:
         proof = audit_runs(runner, pairs, runs, float(failure), confidence, np.random.SeedSequence(seed), report)
     return AuditResult(
         method=method,
@@ -174,6 +182,8 @@ def audit(
         runs=runs,
         tried=proof.tried,
         seconds=time.perf_counter() - started,
+        person_cases=person,
+        promised=person == 1 or unit == PERSON or (unit == "person" and max_cases is not None and person <= max_cases),
     )
 
 
