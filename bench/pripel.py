@@ -1,13 +1,15 @@
 """PRIPEL: how long it takes and what it keeps, in both faces; and optimal matchings of many traces.
 
-    python bench/pripel.py LOG [LOG ...]
+    python bench/pripel.py [--runs 5] [LOG ...]
     python bench/pripel.py --matching TRACES [optimal|greedy]
 
 The time of a whole release stands beside that of its query alone, in the same process. Reading is not part of it.
+Without a log: Sepsis, Receipt and BPIC 2013 incidents in the folder of VEILOG_LOGS.
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import time
@@ -24,7 +26,7 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.matching import match
 from veilog.releasing import release
 
-RUNS = 5
+LOGS = ("sepsis", "receipt", "bpic2013_incidents")
 SETTINGS: dict[str, dict[str, Any]] = {
     "as published, laplace, optimal": {"as_published": True},
     "as published, laplace, greedy": {"as_published": True, "matching": "greedy"},
@@ -34,10 +36,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def measured(log: EventLog, name: str, settings: dict[str, Any]) -> None:
+def measured(log: EventLog, name: str, settings: dict[str, Any], runs: int) -> None:
     seconds, alone, similar, times, cases = [], [], [], [], []
     query = settings.get("query") or ("laplace" if settings.get("as_published") else "evolve")
-    for seed in range(RUNS):
+    for seed in range(runs):
         started = time.process_time()
         released = release(log, "pripel", epsilon=1, seed=seed, **settings)
         seconds.append(time.process_time() - started)
@@ -73,13 +75,16 @@ def matched(number: int, how: str) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    if arguments[0] == "--matching":
+    if arguments[:1] == ["--matching"]:
         return matched(int(arguments[1]), arguments[2] if len(arguments) > 2 else "optimal")
-    for path in arguments:
+    runs = 5
+    if arguments[:1] == ["--runs"]:
+        runs, arguments = int(arguments[1]), arguments[2:]
+    for path in arguments or [str(Path(os.environ["VEILOG_LOGS"]) / f"{name}.xes.gz") for name in LOGS]:
         log = veilog.read(path)
         print(Path(path).name.partition(".")[0])
         for name, settings in SETTINGS.items():
-            measured(log, name, settings)
+            measured(log, name, settings, runs)
     return None
 
 

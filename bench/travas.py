@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 import veilog
-from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
+from veilog.measures.log_difference import absolute_log_difference
+from veilog.measures.similarity import relative_log_similarity
 
 EPSILONS = ("2", "1", "0.1", "0.01")
 DELTAS = ("0.5", "0.1", "0.05", "0.01", "0.001")

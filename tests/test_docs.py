@@ -10,6 +10,7 @@ from typing import get_args, get_type_hints
 import pytest
 from cyclopts import App, Parameter
 
+import veilog
 from veilog import METHODS, cli
 from veilog.experiments import EXPERIMENTS
 from veilog.logs.findings import RULES
@@ -114,3 +115,9 @@ def test_the_how_to_pages_run(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
 def test_every_experiment_is_documented() -> None:
     page = (DOCS / "experiments.md").read_text()
     assert [name for name in EXPERIMENTS if f"`{name}`" not in page] == []
+
+
+def test_the_public_face_is_in_the_reference() -> None:
+    page = (DOCS / "reference.md").read_text()
+    named = re.findall(r"^\.\. (?:auto\w+|py:data):: (?:veilog\.)?(\w+)", page, re.MULTILINE)
+    assert set(named) == set(veilog.__all__)
