@@ -79,25 +79,21 @@ class Chain:
 
     def _walk(self, number: int, max_length: int, rng: np.random.Generator) -> tuple[Traces, Mask]:
         end = self.size
-        first = np.cumsum(self.next_chances(), axis=1)
-        first[first[:, -1] <= 0, -1] = 1.0  # no way out is known: end
-        second = None
+        chances = np.cumsum(self.next_chances(), axis=1)
+        chances[chances[:, -1] <= 0, -1] = 1.0  # no way out is known: end
         if self.second is not None:
-            flat = self.second.reshape(-1, end + 1)
-            second = np.cumsum(flat, axis=1)
+            longer = np.cumsum(self.second, axis=2)
+            chances = np.where(longer[:, :, -1:] > 0, longer, chances).reshape(-1, end + 1)
+        tables = chances.T.copy()  # a column is a state, or two states: sums down columns are fast
         codes = np.full((number, max_length), PAD, dtype=np.int32)
         lengths = np.zeros(number, dtype=np.int64)
         alive = np.arange(number)
         before = np.full(number, end)
         state = np.full(number, end)
         for step in range(max_length + 1):
-            table = first[state]
-            if second is not None:
-                longer = second[before * (end + 1) + state]
-                known = longer[:, -1] > 0
-                table = np.where(known[:, None], longer, table)
-            draw = rng.random(len(alive)) * table[:, -1]
-            following = np.minimum((table <= draw[:, None]).sum(axis=1), end)
+            table = tables.take(state if self.second is None else before * (end + 1) + state, axis=1)
+            draw = rng.random(len(alive)) * table[-1]
+            following = np.minimum((table <= draw).sum(axis=0), end)
             going = following != end
             lengths[alive[~going]] = step
             alive, before, state = alive[going], state[going], following[going]

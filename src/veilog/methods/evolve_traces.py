@@ -51,11 +51,20 @@ def joined(parts: list[Traces]) -> Traces:
 
 def distinct(traces: Traces, weights: Floats) -> tuple[Traces, Floats]:
     """The distinct traces, in the order of their codes, and the sum of the weights of each."""
-    rows = np.ascontiguousarray(traces.codes.astype(">i4"))
-    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    keys = _keys(traces.codes)
     _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
     sums = np.bincount(inverse.ravel(), weights=weights, minlength=len(index))
     return traces.take(index), sums.astype(np.float64)
+
+
+def _keys(codes: Codes) -> npt.NDArray[Any]:
+    """One key a row, in the order of the codes with PAD last: a number where it holds a row, bytes else."""
+    states = int(codes.max(initial=PAD)) + 2
+    if float(states) ** codes.shape[1] < 2**62:
+        digits = np.where(codes == PAD, states - 1, codes)
+        return np.asarray(digits @ states ** np.arange(codes.shape[1] - 1, -1, -1, dtype=np.int64))
+    rows = np.ascontiguousarray(codes.astype(">i4"))
+    return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
 
 
 def strings(traces: Traces) -> Strings:

@@ -149,10 +149,10 @@ def _following(own: Codes, at: Ints, chain: Chain, rng: np.random.Generator) -> 
     """An activity that the chain lets follow the event before ``at``; any where it knows none."""
     end = chain.size
     before = np.where(at > 0, own[np.arange(len(own)), np.maximum(at - 1, 0)], end)
-    table = np.cumsum(chain.next_chances()[before][:, :end], axis=1)
-    draw = rng.random(len(own)) * table[:, -1]
-    found = np.minimum((table <= draw[:, None]).sum(axis=1), end - 1)
-    return np.where(table[:, -1] > 0, found, rng.integers(0, end, size=len(own))).astype(np.int32)
+    table = np.cumsum(chain.next_chances()[:, :end], axis=1).T[:, before]
+    draw = rng.random(len(own)) * table[-1]
+    found = np.minimum((table <= draw).sum(axis=0), end - 1)
+    return np.where(table[-1] > 0, found, rng.integers(0, end, size=len(own))).astype(np.int32)
 
 
 def _without(own: Codes, n: Ints, at: Ints) -> tuple[Codes, Ints]:

@@ -15,6 +15,7 @@ what is drawn is made of public edges and noisy masses and never of a gap of the
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ __all__ = ["BINS", "EDGES", "GUESS", "bins_of", "draw_gaps", "estimated", "least
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Floats32 = npt.NDArray[np.float32]
 
 _HOUR, _DAY = 3600, 86_400
 EDGES = np.array(
@@ -138,32 +140,42 @@ def estimated(noisy: Floats, expected: Floats, scales: Floats, groups: tuple[Int
 
 def _learned(likelihood: Floats, prior: Floats, groups: tuple[Ints, Ints]) -> Floats:
     """The weight of each shape for each row, given how common shapes like it are in the other rows of its groups."""
-    near, back = _alike()
-    weights = _normalised(likelihood + prior)
+    near, back = _alike()  # in single precision, of which evidence about shapes needs little
+    weights = _single(_normalised(likelihood + prior))
+    fixed = likelihood + _BY_ALL * prior
+    fixed = (fixed - fixed.max(axis=1, keepdims=True)).astype(np.float32)
+    members = [(of_group, np.bincount(of_group)[of_group][:, None] - 1 + _UNKNOWN) for of_group in groups]
     for _ in range(_LEARNING):
         common = weights.sum(axis=0) + 1 / weights.shape[1]
         common /= common.sum()
-        kinds, in_all = weights @ near, common @ near
-        score = likelihood + _BY_ALL * prior
-        for of_group, lean in zip(groups, (_BY_TARGET, _BY_SOURCE), strict=True):
-            sums = np.zeros((of_group.max() + 1, near.shape[1]))
+        kinds = weights @ near
+        # Spreading a sum over shapes is the same as adding up what is spread, and there are few groups.
+        own, in_all = kinds @ back, _UNKNOWN * (common @ near @ back)
+        score = fixed.copy()
+        for (of_group, others), lean in zip(members, (_BY_TARGET, _BY_SOURCE), strict=True):
+            sums = np.zeros((of_group.max() + 1, near.shape[1]), dtype=np.float32)
             np.add.at(sums, of_group, kinds)
-            others = np.bincount(of_group)[of_group] - 1 + _UNKNOWN
-            found = (sums[of_group] - kinds + _UNKNOWN * in_all) / others[:, None]
-            score += lean * np.log(np.maximum(found @ back, _FLOOR))
-        weights = _normalised(score)
-    return weights
+            found = ((sums @ back)[of_group] - own + in_all) / others.astype(np.float32)
+            score += np.float32(lean) * np.log(np.maximum(found, np.float32(_FLOOR)))
+        weights = _single(_normalised(score))
+    return np.asarray(weights.astype(np.float64))
+
+
+def _single(numbers: Floats | Floats32) -> Floats32:
+    """In single precision, without the tiny numbers that processors are slow with."""
+    return np.where(numbers < _FLOOR, 0.0, numbers).astype(np.float32)
 
 
 @cache
-def _alike() -> tuple[Floats, Floats]:
+def _alike() -> tuple[Floats32, Floats32]:
     """How much each shape belongs to each of some kinds (by mean and share of gaps of 0), and what kinds consist of."""
     at_once = _shapes()[0][:, 0]
     kinds = np.array([(m, z) for m in np.arange(0.0, np.log(EDGES[-1]), 0.5) for z in (0.0, 0.3, 0.6, 0.9)])
     apart = (_log_means()[:, None] - kinds[:, 0]) ** 2 / _ALIKE**2
     near = np.exp(-(apart + (at_once[:, None] - kinds[:, 1]) ** 2 / _ALIKE_AT_ONCE**2) / 2)
     near = near / near.sum(axis=1, keepdims=True)
-    return near, (near / np.maximum(near.sum(axis=0), _FLOOR)).T
+    back = (near / np.maximum(near.sum(axis=0), _FLOOR)).T
+    return _single(near), _single(back)
 
 
 @cache
@@ -202,9 +214,11 @@ def _explained(noisy: Floats, expected: Floats, scales: Floats, shapes: Floats) 
     return best, masses
 
 
-def _normalised(logs: Floats) -> Floats:
+def _normalised(logs: Floats | Floats32) -> Any:
+    """Weights that add up to 1 in each row, in the precision of their logarithms."""
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
 
 
 def slopes(q: Floats) -> Floats:
