@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from veilog.errors import ParameterError
@@ -29,6 +30,11 @@ _INTERVAL = 1e-4
 _FINEST = 1e-8
 _WIDER = 1.25
 _TOLERANCE = 1e-4
+_COARSE = 10
+"""Where noise is only looked for, losses are told apart so many times more roughly."""
+_NEWTON = 10
+"""Steps after which a bracket is halved instead."""
+_LEAST_COST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -79,42 +85,78 @@ def composed_epsilon(parts: Iterable[NoisedSteps], delta: float | Fraction, *, a
     The bound holds whatever it is; far off it is loose, or takes long.
     """
     given = tuple(parts)
-    estimate = _estimate(given, float(delta))
-    expected = estimate if about is None else max(about, estimate / 100)
+    return _bound(given, float(delta), _INTERVAL * _expected(given, float(delta), about))
+
+
+def _expected(parts: tuple[NoisedSteps, ...], delta: float, about: float | None) -> float:
+    estimate = _estimate(parts, delta)
+    return max(estimate if about is None else max(about, estimate / 100), _FINEST)
+
+
+@lru_cache(maxsize=256)
+def _bound(parts: tuple[NoisedSteps, ...], delta: float, interval: float) -> float:
+    """The accountant's epsilon with losses told apart in steps of ``interval``."""
     # Imported here: it takes a second, and only training needs it.
     import dp_accounting
     from dp_accounting import pld
 
     accountant = pld.PLDAccountant(
-        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
-        value_discretization_interval=_INTERVAL * max(expected, _FINEST),
+        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, value_discretization_interval=interval
     )
-    for part in given:
+    for part in parts:
         accountant.compose(part.event(dp_accounting))
-    return float(accountant.get_epsilon(float(delta)))
+    return float(accountant.get_epsilon(delta))
 
 
 def calibrated(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction) -> tuple[NoisedSteps, ...]:
     """The parts with their noise scaled by the smallest factor (to a relative 1e-4) at which they cost ``epsilon``.
 
-    The accountant's epsilon of what comes back is at most ``epsilon``, so charging ``epsilon`` never understates.
+    The accountant's epsilon of what comes back is at most ``epsilon``, so charging ``epsilon`` never understates. A
+    coarse accountant finds about where the factor lies; few steps of Newton's on the logarithms do the rest.
     """
     given = tuple(parts)
     budget = float(epsilon)
     if not 0 < delta < 1:
         raise ParameterError("Noised training needs a delta above 0 and below 1.", parameter="delta")
 
-    def affordable(factor: float) -> bool:
-        return composed_epsilon([part.scaled(factor) for part in given], delta, about=budget) <= budget
+    def roughly(factor: float) -> float:
+        scaled = tuple(part.scaled(factor) for part in given)
+        return _bound(scaled, float(delta), _COARSE * _INTERVAL * _expected(scaled, float(delta), budget))
 
-    low, high = _bracket(affordable, _guess(given, budget, float(delta)), given)
-    while high / low > 1 + _TOLERANCE:
+    low, high = _bracket(lambda factor: roughly(factor) <= budget, _guess(given, budget, float(delta)), given)
+    while high / low > 1.02:
         middle = math.sqrt(low * high)
-        if affordable(middle):
-            high = middle
+        low, high = (low, middle) if roughly(middle) <= budget else (middle, high)
+    slope = math.log(roughly(high) / roughly(low)) / math.log(high / low) if high > low else -1.0
+
+    def excess(factor: float) -> float:
+        cost = composed_epsilon([part.scaled(factor) for part in given], delta, about=budget)
+        return math.log(max(cost, _LEAST_COST) / budget)
+
+    return tuple(part.scaled(_affordable(excess, high, slope, _limits(given))) for part in given)
+
+
+def _affordable(excess: Callable[[float], float], factor: float, slope: float, limits: tuple[float, float]) -> float:
+    """The smallest factor (to a relative 1e-4) whose excess is at most 0, from one nearby: ``excess`` falls by about
+    ``slope`` for the factor's logarithm."""
+    least, most = limits
+    low, high = None, None
+    for step in range(200):
+        over = excess(factor)
+        if over <= 0:
+            high = factor
         else:
-            low = middle
-    return tuple(part.scaled(high) for part in given)
+            low = factor
+        if high is not None and (high == least or (low is not None and high / low <= 1 + _TOLERANCE)):
+            return high
+        if low == most:
+            break
+        # A little beyond the root, on the side that is not known yet.
+        beyond = math.log1p(_TOLERANCE / 3) * (1 if over > 0 else -1)
+        factor = min(max(factor * math.exp(min(max(beyond - over / slope, -1.0), 1.0)), least), most)
+        if low is not None and high is not None and (step > _NEWTON or not low < factor < high):
+            factor = math.sqrt(low * high)
+    raise _unaffordable()
 
 
 def _strength(parts: tuple[NoisedSteps, ...]) -> float:
@@ -137,8 +179,7 @@ def _guess(parts: tuple[NoisedSteps, ...], epsilon: float, delta: float) -> floa
 
 def _bracket(affordable: Callable[[float], bool], guess: float, parts: tuple[NoisedSteps, ...]) -> tuple[float, float]:
     """Two factors of which only the larger is affordable, or the smallest that is looked at."""
-    most = LARGEST_NOISE / max(part.noise_multiplier for part in parts)
-    least = LEAST_NOISE / min(part.noise_multiplier for part in parts)
+    least, most = _limits(parts)
     high = min(max(guess, least), most)
     if affordable(high):
         low = high
@@ -149,14 +190,26 @@ def _bracket(affordable: Callable[[float], bool], guess: float, parts: tuple[Noi
         return low, high
     while True:
         if high == most:
-            raise ParameterError(
-                "No training step is affordable at this epsilon and delta.",
-                parameter="epsilon",
-                advice="Raise epsilon or delta, or lower the number of steps.",
-            )
+            raise _unaffordable()
         low, high = high, min(high * _WIDER, most)
         if affordable(high):
             return low, high
+
+
+def _limits(parts: tuple[NoisedSteps, ...]) -> tuple[float, float]:
+    """The smallest and the largest factor that are looked at."""
+    return (
+        LEAST_NOISE / min(part.noise_multiplier for part in parts),
+        LARGEST_NOISE / max(part.noise_multiplier for part in parts),
+    )
+
+
+def _unaffordable() -> ParameterError:
+    return ParameterError(
+        "No training step is affordable at this epsilon and delta.",
+        parameter="epsilon",
+        advice="Raise epsilon or delta, or lower the number of steps.",
+    )
 
 
 def smallest_epsilon(parts: Iterable[NoisedSteps], delta: Fraction, noise: float) -> float:
