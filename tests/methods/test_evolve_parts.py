@@ -45,6 +45,18 @@ def by_case(features: tuple[np.ndarray, np.ndarray, np.ndarray], cases: int, siz
 
 
 @given(CASES)
+def test_distinct_traces_come_in_the_order_of_their_codes_whether_keys_are_numbers_or_bytes(
+    cases: list[list[int]],
+) -> None:
+    """Long traces do not fit into one number, and are told apart by their bytes; the end comes after every code."""
+    for width in (8, 60):
+        found, sums = distinct(traces(cases, width), np.ones(len(cases)))
+        expected = sorted({tuple(case) for case in cases}, key=lambda case: [*case, *[9] * (width - len(case))])
+        assert [tuple(found.codes[i, :n].tolist()) for i, n in enumerate(found.lengths)] == expected
+        assert sums.tolist() == [sum(tuple(case) == trace for case in cases) for trace in expected]
+
+
+@given(CASES)
 def test_relations_and_triples_of_a_case_are_those_of_the_padded_sequence(cases: list[list[int]]) -> None:
     codes, offsets = columns(cases)
     pairs = by_case(relation_features(codes, offsets, 4), len(cases), 25)
