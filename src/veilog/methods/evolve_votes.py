@@ -49,43 +49,55 @@ def fit(prior: Floats, cells: list[Ints], shares: list[Floats], deviations: list
     ``argmin KL(p || prior) + sum over rounds r and cells c of (P_p(c) - share)^2 / (2 s_r^2)``. At the optimum
     ``p_i ~ prior_i exp(-sum_r u[r, cell_r(i)])`` with ``u = (P_p(c) - share) / s_r^2``. One round given the others is
     solved in closed form (:func:`_masses`); the rounds take turns until nothing moves, as in iterative proportional
-    fitting, which climbs the concave dual.
+    fitting, which climbs the concave dual. Traces that are of the same cells in all rounds keep their proportions, so
+    only such groups are looked at.
     """
-    log_prior = np.log(np.maximum(prior, 1e-300))
+    joint = cells[0]
+    for cell, share in zip(cells[1:], shares[1:], strict=True):
+        joint = joint * len(share) + cell
+    _, first, group = np.unique(joint, return_index=True, return_inverse=True)
+    together = np.bincount(group, weights=prior).astype(np.float64)
+    cells = [cell[first] for cell in cells]
+    log_prior = np.log(np.maximum(together, 1e-300))
     tilts = [np.zeros(len(share)) for share in shares]
-    p: Floats = prior / prior.sum()
+    log_z: list[float | None] = [None] * len(shares)
+    p: Floats = together / together.sum()
     for _ in range(sweeps):
         before = p
         for r, (cell, share, deviation) in enumerate(zip(cells, shares, deviations, strict=True)):
             others = log_prior - sum(u[c] for i, (u, c) in enumerate(zip(tilts, cells, strict=True)) if i != r)
             weights = np.exp(others - others.max())
             mass = np.bincount(cell, weights=weights, minlength=len(share)).astype(np.float64)
-            tilts[r] = (_masses(mass, share, deviation**2) - share) / deviation**2
+            masses, log_z[r] = _masses(mass, share, deviation**2, log_z[r])
+            tilts[r] = (masses - share) / deviation**2
             p = weights * np.exp(tilts[r].min() - tilts[r][cell])
             p /= p.sum()
         if len(cells) == 1 or np.abs(p - before).sum() < 1e-6:
             break
-    return p
+    shared: Floats = prior * (p / np.maximum(together, 1e-300))[group]
+    return shared
 
 
-def _masses(mass: Floats, share: Floats, variance: float) -> Floats:
-    """The masses P of disjoint cells, adding up to 1, with ``P = mass exp(-(P - share) / variance) / Z``.
+def _masses(mass: Floats, share: Floats, variance: float, log_z: float | None = None) -> tuple[Floats, float]:
+    """The masses P of disjoint cells, adding up to 1, with ``P = mass exp(-(P - share) / variance) / Z``; and ln Z.
 
     Taking logarithms, ``w + ln w = ln(mass / (Z variance)) + share / variance`` for ``w = P / variance``: w is Wright's
-    omega function of the right side, and Newton's method finds the Z for which the masses add up to 1.
+    omega function of the right side, and Newton's method finds the Z for which the masses add up to 1, from ``log_z``
+    if one is known that may be near.
     """
     level = np.log(np.maximum(mass, 1e-300)) - np.log(variance) + share / variance
-    # Decreasing and convex in ln Z, so Newton's steps from the left never pass the root. Where the largest mass alone
-    # would be 1 is on its left.
-    log_z = float(level.max()) - 1 / variance + np.log(variance)
+    # The sum is decreasing and convex in ln Z, so Newton's steps from the left never pass the root, and one from the
+    # right passes it. Where the largest mass alone would be 1 is on its left.
+    left = float(level.max()) - 1 / variance + np.log(variance)
+    log_z = left if log_z is None else max(log_z, left)
+    w = wrightomega(level - log_z)
     for _ in range(200):
-        w = wrightomega(level - log_z)
         excess = variance * float(w.sum()) - 1
-        if excess < 1e-9:
+        if abs(excess) < 1e-9:
             break
-        log_z += excess / (variance * float((w / (1 + w)).sum()))
-    result: Floats = variance * wrightomega(level - log_z)
-    return result
+        log_z = max(left, log_z + excess / (variance * float((w / (1 + w)).sum())))
+        w = wrightomega(level - log_z)
+    return variance * w, log_z
 
 
 def next_generation(
