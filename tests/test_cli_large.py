@@ -8,7 +8,8 @@ import pytest
 from veilog.cli import large, main
 from veilog.logs import simulate, stored
 
-USUAL = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--no-compare", "--seed", "5"]
+EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001"]
+AMUN = ["--method", "amun", "--as-published", "-p", "guessing_advantage=0.6", "-p"]
 
 
 @pytest.fixture(scope="module")
@@ -22,18 +23,21 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "options",
     [
-        ["--times", "0.3", "--attributes", "urgency,org:resource"],
-        ["--times", "0.3", "--window", "log", "--unit", "age group", "--max-cases", "20"],
+        [*EVOLVE, "--times", "0.3", "--attributes", "urgency,org:resource"],
+        [*EVOLVE, "--times", "0.3", "--window", "log", "--unit", "age group", "--max-cases", "20"],
+        [*AMUN, "mode=sampling"],
+        [*AMUN, "mode=filtering"],
     ],
 )
 def test_the_release_is_that_of_the_log_in_memory(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
-    assert main(["release", str(log), str(tmp_path / "memory.parquet"), *USUAL, *options]) == 0
+    options = [*options, "--no-compare", "--seed", "5"]
+    assert main(["release", str(log), str(tmp_path / "memory.parquet"), *options]) == 0
     monkeypatch.setattr(stored, "LARGE", 10)
     monkeypatch.setattr(stored, "_PIECE", 300)
     monkeypatch.setattr(large, "read_log", None)
-    assert main(["release", str(log), str(tmp_path / "disk.parquet"), *USUAL, *options]) == 0
+    assert main(["release", str(log), str(tmp_path / "disk.parquet"), *options]) == 0
     assert (tmp_path / "disk.parquet").read_bytes() == (tmp_path / "memory.parquet").read_bytes()
 
 
@@ -44,3 +48,12 @@ def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, mon
         main(["release", str(log), str(tmp_path / "out.parquet"), "--method", "pretsa", "-p", "k=2", "--no-compare"])
         == 0
     )
+
+
+def test_what_was_kept_of_a_log_on_disk_is_shown(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(stored, "LARGE", 10)
+    monkeypatch.setattr(large, "read_log", None)
+    assert main(["release", str(log), str(tmp_path / "out.csv"), *AMUN, "mode=oversampling"]) == 0
+    assert "What was kept" in capsys.readouterr().out

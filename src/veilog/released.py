@@ -17,6 +17,7 @@ from veilog.errors import OutputError, VeilogError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
+from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 from veilog.methods.event_log import Details, assembled, eventless, pieces_of, rows_of, shuffled
 from veilog.privacy.guarantee import Guarantee
@@ -67,8 +68,8 @@ class Release:
     operations: tuple[Operation, ...] = ()
     details: Details | None = None
     """The released cases with their times and attributes, where these were asked for."""
-    full: EventLog | None = None
-    """What a method released that makes whole logs, with fresh case names."""
+    full: EventLog | StoredLog | None = None
+    """What a method released that makes whole logs, with fresh case names; on disk, if the original was."""
     entry: Reservation | None = None
     """Where it is entered in the ledger of its data, if it is."""
 
@@ -80,7 +81,8 @@ class Release:
         time. A log attribute says so.
         """
         if self.full is not None:
-            return replace(self.full, metadata=_metadata(self))
+            whole = self.full.whole() if isinstance(self.full, StoredLog) else self.full
+            return replace(whole, metadata=_metadata(self))
         details = self.details or Details(rows_of(self.variants.sequences, self._owner))
         return assembled(details, _metadata(self))
 
@@ -97,7 +99,8 @@ class Release:
         """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet). Nothing half written remains.
 
         The file is that of :attr:`log`, which is made and written piece by piece, so that it may be larger than memory
-        (but for methods that make a whole log themselves, and times and attributes, which are held).
+        (but for times and attributes, which are held, and methods that make a whole log themselves, unless the original
+        was kept on disk).
         """
         if self.variants.cases == 0:
             raise OutputError(
@@ -109,12 +112,15 @@ class Release:
             )
         # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
         lossy = self.variants.events > 0
-        if self.full is not None:
+        say = progress or (lambda text, fraction: None)
+        if isinstance(self.full, StoredLog):
+            files.write_pieces(self._written(self.full.pieces(), say), path, lossy=lossy)
+        elif self.full is not None:
             files.write(self.log, path, lossy=lossy)
         else:
             owner = np.zeros(0, dtype=np.int32) if self.details is not None else self._owner
             empty = eventless(self.variants, owner, self.details)
-            pieces = self._pieces(owner, progress or (lambda text, fraction: None))
+            pieces = self._written(self._assembled(owner), say)
             files.write_pieces(pieces, path, lossy=lossy, eventless=empty if empty.num_rows else None)
         if self.entry is None:
             return
@@ -125,11 +131,17 @@ class Release:
                 f"The release is written, and was charged, but its ledger could not note the file. {error}", path=path
             ) from error
 
-    def _pieces(self, owner: npt.NDArray[np.int32], progress: Progress) -> Iterator[EventLog]:
-        metadata, done, cases = _metadata(self), 0, self.variants.cases
+    def _assembled(self, owner: npt.NDArray[np.int32]) -> Iterator[EventLog]:
+        done = 0
         for piece in pieces_of(self.variants, owner, self.details):
-            log = assembled(piece, metadata, before=done)
+            log = assembled(piece, Metadata(), before=done)
             yield log
+            done += log.cases.num_rows
+
+    def _written(self, pieces: Iterable[EventLog], progress: Progress) -> Iterator[EventLog]:
+        metadata, done, cases = _metadata(self), 0, self.variants.cases
+        for log in pieces:
+            yield replace(log, metadata=metadata)
             done += log.cases.num_rows
             progress(f"{done:,} of {cases:,} cases written", done / cases)
 
@@ -153,8 +165,9 @@ def _metadata(released: Release) -> Metadata:
     numbered child for each operation. Only what the guarantee says; no statistic of the original."""
     details = released.details
     columns = [] if details is None else [*details.columns.cases, *details.columns.events]
-    if released.full is not None:
-        columns = [*released.full.cases.column_names, *released.full.events.column_names]
+    full = released.full.shape if isinstance(released.full, StoredLog) else released.full
+    if full is not None:
+        columns = [*full.cases.column_names, *full.events.column_names]
     used = [e for prefix, e in _OPTIONAL_EXTENSIONS.items() if any(name.startswith(prefix) for name in columns)]
     anonymizations = tuple(
         Attribute(str(i + 1), None, "container", tuple(_facts(operation, released.guarantee)))
@@ -162,8 +175,8 @@ def _metadata(released: Release) -> Metadata:
     )
     attributes = [Attribute("privacy:anonymizations", None, "container", anonymizations)]
     timeless = details is None or details.times is None
-    if released.full is not None:
-        timeless = any(a.key == ARTIFICIAL_TIMES for a in released.full.metadata.attributes)
+    if full is not None:
+        timeless = any(a.key == ARTIFICIAL_TIMES for a in full.metadata.attributes)
     if timeless:
         attributes.append(Attribute(ARTIFICIAL_TIMES, True, "boolean"))
     return Metadata(

@@ -119,7 +119,7 @@ def release(
     variants = log if isinstance(log, Variants) else log.variants
     if variants.cases == 0:
         raise ParameterError("The log has no cases, so there is nothing to release.", parameter="log")
-    if chosen.full_log and isinstance(log, StoredLog):
+    if chosen.full_log and not chosen.in_pieces and isinstance(log, StoredLog):
         raise ParameterError(
             f"Method {method!r} needs all events in memory, so a log that is kept on disk will not do.",
             parameter="log",
@@ -175,7 +175,7 @@ class _Made:
     """What came out, and which charges were for what."""
 
     variants: Variants
-    full: EventLog | None
+    full: EventLog | StoredLog | None
     details: Details | None
     order: np.random.Generator
     done: list[tuple[str, str, list[int]]]
@@ -212,11 +212,15 @@ def _made(
     )
     released = method.run(curator, request, **values)
     order = noise.generator(curator.randomness)
-    full = None
+    full: EventLog | StoredLog | None = None
     if isinstance(released, EventLog):
         if method.check is not None:
             method.check(released, values)
         full = anonymous(released, order)
+        released = full.variants
+    elif not isinstance(released, Variants):
+        request.progress("shuffling cases", None)
+        full = released.shuffled(order)
         released = full.variants
     name = method.name + (" (as published)" if as_published else "")
     charges = curator.charges

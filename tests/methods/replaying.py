@@ -77,7 +77,7 @@ def _install(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     for name in ("subsample", "training"):
         patch.setattr(Curator, name, _opened(getattr(Curator, name), tape))
     patch.setattr(Training, "step", _step(Training.step, tape))
-    for name in ("peek", "peek_log"):
+    for name in ("peek", "peek_log", "peek_pieces"):
         patch.setattr(Curator, name, _refused)
 
 

@@ -94,7 +94,7 @@ def release(
     show_columns(out, log, reading, grouping)
     original: EventLog | StoredLog | Variants
     if whole:
-        original = read_events(log, reading, grouping, in_memory=chosen.full_log)
+        original = read_events(log, reading, grouping, in_memory=chosen.full_log and not chosen.in_pieces)
     else:
         original = read_variants(log, reading, grouping)
     with shown_progress() as progress:

@@ -26,7 +26,7 @@ from veilog.errors import EngineError, ParameterError
 from veilog.logs import parquet, tables
 from veilog.logs.columns import is_text
 from veilog.logs.engines import connected
-from veilog.logs.eventlog import EVENT_INDEX, EventLog
+from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.keys import sql_name, sql_text
 from veilog.logs.roles import Roles
@@ -91,6 +91,20 @@ class StoredLog:
             start += size
             if log.cases.num_rows:
                 yield log
+
+    def whole(self) -> EventLog:
+        """All of it as one log in memory; its events are numbered anew."""
+        events, cases, before = [], [], 0
+        for piece in self.pieces():
+            owner = pa.array(piece.events.column(CASE_INDEX).to_numpy() + before)
+            place = piece.events.column_names.index(CASE_INDEX)
+            events.append(piece.events.set_column(place, CASE_INDEX, owner))
+            cases.append(piece.cases)
+            before += piece.cases.num_rows
+        together = pa.concat_tables([self.shape.events, *events]).unify_dictionaries()
+        place = together.column_names.index(EVENT_INDEX)
+        together = together.set_column(place, EVENT_INDEX, pa.array(np.arange(len(together))))
+        return replace(self.shape, events=together, cases=pa.concat_tables([self.shape.cases, *cases]))
 
     def close(self) -> None:
         """Remove it from the disk now; it cannot be used any more."""

@@ -7,15 +7,18 @@ depend on the raw values, and filtering takes cases out by them; see docs/method
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
-from veilog.methods.amun_log import annotated
+from veilog.methods.amun_log import AnnotatedLog, annotated
 from veilog.methods.amun_priors import (
+    Knowledge,
     Precision,
     epsilons_of,
     oversampling_epsilon,
@@ -23,9 +26,10 @@ from veilog.methods.amun_priors import (
     too_well_known,
 )
 from veilog.methods.amun_sampling import copies_of_cases, sampled_counts
+from veilog.methods.amun_stored import StoredAnnotation, annotated_on_disk, noisy_on_disk, prior_knowledge_on_disk
 from veilog.methods.amun_times import noisy_cases
 from veilog.methods.event_log import Details, assembled
-from veilog.methods.method import Method, Parameter, Request
+from veilog.methods.method import Method, Parameter, Request, Unshuffled
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
 from veilog.privacy.guarantee import Statement
@@ -43,12 +47,15 @@ def amun(
     start_precision: float,
     duration_precision: float,
     prior: str,
-) -> EventLog:
-    """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged."""
+) -> EventLog | Unshuffled:
+    """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged.
+
+    A log that is kept on disk gets the same release, on disk.
+    """
     advantage = float(parse_advantage(guessing_advantage))
     worst = epsilon_of(guessing_advantage)
     variants = curator.peek("every released variant is one of the log's, so that it occurs there is certain (R1)")
-    raw = curator.peek_log("the noise of every time is scaled by the raw values of its transition")
+    raw = curator.peek_pieces("the noise of every time is scaled by the raw values of its transition")
     if mode == "filtering":
         curator.peek("filtering takes out whole cases by their raw values")
     precision, clamped = Precision.of(start_precision, duration_precision), prior == "example"
@@ -58,18 +65,21 @@ def amun(
 
     # 3: state annotation
     request.progress("annotating events with transitions", None)
-    log, frame, empty, backwards = annotated(raw, variants, curator.domain)
+    log: AnnotatedLog | StoredAnnotation
+    if isinstance(raw, EventLog):
+        log, frame, empty, backwards = annotated(raw, variants, curator.domain)
+    else:
+        log, frame, empty, backwards = annotated_on_disk(raw, variants, curator.domain)
     if empty:
         request.remark(f"{empty:,} cases without events are left out: they have no time and no transition.")
     if backwards:
         request.remark(f"{backwards:,} events are earlier than the event before them; their time since it counts as 0.")
     # 4: prior knowledge
     request.progress("estimating prior knowledge", None)
-    known = prior_knowledge(log, advantage, precision, clamped=clamped)
+    known = _known(log, advantage, precision, clamped)
     # 5: case filtering, then the priors of what is left
     if mode == "filtering":
-        risky = np.unique(log.owners[too_well_known(known.priors, advantage)])
-        kept = np.setdiff1d(np.arange(len(log)), risky, assume_unique=True)
+        kept = np.flatnonzero(~_risky(known, advantage))
         told = f"Filtering keeps {len(kept):,} of {len(log):,} cases at a guessing advantage of {advantage:g}."
         request.progress(told, None)
         request.remark(told)
@@ -81,9 +91,8 @@ def amun(
                 advice="Take a smaller one, or mode sampling, which keeps such cases and gives their times more noise.",
             )
         log = log.only(kept)
-        known = prior_knowledge(log, advantage, precision, clamped=clamped)
+        known = _known(log, advantage, precision, clamped)
     # 6: epsilons
-    epsilon_t = epsilons_of(known.priors, advantage)
     epsilon_d = Fraction(oversampling_epsilon(advantage)) if mode == "oversampling" else worst
     # 7 to 25: noise on the counts of transitions, as cases that are replicated or deleted
     request.progress("sampling cases", None)
@@ -98,8 +107,30 @@ def amun(
         )
     # 26 and 27: a replicated case shares its epsilon among its copies; noise on times; compression
     request.progress("adding noise to times", None)
-    cases, times = noisy_cases(log, copies, known.ranges / epsilon_t, frame, source)
+    if isinstance(log, StoredAnnotation):
+        return noisy_on_disk(log, known, copies, advantage, frame, source)
+    ((_, knowledge),) = known
+    cases, times = noisy_cases(log, copies, knowledge.ranges / epsilons_of(knowledge.priors, advantage), frame, source)
     return assembled(Details(cases, times), Metadata())
+
+
+def _known(
+    log: AnnotatedLog | StoredAnnotation, advantage: float, precision: Precision, clamped: bool
+) -> Iterable[tuple[AnnotatedLog, Knowledge]]:
+    """What is known of the pieces of the log; in memory it is one."""
+    if isinstance(log, StoredAnnotation):
+        return prior_knowledge_on_disk(log, advantage, precision, clamped=clamped)
+    return [(log, prior_knowledge(log, advantage, precision, clamped=clamped))]
+
+
+def _risky(known: Iterable[tuple[AnnotatedLog, Knowledge]], advantage: float) -> npt.NDArray[np.bool_]:
+    """Of each case, whether one of its times is known too well."""
+    return np.concatenate(
+        [
+            np.bincount(piece.owners[too_well_known(knowledge.priors, advantage)], minlength=len(piece)) > 0
+            for piece, knowledge in known
+        ]
+    )
 
 
 def _statement(advantage: float, start_precision: float, duration_precision: float) -> Statement:
@@ -159,4 +190,5 @@ AMUN = Method(
     ),
     certified=False,
     full_log=True,
+    in_pieces=True,
 )

@@ -7,6 +7,7 @@ Definition 3.5. Numbers in arrays; nothing loops over cases or events.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,19 @@ from veilog.logs.variants import IntArray, Sequences, Variants
 from veilog.privacy.cases import UNKNOWN_TIME, RawCases
 from veilog.privacy.domain import Domain
 
-__all__ = ["AnnotatedLog", "Frame", "annotated", "events_of"]
+__all__ = [
+    "LARGEST_RELEASE",
+    "AnnotatedCases",
+    "AnnotatedLog",
+    "Frame",
+    "annotated",
+    "check_times",
+    "events_of",
+    "piece_of",
+]
+
+LARGEST_RELEASE = 100_000_000
+"""Events; more would not fit in memory, and only a tiny guessing advantage asks for more."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +42,31 @@ class Frame:
     first: int
     last_start: int
     last: int
+
+
+class AnnotatedCases(Protocol):
+    """What is known of each case but for its times between events: all that case sampling looks at."""
+
+    @property
+    def automaton(self) -> Dafsa: ...
+
+    @property
+    def variants(self) -> IntArray:
+        """Of each case, the number of its variant (its place among the automaton's sequences)."""
+
+    @property
+    def contingency(self) -> IntArray:
+        """Of each transition, how many events take it, which is how many cases do (Definition 3.10)."""
+
+    @property
+    def most_events(self) -> int:
+        """Events of the largest release that there is room for."""
+
+    def __len__(self) -> int:
+        """Number of cases."""
+
+    def paths_of(self, cases: IntArray) -> tuple[IntArray, IntArray]:
+        """The transitions of these cases one after the other, and where each case begins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +110,15 @@ class AnnotatedLog:
         """Of each transition, how many events take it, which is how many cases do (Definition 3.10)."""
         return np.bincount(self.transitions, minlength=len(self.automaton))
 
+    @property
+    def most_events(self) -> int:
+        return LARGEST_RELEASE
+
+    def paths_of(self, cases: IntArray) -> tuple[IntArray, IntArray]:
+        """The transitions of these cases one after the other, and where each case begins."""
+        rows, offsets = events_of(self.offsets, cases)
+        return self.transitions[rows], offsets
+
     def only(self, cases: IntArray) -> AnnotatedLog:
         """These cases, in the order given; the automaton and the numbers of variants stay."""
         rows, offsets = events_of(self.offsets, cases)
@@ -98,30 +145,39 @@ def annotated(log: EventLog, variants: Variants, domain: Domain) -> tuple[Annota
     """The log with its automaton, its public time frame, and how many cases without events were left out and how many
     events were earlier than the one before them (their duration counts as 0)."""
     raw = RawCases(log, domain)
-    lengths = np.diff(raw.offsets)
-    empty = int((lengths == 0).sum())
     times = raw.times
-    unknown = int((times == UNKNOWN_TIME).sum())
+    check_times(int((times == UNKNOWN_TIME).sum()), len(times))
+    whole, backwards = piece_of(raw, dafsa(variants.sequences))
+    frame = Frame(int(times.min()), int(whole.starts.max()), int(times.max()))
+    return whole, frame, len(raw.offsets) - 1 - len(whole), backwards
+
+
+def check_times(unknown: int, events: int) -> None:
+    """Refuse a log without events, or one where so many have no time."""
     if unknown:
-        which = "No event has a timestamp" if unknown == len(times) else f"{unknown:,} events have no timestamp"
+        which = "No event has a timestamp" if unknown == events else f"{unknown:,} events have no timestamp"
         raise InputError(
             f"{which}, and amun needs the times of all.",
             advice="Leave such events out when reading (--on missing-timestamp=drop), or take a method that needs no "
             "times, such as evolve.",
         )
-    if len(times) == 0:
+    if events == 0:
         raise InputError("The log has no events.", advice="Amun releases events with their times.")
-    codes = np.concatenate([block.codes for block in raw.blocks(variants.labels)])
-    automaton = dafsa(variants.sequences)
-    cases = Sequences(variants.labels, codes.astype(np.int32), raw.offsets)
-    transitions = automaton.annotate(cases)
-    going = np.flatnonzero(lengths > 0)
+
+
+def piece_of(raw: RawCases, automaton: Dafsa) -> tuple[AnnotatedLog, int]:
+    """Those of these cases that have events, all with times, annotated by the automaton of the log that they are from;
+    and how many events were earlier than the one before them."""
+    labels, times = automaton.labels, raw.times
+    codes = np.concatenate([block.codes for block in raw.blocks(labels)])
+    transitions = automaton.annotate(Sequences(labels, codes.astype(np.int32), raw.offsets))
+    going = np.flatnonzero(np.diff(raw.offsets) > 0)
     firsts = raw.offsets[:-1][going]
     durations = np.zeros(len(times), dtype=np.int64)
     durations[1:] = np.diff(times)
     durations[firsts] = 0
     backwards = int((durations < 0).sum())
-    whole = AnnotatedLog(
+    found = AnnotatedLog(
         automaton=automaton,
         codes=codes,
         offsets=np.append(firsts, len(times)),
@@ -130,5 +186,4 @@ def annotated(log: EventLog, variants: Variants, domain: Domain) -> tuple[Annota
         starts=times[firsts],
         durations=np.maximum(durations, 0),
     )
-    frame = Frame(int(times.min()), int(whole.starts.max()), int(times.max()))
-    return whole, frame, empty, backwards
+    return found, backwards

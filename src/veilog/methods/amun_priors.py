@@ -22,9 +22,11 @@ from veilog.methods.amun_log import AnnotatedLog
 __all__ = [
     "Knowledge",
     "Precision",
+    "duration_priors",
     "epsilons_of",
     "oversampling_epsilon",
     "prior_knowledge",
+    "start_priors",
     "too_well_known",
 ]
 
@@ -69,25 +71,27 @@ def prior_knowledge(log: AnnotatedLog, advantage: float, precision: Precision, *
     opens = log.opens
     priors = np.empty(len(log.transitions))
     ranges = np.empty(len(log.transitions), dtype=np.int64)
-    priors[opens] = _start_priors(log.starts, precision.start)
-    ranges[opens] = max(int(np.ptp(log.starts)), precision.start)
+    priors[opens], ranges[opens] = start_priors(log.starts, precision.start)
     inner = np.flatnonzero(~opens)
     if len(inner):
         groups, values = log.transitions[inner], log.durations[inner]
-        priors[inner], ranges[inner] = _duration_priors(groups, values, precision.duration, advantage, clamped)
+        priors[inner], ranges[inner] = duration_priors(groups, values, precision.duration, advantage, clamped)
     return Knowledge(priors, ranges)
 
 
-def _start_priors(starts: IntArray, precision: int) -> FloatArray:
+def start_priors(starts: IntArray, precision: int) -> tuple[FloatArray, int]:
+    """The priors of all case starts, and their range."""
     first = int(starts.min()) // _DAY * _DAY
     _, group, size = np.unique((starts - first) // precision, return_inverse=True, return_counts=True)
     shares: FloatArray = size[group] / len(starts)
-    return shares
+    return shares, max(int(np.ptp(starts)), precision)
 
 
-def _duration_priors(
+def duration_priors(
     groups: IntArray, values: IntArray, precision: int, advantage: float, clamped: bool
 ) -> tuple[FloatArray, IntArray]:
+    """The priors and ranges of times between events, each in the transition ``groups`` says; whole groups may come in
+    any order, and see nothing of each other."""
     distinct, place = np.unique(values, return_inverse=True)
     number = len(distinct)
     keys = groups * number + place

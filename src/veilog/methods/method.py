@@ -6,19 +6,29 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
+
+import numpy as np
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 
-__all__ = ["Method", "Parameter", "Progress", "Request", "Score"]
+__all__ = ["Method", "Parameter", "Progress", "Request", "Score", "Unshuffled"]
 
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and how much of it is done (0 to 1, None where unknown)."""
 
 Score = Callable[[Variants, Variants], float]
 """How well a release (second) resembles a log (first); only as-published methods that peek use one."""
+
+
+class Unshuffled(Protocol):
+    """Released cases that are on disk, still in the order of those that they were made from."""
+
+    def shuffled(self, rng: np.random.Generator) -> StoredLog:
+        """The release: cases in random order and under fresh names."""
 
 
 def _unheard(text: str) -> None:
@@ -101,7 +111,7 @@ class Method:
     """What the certified release is, in words."""
     as_published: str
     """What the as-published release derives, in words."""
-    run: Callable[..., Variants | EventLog]
+    run: Callable[..., Variants | EventLog | Unshuffled]
     """``run(curator, request, **parameters)``."""
     parameters: tuple[Parameter, ...] = ()
     delta_of_use: Callable[[dict[str, Any]], bool] = _always
@@ -110,6 +120,8 @@ class Method:
     """Whether there is a certified release at all; where not, --as-published must be asked for."""
     full_log: bool = False
     """Whether the method needs the events themselves, with times and attributes, and not only the variants."""
+    in_pieces: bool = False
+    """Whether such a method can do with a log that is kept on disk."""
     check: Callable[[EventLog, dict[str, Any]], None] | None = None
     """Refuses (by raising a ``VeilogError``) a release that does not hold what the method states; run before anything
     is written, and written independently of the method."""

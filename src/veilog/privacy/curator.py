@@ -334,17 +334,23 @@ class Curator:
 
     def peek_log(self, reason: str) -> EventLog:
         """The raw log with its times and attributes. From here on there is no guarantee, and ``reason`` says why."""
-        if self._log is None:
-            raise ParameterError(
-                "This method needs an event log; variants have neither times nor attributes.",
-                parameter="log",
-                advice="Give the log itself, as veilog.read() returns it.",
-            )
         if isinstance(self._log, StoredLog):
             raise ParameterError(
                 "This method needs all events in memory; a log that is kept on disk has them in pieces.",
                 parameter="log",
                 advice="Give the log as veilog.read() returns it.",
+            )
+        found = self.peek_pieces(reason)
+        assert isinstance(found, EventLog)
+        return found
+
+    def peek_pieces(self, reason: str) -> EventLog | StoredLog:
+        """As :meth:`peek_log`, for a method that takes a log that is kept on disk, too."""
+        if self._log is None:
+            raise ParameterError(
+                "This method needs an event log; variants have neither times nor attributes.",
+                parameter="log",
+                advice="Give the log itself, as veilog.read() returns it.",
             )
         self._peeks[reason] = None
         return self._log

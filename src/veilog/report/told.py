@@ -13,6 +13,7 @@ from veilog._version import __version__
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute
+from veilog.logs.stored import StoredLog
 from veilog.methods import METHODS
 from veilog.privacy.accounting import round_up
 from veilog.privacy.guarantee import Guarantee, Statement
@@ -62,6 +63,8 @@ def told_by_release(released: Release) -> Told:
 
 def has_times(released: Release) -> bool:
     """Whether its timestamps say more than the order of events."""
+    if isinstance(released.full, StoredLog):
+        return not _artificial(released.full.shape)
     if released.full is not None:
         return not _artificial(released.full)
     return released.details is not None and released.details.times is not None
