@@ -5,16 +5,19 @@
     python bench/large_releases.py risk --size 1000000
     python bench/large_releases.py make --size 10000000 --target log.parquet
     python bench/large_releases.py events --log log.parquet --how disk
+    python bench/large_releases.py amun --log log.parquet --how disk --mode filtering --target out.parquet
 
 ``release`` makes up 2,000 variants with so many cases, releases them and writes the release. ``compare`` and ``risk``
 make up so many variants a side: of the second log two fifths are the first's, two fifths differ by one or two events,
 one fifth is new. ``make`` writes a log of so many events; ``events`` asks for times, attributes and persons of it, read
-into memory or kept on disk. Each line printed is a JSON object with the process's highest memory so far.
+into memory or kept on disk. ``amun`` releases it by amun and writes the release. Each line printed is a JSON object
+with the process's highest memory so far.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import resource
@@ -171,14 +174,28 @@ def events(path: Path, how: str, memory_limit: str) -> None:
     told(step="persons", cases=one.variants.cases)
 
 
+def amun(path: Path, how: str, memory_limit: str, mode: str, target: Path) -> None:
+    log = store(path, memory_limit=memory_limit) if how == "disk" else veilog.read(path)
+    if log is None:
+        raise SystemExit("this log cannot be kept on disk")
+    told(step="read", how=how)
+    variants = log.variants
+    told(step="variants", variants=len(variants))
+    made = veilog.release(log, "amun", as_published=True, seed=1, mode=mode)
+    told(step="release", cases=made.variants.cases, events=made.variants.events, remarks=made.remarks)
+    made.save(target)
+    told(step="save", digest=hashlib.sha256(target.read_bytes()).hexdigest()[:16])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["release", "compare", "risk", "make", "events"])
+    parser.add_argument("what", choices=["release", "compare", "risk", "make", "events", "amun"])
     parser.add_argument("--size", type=int, default=100_000)
     parser.add_argument("--target", type=Path, default=Path("out.parquet"))
     parser.add_argument("--method", default="evolve")
     parser.add_argument("--log", type=Path)
     parser.add_argument("--how", choices=["disk", "memory"], default="disk")
+    parser.add_argument("--mode", choices=["sampling", "filtering", "oversampling"], default="sampling")
     parser.add_argument("--memory-limit", default="1GB")
     given = parser.parse_args()
     if given.what == "release":
@@ -189,6 +206,8 @@ def main() -> None:
         risks(given.size)
     elif given.what == "make":
         make(given.size, given.target)
+    elif given.what == "amun":
+        amun(given.log, given.how, given.memory_limit, given.mode, given.target)
     else:
         events(given.log, given.how, given.memory_limit)
 
