@@ -9,7 +9,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import types
+from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 __all__ = ["Misfit", "from_plain", "to_plain"]
@@ -26,7 +28,7 @@ class Misfit(ValueError):
 def to_plain(value: Any) -> Any:
     """The value in dicts, lists, texts, numbers, booleans and None; a fraction is text such as ``1/3``."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        hints = get_type_hints(type(value))
+        hints = _hints(type(value))
         return {
             field.name: _written(hints[field.name], getattr(value, field.name)) for field in dataclasses.fields(value)
         }
@@ -39,6 +41,12 @@ def to_plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no plain form")
 
 
+@lru_cache(maxsize=256)
+def _hints(kind: type) -> Mapping[str, Any]:
+    """The types that a class declares; working them out takes longer than reading a value."""
+    return get_type_hints(kind)
+
+
 def _written(hint: Any, value: Any) -> Any:
     """A whole number where a float is declared is one: it comes back as such, so it goes as such."""
     whole = isinstance(value, int) and not isinstance(value, bool)
@@ -49,7 +57,7 @@ def _written(hint: Any, value: Any) -> Any:
 
 def from_plain(kind: type[T], value: Any) -> T:
     """The dataclass of this plain value; :class:`Misfit` where a field is missing, unknown or of another type."""
-    hints = get_type_hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]
     fields = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     if not isinstance(value, dict) or value.keys() != fields:
         raise Misfit(f"not a {kind.__name__}")

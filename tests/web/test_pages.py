@@ -280,6 +280,15 @@ def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: 
         assert f"/files/{name}" in text
 
 
+def test_no_first_visitor_waits_for_a_template(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    pages._environment.cache_clear()
+    pages.warm()
+    monkeypatch.setattr(pages._environment(), "compile", None)
+    pages.home([], [], settings, ONCE)
+    for name in (*(path.name for path in (STATIC.parent / "templates").iterdir()), "map.html"):
+        pages._environment().get_template(name)
+
+
 def test_test_mode_is_said_on_every_page(settings: Settings) -> None:
     test_mode = replace(settings, seed=5)
     assert "Test mode." in pages.home([], [], test_mode, ONCE)

@@ -19,6 +19,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from veilog.web.own_files import OWN
 from veilog.web.records import Settings
 from veilog.web.store import Store
 
@@ -35,7 +36,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-_OPEN = "/static/style.css"
+_OPEN = f"{OWN}style.css"
 """What is served without a cookie: what the page needs that says that there is none."""
 _KEPT = 400 * 86400
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -70,7 +71,10 @@ class Access:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
-                headers["cache-control"] = "no-cache" if scope["path"].startswith("/static/") else "no-store"
+                if scope["path"].startswith(OWN):
+                    headers.setdefault("cache-control", "no-cache")
+                else:
+                    headers["cache-control"] = "no-store"
             await send(message)
 
         answer = self._stopped(scope) or self._entering(scope)

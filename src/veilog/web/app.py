@@ -11,7 +11,6 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -20,14 +19,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
 
 from veilog.errors import VeilogError
 from veilog.web import pages, work
 from veilog.web.access import Access
 from veilog.web.forms import check_once, fields_of, new_once
 from veilog.web.jobs import Jobs
+from veilog.web.own_files import OWN, own_file
 from veilog.web.problems import DISK_FULL, Problem, is_full
 from veilog.web.records import FILES, JobRecord, LogRecord, Settings
 from veilog.web.store import Store
@@ -37,7 +36,6 @@ from veilog.web.worker import Work, work_on
 
 __all__ = ["make_app"]
 
-_STATIC = Path(__file__).parent / "static"
 _ID = re.compile(r"[0-9a-f]{32}")
 _LOOK = 0.3
 """Seconds between looks at a job whose progress is watched."""
@@ -80,7 +78,7 @@ class _Site:
         self._key = store.key()
         self._plans = anyio.CapacityLimiter(_PLANS)
 
-    def routes(self) -> list[Route | Mount]:
+    def routes(self) -> list[Route]:
         return [
             Route("/", self.home),
             Route("/logs", self.upload, methods=["POST"]),
@@ -96,14 +94,14 @@ class _Site:
             Route("/jobs/{job}/cancel", self.cancel, methods=["POST"]),
             Route("/jobs/{job}/delete", self.delete_job, methods=["POST"]),
             Route("/jobs/{job}/files/{name}", self.file),
-            Mount("/static", StaticFiles(directory=_STATIC)),
+            Route(f"{OWN}{{name}}", own_file),
         ]
 
     # Pages.
 
     def warm(self) -> None:
-        """Show a page to nobody, so that the first visitor does not wait for the templates."""
-        pages.home([], [], once="", settings=self._settings)
+        """So that the first visitor of a page does not wait for its template."""
+        pages.warm()
 
     def home(self, request: Request) -> Response:
         session = _session(request)

@@ -18,6 +18,7 @@ from veilog.logs.files import SUFFIXES
 from veilog.plain import from_plain
 from veilog.report.flow_map import FlowMap
 from veilog.report.page import furnish
+from veilog.web.own_files import address
 from veilog.web.pages_charts import disclosure_chart, singled_out_chart
 from veilog.web.pages_methods import DEFAULT, cards
 from veilog.web.pages_words import FILTERS, HOW, KINDS, delta_for, exposure_in_words
@@ -25,9 +26,9 @@ from veilog.web.records import JobRecord, LogRecord, Settings
 from veilog.web.work_request import asked_for
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Environment, PackageLoader
 
-__all__ = ["exposure", "home", "job_page", "log_page", "plan_part", "problem", "release_form"]
+__all__ = ["exposure", "home", "job_page", "log_page", "plan_part", "problem", "release_form", "warm"]
 
 _FILES = (
     ("release.xes", "The log as XES"),
@@ -143,6 +144,12 @@ def problem(status: int, words: str, advice: str, *, settings: Settings | None =
     return _page("problem.html", settings, status=status, words=words, advice=advice)
 
 
+def warm() -> None:
+    """Make every template ready, which takes longer than any page does."""
+    for name in ("map.html", *_own_templates().list_templates()):
+        _environment().get_template(name)
+
+
 def _of_result(result: Mapping[str, Any], job: JobRecord, log: LogRecord, settings: Settings | None) -> dict[str, Any]:
     seed = None if settings is None else settings.seed
     try:
@@ -178,15 +185,23 @@ def _page(template: str, settings: Settings | None, *, again: bool = False, **fa
 
 
 @lru_cache(maxsize=1)
+def _own_templates() -> PackageLoader:
+    from jinja2 import PackageLoader
+
+    return PackageLoader("veilog.web")
+
+
+@lru_cache(maxsize=1)
 def _environment() -> Environment:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader("veilog.web"), PackageLoader("veilog.report")]),
+        loader=ChoiceLoader([_own_templates(), PackageLoader("veilog.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(FILTERS)
+    environment.globals["own"] = address
     return furnish(environment)
