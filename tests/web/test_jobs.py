@@ -14,9 +14,11 @@ from web_work import work
 
 from veilog.privacy.ledger import Ledger
 from veilog.web.jobs import Jobs, in_turn
+from veilog.web.process import Process
 from veilog.web.records import JobRecord, Settings
 from veilog.web.serving import prepared
 from veilog.web.store import Store, Waiting
+from veilog.web.worker import Task
 
 SESSION = "s" * 32
 LOG = "a" * 32
@@ -178,6 +180,29 @@ def test_a_worker_that_was_killed_while_it_waited_costs_no_job(tmp_path: Path) -
                 if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     os.kill(int(pid), signal.SIGKILL)
         assert queue.ended(queue.submit("short")).state == "done"
+    finally:
+        queue.close()
+
+
+def test_a_worker_that_dies_before_it_hears_of_its_job_costs_no_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[Task] = []
+    give = Process.give
+
+    def too_late(process: Process, task: Task) -> None:
+        tried.append(task)
+        if len(tried) == 1:
+            os.kill(process._process.pid or 0, signal.SIGKILL)
+            process._process.join()
+        give(process, task)
+
+    monkeypatch.setattr(Process, "give", too_late)
+    queue = Queue(tmp_path / "data")
+    queue.jobs.start()
+    try:
+        assert queue.ended(queue.submit("short")).state == "done"
+        assert len(tried) == 2
     finally:
         queue.close()
 

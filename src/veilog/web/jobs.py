@@ -34,6 +34,8 @@ _LOOK = 0.1
 """Seconds between looks at a running job."""
 _WEIGH = 0.5
 """Seconds between looks at its memory."""
+_AGAIN = 3
+"""So often a job is given to another process, if its own died before it heard of it."""
 _GRACE = 5.0
 """Seconds for a job that is stopped to settle with the ledger."""
 
@@ -43,6 +45,8 @@ class _Running:
     """A job that runs. Its thread writes it; a request may only ask it to stop."""
 
     stop: Literal["cancelled", "stopped", "memory"] | None = None
+    begun: bool = False
+    """Whether the worker has its task: from then on it may have asked the data something."""
     text: str = "starting"
     fraction: float | None = None
     since: float = 0.0
@@ -223,8 +227,14 @@ class Jobs:
             found = self._store.any_job(job)
             if found is not None:  # nobody deleted it meanwhile
                 self.folder(job).mkdir(mode=0o700, parents=True, exist_ok=True)
-                process.give(self._task(*found))
-                done, problem = self._watched(running, process)
+                task = self._task(*found)
+                done, problem = self._watched(running, process, task)
+                for _ in range(_AGAIN):
+                    if done or problem or running.stop or running.begun:
+                        break
+                    process.end()  # it was ended before it heard of its task: nothing has been asked
+                    process = Process.start(self._settings, self._work)
+                    done, problem = self._watched(running, process, task)
         except (OSError, sqlite3.Error) as error:
             problem = f"The server could not keep this job's files: {error}."
         if not done:  # else it may end while its result is being shown
@@ -246,8 +256,9 @@ class Jobs:
             out=str(self.folder(job.id)),
         )
 
-    def _watched(self, running: _Running, process: Process) -> tuple[bool, str | None]:
-        """Follow a job to its end: whether it is done, and what its problem is."""
+    def _watched(self, running: _Running, process: Process, task: Task) -> tuple[bool, str | None]:
+        """Give a job to a process and follow it to its end: whether it is done, and what its problem is."""
+        process.give(task)
         weighed = 0.0
         kill_at: float | None = None
         with contextlib.suppress(EOFError):
@@ -257,7 +268,10 @@ class Jobs:
                         return True, None
                     if "problem" in message:
                         return False, str(message["problem"])
-                    running.told(message)
+                    if "begun" in message:
+                        running.begun = True
+                    else:
+                        running.told(message)
                 if time.monotonic() - weighed > _WEIGH:
                     weighed = time.monotonic()
                     if process.memory() > self._settings.job_memory:
@@ -272,7 +286,7 @@ class Jobs:
         """Write down what became of a job, however long it takes until the disk has room for it."""
         after, words = _outcome(running.stop, done, problem)
         folder = self.folder(job)
-        shutil.rmtree(folder / "tmp", ignore_errors=True)
+        shutil.rmtree(folder / "tmp" if done else folder, ignore_errors=True)
         kept = False
         while True:
             try:

@@ -78,7 +78,8 @@ def run(pipe: Connection, settings: Settings, work: Work) -> None:
         import veilog.web.work  # noqa: F401  # while nobody waits
     try:
         task = Task(**json.loads(pipe.recv_bytes()))
-    except EOFError:
+        pipe.send_bytes(b'{"begun": true}')  # before anything is asked: until here it could be given to another
+    except (EOFError, OSError):
         return
     signal.signal(signal.SIGTERM, _stop)
     threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
