@@ -1,0 +1,190 @@
+"""How fast the pages of ``veilog serve`` are there for somebody who opens them for the first time.
+
+    python bench/pages.py LOG [--profiles 7] [--pages exposure result] [--beside OTHER/src]
+
+starts a server of its own in a temporary folder, brings the log, makes a release by ``evolve``, and opens every page in
+a headless Chromium (``$CHROMIUM``), each time with a new profile, which has no cache and no process for the page yet.
+It prints a table of medians: milliseconds from the start of the navigation to the end of the load event and to the
+first words; milliseconds of processor time of the page's main thread (parsing, script, style, layout) until it was
+loaded; milliseconds from request to answer for the page alone; kilobytes over the network, and elements.
+
+``--beside`` opens, in turn with these, the pages of another source tree, so that two versions can be compared on a
+machine that is busy, where milliseconds mean little and ratios more. The column "÷" is the ratio of the load times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import httpx
+from playwright.sync_api import Browser, CDPSession, sync_playwright
+
+from serve import ended, once_of
+
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+SOURCE = Path(__file__).resolve().parent.parent / "src"
+PAGES = ("home", "log", "exposure", "release", "result")
+REQUESTS = 15
+"""Of each page, for the server's own time."""
+TOLD = """() => {
+  const [navigation] = performance.getEntriesByType("navigation");
+  const [paint] = performance.getEntriesByName("first-contentful-paint");
+  const files = performance.getEntriesByType("resource");
+  return {
+    load: navigation.loadEventEnd,
+    paint: paint ? paint.startTime : NaN,
+    bytes: [navigation, ...files].reduce((sum, file) => sum + file.transferSize, 0),
+    elements: document.getElementsByTagName("*").length,
+  };
+}"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A server with a log and a release, and a visitor who was let in."""
+
+    base: str
+    cookies: Mapping[str, str]
+    pages: Mapping[str, str]
+    """Names and paths."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """One page in one new browser; times in milliseconds."""
+
+    load: float
+    paint: float
+    main: float
+    bytes: float
+    elements: float
+
+
+@contextlib.contextmanager
+def serving(source: Path, folder: Path, log: Path, epsilon: str) -> Iterator[Site]:
+    command = [sys.executable, "-m", "veilog", "serve", "--no-open", "--folder", str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert server.stdout
+        base, _, token = server.stdout.readline().strip().partition("/?token=")
+        with httpx.Client(base_url=base, headers={"origin": base}, timeout=300) as client:
+            client.get("/", params={"token": token})
+            pages = brought(client, log, epsilon)
+            yield Site(base, dict(client.cookies), pages)
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+
+
+def brought(client: httpx.Client, log: Path, epsilon: str) -> dict[str, str]:
+    """Bring a log, have it released, and return where everything is."""
+    with log.open("rb") as file:
+        files = {"file": (log.name, file)}
+        address = client.post("/logs", data={"once": once_of(client.get("/"))}, files=files).headers["location"]
+    (job,) = set(re.findall(r"/jobs/[0-9a-f]{32}", client.get(address).text))
+    assert ended(client, job) == "done"
+    form = {"once": once_of(client.get(f"{address}/release")), "method": "evolve", "epsilon": epsilon}
+    release = client.post(f"{address}/jobs", data=form).headers["location"]
+    assert ended(client, release) == "done"
+    return {
+        "home": "/",
+        "log": address,
+        "exposure": f"{address}/exposure",
+        "release": f"{address}/release",
+        "result": release,
+    }
+
+
+def server_time(site: Site, path: str) -> float:
+    """Median milliseconds from a request to its whole answer."""
+    times = []
+    with httpx.Client(base_url=site.base, cookies=dict(site.cookies), timeout=300) as client:
+        client.get(path).raise_for_status()
+        for _ in range(REQUESTS):
+            started = time.perf_counter()
+            client.get(path).raise_for_status()
+            times.append(1000 * (time.perf_counter() - started))
+    return median(times)
+
+
+def opened(browser: Browser, site: Site, path: str) -> Load:
+    """Open one page with a new profile."""
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        context.set_default_timeout(120_000)
+        context.add_cookies([{"name": name, "value": value, "url": site.base} for name, value in site.cookies.items()])
+        page = context.new_page()
+        session = context.new_cdp_session(page)
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        page.goto(site.base + path, wait_until="load")
+        main = main_thread(session)
+        page.wait_for_load_state("networkidle")
+        told: dict[str, Any] = page.evaluate(TOLD)
+        return Load(main=main, **told)
+
+
+def main_thread(session: CDPSession) -> float:
+    found = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
+    return 1000 * float(found["TaskDuration"])
+
+
+def medians(loads: list[Load]) -> dict[str, float]:
+    return {name: median(asdict(load)[name] for load in loads) for name in asdict(loads[0])}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("log", type=Path)
+    parser.add_argument("--profiles", type=int, default=7)
+    parser.add_argument("--beside", type=Path, help="the src folder of another version")
+    parser.add_argument("--epsilon", default="1")
+    parser.add_argument("--pages", nargs="*", default=PAGES, choices=PAGES)
+    given = parser.parse_args()
+    sources = {"here": SOURCE} | ({"beside": given.beside} if given.beside else {})
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        sites = {
+            name: stack.enter_context(serving(source, folder / name, given.log, given.epsilon))
+            for name, source in sources.items()
+        }
+        chromium = stack.enter_context(sync_playwright()).chromium
+        browser = stack.enter_context(chromium.launch(executable_path=CHROMIUM, args=list(FLAGS)))
+        opened(browser, sites["here"], "/")  # the browser's own first time is not ours
+        print("| page | of | load | ÷ | first words | main thread | server | kB | elements |")
+        print("|---|---|---:|---:|---:|---:|---:|---:|---:|", flush=True)
+        for page in given.pages:
+            loads: dict[str, list[Load]] = {name: [] for name in sites}
+            for _ in range(given.profiles):
+                for name, site in sites.items():
+                    loads[name].append(opened(browser, site, site.pages[page]))
+            for name, site in sites.items():
+                print(row(page, name, loads, server_time(site, site.pages[page])), flush=True)
+
+
+def row(page: str, name: str, loads: Mapping[str, list[Load]], server: float) -> str:
+    found = medians(loads[name])
+    ratio = f"{found['load'] / medians(loads['beside'])['load']:.2f}" if "beside" in loads else ""
+    times = [f"{found['load']:.0f}", ratio, f"{found['paint']:.0f}", f"{found['main']:.0f}", f"{server:.1f}"]
+    weights = [f"{found['bytes'] / 1000:.0f}", f"{found['elements']:.0f}"]
+    return f"| {' | '.join([page, name, *times, *weights])} |"
+
+
+if __name__ == "__main__":
+    main()
