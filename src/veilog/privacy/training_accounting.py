@@ -131,7 +131,8 @@ def calibrated(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction)
 
     def excess(factor: float) -> float:
         cost = composed_epsilon([part.scaled(factor) for part in given], delta, about=budget)
-        return math.log(max(cost, _LEAST_COST) / budget)
+        over = math.log(max(cost, _LEAST_COST) / budget)
+        return over if cost <= budget else max(over, _LEAST_COST)  # a quotient may be rounded to 1, a cost is not
 
     return tuple(part.scaled(_affordable(excess, high, slope, _limits(given))) for part in given)
 
