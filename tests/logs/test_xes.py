@@ -1,75 +1,22 @@
-"""XES is read exactly, whatever legal form it takes, and what is wrong with it is said by name, line and count."""
+"""XES is read exactly, whatever legal form it takes."""
 
 from __future__ import annotations
 
 import io
 import os
-import threading
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from xes_oracle import LENIENT, assert_same, assert_same_tables, facts, oracle, read_plain
+from xes_oracle import assert_same, assert_same_tables, facts, oracle, read_plain
+from xes_tools import EVENT, Reader, event, found, trace, values
 
-import veilog.logs.xes_parts as xes_parts
-from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.findings import Findings, Policy
+from veilog.logs.findings import Findings
 from veilog.logs.metadata import Attribute
 from veilog.logs.xes import read_xes, write_xes
 from veilog.logs.xes_columns import NESTED
-
-Reader = Callable[..., EventLog]
-
-EVENT = '<event><string key="concept:name" value="a"/><date key="time:timestamp" value="2020-01-01T00:00:00Z"/></event>'
-
-
-def trace(*events: str, name: str | None = "c") -> str:
-    head = "" if name is None else f'<string key="concept:name" value="{name}"/>'
-    return f"<trace>{head}{''.join(events)}</trace>"
-
-
-def event(inner: str = "", time: str | None = "2020-01-01T00:00:00Z", name: str | None = "a") -> str:
-    head = "" if name is None else f'<string key="concept:name" value="{name}"/>'
-    date = "" if time is None else f'<date key="time:timestamp" value="{time}"/>'
-    return f"<event>{head}{date}{inner}</event>"
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Reader:
-    """Read the given document with the automatic choice of reader; the plain one must say the same."""
-
-    def reader(document: str | bytes, **policies: Policy) -> EventLog:
-        path = tmp_path / "log.xes"
-        path.write_bytes(document if isinstance(document, bytes) else f"<log>{document}</log>".encode())
-        chosen = {rule.replace("_", "-"): policy for rule, policy in policies.items()}
-        log = read_xes(path, findings=Findings(chosen))
-        if "bad-value" not in chosen:
-            assert_same(read_plain(path, Findings(chosen)), log)
-        return log
-
-    return reader
-
-
-def refusal(read: Reader, document: str | bytes) -> InputError:
-    with pytest.raises(InputError) as caught:
-        read(document)
-    assert caught.value.path is not None
-    return caught.value
-
-
-def values(log: EventLog, name: str) -> list[object]:
-    column = log.events.column(name)
-    if pa.types.is_timestamp(column.type):
-        return [None if v is None else v.isoformat() for v in column.to_pylist()]
-    return list(column.to_pylist())
-
-
-def found(log: EventLog) -> dict[str, tuple[int, int | None]]:
-    return {f.rule: (f.count, f.line) for f in log.findings}
-
 
 # ---- real logs
 
@@ -337,185 +284,3 @@ def test_what_is_odd_about_times_is_counted_where_it_is(read: Reader) -> None:
         "unordered-timestamps": (1, 4),
     }
     assert values(log, "time:timestamp")[1] == "2019-12-31T23:00:00+00:00"
-
-
-# ---- findings and policies
-
-
-def test_missing_names_activities_and_times_stop_the_reader_at_their_line(read: Reader) -> None:
-    assert refusal(read, "\n" + trace(EVENT, name=None)).line == 2
-    assert refusal(read, trace("\n\n" + event(name=None))).line == 3
-    assert refusal(read, trace(EVENT, "\n" + event(time=None))).line == 2
-    assert refusal(read, trace(EVENT, "\n" + event(time="soon"))).line == 2
-
-
-def test_policies_drop_what_they_say_and_nothing_else(read: Reader) -> None:
-    document = trace(event(name=None), event(name="b", time=None), event(name="c", time="soon"), EVENT) + trace(
-        event(name="d"), name=None
-    )
-    log = read(document, event_without_activity="drop", missing_timestamp="drop", bad_timestamp="drop",
-               case_without_name="drop")  # fmt: skip
-    assert facts(log) == oracle(f"<log>{trace(EVENT)}</log>".encode())
-    assert log.events.column("concept:name").combine_chunks().dictionary.to_pylist() == ["a"]
-    assert {rule: count for rule, (count, _) in found(log).items()} == {
-        "event-without-activity": 1, "missing-timestamp": 1, "bad-timestamp": 1, "case-without-name": 1,
-    }  # fmt: skip
-    log = read(document, event_without_activity="drop", missing_timestamp="keep", bad_timestamp="keep",
-               case_without_name="keep")  # fmt: skip
-    assert values(log, "concept:name") == ["b", "c", "a", "d"]
-    log = read(trace(EVENT) + trace() + trace(event(name="b")), duplicate_case_id="drop", empty_trace="drop")
-    assert (values(log, "concept:name"), log.cases.num_rows) == (["a"], 1)
-
-
-def test_all_findings_can_be_collected_without_stopping(tmp_path: Path) -> None:
-    path = tmp_path / "log.xes"
-    path.write_text(f"<log>{trace(event(name=None), event(time='x'), event(time=None), EVENT, name=None)}</log>")
-    log = read_xes(path, findings=Findings(collect_all=True))
-    assert set(found(log)) >= {"event-without-activity", "bad-timestamp", "missing-timestamp", "case-without-name"}
-
-
-def test_a_log_without_any_time_is_only_remarked_upon(read: Reader) -> None:
-    log = read(trace(event(time=None), event(time=None)))
-    assert found(log) == {"no-timestamps": (1, None)}
-    assert values(log, "time:timestamp") == [None, None]
-
-
-def test_duplicate_and_foreign_things_are_counted(read: Reader) -> None:
-    inner = (
-        '<string key="k" value="1"/>\n<int key="k" value="2"/>\n<foo a="b"><event/></foo>\n'
-        '<string key="n"/>\n<string value="v"/>'
-    )
-    log = read(trace(f'\n<event x="y">{EVENT[7:-8]}{inner} text </event>', "\n<string/>"))
-    assert found(log) == {
-        "duplicate-attribute": (1, 3), "unknown-element": (1, 4), "incomplete-attribute": (3, 5),
-        "unknown-attribute": (1, 2), "stray-text": (1, 6),
-    }  # fmt: skip
-    assert values(log, "k") == ["1"]
-
-
-def test_values_that_do_not_fit_can_be_dropped(read: Reader) -> None:
-    log = read(trace(event('<int key="n" value="x"/><int key="m" value="9223372036854775808"/>')), bad_value="drop")
-    assert not {"n", "m", "n (int as text)"} & set(log.events.column_names)
-    assert found(log)["bad-value"] == (2, 1)
-
-
-# ---- refusals
-
-
-@pytest.mark.parametrize(
-    ("document", "words", "line"),
-    [
-        (b"", "empty", None),
-        (b"   ", "truncated", 1),
-        (b"case,activity\n1,a\n", "not well-formed", 1),
-        (b"PK\x03\x04rubbish", "not well-formed", 1),
-        (b"<log><trace>", "truncated", 1),
-        (b"<log>\n<trace></log>", "mismatched tag", 2),
-        (b"<log/>", "no traces", None),
-        (b"<log></log>", "no traces", None),
-        (b"<html><trace/></html>", "<html>, not <log>", 1),
-        (b"<log><trace/></log><log/>", "junk", 1),
-        (b'<?xml version="1.0" encoding="UTF-8"?>\n<log>\xe9</log>', "not well-formed", 2),
-        (b'<?xml version="1.0" encoding="US-ASCII"?><log>\xc3\xa9</log>', "not well-formed", 1),
-        (b'<?xml version="1.0" encoding="martian"?><log/>', "not supported", 1),
-        (b'<?xml version="1.0" encoding="shift_jis"?><log/>', "not supported", 1),
-        (b'<!DOCTYPE log [<!ENTITY a "aaaa">]>\n<log>&a;</log>', "declares an entity", 1),
-        (b'<!DOCTYPE log [<!ENTITY % a "aaaa"> %a;]><log/>', "declares an entity", 1),
-        (b'<!DOCTYPE log [<!ENTITY x SYSTEM "file:///etc/passwd">]><log>&x;</log>', "declares an entity", 1),
-        (b'<!DOCTYPE log SYSTEM "http://127.0.0.1:1/xes.dtd">\n<log/>', "outside|external", 1),
-        (b"<log>&undefined;</log>", "undefined entity", 1),
-        (b"<log>" + b'<list key="a">' * 200 + b"</list>" * 200 + b"</log>", "nested deeper", 1),
-        (b"<x:log><trace/></x:log>", "prefix", 1),
-    ],
-)
-def test_what_is_no_log_is_refused_in_words(read: Reader, document: bytes, words: str, line: int | None) -> None:
-    refused = refusal(read, document)
-    assert any(word in refused.problem for word in words.split("|")), refused.problem
-    assert refused.line == line
-
-
-def test_an_entity_bomb_costs_nothing(read: Reader) -> None:
-    declarations = "".join(f'<!ENTITY l{i + 1} "{f"&l{i};" * 10}">' for i in range(30))
-    bomb = f'<!DOCTYPE log [<!ENTITY l0 "ha">{declarations}]><log>&l30;</log>'.encode()
-    assert "entity" in refusal(read, bomb).problem
-
-
-# ---- several processes
-
-
-def big_log(cases: int) -> bytes:
-    lines = ['<?xml version="1.0"?>', "<!-- <trace> -->", "<log>", '<string key="s" value="v"/>']
-    for i in range(cases):
-        events = [event(f'<int key="n" value="{i}"/>', f"2020-01-01T00:00:{j:02}+0{j}:00") for j in range(i % 4)]
-        lines.append(trace(*("\n" + e for e in events), name=f"c{i}"))
-    return "\n".join([*lines, '<int key="after" value="1"/></log>']).encode()
-
-
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("processes", [2, 3])
-def test_several_processes_read_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, processes: int
-) -> None:
-    import gzip
-
-    path = tmp_path / "log.xes"
-    path.write_bytes(gzip.compress(big_log(300)) if packed else big_log(300))
-    alone = read_xes(path, findings=Findings())
-    monkeypatch.setattr(xes_parts, "SMALLEST", 1000)
-    used: list[int] = []
-    gather = xes_parts._gather
-    monkeypatch.setattr(xes_parts, "_gather", lambda r, b, p: used.append(len(b)) or gather(r, b, p))
-    assert_same(read_xes(path, findings=Findings(), processes=processes), alone)
-    assert used == [processes - 1]
-
-
-@pytest.mark.parametrize(
-    "trouble", [b"<!-- <trace> -->", b"<![CDATA[<trace>]]>", b"<x><trace/></x>", b"<trace>", b"&x;"]
-)
-def test_a_file_that_cannot_be_split_is_read_or_refused_as_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: bytes
-) -> None:
-    """The trouble is put everywhere around the middle, so that some splits fall into it."""
-    monkeypatch.setattr(xes_parts, "SMALLEST", 100)
-    document = big_log(12)
-    path = tmp_path / "log.xes"
-    starts = [i for i in range(len(document)) if document.startswith(b"\n<trace", i)]
-    for at in starts[5:7]:
-        path.write_bytes(document[:at] + trouble * 3 + document[at:])
-        results = []
-        for processes in (1, 2):
-            try:
-                results.append(read_xes(path, findings=Findings(LENIENT), processes=processes))
-            except InputError as error:
-                results.append(error)
-        if isinstance(results[0], InputError):
-            assert str(results[0]) == str(results[1])
-        else:
-            assert_same(*results)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_a_pipe_is_read_once_or_refused(tmp_path: Path, encoding: str) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    content = f"<log>{trace(EVENT)}</log>".encode(encoding)
-    writer = threading.Thread(target=lambda: pipe.write_bytes(content))
-    writer.start()
-    if encoding == "utf-8":
-        assert len(read_xes(pipe, findings=Findings(), processes=2)) == 1
-    else:
-        with pytest.raises(InputError, match="pipe"):
-            read_xes(pipe, findings=Findings(), processes=2)
-    writer.join()
-
-
-def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "log.xes"
-    path.write_bytes(big_log(300))
-    monkeypatch.setattr(xes_parts, "BLOCK", 5000)
-    seen: list[float] = []
-    read_xes(path, findings=Findings(), progress=seen.append)
-    assert len(seen) > 5
-    assert seen == sorted(seen)
-    assert 0 < seen[0] < seen[-1] == 1

@@ -11,78 +11,20 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from time_tools import HOSPITAL, UTC, YEAR, durations_of, gaps_of, log_of, original_of, timed
 
 import veilog
 from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs import simulate
-from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
-from veilog.logs.variants import Sequences, Variants
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
 from veilog.methods.event_log import released_cases
-from veilog.methods.gap_shapes import BINS, EDGES, bins_of, draw_gaps, estimated, least_squares, slopes
 from veilog.methods.timestamps import MADE_UP_WINDOW, released_times
 from veilog.privacy import noise
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventQuestions
-
-UTC = datetime.UTC
-YEAR = (datetime.datetime(2024, 1, 1, tzinfo=UTC), datetime.datetime(2025, 1, 1, tzinfo=UTC))
-HOSPITAL = simulate.hospital(1500, seed=5)
-
-
-def log_of(*cases: list[tuple[str, int | None]]) -> EventLog:
-    """Cases of (activity, seconds)."""
-    flat = [(i, *event) for i, case in enumerate(cases) for event in case]
-    seconds = [None if s is None else s * 1_000_000 for _, _, s in flat]
-    return EventLog(
-        pa.table(
-            {
-                "case:index": pa.array([i for i, _, _ in flat], pa.int64()),
-                "event:index": pa.array(range(len(flat)), pa.int64()),
-                "concept:name": pa.array([a for _, a, _ in flat], pa.string()),
-                "time:timestamp": pa.array(seconds, pa.int64()).cast(TIMESTAMP_TYPE),
-            }
-        ),
-        pa.table({"concept:name": pa.array([str(i) for i in range(len(cases))])}),
-    )
-
-
-def timed(
-    log: EventLog, epsilon: str, seed: int, window: Any = YEAR, variants: Variants | None = None
-) -> tuple[Sequences, np.ndarray]:
-    """Times for the log's own variants (not private), so that only the times are what is tested."""
-    source = noise.seeded(seed)
-    cases = released_cases(variants or log.variants, noise.generator(source))
-    curator = Curator(log.variants, log=log, randomness=source)
-    return cases, released_times(curator, Fraction(epsilon), cases, window=window)
-
-
-def gaps_of(cases: Sequences, times: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
-    """Seconds between directly following events, by pair."""
-    inner = np.ones(len(cases.codes), dtype=bool)
-    inner[cases.offsets[:-1][cases.lengths > 0]] = False
-    at = np.flatnonzero(inner)
-    keys = cases.codes[at - 1].astype(np.int64) * len(cases.labels) + cases.codes[at]
-    gaps = (times[at] - times[at - 1]) / 1e6
-    return {
-        (cases.labels[key // len(cases.labels)], cases.labels[key % len(cases.labels)]): gaps[keys == key]
-        for key in np.unique(keys).tolist()
-    }
-
-
-def original_of(log: EventLog) -> tuple[Sequences, np.ndarray]:
-    column = log.events.column("concept:name").combine_chunks().dictionary_encode()
-    column = column if isinstance(column, pa.DictionaryArray) else column.combine_chunks()
-    codes = column.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-    times = log.events.column("time:timestamp").cast(pa.int64()).to_numpy()
-    return Sequences(tuple(column.dictionary.to_pylist()), codes, log.offsets), times
-
-
-def durations_of(cases: Sequences, times: np.ndarray) -> np.ndarray:
-    going = cases.lengths > 0
-    return (times[cases.offsets[1:][going] - 1] - times[cases.offsets[:-1][going]]) / 1e6
-
 
 # Budget and sensitivity
 
@@ -314,86 +256,6 @@ def test_mean_durations_of_all_pairs_of_a_release_are_off_by_half_at_most(logs: 
         assert len(common) >= 40
         errors.append(np.median([abs(released[p].mean() / original[p].mean() - 1) for p in common]))
     assert np.mean(errors) <= 0.50
-
-
-# Shapes
-
-
-@given(st.integers(0, BINS - 1), st.lists(st.floats(0, 1), min_size=BINS, max_size=BINS), st.integers(0, 2**20))
-def test_a_gap_is_drawn_inside_its_bin(bin_: int, q: list[float], seed: int) -> None:
-    steep = slopes(np.array([q]))
-    bins = np.full(50, bin_)
-    drawn = draw_gaps(bins, np.zeros(50, dtype=np.int64), steep, np.random.default_rng(seed))
-    assert (bins_of((drawn * 1e6).astype(np.int64)) == bin_).all()
-    assert (drawn == np.floor(drawn)).all()
-
-
-numbers = st.lists(st.floats(-1e6, 1e6), min_size=BINS, max_size=BINS)
-
-
-@given(rows=st.lists(numbers, min_size=1, max_size=4), expected=st.floats(1, 1e6), scale=st.floats(0.01, 1e4))
-def test_whatever_the_noise_says_distributions_come_out(rows: list[list[float]], expected: float, scale: float) -> None:
-    noisy = np.array(rows)
-    n = len(noisy)
-    everything = least_squares(noisy.sum(axis=0))
-    groups = (np.arange(n) % 2, np.zeros(n, dtype=np.int64))
-    q = estimated(noisy, np.full(n, expected), np.full((n, BINS), scale), groups, everything)
-    for row in (everything, *q):
-        assert (row >= 0).all()
-        assert row.sum() == pytest.approx(1)
-
-
-def test_without_noise_a_histogram_is_found_again() -> None:
-    exact_ = np.array([[500, 0, 0, 30, 100, 10, 0, 0, 0, 300, 60, 0, 0, 0.0]])
-    alone = np.zeros(1, dtype=np.int64)
-    q = estimated(exact_, np.array([900.0]), np.full((1, BINS), 0.5), (alone, alone), exact_[0] / 1000)
-    assert np.abs(q - exact_ / 1000).sum() < 0.03
-
-
-def test_bins_are_public_and_in_order() -> None:
-    assert len(EDGES) == BINS + 1 == 15
-    assert (np.diff(EDGES) > 0).all()
-    assert bins_of(np.array([0, 999_999, 10**6, 10**18])).tolist() == [0, 0, 1, BINS - 1]
-
-
-# Refusals
-
-
-@pytest.mark.parametrize("share", [0, 1, "1.5", "-0.1", "much", float("nan"), True])
-def test_a_nonsensical_share_is_refused(share: Any) -> None:
-    with pytest.raises(ParameterError, match="times"):
-        veilog.release(HOSPITAL, "travas", epsilon=1, delta="0.01", times=share)
-
-
-def test_shares_that_leave_nothing_are_refused() -> None:
-    with pytest.raises(ParameterError, match="nothing is left"):
-        veilog.release(
-            HOSPITAL, "travas", epsilon=1, delta="0.01", times="0.6", attributes=["urgency"], attributes_share="0.4"
-        )
-
-
-@pytest.mark.parametrize(
-    ("window", "problem"),
-    [
-        ("yesterday", "pair of times"),
-        ((YEAR[1], YEAR[0]), "end after it starts"),
-        ((YEAR[0],), "pair of times"),
-        ((1, 2), "pair of times"),
-        ((datetime.datetime(1, 1, 1), datetime.datetime(9999, 1, 1)), "weeks"),
-    ],
-)
-def test_a_nonsensical_window_is_refused(window: Any, problem: str) -> None:
-    with pytest.raises(ParameterError, match=problem):
-        veilog.release(HOSPITAL, "travas", epsilon=1, delta="0.01", times="0.5", window=window)
-
-
-def test_times_need_events_and_a_certified_release() -> None:
-    with pytest.raises(ParameterError, match="need an event log"):
-        veilog.release(HOSPITAL.variants, "travas", epsilon=1, delta="0.01", times="0.5")
-    with pytest.raises(ParameterError, match="certified"):
-        veilog.release(HOSPITAL, "travas", epsilon=1, delta="0.01", times="0.5", as_published=True)
-    with pytest.raises(ParameterError, match="A window is of use with a share for times only"):
-        veilog.release(HOSPITAL, "travas", epsilon=1, delta="0.01", window=YEAR)
 
 
 def test_an_empty_release_has_no_times() -> None:

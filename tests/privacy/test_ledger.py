@@ -2,13 +2,8 @@
 
 import contextlib
 import hashlib
-import json
 import math
-import os
-import random
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from fractions import Fraction
 from pathlib import Path
@@ -16,46 +11,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ledger_tools import OTHER, SMALL, guarantee, spent
 
 import veilog
-from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError
+from veilog.errors import BudgetError, OutputError, ParameterError
 from veilog.logs import simulate
-from veilog.privacy import ledger_file
-from veilog.privacy.accounting import round_up
 from veilog.privacy.curator import Curator
-from veilog.privacy.guarantee import Charge, Guarantee
-from veilog.privacy.ledger import Ledger, Reservation, fingerprint
-
-# So many cases that no release of them is ever empty: what is empty is not written.
-SMALL = veilog.Variants.from_dict({("a", "b"): 30_000, ("a", "c", "b"): 12_000})
-OTHER = veilog.Variants.from_dict({("a", "b"): 30_001, ("a", "c", "b"): 12_000})
+from veilog.privacy.ledger import Ledger, fingerprint
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "log.ledger"
-
-
-def guarantee(epsilon: Fraction, delta: Fraction = Fraction(0), status: str = "proven") -> Guarantee:
-    proven = status == "proven"
-    return Guarantee(
-        status="proven" if proven else "none",
-        epsilon=round_up(epsilon) if proven else None,
-        delta=round_up(delta) if proven else None,
-        nominal_epsilon=None,
-        nominal_delta=None,
-        unit="case",
-        neighbours="logs that differ by a case",
-        numerics="exact",
-        assumptions=(),
-        reasons=() if proven else ("looked at",),
-        charges=(Charge("count", "cases", "discrete Laplace", "1", epsilon, delta),),
-    )
-
-
-def spent(path: Path) -> Fraction | None:
-    (account,) = Ledger.open(path).show()
-    return None if account.spent is None else account.spent[0]
 
 
 def test_a_release_is_reserved_then_charged_then_written(path: Path, tmp_path: Path) -> None:
@@ -349,246 +316,3 @@ def test_nothing_of_the_log_is_in_the_ledger(tmp_path: Path, path: Path) -> None
     for word in (b"Zqx", b"deed", b"Wvy", b"Kjh", b"2024-03", *(a.encode() for a in acts)):
         assert word not in content
     assert path.stat().st_mode & 0o077 == 0
-
-
-# Many at once, and cut off ------------------------------------------------------------------------------------------
-
-PROLOGUE = """
-import os, sys, time, random, signal
-import veilog
-from veilog.errors import BudgetError
-from veilog.privacy.ledger import Ledger
-folder = sys.argv[1]
-path = folder + "/log.ledger"
-log = veilog.Variants.from_dict({("a", "b"): 3000, ("a", "c", "b"): 1200, ("a", "c", "c", "b"): 600})
-"""
-
-TOGETHER = (
-    PROLOGUE
-    + """
-Ledger.open(path, create=True).set_budget(log, 5)
-start, go = os.pipe()
-children = []
-for i in range(16):
-    child = os.fork()
-    if child == 0:
-        os.close(go)
-        os.read(start, 1)
-        try:
-            veilog.release(log, "laplace", epsilon=1, ledger=Ledger.open(path, patience=60)).save(f"{folder}/{i}.csv")
-        except BudgetError:
-            os._exit(3)
-        os._exit(0)
-    children.append(child)
-os.close(go)
-print(*(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
-"""
-)
-
-KILLED = (
-    PROLOGUE
-    + """
-kills = int(sys.argv[2])
-Ledger.open(path, create=True).set_budget(log, f"{kills * 4 // 5}e-1")  # a release costs 0.1
-rng = random.Random(7)
-longest = 0.02
-for i in range(kills):
-    began = time.monotonic()
-    child = os.fork()
-    if child == 0:
-        try:
-            veilog.release(log, "laplace", epsilon="0.1", largest_log=1000 + i, ledger=path).save(f"{folder}/{i}.csv")
-        except BudgetError:
-            os._exit(3)
-        os._exit(0)
-    if i % 10:
-        time.sleep(rng.uniform(0, 1.2 * longest))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    else:
-        os.waitpid(child, 0)
-        longest = time.monotonic() - began
-    (account,) = Ledger.open(path).show()
-    assert account.spent[0] <= account.budget[0], account.spent
-    charged = {e.parameters["largest_log"]: e for e in account.entries if e.state in ("charged", "written")}
-    for j in range(i + 1):
-        if os.path.exists(f"{folder}/{j}.csv"):
-            assert charged[1000 + j].epsilon * 10 == 1, j
-states = [e.state for e in account.entries]
-outputs = sum(name.endswith(".csv") for name in os.listdir(folder))
-print(outputs, *(states.count(s) for s in ("reserved", "charged", "written")))
-"""
-)
-
-
-def run_script(script: str, *arguments: object) -> list[int]:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return [int(word) for word in done.stdout.split()]
-
-
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
-
-@forks
-def test_sixteen_at_once_on_a_budget_for_five(tmp_path: Path) -> None:
-    ends = run_script(TOGETHER, tmp_path)
-    assert sorted(ends) == [0] * 5 + [3] * 11
-    assert len(list(tmp_path.glob("*.csv"))) == 5
-    assert spent(tmp_path / "log.ledger") == 5
-
-
-@forks
-def test_killed_at_any_moment_no_output_is_without_its_charge(tmp_path: Path) -> None:
-    kills = int(os.environ.get("VEILOG_KILLS", "15"))
-    outputs, _reserved, charged, written = run_script(KILLED, tmp_path, kills)
-    assert 2 <= outputs <= charged + written
-    assert veilog.read(next(tmp_path.glob("*.csv"))).cases.num_rows > 0
-
-
-# Ledgers that cannot be used ------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def used(path: Path) -> Path:
-    ledger = Ledger.open(path, create=True)
-    ledger.set_budget(SMALL, 7, "1e-3")
-    for epsilon in ("0.25", "1"):
-        veilog.release(SMALL, "laplace", epsilon=epsilon, ledger=ledger)
-    return path
-
-
-def test_a_damaged_ledger_is_refused_and_never_read_as_less(used: Path, tmp_path: Path) -> None:
-    whole = used.read_bytes()
-    expected = Ledger.open(used).show()
-    rng = random.Random(11)
-    refused = 0
-    for i in range(300):
-        if i % 3 == 0:
-            broken = bytearray(whole[: rng.randrange(len(whole))])
-        else:
-            broken = bytearray(whole)
-            # half of the damage where the content is, for most of a page is empty
-            places = [n for n, byte in enumerate(whole) if byte] if i % 3 == 1 else range(len(whole))
-            broken[rng.choice(places)] ^= 1 << rng.randrange(8)
-        copy = tmp_path / f"{i}.ledger"
-        copy.write_bytes(broken)
-        try:
-            assert Ledger.open(copy, patience=0).show() == expected
-        except VeilogError as error:
-            refused += 1
-            assert str(copy) in str(error)
-    assert refused > 150
-
-
-def test_forged_content_is_refused(used: Path) -> None:
-    with contextlib.closing(sqlite3.connect(used)) as connection, connection:
-        connection.execute("UPDATE releases SET epsilon = '1/8' WHERE release = 1")
-    with pytest.raises(InputError, match=r"log\.ledger: This ledger is damaged\. Put a backup in its place"):
-        Ledger.open(used)
-
-
-def test_removed_rows_are_noticed(used: Path) -> None:
-    with contextlib.closing(sqlite3.connect(used)) as connection, connection:
-        connection.execute("DELETE FROM releases WHERE release = 2")
-    with pytest.raises(InputError, match="damaged"):
-        Ledger.open(used)
-
-
-def test_a_ledger_of_a_newer_version_is_refused(used: Path) -> None:
-    with contextlib.closing(sqlite3.connect(used)) as connection:
-        connection.execute("PRAGMA user_version = 9")
-    before = used.read_bytes()
-    with pytest.raises(InputError, match="newer veilog"):
-        veilog.release(SMALL, "laplace", epsilon=1, ledger=used)
-    assert used.read_bytes() == before
-
-
-def test_another_database_or_file_is_left_as_it_is(tmp_path: Path) -> None:
-    with contextlib.closing(sqlite3.connect(tmp_path / "db")) as connection, connection:
-        connection.execute("CREATE TABLE mine (x)")
-    (tmp_path / "text").write_text("case,activity\n")
-    (tmp_path / "empty").write_bytes(b"")
-    for name in ("db", "text", "empty"):
-        before = (tmp_path / name).read_bytes()
-        with pytest.raises(InputError, match="not a ledger"):
-            veilog.release(SMALL, "laplace", epsilon=1, ledger=tmp_path / name)
-        assert (tmp_path / name).read_bytes() == before
-
-
-def test_folders_and_links_to_nothing_are_refused_and_links_are_followed(used: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="directory"):
-        Ledger.open(tmp_path)
-    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
-    with pytest.raises(InputError, match="link"):
-        Ledger.open(tmp_path / "nowhere", create=True)
-    with pytest.raises(InputError, match="no such ledger"):
-        Ledger.open(tmp_path / "gone")
-    with pytest.raises(OutputError, match="folder does not exist"):
-        Ledger.open(tmp_path / "gone" / "x.ledger", create=True)
-    with pytest.raises(InputError, match="cannot be used"):
-        Ledger.open("a\0b")
-    (tmp_path / "link").symlink_to(used)
-    veilog.release(SMALL, "laplace", epsilon=1, ledger=tmp_path / "link")
-    assert spent(used) == Fraction(9, 4)
-
-
-def test_a_locked_ledger_is_waited_for_and_then_refused(used: Path) -> None:
-    told = []
-    with contextlib.closing(sqlite3.connect(used, isolation_level=None)) as connection:
-        connection.execute("BEGIN EXCLUSIVE")
-        ledger = Ledger(used, patience=0.5, waiting=lambda text, fraction: told.append(text))
-        with pytest.raises(OutputError, match="locked by another program"):
-            ledger.reserve(SMALL, "x", epsilon=Fraction(1))
-        with pytest.raises(OutputError, match="locked"):
-            ledger.show()
-    assert told[0] == "waiting for the ledger log.ledger"
-    ledger.reserve(SMALL, "x", epsilon=Fraction(1))
-
-
-def test_without_a_writable_ledger_there_is_no_release(used: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read_only(place: Path) -> sqlite3.Connection:
-        return sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True, isolation_level=None)
-
-    monkeypatch.setattr(ledger_file, "_connected", read_only)
-    assert len(Ledger.open(used).show()) == 1
-    with pytest.raises(OutputError, match="read-only"):
-        veilog.release(SMALL, "laplace", epsilon=1, ledger=used)
-
-
-def test_names_that_are_no_text_can_be_entered(path: Path) -> None:
-    ledger = Ledger.open(path, create=True, name="log\udcff.xes")
-    held = ledger.reserve(SMALL, "x", epsilon=Fraction(1), unit="\udcff", parameters={"rules": "\udcff"})
-    assert held.account().name == "log?.xes"
-    json.dumps(held.account().to_json()).encode()
-
-
-def test_fractions_of_any_length_are_kept_and_never_shrink(path: Path) -> None:
-    long = Fraction(1, 3) + Fraction(1, 10**4000)
-    held = Ledger.open(path, create=True).reserve(SMALL, "x", epsilon=long)
-    (kept, _) = held.account().spent or (Fraction(0), None)
-    assert long <= kept < long + Fraction(1, 10**100)
-
-
-# Runs that go on later -----------------------------------------------------------------------------------------------
-
-
-def test_an_interrupted_run_goes_on_with_its_reservation_and_only_once(path: Path) -> None:
-    ledger = Ledger.open(path, create=True)
-    number = ledger.reserve(SMALL, "training", epsilon=Fraction(1)).number
-    with pytest.raises(BudgetError, match="no open reservation"):
-        ledger.resume(OTHER, number)
-    again = ledger.resume(SMALL, number)
-    assert isinstance(again, Reservation)
-    again.settle(guarantee(Fraction(1)))
-    assert spent(path) == 1
-    with pytest.raises(BudgetError, match="no open reservation"):
-        ledger.resume(SMALL, number)
-    with pytest.raises(InputError, match="no longer"):
-        again.settle(guarantee(Fraction(1)))

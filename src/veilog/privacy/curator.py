@@ -8,9 +8,8 @@ guarantee of a release is derived from the charges; a :meth:`Curator.peek` makes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import overload
 
 import numpy as np
@@ -28,6 +27,7 @@ from veilog.privacy.events import EventQuestions
 from veilog.privacy.gradients import Training
 from veilog.privacy.guarantee import Charge, Guarantee, Statement
 from veilog.privacy.guessing import advantage_of
+from veilog.privacy.histograms import SparseHistogram, bins_above, check_size, every_bin
 from veilog.privacy.persons import ONE_CASE, Unit
 from veilog.privacy.sampling import SampleAccount, poisson_sample
 from veilog.privacy.training_accounting import NoisedSteps, composed_epsilon
@@ -41,20 +41,11 @@ Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLi
 """Maps each sequence, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 
 _BLOCK = 65_536
-_DENSE_LIMIT = 50_000_000
 _LAPLACE = "discrete Laplace, scale 1/epsilon"
 _FLOAT_NOISE = (
     "; the Gaussian noise of the training is floating-point, from a fast generator, and not safe against attacks on "
     "the low-order bits of floats"
 )
-
-
-@dataclass(frozen=True)
-class SparseHistogram:
-    """The bins whose noisy count exceeds a threshold, in ascending order, and their noisy counts."""
-
-    bins: IntArray
-    counts: IntArray
 
 
 class Curator:
@@ -188,41 +179,16 @@ class Curator:
         count by 1: L1 sensitivity 1, epsilon-differentially private for all bins together. Leaving out bins by their
         noisy counts is post-processing.
 
-        With ``keep_above`` the work follows what comes back and not ``size``, which may be as large as 2**61: of the
-        empty bins each survives with ``p = P(noise > keep_above)``, independently, so the next that survives is a
-        geometric number of bins away, and given that it survives its count is ``keep_above + 1`` plus a geometric
-        number. Both are drawn exactly: the result has the distribution of the dense histogram.
+        With ``keep_above`` the work follows what comes back and not ``size``, which may be as large as 2**61; the
+        result has the distribution of the dense histogram (proof: :mod:`veilog.privacy.histograms`).
         """
         eps = parse_epsilon(epsilon)
-        if keep_above is None and not 0 <= size <= _DENSE_LIMIT:
-            raise ParameterError(
-                f"A histogram of {size} bins is too large to list every bin.",
-                parameter="size",
-                advice="Ask for the bins above a threshold.",
-            )
-        if not 0 <= size <= 2**61:
-            raise ParameterError(f"A histogram of {size} bins is too large.", parameter="size")
-        if keep_above is not None:
-            self._refuse_flood(size, eps, keep_above)
+        check_size(size, eps, keep_above)
         assigned, weights = self._assigned(assign, size)
         self._charge("histogram", f"{purpose} ({size} bins)", _LAPLACE, "1 (L1)", eps)
-        occupied, inverse = np.unique(assigned, return_inverse=True)
-        exact = np.zeros(len(occupied), dtype=np.int64)
-        np.add.at(exact, inverse, weights)
         if keep_above is None:
-            noisy = noise.discrete_laplace(eps, size, self._randomness)
-            noisy[occupied] += exact
-            return noisy
-        noisy = exact + noise.discrete_laplace(eps, len(occupied), self._randomness)
-        survives = noisy > keep_above
-        empty = self._surviving_empty_bins(size - len(occupied), eps, keep_above)
-        # The i-th empty bin is bin i plus the number of occupied bins before it.
-        empty += np.searchsorted(occupied - np.arange(len(occupied)), empty, side="right")
-        empty_counts = keep_above + 1 + noise.geometric(eps, len(empty), self._randomness)
-        bins = np.concatenate([occupied[survives], empty])
-        counts = np.concatenate([noisy[survives], empty_counts])
-        order = np.argsort(bins, kind="stable")
-        return SparseHistogram(bins[order], counts[order])
+            return every_bin(assigned, weights, size, eps, self._randomness)
+        return bins_above(keep_above, assigned, weights, size, eps, self._randomness)
 
     def sums(
         self,
@@ -429,42 +395,6 @@ class Curator:
             np.add.at(sums, columns, contributed * self._variants.counts[start:][rows])
         return sums
 
-    @staticmethod
-    def _refuse_flood(size: int, eps: Fraction, keep_above: int) -> None:
-        """Refuse, before anything is asked, a threshold so low that noise alone would fill the memory."""
-        if keep_above < 0:
-            raise ParameterError("keep_above must be at least 0.", parameter="keep_above")
-        expected = size * _chance_above(eps, keep_above)
-        if expected > _DENSE_LIMIT:
-            raise ParameterError(
-                f"About {expected:.3g} empty bins would survive the threshold {keep_above}.",
-                parameter="keep_above",
-                advice="Raise the threshold or epsilon.",
-            )
-
-    def _surviving_empty_bins(self, empty: int, eps: Fraction, keep_above: int) -> IntArray:
-        """Positions, among ``empty`` bins of count 0, of those whose noise exceeds ``keep_above``."""
-        chance = _chance_above(eps, keep_above)
-        positions: list[IntArray] = []
-        last = -1
-        while last < empty - 1:
-            expected = (empty - 1 - last) * chance
-            steps = noise.gaps(eps, keep_above, int(expected + 4 * expected**0.5) + 16, self._randomness)
-            # A gap that leads beyond the end ends the walk; cut it so that the sum cannot overflow.
-            walk = last + np.cumsum(np.minimum(steps, empty) + 1, dtype=object if empty > 2**40 else np.int64)
-            inside = walk < empty
-            positions.append(np.asarray(walk[inside], dtype=np.int64))
-            if not inside.all():
-                break
-            last = int(walk[-1])
-        return np.concatenate(positions) if positions else np.zeros(0, dtype=np.int64)
-
 
 def _cases_of(log: EventLog | StoredLog) -> int:
     return log.number_of_cases if isinstance(log, StoredLog) else int(log.cases.num_rows)
-
-
-@lru_cache(maxsize=256)
-def _chance_above(eps: Fraction, above: int) -> float:
-    """A float at or just above the probability of noise above a number, for estimates of work only."""
-    return float(Fraction(noise.laplace_tail(eps, above)(96)[1], 2**96))
