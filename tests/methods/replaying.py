@@ -81,7 +81,7 @@ def _install(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         patch.setattr(Curator, name, _refused)
 
 
-_QUESTIONS = ("count", "histogram", "sums", "partitions")
+_QUESTIONS = ("count", "concentration", "histogram", "sums", "partitions")
 _EVENT_QUESTIONS = ("sums", "distinct", "frequent_values")
 OPENING = ("subsample", "training")
 """What gives a curator or steps to ask further; both are asked again of the other log."""

@@ -56,52 +56,6 @@ def test_the_guarantee_is_proven_and_pure() -> None:
     assert len(guarantee.assumptions) == 1, "the alphabet alone is taken from the log"
 
 
-@pytest.mark.parametrize("epsilon", ["0.001", "1", "1/3", "30"])
-@pytest.mark.parametrize("share", [0.2, 0.07, 1e-5, 0.9])
-def test_with_a_delta_epsilon_and_delta_are_exactly_what_was_asked(epsilon: str, share: float) -> None:
-    released = veilog.release(LOG, "evolve", epsilon=Fraction(epsilon), delta="1e-6", real_share=share)
-    charges = released.guarantee.charges
-    assert sum(charge.epsilon for charge in charges) == Fraction(epsilon)
-    asked = [(charge.epsilon, charge.delta) for charge in charges if charge.delta]
-    assert asked == [(Fraction(epsilon) * Fraction(str(share)), Fraction("1e-6"))]
-    assert released.guarantee.proven
-    assert (released.guarantee.delta, released.guarantee.nominal_delta) == (1e-6, 1e-6)
-
-
-def test_without_a_delta_the_share_for_real_variants_changes_nothing() -> None:
-    first, other = (veilog.release(LOG, "evolve", epsilon=1, seed=4, real_share=share) for share in (0.2, 0.9))
-    assert first.variants == other.variants
-    assert first.guarantee.charges == other.guarantee.charges
-    assert first.guarantee.nominal_delta is None
-
-
-def test_with_a_delta_frequent_real_variants_are_in_the_release_and_it_says_so() -> None:
-    released = veilog.release(LOG, "evolve", epsilon=1, delta="1e-3", seed=2)
-    counts = released.variants.to_dict()
-    answer = Curator(LOG, randomness=noise.seeded(2)).partitions(Fraction(1, 5), "1e-3").to_dict()
-    assert set(answer) == set(LOG.to_dict()), "all three variants are frequent enough"
-    assert all(counts[variant] >= count for variant, count in answer.items())
-    found = re.search(r"(\d+) of the released variants are certain to be real, for (\d+) cases", str(released.remarks))
-    assert found
-    assert (int(found[1]), int(found[2])) == (3, sum(answer.values()))
-    threshold = re.search(r"All released variants of more than (\d+) cases", str(released.remarks))
-    assert threshold
-    assert {v for v, count in counts.items() if count > int(threshold[1])} <= set(answer)
-
-
-def test_with_a_delta_a_log_without_frequent_variants_is_released_as_without_real_ones() -> None:
-    log = Variants.from_dict({("a", "b"): 3, ("a",): 2})
-    released = veilog.release(log, "evolve", epsilon=1, delta="1e-6", seed=1)
-    assert "No variant is frequent enough" in str(released.remarks)
-    assert released.variants.cases > 0
-    assert released.guarantee.charges[0].delta == Fraction("1e-6"), "the question was asked and is charged"
-
-
-def test_where_no_share_finds_real_variants_a_delta_is_refused() -> None:
-    with pytest.raises(ParameterError, match="needs no delta"):
-        veilog.release(LOG, "evolve", epsilon=1, delta="1e-6", real_share=0)
-
-
 def test_with_a_declared_alphabet_nothing_is_assumed() -> None:
     domain = Domain.of(["register", "check", "pay", "reject", "never seen"])
     released = veilog.release(LOG, "evolve", epsilon=1, domain=domain)

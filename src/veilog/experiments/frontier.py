@@ -35,6 +35,20 @@ EPSILONS = ("2", "1", "0.1", "0.01")
 DELTA = "1e-4"
 RISK = ("set", 3)
 CERTIFIED = tuple(m.name for m in METHODS.values() if m.certified and m.budget != "none")
+
+
+def _columns() -> dict[str, tuple[str, str]]:
+    """What is compared, by its name: a method and its delta. evolve is there without one and with one."""
+    columns = {}
+    for name in CERTIFIED:
+        needs = METHODS[name].budget == "epsilon and delta"
+        columns[f"{name}, delta {DELTA}" if needs else name] = (name, DELTA if needs else "0")
+        if name == "evolve":
+            columns[f"{name}, delta {DELTA}"] = (name, DELTA)
+    return columns
+
+
+COLUMNS = _columns()
 _MODELS = ("1", "0.1")
 """Epsilons at which the first run also discovers a model, which takes longer than most releases."""
 _SLOW = {"travag": 2}
@@ -50,10 +64,9 @@ def cells(plan: Plan) -> Iterator[Cell]:
         yield Cell(log, models=0.0 if plan.quick else 300.0)
         for run in range(plan.runs):
             for epsilon in EPSILONS:
-                for method in CERTIFIED:
+                for method, delta in COLUMNS.values():
                     slow = method in _SLOW
                     if run < _SLOW.get(method, run + 1) and not (plan.quick and slow and (epsilon != "1" or run)):
-                        delta = DELTA if METHODS[method].budget == "epsilon and delta" else "0"
                         seconds = 300.0 if not plan.quick and run == 0 and epsilon in _MODELS else 0.0
                         yield Cell(log, method, (("epsilon", epsilon), ("delta", delta)), run, seconds)
 
@@ -83,14 +96,19 @@ def measure(given: Given, cell: Cell) -> Measured:
     return Measured({**values, **more}, problem)
 
 
+def _column(rows: Sequence[Row], log: str, name: str, epsilon: str) -> list[Row]:
+    method, delta = COLUMNS[name]
+    return of(rows, log, method, epsilon=epsilon, delta=delta)
+
+
 def ranked(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> list[tuple[str, float]]:
-    """Methods by their mean similarity, the highest first; with ``pure`` those that spend no delta."""
+    """What is compared, by its mean similarity, the highest first; with ``pure`` only what spends no delta."""
     found = [
-        (method, mean(own, "similarity"))
-        for method in CERTIFIED
-        if (own := of(rows, log, method, epsilon=epsilon)) and not (pure and own[0].cell.get("delta") != "0")
+        (name, mean(_column(rows, log, name, epsilon), "similarity"))
+        for name, (_, delta) in COLUMNS.items()
+        if not (pure and delta != "0")
     ]
-    return sorted([(method, value) for method, value in found if value is not None], key=lambda pair: -pair[1])
+    return sorted([(name, value) for name, value in found if value is not None], key=lambda pair: -pair[1])
 
 
 def best(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> tuple[str, float] | None:
@@ -102,21 +120,20 @@ def _close(rows: Sequence[Row], log: str, epsilon: str) -> str:
     """Methods that these runs do not tell from the best: behind by less than two standard errors of the difference."""
     (first, highest), *others = ranked(rows, log, epsilon)
     close = []
-    for method, value in others:
+    for name, value in others:
         errors = [
             statistics.variance(values) / len(values)
-            for name in (first, method)
-            if len(values := known(of(rows, log, name, epsilon=epsilon), "similarity")) > 1
+            for one in (first, name)
+            if len(values := known(_column(rows, log, one, epsilon), "similarity")) > 1
         ]
         if len(errors) == 2 and highest - value < 2 * math.sqrt(sum(errors)):
-            close.append(f"{method} ({value:.3f})")
-    return ", ".join(close) or "none"
+            close.append(f"{name} ({value:.3f})")
+    return "; ".join(close) or "none"
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    methods = [m for m in CERTIFIED if of(rows, method=m)]
+    names = [n for n, (method, delta) in COLUMNS.items() if of(rows, method=method, delta=delta)]
     places = [(log, e) for log in dict.fromkeys(r.cell.log for r in rows) for e in EPSILONS if of(rows, log, epsilon=e)]
-    names = [f"{m}, delta {DELTA}" if METHODS[m].budget == "epsilon and delta" else m for m in methods]
     head = ("log", "epsilon", *names)
     winners = []
     for log, epsilon in places:
@@ -136,9 +153,9 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     for log, epsilon in places:
         winner = best(rows, log, epsilon)
         line = []
-        for method in methods:
-            text = spread(of(rows, log, method, epsilon=epsilon), "similarity")
-            line.append(f"**{text}**" if winner and winner[0] == method else text)
+        for name in names:
+            text = spread(_column(rows, log, name, epsilon), "similarity")
+            line.append(f"**{text}**" if winner and winner[0] == name else text)
         similarity.append((log, epsilon, *line))
     out.append(Table("Relative log similarity", head, tuple(similarity), note))
     for measure_, title, form, note in (
@@ -149,12 +166,12 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         if measure_ == "f_score" and not known(rows, "f_score"):
             continue
         lines_ = [
-            (log, e, *(spread(_asked(of(rows, log, m, epsilon=e), measure_), measure_, form) for m in methods))
+            (log, e, *(spread(_asked(_column(rows, log, n, e), measure_), measure_, form) for n in names))
             for log, e in places
             if measure_ != "f_score" or e in _MODELS
         ]
         out.append(Table(title, head, tuple(lines_), note))
-    seconds = [(log, e, *(_median(of(rows, log, m, epsilon=e)) for m in methods)) for log, e in places]
+    seconds = [(log, e, *(_median(_column(rows, log, n, e)) for n in names)) for log, e in places]
     out.append(Table("Median CPU seconds from a log in memory to a release", head, tuple(seconds)))
     return out
 
@@ -192,13 +209,16 @@ def plots(rows: Sequence[Row]) -> list[Plot]:
 
 def _series(rows: Sequence[Row], log: str) -> dict[str, Series]:
     series: dict[str, Series] = {}
-    for method in CERTIFIED:
+    for name in COLUMNS:
         points = []
         for epsilon in reversed(EPSILONS):
-            values = known(of(rows, log, method, epsilon=epsilon), "similarity")
+            values = known(_column(rows, log, name, epsilon), "similarity")
             points.append((min(values), statistics.fmean(values), max(values)) if values else None)
         if any(points):
-            series[method] = points
+            method, delta = COLUMNS[name]
+            series[method if delta == "0" or METHODS[method].budget == "epsilon and delta" else f"{method} (δ)"] = (
+                points
+            )
     return series
 
 
@@ -235,8 +255,8 @@ FRONTIER = Experiment(
         "veilog.measures.models_worker",
     ),
     notes=(
-        f"Default parameters; methods that need a delta get {DELTA}. Full logs (pripel, libra) also spend a share of "
-        "epsilon on times, so their control flow has less of it.",
+        f"Default parameters; methods that need a delta get {DELTA}, and evolve is there without one and with one. Full "
+        "logs (pripel, libra) also spend a share of epsilon on times, so their control flow has less of it.",
         "F-scores are of the first run at epsilon 1 and 0.1 and need the extra models; the quick profile leaves them "
         "out. travag runs at most twice, in the quick profile once and at epsilon 1 only.",
         "Many defaults were chosen on these same public logs, which flatters them a little.",

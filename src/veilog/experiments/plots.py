@@ -24,6 +24,7 @@ _COLOURS = (
     "#16807a",
     "#9aa0a6",
     "#3d2c8d",
+    "#d46a9f",
 )
 _ENTRY = 84
 """Width of a name in a legend below a plot."""

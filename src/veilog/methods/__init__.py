@@ -73,10 +73,17 @@ _METHODS = (
         parameters=(
             Parameter("rounds", int, None, "rounds of votes; by default one or two, by the noisy size", 1, 10),
             Parameter("max_length", int, 60, "the longest trace that is imagined", 1, 1000),
-            Parameter("real_share", float, 0.2, "with a delta, share of epsilon that finds real variants", 0, 0.9),
+            Parameter(
+                "real_share",
+                float,
+                None,
+                "with a delta, share of epsilon that finds real variants; chosen if not given",
+                0,
+                0.9,
+            ),
             _LARGEST_LOG,
         ),
-        delta_of_use=lambda values: bool(values["real_share"] > 0),
+        delta_of_use=lambda values: values["real_share"] is None or values["real_share"] > 0,
     ),
     Method(
         name="laplace",

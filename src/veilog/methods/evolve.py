@@ -7,8 +7,9 @@ are judged.
 
 Guarantee: the curator's questions below are all that touches data. How the budget is split depends on public facts and
 on earlier noisy answers only, and the shares add up to epsilon exactly; what a case adds to an answer depends on that
-case and on earlier noisy answers only. Adaptive composition gives epsilon. With a delta above 0 one more question, for
-a share of epsilon and all of delta, names frequent variants that are real: (epsilon, delta) together.
+case and on earlier noisy answers only. Adaptive composition gives epsilon. With a delta above 0 two more questions tell
+how many cases the most frequent variants hold and, with all of delta, which variants are frequent: (epsilon, delta)
+together.
 """
 
 from __future__ import annotations
@@ -22,9 +23,22 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods import evolve_chain as chains
 from veilog.methods.evolve_chain import Chain, Shortened
+from veilog.methods.evolve_known import Known
 from veilog.methods.evolve_plan import Plan
 from veilog.methods.evolve_settings import DEFAULTS, Settings
-from veilog.methods.evolve_traces import Codes, Floats, Ints, Traces, distances, distinct, nearest, strings, strings_of
+from veilog.methods.evolve_traces import (
+    PAD,
+    Codes,
+    Floats,
+    Ints,
+    Traces,
+    distances,
+    distinct,
+    joined,
+    nearest,
+    strings,
+    strings_of,
+)
 from veilog.methods.evolve_votes import fit, medoids, next_generation, rounded
 from veilog.methods.method import Request
 from veilog.methods.real_variants import with_real
@@ -40,7 +54,7 @@ def evolve(
     *,
     rounds: int | None = None,
     max_length: int | None = None,
-    real_share: float = 0.2,
+    real_share: float | None = None,
     largest_log: int = DEFAULTS.largest_log,
     settings: Settings = DEFAULTS,
 ) -> Variants:
@@ -48,22 +62,29 @@ def evolve(
 
     ``rounds`` of votes: by default two, or one where the noisy number of cases is small for the budget.
     ``max_length``: the longest trace imagined. ``real_share``: the share of epsilon that finds frequent real variants,
-    with a delta above 0; without one nothing goes there. ``largest_log``: cases of the largest log expected; a budget
-    too small even for it is refused before anything is asked.
+    with a delta above 0; by default more where few variants hold most cases, which is asked then. Without a delta
+    nothing goes there. ``largest_log``: cases of the largest log expected; a budget too small even for it is refused
+    before anything is asked.
     """
     settings = replace(settings, largest_log=largest_log, max_length=max_length or settings.max_length)
     _refuse_small_budget(request.epsilon, settings)
     activities = curator.activities
     _refuse(activities, settings)
-    for_real = request.epsilon * Fraction(str(real_share)) if request.delta else Fraction(0)
-    real = curator.partitions(for_real, request.delta, purpose="frequent real variants") if for_real else None
     rng = generator(curator.randomness)
-    plan = Plan.of(curator, request.epsilon - for_real, settings, len(activities))
-    shortened = _shortened(curator, plan, settings, len(activities))
-    chain = _chain(curator, plan, settings, shortened)
+    plan, real = _opened(curator, request, settings, real_share, len(activities))
+    shortened, known = _shortened(curator, plan, real, settings)
+    if known and plan.anchored:
+        chain = known.chain(shortened.size, settings)
+    else:
+        chain = _chain(curator, plan, settings, shortened)
+        if known:
+            chain = known.joined_with(chain, settings)
 
     pool = chain.sample(settings.pool, shortened.max_length, rng)
-    pool, prior = distinct(pool, np.full(len(pool), 1.0 / len(pool)))
+    if known:
+        pool, prior = known.pool(pool, chain, plan.imagined(known.cases.sum()), settings, rng)
+    else:
+        pool, prior = distinct(pool, np.full(len(pool), 1.0 / len(pool)))
     p = prior
     asked: list[_Round] = []
     cells: list[Ints] = []
@@ -72,19 +93,23 @@ def evolve(
         request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
         if number:
             pool, prior = next_generation(pool, p, chain, settings, rng)
+            if known:
+                pool, prior = known.kept_in(pool, prior)
             cells = [before.cells(pool) for before in asked]
             p = _fitted(prior, cells, asked, plan)
-        chosen = _medoids_of(pool, p, plan.number_of_prototypes(e), settings.candidates, rng)
+        chosen = _medoids_of(pool, p, plan.number_of_prototypes(e), settings.candidates, rng, known)
         votes = _ask(curator, chosen, shortened, activities, e, number + 1)
         asked.append(_Round(chosen, votes, float(e)))
         plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
         cells.append(asked[-1].cells(pool))
         p = _fitted(prior, cells, asked, plan)
     _remark(request, plan, shortened)
-    released = _released(activities, shortened, pool, p, asked, plan, rng)
+    released = _released(activities, shortened, pool, p, asked, plan, rng, known)
     if real is None:
         return released
-    together = with_real(released, real)
+    found = released.to_dict()
+    counts = [found.get(sequence, count) for sequence, count in zip(real.sequences, real.counts.tolist(), strict=True)]
+    together = with_real(released, real.with_counts(counts))
     _remark_real(request, together, real)
     return together
 
@@ -125,6 +150,26 @@ def _refuse(activities: tuple[str, ...], settings: Settings) -> None:
         )
 
 
+def _opened(
+    curator: Curator, request: Request, settings: Settings, real_share: float | None, activities: int
+) -> tuple[Plan, Variants | None]:
+    """The number of cases, with a delta the frequent real variants, and a plan of what is left."""
+    purpose = "frequent real variants"
+    if not request.delta or real_share == 0:
+        return Plan.of(curator, request.epsilon, settings, activities), None
+    if real_share is not None:
+        share = request.epsilon * Fraction(str(real_share))
+        real = curator.partitions(share, request.delta, purpose=purpose)
+        plan = Plan.of(curator, request.epsilon - share, settings, activities)
+    else:
+        plan = Plan.of(curator, request.epsilon, settings, activities)
+        limit, share = Fraction(str(settings.concentrated_from)), plan.take(plan.concentration_share())
+        plan.learn_concentration(curator.concentration(settings.concentration_variants, limit, share), limit, share)
+        real = curator.partitions(plan.set_aside(plan.real_share(request.delta)), request.delta, purpose=purpose)
+    plan.learn_from_real(real.cases)
+    return plan, real
+
+
 def _codes(sequences: Sequences, activities: tuple[str, ...]) -> Codes:
     """The public code of each label of the sequences."""
     code = {label: i for i, label in enumerate(activities)}
@@ -141,13 +186,36 @@ def _sums(
     return sums
 
 
-def _shortened(curator: Curator, plan: Plan, settings: Settings, size: int) -> Shortened:
-    """How cases are prepared: cut, and for a wide alphabet reduced to its frequent activities."""
-    longest = min(settings.max_length, curator.domain.max_length or settings.max_length)
-    if not plan.wide:
-        return Shortened(np.arange(size, dtype=np.int32), size, longest)
-    share = plan.take(plan.presence_share())
+def _shortened(
+    curator: Curator, plan: Plan, real: Variants | None, settings: Settings
+) -> tuple[Shortened, Known | None]:
+    """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
+    frequent ones; and the real variants so prepared, if there are any."""
     activities = curator.activities
+    longest = min(settings.max_length, curator.domain.max_length or settings.max_length)
+    everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), longest)
+    codes = _codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int32)
+    known = Known.of(real, codes, everything) if real else None
+    plan.anchored = plan.anchored and bool(known)
+    if real and known and plan.anchored:
+        reduced = _reduced(np.unique(known.traces.codes[known.traces.codes != PAD]), len(activities), longest)
+        return reduced, Known.of(real, codes, reduced)
+    if plan.wide:
+        shortened = _frequent(curator, plan, settings, longest)
+        return shortened, Known.of(real, codes, shortened) if real else None
+    return everything, known
+
+
+def _reduced(kept: Codes | Ints, size: int, longest: int) -> Shortened:
+    states = np.full(size, -1, dtype=np.int32)
+    states[kept] = np.arange(len(kept))
+    return Shortened(states, len(kept), longest)
+
+
+def _frequent(curator: Curator, plan: Plan, settings: Settings, longest: int) -> Shortened:
+    """The activities of a wide alphabet that are frequent by a noisy answer."""
+    activities, size = curator.activities, len(curator.activities)
+    share = plan.take(plan.presence_share())
 
     def features(sequences: Sequences) -> chains.Triples:
         codes = _codes(sequences, activities)[sequences.codes]
@@ -157,9 +225,7 @@ def _shortened(curator: Curator, plan: Plan, settings: Settings, size: int) -> S
     kept = np.flatnonzero(present >= settings.wide_keep * settings.contribution / float(share))
     if len(kept) < 3:
         kept = np.sort(np.argsort(-present, kind="stable")[:3])
-    states = np.full(size, -1, dtype=np.int32)
-    states[kept] = np.arange(len(kept))
-    return Shortened(states, len(kept), longest)
+    return _reduced(kept, size, longest)
 
 
 def _chain(curator: Curator, plan: Plan, settings: Settings, shortened: Shortened) -> Chain:
@@ -190,13 +256,22 @@ def _chain(curator: Curator, plan: Plan, settings: Settings, shortened: Shortene
     return chains.second_order(chain, answer.reshape((size + 1,) * 3), b)
 
 
-def _medoids_of(pool: Traces, p: Floats, number: int, among: int, rng: np.random.Generator) -> Traces:
-    """Traces that the distribution lies near to, from a sample of it."""
+def _medoids_of(
+    pool: Traces, p: Floats, number: int, among: int, rng: np.random.Generator, known: Known | None
+) -> Traces:
+    """Traces that the distribution lies near to, from a sample of it; those known to be real come first."""
     drawn = rng.multinomial(among, p / p.sum())
     rows = np.flatnonzero(drawn)
     candidates = pool.take(rows)
     text = strings(candidates)
-    return candidates.take(medoids(distances(text, text), drawn[rows] / among, number))
+    if not known:
+        return candidates.take(medoids(distances(text, text), drawn[rows] / among, number))
+    first = known.traces.take(np.arange(min(number, len(known))))
+    near = distances(text, strings(first)).min(axis=1)
+    others = np.flatnonzero(near > 0)
+    text = [text[i] for i in others.tolist()]
+    more = medoids(distances(text, text), drawn[rows[others]] / among, number - len(first), near[others])
+    return joined([first, candidates.take(others[more])])
 
 
 def _ask(
@@ -229,15 +304,21 @@ def _remark(request: Request, plan: Plan, shortened: Shortened) -> None:
         "The release consists of weighted synthetic prototypes: imagined variants, each standing for the cases near "
         "it. That a variant is in it does not say that any case had it."
     )
-    if plan.wide:
+    if plan.anchored:
+        request.remark(
+            "Few variants seem to hold most cases: what is imagined starts from those that are certain to be real, and "
+            f"activities that none of them has are left out ({shortened.size} of {plan.activities} are there)."
+        )
+    elif plan.wide:
         request.remark(
             f"{plan.activities} activities are many: the release is a sketch of the {shortened.size} that seem "
             "frequent, its traces are too short and most directly-follows pairs are missing. Map activities to fewer "
             "ones, e.g. to the upper levels of a hierarchy, for more than a sketch."
         )
     kept = float(plan.epsilon / request.epsilon)
-    enough = s.wide_g if plan.wide else s.high_g
-    if plan.g < enough and (plan.wide or plan.low):
+    wide = plan.wide and not plan.anchored
+    enough = s.wide_g if wide else s.high_g
+    if plan.g < enough and (wide or plan.low):
         request.remark(
             f"About {plan.cases:.0f} cases (a noisy number) are few for epsilon = {float(request.epsilon):g}: expect a "
             f"coarse picture. An epsilon of about {float(f'{enough / plan.cases / kept:.1g}'):g} would do."
@@ -251,9 +332,10 @@ def _remark_real(request: Request, released: Variants, real: Variants) -> None:
         return
     counts = released.to_dict()
     found = set(real.sequences)
+    cases = sum(counts[sequence] for sequence in found)
     text = (
-        f"With a delta, {len(real)} of the released variants are certain to be real, for {real.cases} cases: each of "
-        "them occurs in the log."
+        f"With a delta, {len(real)} of the released variants are certain to be real, for {cases} cases: each of them "
+        "occurs in the log."
     )
     imagined = max((count for sequence, count in counts.items() if sequence not in found), default=0)
     if max(counts[sequence] for sequence in found) > imagined:
@@ -269,14 +351,18 @@ def _released(
     asked: list[_Round],
     plan: Plan,
     rng: np.random.Generator,
+    known: Known | None,
 ) -> Variants:
     """Medoids of the fitted distribution, each for the cases near it: finer than the prototypes that were voted for."""
     settings, last = plan.settings, asked[-1]
     number = round(settings.release_factor * len(last.votes))
-    chosen = _medoids_of(pool, p, number, settings.candidates_release, rng)
+    chosen = _medoids_of(pool, p, number, settings.candidates_release, rng, known)
     masses = np.bincount(nearest(strings(pool), strings(chosen)), weights=p, minlength=len(chosen))
     weights = (plan.cases * masses).astype(np.float64)
-    counts = rounded(weights, settings.smallest_release / last.epsilon, plan.cases)
+    smallest = settings.smallest_release / last.epsilon
+    if known:
+        weights[: len(known)] = np.maximum(weights[: len(known)], max(1.0, smallest))
+    counts = rounded(weights, smallest, plan.cases)
     named = _named(chosen, shortened)
     used = np.arange(named.codes.shape[1]) < named.lengths[:, None]
     offsets = np.concatenate([[0], np.cumsum(named.lengths)])

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from veilog.methods.evolve_settings import Settings
 from veilog.privacy.curator import Curator
+from veilog.privacy.noise import tsgd_bound
 
 __all__ = ["Plan"]
 
@@ -27,6 +28,12 @@ class Plan:
     activities: int
     rest: Fraction
     estimates: list[tuple[float, float]]
+    least: int = 0
+    """Cases of the real variants that were found: there are no fewer."""
+    concentrated: bool = False
+    """Whether few variants hold most cases, by a noisy answer."""
+    anchored: bool = False
+    """Whether what is imagined starts from real variants, and not from relations that are asked for."""
 
     @staticmethod
     def of(curator: Curator, epsilon: Fraction, settings: Settings, activities: int) -> Plan:
@@ -41,7 +48,7 @@ class Plan:
         """The number of cases: what is known of it, by inverse variance."""
         known = self.estimates if self.settings.estimate_cases else self.estimates[:1]
         mean = sum(v / s for v, s in known) / sum(1 / s for _, s in known)
-        return max(self.settings.fewest_cases, mean)
+        return max(self.settings.fewest_cases, self.least, mean)
 
     def learn_from_relations(self, total: float, b: float, cells: int) -> None:
         """A case adds c to all relations together, or less where it is short: their total over c is low by so much."""
@@ -76,6 +83,43 @@ class Plan:
         self.rest -= part
         return part
 
+    def set_aside(self, share: float) -> Fraction:
+        """So much of what is left, for real variants; the rest is from now on all that is planned with."""
+        part = self.rest * Fraction(round(share * _PARTS), _PARTS)
+        self.rest -= part
+        self.epsilon = self.rest
+        return part
+
+    def concentration_share(self) -> float:
+        """What it costs to know, to about the same part of all cases, how many the most frequent variants hold."""
+        size, least, most = self.settings.concentration_share
+        return min(max(size / self.g, least), most)
+
+    def learn_concentration(self, margin: int, limit: Fraction, share: Fraction) -> None:
+        """By how much the cases of few variants exceed ``limit`` of all; a small log gets the benefit of the doubt,
+        because there relations are of no use."""
+        scale = float(max(limit.numerator, limit.denominator - limit.numerator) / share)
+        self.concentrated = margin >= (-2 * scale if self.g < self.settings.doubtful_g else 0)
+
+    def real_share(self, delta: Fraction) -> float:
+        """Of what is left, for the question which variants are frequent."""
+        s = self.settings
+        if self.concentrated:
+            (small, much), (large, less) = s.real_share_concentrated
+            return much + (less - much) * _between(self.g, small, large)
+        threshold = tsgd_bound(self.rest * Fraction(str(s.real_share)), delta)
+        return s.real_share if threshold <= s.hopeless_from * self.cases else s.real_share_hopeless
+
+    def learn_from_real(self, cases: int) -> None:
+        """The noisy number of cases of the real variants found."""
+        self.least = cases
+        self.anchored = self.concentrated or cases >= self.settings.anchored_from * self.cases
+
+    def imagined(self, cases: float) -> float:
+        """The share of the first pool that is not real variants, which have so many ``cases``."""
+        left = max(0.0, 1 - cases / self.cases)
+        return max(left * (self.settings.anchored_imagined if self.anchored else 1.0), 1e-6)
+
     def presence_share(self) -> float:
         return self._wide_share(self.settings.wide_presence)
 
@@ -105,6 +149,9 @@ class Plan:
     def deviation(self, e: float) -> float:
         """Standard deviation of a share of the votes at epsilon e, widened: the prior counts as so many cases."""
         least, divisor, most = self.settings.prior_cases
+        if self.anchored:
+            trust = self.settings.anchored_trust
+            least, divisor, most = least * trust, divisor / trust, most * trust
         return math.sqrt(2 * min(max(self.g / divisor, least), most)) / (e * self.cases)
 
     def _wide_share(self, ends: tuple[float, float]) -> float:

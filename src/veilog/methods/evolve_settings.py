@@ -65,6 +65,29 @@ class Settings:
     trigram_worth: float = 4.0
     """Trigrams are asked for when the mass of a supported one is at least this many noise scales."""
 
+    concentration_variants: int = 5
+    concentrated_from: float = 0.60
+    """With a delta it is asked whether so many of the most frequent variants hold this part of all cases, or more: the
+    log is *concentrated* then."""
+    concentration_share: tuple[float, float, float] = (6.0, 0.01, 0.15)
+    """The question costs 6/g of epsilon, from .01 to .15 of it."""
+    doubtful_g: float = 30.0
+    """Below this g a log is concentrated unless the answer is two noise scales lower."""
+    real_share: float = 0.20
+    """Share of epsilon that finds frequent real variants,"""
+    real_share_hopeless: float = 0.02
+    """and where with that share"""
+    hopeless_from: float = 0.20
+    """a variant would have to hold this part of all cases to be found: it is better kept then."""
+    real_share_concentrated: tuple[tuple[float, float], tuple[float, float]] = ((500.0, 0.80), (2000.0, 0.50))
+    """The same for concentrated logs, at two g."""
+    anchored_from: float = 0.70
+    """Where real variants are found for this part of the cases, or the log is concentrated, no relations are asked."""
+    anchored_imagined: float = 0.30
+    """Without relations, the part of the first pool that is imagined is so much of what real variants leave,"""
+    anchored_trust: float = 4.0
+    """and the pool counts as so many times more cases."""
+
     pool: int = 20_000
     candidates: int = 2000
     """Traces of the pool among which prototypes are chosen."""

@@ -16,16 +16,20 @@ _AT_ONCE = 32
 """Candidates whose gains are computed together: more are seldom needed, fewer cost a call each."""
 
 
-def medoids(distance: Floats32, weights: Floats, number: int) -> Ints:
+def medoids(distance: Floats32, weights: Floats, number: int, near: Floats32 | None = None) -> Ints:
     """``number`` columns that lie near the weighted rows: lazy greedy facility location.
 
     Each step adds the column that lowers ``sum_i w_i min_j d(i, j)`` most. Gains only shrink (the objective is
     submodular), so an old gain is a bound, and only columns whose bounds are largest are looked at again (Minoux
-    1978), some at a time.
+    1978), some at a time. ``near`` are the distances to what was chosen before, if anything was.
     """
     weighted = (distance * weights[:, None].astype(np.float32)).T.copy()  # a row is a candidate
-    now = weights.astype(np.float32)  # no distance is above 1
-    gains = now.sum() - weighted.sum(axis=1)
+    if near is None:
+        now = weights.astype(np.float32)  # no distance is above 1
+        gains = now.sum() - weighted.sum(axis=1)
+    else:
+        now = weights.astype(np.float32) * near
+        gains = np.maximum(now - weighted, 0).sum(axis=1)
     computed = np.zeros(len(gains), dtype=np.int64)  # when as many were chosen
     chosen: list[int] = []
     while len(chosen) < min(number, len(gains)):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences, Variants
 
-__all__ = ["check_sums", "clipped", "contributions", "sums_mechanism"]
+__all__ = ["Features", "check_sums", "clipped", "contributions", "exact_sums", "sums_mechanism"]
 
 IntArray = npt.NDArray[np.int64]
 
+Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
+"""Maps each sequence, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
+
+_BLOCK = 65_536
 _LARGEST_SIZE = 50_000_000
 _LARGEST_SCALE = 2**32
 _LARGEST_VALUE = 2**30
@@ -28,6 +35,17 @@ def check_sums(size: int, bound: int, resolution: int) -> None:
 def sums_mechanism(bound: int, resolution: int) -> str:
     """The noise of sums of such contributions, in words."""
     return f"discrete Laplace, scale {bound}/epsilon" + (f" in steps of 1/{resolution}" if resolution > 1 else "")
+
+
+def exact_sums(variants: Variants, features: Features, size: int, bound: int, resolution: int) -> IntArray:
+    """The sums of what the cases contribute, clipped, in blocks."""
+    sequences = variants.sequences
+    sums = np.zeros(size, dtype=np.int64)
+    for start in range(0, len(sequences), _BLOCK):
+        block = sequences.rows(start, min(start + _BLOCK, len(sequences)))
+        rows, columns, contributed = contributions(features(block), len(block), size, bound, resolution)
+        np.add.at(sums, columns, contributed * variants.counts[start:][rows])
+    return sums
 
 
 def contributions(

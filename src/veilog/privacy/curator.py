@@ -7,7 +7,7 @@ guarantee of a release is derived from the charges; a :meth:`Curator.peek` makes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import overload
@@ -18,16 +18,16 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored import StoredLog
-from veilog.logs.variants import Sequences, Variants
+from veilog.logs.variants import Variants
 from veilog.privacy import noise
 from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon, round_up
-from veilog.privacy.clipping import check_sums, contributions, sums_mechanism
+from veilog.privacy.clipping import Features, check_sums, exact_sums, sums_mechanism
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.gradients import Training
 from veilog.privacy.guarantee import Charge, Guarantee, Statement
 from veilog.privacy.guessing import advantage_of
-from veilog.privacy.histograms import SparseHistogram, bins_above, check_size, every_bin
+from veilog.privacy.histograms import Assign, SparseHistogram, bins_above, cases_in_bins, check_size, every_bin
 from veilog.privacy.persons import ONE_CASE, Unit
 from veilog.privacy.sampling import SampleAccount, poisson_sample
 from veilog.privacy.training_accounting import NoisedSteps, composed_epsilon
@@ -35,12 +35,7 @@ from veilog.privacy.training_accounting import NoisedSteps, composed_epsilon
 __all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
 
 IntArray = npt.NDArray[np.int64]
-Assign = Callable[[Sequences], npt.ArrayLike]
-"""Maps each sequence, by itself, to a bin 0, 1, ..., or to -1 for none."""
-Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
-"""Maps each sequence, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 
-_BLOCK = 65_536
 _LAPLACE = "discrete Laplace, scale 1/epsilon"
 _FLOAT_NOISE = (
     "; the Gaussian noise of the training is floating-point, from a fast generator, and not safe against attacks on "
@@ -153,6 +148,29 @@ class Curator:
         self._charge("count", purpose, _LAPLACE, "1 (L1)", eps)
         return self._variants.cases + int(noise.discrete_laplace(eps, 1, self._randomness)[0])
 
+    def concentration(
+        self, number: int, share: Fraction, epsilon: Number, *, purpose: str = "cases of the most frequent variants"
+    ) -> int:
+        """By how much the cases of the ``number`` most frequent variants exceed a ``share`` p/q of all cases.
+
+        The answer is ``q * (their cases) - p * (all cases)`` plus discrete Laplace noise of scale max(p, q-p)/epsilon.
+
+        Sensitivity: the cases of the most frequent variants are the maximum, over all sets of ``number`` sequences, of
+        the number of cases that have one of them. One case more adds 0 or 1 to each of these numbers, so the maximum
+        grows by 0 or 1, and the number of all cases by 1: the answer changes by -p or by q - p. Hence epsilon.
+        """
+        eps = parse_epsilon(epsilon)
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ParameterError(f"number must be a whole number from 1 on, not {number!r}.", parameter="number")
+        if not 0 < share < 1:
+            raise ParameterError(f"A share is between 0 and 1, not {float(share):g}.", parameter="share")
+        p, q = share.numerator, share.denominator
+        step = max(p, q - p)
+        mechanism = f"discrete Laplace, scale {step}/epsilon"
+        self._charge("concentration", f"{purpose} ({number} variants)", mechanism, f"{step} (L1)", eps)
+        most = int(np.sort(self._variants.counts)[::-1][:number].sum())
+        return q * most - p * self._variants.cases + int(noise.discrete_laplace(eps / step, 1, self._randomness)[0])
+
     @overload
     def histogram(self, assign: Assign, size: int, epsilon: Number, *, purpose: str = ...) -> IntArray: ...
 
@@ -184,7 +202,7 @@ class Curator:
         """
         eps = parse_epsilon(epsilon)
         check_size(size, eps, keep_above)
-        assigned, weights = self._assigned(assign, size)
+        assigned, weights = cases_in_bins(self._variants, assign, size)
         self._charge("histogram", f"{purpose} ({size} bins)", _LAPLACE, "1 (L1)", eps)
         if keep_above is None:
             return every_bin(assigned, weights, size, eps, self._randomness)
@@ -213,7 +231,7 @@ class Curator:
         """
         eps = parse_epsilon(epsilon)
         check_sums(size, bound, resolution)
-        exact = self._summed(features, size, bound, resolution)
+        exact = exact_sums(self._variants, features, size, bound, resolution)
         mechanism = sums_mechanism(bound, resolution)
         self._charge("sums", f"{purpose} ({size} sums)", mechanism, f"{bound} (L1, clipped)", eps)
         return exact + noise.discrete_laplace(eps / (resolution * bound), size, self._randomness)
@@ -278,7 +296,7 @@ class Curator:
                 "set aside for it.",
                 parameter="epsilon",
             )
-        assigned, weights = self._assigned(assign, size)
+        assigned, weights = cases_in_bins(self._variants, assign, size)
         counts = np.zeros(size, dtype=np.int64)
         np.add.at(counts, assigned, weights)
         mechanism = "Gaussian, composed by privacy loss distributions: " + "; ".join(part.in_words for part in plan)
@@ -368,32 +386,6 @@ class Curator:
         delta: Fraction = Fraction(0),
     ) -> None:
         self._charges.append(Charge(question, purpose, mechanism, sensitivity, eps, delta))
-
-    def _assigned(self, assign: Assign, size: int) -> tuple[IntArray, IntArray]:
-        """The bins that ``assign`` gives, in blocks, with the cases in each; sequences without a bin are left out."""
-        sequences = self._variants.sequences
-        parts = []
-        for start in range(0, len(sequences), _BLOCK):
-            block = sequences.rows(start, min(start + _BLOCK, len(sequences)))
-            bins = np.asarray(assign(block))
-            if bins.shape != (len(block),) or not np.issubdtype(bins.dtype, np.integer):
-                raise ParameterError("assign must give one integer for each sequence.", parameter="assign")
-            if len(bins) and (bins.min() < -1 or bins.max() >= size):
-                raise ParameterError(f"assign must give bins from -1 to {size - 1}.", parameter="assign")
-            parts.append(bins.astype(np.int64))
-        assigned = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-        has_bin = assigned >= 0
-        return assigned[has_bin], self._variants.counts[has_bin]
-
-    def _summed(self, features: Features, size: int, bound: int, resolution: int) -> IntArray:
-        """The exact sums of what the cases contribute, in blocks."""
-        sequences = self._variants.sequences
-        sums = np.zeros(size, dtype=np.int64)
-        for start in range(0, len(sequences), _BLOCK):
-            block = sequences.rows(start, min(start + _BLOCK, len(sequences)))
-            rows, columns, contributed = contributions(features(block), len(block), size, bound, resolution)
-            np.add.at(sums, columns, contributed * self._variants.counts[start:][rows])
-        return sums
 
 
 def _cases_of(log: EventLog | StoredLog) -> int:

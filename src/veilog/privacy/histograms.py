@@ -8,6 +8,7 @@ result has the distribution of noise on every bin, cut at the threshold afterwar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -16,12 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences, Variants
 from veilog.privacy import noise
 
-__all__ = ["SparseHistogram", "bins_above", "check_size", "every_bin"]
+__all__ = ["Assign", "SparseHistogram", "bins_above", "cases_in_bins", "check_size", "every_bin"]
 
 IntArray = npt.NDArray[np.int64]
 
+Assign = Callable[[Sequences], npt.ArrayLike]
+"""Maps each sequence, by itself, to a bin 0, 1, ..., or to -1 for none."""
+
+_BLOCK = 65_536
 _DENSE_LIMIT = 50_000_000
 _LARGEST_SIZE = 2**61
 
@@ -55,6 +61,23 @@ def check_size(size: int, eps: Fraction, keep_above: int | None) -> None:
             parameter="keep_above",
             advice="Raise the threshold or epsilon.",
         )
+
+
+def cases_in_bins(variants: Variants, assign: Assign, size: int) -> tuple[IntArray, IntArray]:
+    """The bins that ``assign`` gives, in blocks, with the cases in each; sequences without a bin are left out."""
+    sequences = variants.sequences
+    parts = []
+    for start in range(0, len(sequences), _BLOCK):
+        block = sequences.rows(start, min(start + _BLOCK, len(sequences)))
+        bins = np.asarray(assign(block))
+        if bins.shape != (len(block),) or not np.issubdtype(bins.dtype, np.integer):
+            raise ParameterError("assign must give one integer for each sequence.", parameter="assign")
+        if len(bins) and (bins.min() < -1 or bins.max() >= size):
+            raise ParameterError(f"assign must give bins from -1 to {size - 1}.", parameter="assign")
+        parts.append(bins.astype(np.int64))
+    assigned = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    has_bin = assigned >= 0
+    return assigned[has_bin], variants.counts[has_bin]
 
 
 def every_bin(
