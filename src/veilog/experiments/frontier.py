@@ -255,8 +255,8 @@ FRONTIER = Experiment(
         "veilog.measures.models_worker",
     ),
     notes=(
-        f"Default parameters; methods that need a delta get {DELTA}, and evolve is there without one and with one. Full "
-        "logs (pripel, libra) also spend a share of epsilon on times, so their control flow has less of it.",
+        f"Default parameters; methods that need a delta get {DELTA}, and evolve is there without one and with one. "
+        "Full logs (pripel, libra) also spend a share of epsilon on times, so their control flow has less of it.",
         "F-scores are of the first run at epsilon 1 and 0.1 and need the extra models; the quick profile leaves them "
         "out. travag runs at most twice, in the quick profile once and at epsilon 1 only.",
         "Many defaults were chosen on these same public logs, which flatters them a little.",
