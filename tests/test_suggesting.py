@@ -24,7 +24,7 @@ def test_it_costs_its_share_and_leaves_the_rest() -> None:
     assert found.guarantee.proven
     assert (found.guarantee.epsilon, found.guarantee.delta) == (0.05, 1e-6)
     assert (found.epsilon_left, found.delta_left) == (Fraction(45, 100), Fraction(9, 10**6))
-    assert found.arguments() == "--method travas --epsilon 0.45 --delta 0.000009"
+    assert found.arguments() == "--method evolve --epsilon 0.45 --delta 0.000009"
     third = veilog.suggest(FEW, epsilon="1", share="0.25")
     assert third.guarantee.epsilon == 0.25
     assert third.guarantee.delta == 0
@@ -57,10 +57,19 @@ def test_everything_it_says_follows_from_its_answers(monkeypatch: pytest.MonkeyP
     )
 
 
-def test_few_variants_with_a_delta_get_travas_and_many_get_evolve() -> None:
-    assert veilog.suggest(FEW, epsilon=1, delta="1e-4", seed=1).method == "travas"
-    assert veilog.suggest(RARE, epsilon=1, delta="1e-4", seed=1).method == "evolve"
-    assert veilog.suggest(FEW, epsilon=1, seed=1).method == "evolve"
+def test_few_variants_and_a_small_budget_get_travas_a_larger_one_evolve_with_its_delta() -> None:
+    small, larger = (veilog.suggest(FEW, epsilon=epsilon, delta="1e-4", seed=1) for epsilon in ("0.02", "1"))
+    assert (small.method, larger.method) == ("travas", "evolve")
+    assert small.delta_left == larger.delta_left == Fraction(9, 10**5)
+    without = veilog.suggest(FEW, epsilon=1, seed=1)
+    assert (without.method, without.delta_left) == ("evolve", 0)
+
+
+def test_what_a_delta_is_for_is_said() -> None:
+    rare = veilog.suggest(RARE, epsilon="0.5", delta="1e-4", seed=1)
+    assert (rare.method, rare.delta_left) == ("evolve", Fraction(9, 10**5))
+    assert "Without the delta" in str(rare.remarks)
+    assert "Without the delta" not in str(veilog.suggest(RARE, epsilon="0.5", seed=1).remarks)
 
 
 def test_a_budget_too_small_for_anything_is_called_so() -> None:
@@ -90,9 +99,10 @@ def variants_of(log: Path) -> Variants:
         ("sepsis", "0.1", "evolve"),
         ("bpic2013_incidents", "1", "evolve"),
         ("bpic2013_incidents", "0.1", "evolve"),
-        ("traffic_fines", "1", "travas"),
-        ("traffic_fines", "0.1", "travas"),
-        ("unrineweginfectie", "1", "travas"),
+        ("traffic_fines", "1", "evolve"),
+        ("traffic_fines", "0.1", "evolve"),
+        ("unrineweginfectie", "1", "evolve"),
+        ("receipt", "1", "evolve"),
         ("receipt", "0.01", "travas"),
     ],
 )

@@ -3,8 +3,8 @@
 Two questions at most: how many cases there are, and, where a delta may be spent, which variants are frequent, as TraVaS
 asks it. What follows from the answers is post-processing. The rule was read off the frontier of all certified methods
 at equal derived epsilon (``docs/results/evolve.md`` and ``frontier.md``): evolve has the highest mean similarity of
-the methods that need no delta nearly everywhere, as long as epsilon times the number of cases is not tiny; TraVaS is
-ahead of it where few variants hold nearly all cases.
+the methods that need no delta nearly everywhere, as long as epsilon times the number of cases is not tiny. With a delta
+it is ahead where few variants hold most cases, too, except for small budgets, where TraVaS is.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _COUNT = Fraction(2, 5)
 _HOPELESS = 40
 """Epsilon times cases below which the methods without a delta were of no use (measured: useless at 10 to 17, of use
 from 75 on)."""
-_COVERED = ((300.0, 0.2), (1_000.0, 0.5), (math.inf, 0.75))
-"""Up to so much epsilon times cases, the share of cases in frequent variants from which TraVaS is suggested."""
+_SMALL, _COVERED = 300.0, 0.2
+"""Epsilon times cases below which TraVaS is suggested where frequent variants hold at least this share of the cases."""
 
 _CONSIDERED: Mapping[str, str] = {
     "evolve": "highest mean similarity of the methods without a delta in 18 of 20 measured cells (5 logs, 4 epsilons)",
-    "travas": "keeps frequent variants only, all of them real: ahead where they hold nearly all cases; needs a delta",
+    "travas": "frequent variants only, all of them real: ahead where they hold most cases and the budget is small",
     "utravas": "as travas; needs a delta",
     "laplace": "behind evolve in 18 of 20 measured cells",
     "sacofa": "behind evolve in 19 of 20 measured cells",
@@ -143,7 +143,7 @@ def suggest(
         reason=reason,
         promising=promising,
         epsilon_left=left,
-        delta_left=left_delta if method == "travas" else Fraction(0),
+        delta_left=left_delta,
         cases=cases,
         cases_within=math.ceil(math.log(20) / float(for_count)),
         covered=covered,
@@ -158,39 +158,33 @@ def suggest(
 def _chosen(scale: float, covered: float | None, frequent: int | None) -> tuple[str, str, bool]:
     """The method, why, and whether it can be of use; ``scale`` is the epsilon that is left times the cases."""
     times = f"Epsilon times the cases is about {scale:,.0f}"
-    enough = next(share for most, share in _COVERED if scale < most or most == math.inf)
-    if covered is not None and covered >= enough:
-        few = "1 frequent variant" if frequent == 1 else f"{frequent} frequent variants"
+    if covered is None:
+        if scale < _HOPELESS:
+            reason = (
+                "too little, as no method without a delta was of use at 17 and below; raise epsilon, or allow a delta."
+            )
+            return "evolve", f"{times}: {reason}", False
         return (
-            "travas",
-            f"{times}, and at least about {covered:.0%} of the cases follow {few}: where few variants hold most cases "
-            "TraVaS was ahead of evolve, and every variant that it releases is real.",
+            "evolve",
+            f"{times}; without a delta, evolve resembled the original most in 18 of 20 measured cells.",
             True,
         )
-    if scale < _HOPELESS and covered is not None:
+    few = "1 surely frequent variant holds" if frequent == 1 else f"{frequent} surely frequent variants hold"
+    held = f"{few} at least about {covered:.0%} of the cases" if frequent else "no variant is surely frequent"
+    if scale < _SMALL and covered >= _COVERED:
+        reason = "at such budgets TraVaS was ahead where few variants hold most cases; all that it releases is real."
+        return "travas", f"{times}, and {held}: {reason}", True
+    if scale < _HOPELESS:
         return (
             "travas",
             f"{times}: too little for the methods without a delta, which were of no use at 17 and below; TraVaS can "
             "still show variants that are very frequent, if there are any.",
             bool(frequent),
         )
-    if scale < _HOPELESS:
-        return (
-            "evolve",
-            f"{times}: too little, as no method without a delta was of use at 17 and below; raise epsilon, or allow a "
-            "delta.",
-            False,
-        )
-    if covered is None:
-        reason = f"{times}; without a delta, evolve resembled the original most in 18 of 20 measured cells."
-    else:
-        few = (
-            f"the surely frequent variants hold only about {covered:.0%} of the cases"
-            if frequent
-            else "no variant is surely frequent"
-        )
-        reason = f"{times}, and {few}: evolve also releases what is like the rare ones, which TraVaS leaves out."
-    return "evolve", reason, True
+    reason = (
+        "with a delta evolve starts from real variants where they hold most cases, and imagines what else there is."
+    )
+    return "evolve", f"{times}, and {held}: {reason}", True
 
 
 def _remarks(method: str, cases: int, delta_left: Fraction, domain: Domain | None) -> list[str]:
@@ -202,8 +196,8 @@ def _remarks(method: str, cases: int, delta_left: Fraction, domain: Domain | Non
         )
     if method == "evolve" and delta_left:
         remarks.append(
-            f"With --delta {_exact(delta_left)} evolve also releases frequent variants that are sure to be real; "
-            "without, the delta that is left need not be spent."
+            "Without the delta that is left evolve releases no variant that is sure to be real, and resembled logs "
+            "whose cases are mostly rare about as much or a little more."
         )
     if method == "evolve" and (domain is None or domain.activities is None):
         remarks.append("evolve takes the activities from the log, as an assumption, unless you declare --activities.")
