@@ -44,6 +44,7 @@ ROWS = (
     Row("df-laplace"),
     Row("sapa"),
     Row("evolve"),
+    Row("evolve", delta=DELTA, share=0.25),
     Row("pripel", delta=DELTA, more={"query": "travas"}),
     Row("libra", delta=DELTA),
     Row("travag", delta=DELTA, share=0.1, more={"free_generator_steps": 20}),
