@@ -154,6 +154,64 @@ def test_empty_cases_are_a_variant_like_others() -> None:
     assert set(answer) == set(log.to_dict()) <= set(release.variants.to_dict())
 
 
+# Only real variants ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("share", "expected"), [(None, Fraction(4, 5)), (0.3, Fraction(3, 10))])
+def test_only_real_variants_cost_two_questions(share: float | None, expected: Fraction) -> None:
+    release, answer = found_by(LOG, epsilon=1, delta="1e-4", only_real=True, real_share=share)
+    assert [(c.question, c.epsilon, c.delta) for c in release.guarantee.charges] == [
+        ("partitions", expected, Fraction("1e-4")),
+        ("histogram", 1 - expected, 0),
+    ]
+    assert release.guarantee.proven
+    assert set(release.variants.to_dict()) == set(answer)
+
+
+def test_rare_cases_stand_where_they_resemble_a_real_variant_most() -> None:
+    """Of 1,000 cases 100 are rare, and nearest to the second variant; TraVaS leaves them out."""
+    rare = {("x", "y", "z", f"r{i}"): 1 for i in range(100)}
+    log = Variants.from_dict({("a", "b"): 600, ("x", "y", "z"): 300, **rare})
+    counts = [
+        veilog.release(log, method, epsilon=3, delta="1e-4", seed=1, **more).variants.to_dict()
+        for method, more in (("evolve", {"only_real": True}), ("travas", {}))
+    ]
+    assert [set(found) for found in counts] == [{("a", "b"), ("x", "y", "z")}] * 2
+    assert counts[0]["x", "y", "z"] == pytest.approx(400, abs=25)
+    assert counts[1]["x", "y", "z"] == pytest.approx(300, abs=25)
+    assert sum(counts[0].values()) == pytest.approx(1000, abs=25)
+
+
+def test_nothing_real_found_is_nothing_released() -> None:
+    release = veilog.release(MANY, "evolve", epsilon="0.01", delta="1e-6", only_real=True, seed=1)
+    assert release.variants.cases == 0
+    assert "nothing is released" in str(release.remarks)
+    assert [charge.question for charge in release.guarantee.charges] == ["partitions"]
+
+
+@pytest.mark.parametrize("wrong", [{}, {"delta": "1e-4", "real_share": 0}])
+def test_only_real_variants_need_a_delta_and_a_share(wrong: dict[str, object]) -> None:
+    with pytest.raises(ParameterError, match="delta"):
+        veilog.release(LOG, "evolve", epsilon=1, only_real=True, **wrong)
+
+
+@pytest.mark.parametrize("name", ["sepsis", "bpic2013_incidents", "unrineweginfectie"])
+def test_only_real_variants_are_nearer_to_the_log_than_those_of_travas(logs: Path, name: str) -> None:
+    log = veilog.read(logs / f"{name}.xes.gz").variants
+    ours, theirs = (
+        np.mean(
+            [
+                relative_log_similarity(
+                    log, veilog.release(log, method, epsilon=1, delta="1e-4", seed=seed, **more).variants
+                ).value
+                for seed in range(3)
+            ]
+        )
+        for method, more in (("evolve", {"only_real": True}), ("travas", {}))
+    )
+    assert ours > theirs
+
+
 def test_known_variants_keep_what_fits_the_most_frequent_first() -> None:
     real = Variants.from_dict({("a", "b"): 5, ("b", "c"): 9, ("a", "b", "a", "b"): 20, (): 3, ("b",): 7})
     codes = np.array([{"a": 0, "b": 1, "c": 2}[label] for label in real.labels])

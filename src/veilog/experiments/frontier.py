@@ -17,6 +17,7 @@ from veilog.experiments.experiment import (
     Plot,
     Row,
     Table,
+    Value,
     known,
     mean,
     of,
@@ -37,18 +38,27 @@ RISK = ("set", 3)
 CERTIFIED = tuple(m.name for m in METHODS.values() if m.certified and m.budget != "none")
 
 
-def _columns() -> dict[str, tuple[str, str]]:
-    """What is compared, by its name: a method and its delta. evolve is there without one and with one."""
-    columns = {}
+Settings = tuple[tuple[str, Value], ...]
+
+
+def _columns() -> dict[str, tuple[str, Settings]]:
+    """What is compared, by its name: a method, its delta and what else is set. evolve is there without a delta, with
+    one, and releasing only real variants."""
+    columns: dict[str, tuple[str, Settings]] = {}
     for name in CERTIFIED:
-        needs = METHODS[name].budget == "epsilon and delta"
-        columns[f"{name}, delta {DELTA}" if needs else name] = (name, DELTA if needs else "0")
+        if METHODS[name].budget == "epsilon and delta":
+            columns[f"{name}, delta {DELTA}"] = (name, (("delta", DELTA),))
+        else:
+            columns[name] = (name, (("delta", "0"),))
         if name == "evolve":
-            columns[f"{name}, delta {DELTA}"] = (name, DELTA)
+            columns[f"{name}, delta {DELTA}"] = (name, (("delta", DELTA), ("only_real", False)))
+            columns[f"{name}, only real, delta {DELTA}"] = (name, (("delta", DELTA), ("only_real", True)))
     return columns
 
 
 COLUMNS = _columns()
+_SHORT = {f"evolve, delta {DELTA}": "evolve (δ)", f"evolve, only real, delta {DELTA}": "only real (δ)"}
+"""Names in plots; others are those of their methods."""
 _MODELS = ("1", "0.1")
 """Epsilons at which the first run also discovers a model, which takes longer than most releases."""
 _SLOW = {"travag": 2}
@@ -64,11 +74,11 @@ def cells(plan: Plan) -> Iterator[Cell]:
         yield Cell(log, models=0.0 if plan.quick else 300.0)
         for run in range(plan.runs):
             for epsilon in EPSILONS:
-                for method, delta in COLUMNS.values():
+                for method, settings in COLUMNS.values():
                     slow = method in _SLOW
                     if run < _SLOW.get(method, run + 1) and not (plan.quick and slow and (epsilon != "1" or run)):
                         seconds = 300.0 if not plan.quick and run == 0 and epsilon in _MODELS else 0.0
-                        yield Cell(log, method, (("epsilon", epsilon), ("delta", delta)), run, seconds)
+                        yield Cell(log, method, (("epsilon", epsilon), *settings), run, seconds)
 
 
 def measure(given: Given, cell: Cell) -> Measured:
@@ -97,16 +107,16 @@ def measure(given: Given, cell: Cell) -> Measured:
 
 
 def _column(rows: Sequence[Row], log: str, name: str, epsilon: str) -> list[Row]:
-    method, delta = COLUMNS[name]
-    return of(rows, log, method, epsilon=epsilon, delta=delta)
+    method, settings = COLUMNS[name]
+    return of(rows, log, method, epsilon=epsilon, **dict(settings))
 
 
 def ranked(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> list[tuple[str, float]]:
     """What is compared, by its mean similarity, the highest first; with ``pure`` only what spends no delta."""
     found = [
         (name, mean(_column(rows, log, name, epsilon), "similarity"))
-        for name, (_, delta) in COLUMNS.items()
-        if not (pure and delta != "0")
+        for name, (_, settings) in COLUMNS.items()
+        if not (pure and dict(settings)["delta"] != "0")
     ]
     return sorted([(name, value) for name, value in found if value is not None], key=lambda pair: -pair[1])
 
@@ -132,7 +142,7 @@ def _close(rows: Sequence[Row], log: str, epsilon: str) -> str:
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    names = [n for n, (method, delta) in COLUMNS.items() if of(rows, method=method, delta=delta)]
+    names = [n for n, (method, settings) in COLUMNS.items() if of(rows, None, method, **dict(settings))]
     places = [(log, e) for log in dict.fromkeys(r.cell.log for r in rows) for e in EPSILONS if of(rows, log, epsilon=e)]
     head = ("log", "epsilon", *names)
     winners = []
@@ -215,10 +225,7 @@ def _series(rows: Sequence[Row], log: str) -> dict[str, Series]:
             values = known(_column(rows, log, name, epsilon), "similarity")
             points.append((min(values), statistics.fmean(values), max(values)) if values else None)
         if any(points):
-            method, delta = COLUMNS[name]
-            series[method if delta == "0" or METHODS[method].budget == "epsilon and delta" else f"{method} (δ)"] = (
-                points
-            )
+            series[_SHORT.get(name, COLUMNS[name][0])] = points
     return series
 
 
@@ -255,7 +262,8 @@ FRONTIER = Experiment(
         "veilog.measures.models_worker",
     ),
     notes=(
-        f"Default parameters; methods that need a delta get {DELTA}, and evolve is there without one and with one. "
+        f"Default parameters; methods that need a delta get {DELTA}, and evolve is there without one, with one, and "
+        "with one releasing only real variants (only_real). "
         "Full logs (pripel, libra) also spend a share of epsilon on times, so their control flow has less of it.",
         "F-scores are of the first run at epsilon 1 and 0.1 and need the extra models; the quick profile leaves them "
         "out. travag runs at most twice, in the quick profile once and at epsilon 1 only.",

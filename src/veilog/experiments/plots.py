@@ -25,6 +25,7 @@ _COLOURS = (
     "#9aa0a6",
     "#3d2c8d",
     "#d46a9f",
+    "#7a5230",
 )
 _ENTRY = 84
 """Width of a name in a legend below a plot."""

@@ -81,6 +81,7 @@ _METHODS = (
                 0,
                 0.9,
             ),
+            Parameter("only_real", bool, False, "with a delta, release only variants that are certain to be real"),
             _LARGEST_LOG,
         ),
         delta_of_use=lambda values: values["real_share"] is None or values["real_share"] > 0,

@@ -25,6 +25,7 @@ from veilog.methods import evolve_chain as chains
 from veilog.methods.evolve_chain import Chain, Shortened
 from veilog.methods.evolve_known import Known
 from veilog.methods.evolve_plan import Plan
+from veilog.methods.evolve_real import only_real_variants
 from veilog.methods.evolve_settings import DEFAULTS, Settings
 from veilog.methods.evolve_traces import (
     PAD,
@@ -55,6 +56,7 @@ def evolve(
     rounds: int | None = None,
     max_length: int | None = None,
     real_share: float | None = None,
+    only_real: bool = False,
     largest_log: int = DEFAULTS.largest_log,
     settings: Settings = DEFAULTS,
 ) -> Variants:
@@ -63,13 +65,17 @@ def evolve(
     ``rounds`` of votes: by default two, or one where the noisy number of cases is small for the budget.
     ``max_length``: the longest trace imagined. ``real_share``: the share of epsilon that finds frequent real variants,
     with a delta above 0; by default more where few variants hold most cases, which is asked then. Without a delta
-    nothing goes there. ``largest_log``: cases of the largest log expected; a budget too small even for it is refused
-    before anything is asked.
+    nothing goes there. ``only_real``: with a delta, release such variants alone, and imagine nothing.
+    ``largest_log``: cases of the largest log expected; a budget too small even for it is refused before anything is
+    asked.
     """
     settings = replace(settings, largest_log=largest_log, max_length=max_length or settings.max_length)
     _refuse_small_budget(request.epsilon, settings)
     activities = curator.activities
     _refuse(activities, settings)
+    if only_real:
+        _refuse_nothing_real(request, real_share)
+        return only_real_variants(curator, request, settings, real_share)
     rng = generator(curator.randomness)
     plan, real = _opened(curator, request, settings, real_share, len(activities))
     shortened, known = _shortened(curator, plan, real, settings)
@@ -137,6 +143,15 @@ def _refuse_small_budget(epsilon: Fraction, settings: Settings) -> None:
         "with largest_log.",
         parameter="epsilon",
     )
+
+
+def _refuse_nothing_real(request: Request, real_share: float | None) -> None:
+    if not request.delta or real_share == 0:
+        raise ParameterError(
+            "Only real variants can be released with a delta above 0 and a real_share above 0.",
+            parameter="only_real",
+            advice="Add --delta, e.g. 1e-6.",
+        )
 
 
 def _refuse(activities: tuple[str, ...], settings: Settings) -> None:

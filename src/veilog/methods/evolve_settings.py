@@ -71,6 +71,8 @@ class Settings:
     log is *concentrated* then."""
     concentration_share: tuple[float, float, float] = (6.0, 0.01, 0.15)
     """The question costs 6/g of epsilon, from .01 to .15 of it."""
+    real_share_alone: float = 0.80
+    """The same where nothing else is released."""
     doubtful_g: float = 30.0
     """Below this g a log is concentrated unless the answer is two noise scales lower."""
     real_share: float = 0.20
