@@ -34,6 +34,7 @@ COLUMNS = {
 REAL = {
     "evolve": ("evolve", "0"),
     f"evolve, delta {DELTA}": ("evolve", DELTA),
+    f"evolve, only real, delta {DELTA}": ("evolve, only real", DELTA),
     f"travas, delta {DELTA}": ("travas", DELTA),
 }
 
@@ -45,8 +46,10 @@ def measured(variants: veilog.Variants, method: str, delta: str, epsilon: str, r
     """Each run's similarity, size ratio, share of cases with a real variant, share of certain ones, and seconds."""
     cell: Cell = {"similarity": [], "ratio": [], "real": [], "certain": [], "seconds": []}
     existing = variants.to_dict()
+    name, _, only = method.partition(", ")
+    more = {"only_real": True} if only else {}
     for seed in range(runs):
-        release = veilog.release(variants, method, epsilon=epsilon, delta=delta, seed=seed)
+        release = veilog.release(variants, name, epsilon=epsilon, delta=delta, seed=seed, **more)
         charges = release.guarantee.charges
         assert sum(charge.epsilon for charge in charges) <= float(epsilon) * (1 + 1e-12), "equal derived epsilon"
         counts = release.variants.to_dict()
@@ -62,7 +65,7 @@ def measured(variants: veilog.Variants, method: str, delta: str, epsilon: str, r
 
 def _certain(release: veilog.Release) -> int:
     """Cases of variants that are certain to be real, as the release says."""
-    if release.method == "travas":
+    if release.method == "travas" or any("Every released variant is certain" in text for text in release.remarks):
         return release.variants.cases
     words = [remark.split() for remark in release.remarks if "certain to be real, for" in remark]
     return int(words[0][words[0].index("cases:") - 1]) if words else 0
