@@ -90,10 +90,15 @@ def is_loopback(host: str) -> bool:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket at this address; port 0 takes a free one."""
+    """A socket at this address; port 0 takes a free one.
+
+    It says that it is of TCP, or asyncio would leave Nagle's algorithm on, and every page but the first of a connection
+    would wait 40 ms between its head and its body.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        return socket.create_server((host, port), family=family, backlog=256)
+        made = socket.create_server((host, port), family=family, backlog=256)
+        return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=made.detach())
     except OSError as error:
         problem = f"The server cannot listen on {host}, port {port}: {error.strerror or error}."
         raise ParameterError(problem, parameter="port", advice="Choose another with --host or --port.") from error
