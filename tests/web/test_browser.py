@@ -194,7 +194,9 @@ def test_everything_can_be_done_without_javascript(visit_without_script: Visit, 
     page = visit.page
     visit.bring(patients)
     page.get_by_role("link", name="Yes: see who is exposed").click()
+    assert not page.get_by_label("Find a variant by an activity").is_visible()
     page.get_by_role("link", name="Choose how to release it").first.click()
+    assert not page.get_by_role("slider").is_visible()
     page.get_by_label("Budget ε", exact=True).fill("0,5")
     page.get_by_role("button", name="Show what it would ask").click()
     assert page.get_by_text("It would ask the log").is_visible()

@@ -192,6 +192,21 @@ def test_the_programs_own_files_are_light_and_ours(client: httpx.Client) -> None
         assert not re.search(rb"@import|url\(\s*['\"]?(https?:)?//", answer.content)
 
 
+def test_browsers_keep_the_programs_files_until_they_change(client: httpx.Client, log: str) -> None:
+    addresses = set()
+    for page in ("/", f"{log}/exposure", f"{log}/release"):
+        found = set(re.findall(r'"(/static/[^"]+)"', client.get(page).text))
+        assert {address.partition("?")[0] for address in found} >= {f"/static/{n}" for n in ("style.css", "veilog.js")}
+        addresses |= found
+    assert [address for address in addresses if address.startswith("/static/htmx.min.js?v=")]
+    for address in addresses:
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+        for other in (address.partition("?")[0], address + "0"):
+            assert client.get(other).headers["cache-control"] == "no-cache", "it may be another version's"
+
+
 def test_a_head_is_a_get_without_a_body(client: httpx.Client, log: str) -> None:
     job = ask(client, log).headers["location"]
     for address in (

@@ -6,6 +6,13 @@
   for (const element of all("[data-nojs]")) element.hidden = true;
   for (const element of all("[data-scale], .search")) element.hidden = false;
 
+  // The page first, then what it needs only to be livelier.
+  addEventListener("load", () => {
+    for (const { content } of all("meta[name=after-load]")) {
+      document.head.append(Object.assign(document.createElement("script"), { src: content }));
+    }
+  });
+
   // A range from 0.01 to 10 beside its number: each follows the other.
   for (const range of all("input[data-for]")) {
     const number = document.getElementById(range.dataset.for);
