@@ -13,9 +13,12 @@ from veilog.errors import ParameterError
 from veilog.logs.simulate import variants_only
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.similarity import relative_log_similarity
+from veilog.methods.evolve import evolve
 from veilog.methods.evolve_chain import Shortened, relation_features
 from veilog.methods.evolve_known import Known
-from veilog.methods.evolve_settings import DEFAULTS
+from veilog.methods.evolve_settings import DEFAULTS, Settings
+from veilog.methods.method import Request
+from veilog.privacy import noise
 from veilog.privacy.curator import Curator
 
 LOG = Variants.from_dict(
@@ -180,6 +183,16 @@ def test_rare_cases_stand_where_they_resemble_a_real_variant_most() -> None:
     assert counts[0]["x", "y", "z"] == pytest.approx(400, abs=25)
     assert counts[1]["x", "y", "z"] == pytest.approx(300, abs=25)
     assert sum(counts[0].values()) == pytest.approx(1000, abs=25)
+
+
+def test_of_very_many_real_variants_the_most_frequent_alone_stand_for_cases_that_have_none_of_them() -> None:
+    rare = {("x", "y", f"r{i}"): 1 for i in range(100)}
+    log = Variants.from_dict({("a", "b"): 600, ("x", "y"): 300, **rare})
+    request = Request(Fraction(5), Fraction("1e-3"), False, lambda text, done: None, lambda a, b: 0.0)
+    for most, expected in ((1000, (600, 400)), (1, (700, 300))):
+        curator = Curator(log, randomness=noise.seeded(1))
+        counts = evolve(curator, request, only_real=True, settings=Settings(most_prototypes=most)).to_dict()
+        assert (counts["a", "b"], counts["x", "y"]) == pytest.approx(expected, abs=20)
 
 
 def test_nothing_real_found_is_nothing_released() -> None:

@@ -27,7 +27,8 @@ def only_real_variants(curator: Curator, request: Request, settings: Settings, r
 
     Two questions: which variants are frequent, for ``real_share`` of epsilon and all of delta; and, for the rest of
     epsilon, a vote of every case for the nearest of them (Levenshtein distance over the longer length), a histogram:
-    (epsilon, delta) together. The votes are fitted to the variants' own noisy counts, as to a prior.
+    (epsilon, delta) together. Of very many, only the most frequent are held against cases that have none of them. The
+    votes are fitted to the variants' own noisy counts, as to a prior.
     """
     share = Fraction(str(settings.real_share_alone if real_share is None else real_share))
     real = curator.partitions(request.epsilon * share, request.delta, purpose="frequent real variants")
@@ -36,9 +37,16 @@ def only_real_variants(curator: Curator, request: Request, settings: Settings, r
         return real
     e = request.epsilon * (1 - share)
     names = _strings(real.sequences, curator.activities)
+    bins = {name: i for i, name in enumerate(names)}
+    often = real.by_frequency()[: settings.most_prototypes]
+    near = [names[i] for i in often.tolist()]
 
     def nearest_variant(sequences: Sequences) -> Ints:
-        return nearest(_strings(sequences, curator.activities), names)
+        text = _strings(sequences, curator.activities)
+        found = np.array([bins.get(name, -1) for name in text], dtype=np.int64)
+        others = np.flatnonzero(found < 0)
+        found[others] = often[nearest([text[i] for i in others.tolist()], near)]
+        return found
 
     votes = curator.histogram(nearest_variant, len(real), e, purpose="votes for real variants")
     cases = max(int(votes.sum()), real.cases, settings.fewest_cases)
