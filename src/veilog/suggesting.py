@@ -198,7 +198,7 @@ def _remarks(method: str, cases: int, delta_left: Fraction, domain: Domain | Non
         remarks.append(
             "Without the delta that is left evolve releases no variant that is sure to be real, and resembled logs "
             "whose cases are mostly rare about as much or a little more. With -p only_real=true it releases nothing "
-            "else: best for discovering a model."
+            "else, which is better for discovering a model."
         )
     if method == "evolve" and (domain is None or domain.activities is None):
         remarks.append("evolve takes the activities from the log, as an assumption, unless you declare --activities.")
