@@ -27,7 +27,7 @@ _COLOURS = (
     "#d46a9f",
     "#7a5230",
 )
-_ENTRY = 84
+_ENTRY = 108
 """Width of a name in a legend below a plot."""
 _LOW, _HIGH = (247, 244, 237), (23, 84, 133)
 
