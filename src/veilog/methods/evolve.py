@@ -37,6 +37,7 @@ from veilog.methods.evolve_traces import (
     distinct,
     joined,
     nearest,
+    public_codes,
     strings,
     strings_of,
 )
@@ -185,12 +186,6 @@ def _opened(
     return plan, real
 
 
-def _codes(sequences: Sequences, activities: tuple[str, ...]) -> Codes:
-    """The public code of each label of the sequences."""
-    code = {label: i for i, label in enumerate(activities)}
-    return np.array([code[label] for label in sequences.labels], dtype=np.int32)
-
-
 def _sums(
     curator: Curator, features: Features, size: int, epsilon: Fraction, settings: Settings, purpose: str
 ) -> Floats:
@@ -209,7 +204,7 @@ def _shortened(
     activities = curator.activities
     longest = min(settings.max_length, curator.domain.max_length or settings.max_length)
     everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), longest)
-    codes = _codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int32)
+    codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int32)
     known = Known.of(real, codes, everything) if real else None
     plan.anchored = plan.anchored and bool(known)
     if real and known and plan.anchored:
@@ -233,7 +228,7 @@ def _frequent(curator: Curator, plan: Plan, settings: Settings, longest: int) ->
     share = plan.take(plan.presence_share())
 
     def features(sequences: Sequences) -> chains.Triples:
-        codes = _codes(sequences, activities)[sequences.codes]
+        codes = public_codes(sequences, activities)[sequences.codes]
         return chains.activity_features(codes, sequences.offsets, size)
 
     present = _sums(curator, features, size, share, settings, "cases with an activity")
@@ -248,7 +243,7 @@ def _chain(curator: Curator, plan: Plan, settings: Settings, shortened: Shortene
     share = plan.take(plan.relations_share())
 
     def relations(sequences: Sequences) -> chains.Triples:
-        states, bounds = shortened(_codes(sequences, activities)[sequences.codes], sequences.offsets)
+        states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
         return chains.relation_features(states, bounds, size)
 
     noisy = _sums(curator, relations, (size + 1) ** 2, share, settings, "directly-follows relations")
@@ -264,7 +259,7 @@ def _chain(curator: Curator, plan: Plan, settings: Settings, shortened: Shortene
     plan.rest -= share
 
     def trigrams(sequences: Sequences) -> chains.Triples:
-        states, bounds = shortened(_codes(sequences, activities)[sequences.codes], sequences.offsets)
+        states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
         return chains.trigram_features(states, bounds, size)
 
     answer = _sums(curator, trigrams, (size + 1) ** 3, share, settings, "triples of following activities")
@@ -295,7 +290,7 @@ def _ask(
     names = strings(_named(chosen, shortened))
 
     def nearest_prototype(sequences: Sequences) -> Ints:
-        return nearest(strings_of(sequences, _codes(sequences, activities)), names)
+        return nearest(strings_of(sequences, public_codes(sequences, activities)), names)
 
     return curator.histogram(nearest_prototype, len(chosen), e, purpose=f"votes for prototypes, round {number}")
 

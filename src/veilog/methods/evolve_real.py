@@ -14,7 +14,7 @@ import numpy as np
 
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.evolve_settings import Settings
-from veilog.methods.evolve_traces import Ints, nearest, strings_of
+from veilog.methods.evolve_traces import Ints, nearest, public_codes, strings_of
 from veilog.methods.evolve_votes import fit, rounded
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
@@ -36,13 +36,14 @@ def only_real_variants(curator: Curator, request: Request, settings: Settings, r
         request.remark("No variant is frequent enough to be certain that it is real, so nothing is released.")
         return real
     e = request.epsilon * (1 - share)
-    names = _strings(real.sequences, curator.activities)
+    activities = curator.activities
+    names = strings_of(real.sequences, public_codes(real.sequences, activities))
     bins = {name: i for i, name in enumerate(names)}
     often = real.by_frequency()[: settings.most_prototypes]
     near = [names[i] for i in often.tolist()]
 
     def nearest_variant(sequences: Sequences) -> Ints:
-        text = _strings(sequences, curator.activities)
+        text = strings_of(sequences, public_codes(sequences, activities))
         found = np.array([bins.get(name, -1) for name in text], dtype=np.int64)
         others = np.flatnonzero(found < 0)
         found[others] = often[nearest([text[i] for i in others.tolist()], near)]
@@ -60,8 +61,3 @@ def only_real_variants(curator: Curator, request: Request, settings: Settings, r
         "cases that are nearest to it, not of those that have it."
     )
     return real.with_counts(counts)
-
-
-def _strings(sequences: Sequences, activities: tuple[str, ...]) -> list[str]:
-    code = {label: i for i, label in enumerate(activities)}
-    return strings_of(sequences, np.array([code[label] for label in sequences.labels], dtype=np.int32))

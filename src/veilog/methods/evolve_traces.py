@@ -16,7 +16,7 @@ from rapidfuzz.process import cdist
 
 from veilog.logs.variants import Sequences
 
-__all__ = ["Traces", "distances", "distinct", "nearest", "strings", "strings_of"]
+__all__ = ["Traces", "distances", "distinct", "nearest", "public_codes", "strings", "strings_of"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -71,6 +71,12 @@ def strings(traces: Traces) -> Strings:
     """One character an activity: what the string-distance library compares fastest."""
     used = np.arange(traces.codes.shape[1]) < traces.lengths[:, None]
     return _cut(traces.codes[used], np.concatenate([[0], np.cumsum(traces.lengths)]))
+
+
+def public_codes(sequences: Sequences, activities: tuple[str, ...]) -> Codes:
+    """The public code of each label of the sequences: its place among the activities."""
+    code = {label: i for i, label in enumerate(activities)}
+    return np.array([code[label] for label in sequences.labels], dtype=np.int32)
 
 
 def strings_of(sequences: Sequences, codes: Codes) -> Strings:
