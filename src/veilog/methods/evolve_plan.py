@@ -29,7 +29,7 @@ class Plan:
     rest: Fraction
     estimates: list[tuple[float, float]]
     least: int = 0
-    """Cases of the real variants that were found: there are no fewer."""
+    """Cases of the real variants that were found, by their noisy counts: there are hardly fewer."""
     concentrated: bool = False
     """Whether few variants hold most cases, by a noisy answer."""
     anchored: bool = False
