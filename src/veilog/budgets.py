@@ -5,19 +5,26 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, UndeclaredError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 from veilog.methods.method import Method
 from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.domain import PRIVATELY, Domain
+from veilog.privacy.figures import up
 from veilog.privacy.guessing import epsilon_of
 from veilog.privacy.persons import Unit
 
-__all__ = ["budget", "by_advantage", "check_beyond", "check_unit"]
+__all__ = ["LARGEST_UNASKED", "budget", "by_advantage", "check_beyond", "check_unit", "public_facts"]
+
+LARGEST_UNASKED = 10
+"""A larger epsilon has to be asked for in words: odds change by a factor of up to 22,000 at this one."""
 
 
-def budget(method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool) -> tuple[Fraction, Fraction]:
+def budget(
+    method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool, weak_guarantee: bool = False
+) -> tuple[Fraction, Fraction]:
     """The epsilon and delta asked for, exactly, if they fit the method."""
     failure = parse_delta(delta)
     if method.budget == "none":
@@ -33,6 +40,12 @@ def budget(method: Method, epsilon: Number | None, delta: Number, delta_is_of_us
             advice="0.1 to 1 are usual; or give a guessing advantage, e.g. 0.2.",
         )
     eps = parse_epsilon(epsilon)
+    if eps > LARGEST_UNASKED and not weak_guarantee:
+        raise ParameterError(
+            f"epsilon = {up(eps)} protects nobody in practice: who is in the log can nearly be read off the release.",
+            parameter="epsilon",
+            advice="Take 2 or less; or say --weak-guarantee (weak_guarantee=True) if that is what you want.",
+        )
     if method.budget == "epsilon and delta" and failure == 0:
         raise ParameterError(
             f"Method {method.name!r} needs a delta above 0.",
@@ -62,6 +75,27 @@ def by_advantage(
             advice="Give one of them.",
         )
     return epsilon_of(advantage, delta=delta), parameters
+
+
+def public_facts(method: Method, values: dict[str, Any], declared: Domain, as_published: bool) -> Domain:
+    """The public facts with all that the method needs, or a refusal that says how to give them.
+
+    As published, papers take the activities and lengths from the log; that is a condition of what is then derived.
+    """
+    needed = method.needs(values)
+    if declared.activities == PRIVATELY and ("activities" not in needed or as_published):
+        raise ParameterError(
+            f"Method {method.name!r} has no use for activities that are found privately"
+            + (" as published." if as_published else "."),
+            parameter="activities",
+            advice="Leave them out, or declare them.",
+        )
+    if as_published:
+        return declared.taken_from_log(("activities", "max_length"))
+    lacking = declared.lacks(needed)
+    if lacking:
+        raise UndeclaredError(method.name, lacking)
+    return declared
 
 
 def check_unit(method: Method, log: EventLog | StoredLog | Variants, unit: Unit, as_published: bool) -> None:

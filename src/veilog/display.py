@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -20,7 +20,9 @@ from veilog.measures.comparison import Comparison
 from veilog.measures.disclosure import RiskResult
 from veilog.measures.singling_out import Rate, SinglingOut
 from veilog.methods import Method
+from veilog.privacy.figures import up
 from veilog.privacy.guarantee import Guarantee
+from veilog.privacy.strength import Strength
 from veilog.released import Release
 
 __all__ = [
@@ -37,6 +39,9 @@ __all__ = [
     "variants_table",
 ]
 
+_STRENGTH: Mapping[Strength, str] = {
+    "strong": "green", "good": "green", "moderate": "yellow", "weak": "red", "none in practice": "red",
+}  # fmt: skip
 _SEVERITY = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 
@@ -113,9 +118,14 @@ def methods_table(methods: Iterable[Method]) -> Table:
     return table
 
 
+def strength_style(guarantee: Guarantee) -> str:
+    """Return the colour that a guarantee is shown in, by what it is worth."""
+    return _STRENGTH[guarantee.strength]
+
+
 def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
     """The guarantee in words, with all that it rests on."""
-    lines: list[RenderableType] = [Text(guarantee.in_words(), style="bold green" if guarantee.proven else "bold red")]
+    lines: list[RenderableType] = [Text(guarantee.in_words(), style=f"bold {_STRENGTH[guarantee.strength]}")]
     if as_published or not guarantee.proven:
         lines.append(Text(f"nominal (what was asked for): {_pair(guarantee.nominal_epsilon, guarantee.nominal_delta)}"))
         lines.append(Text(f"derived (what is proved): {_pair(guarantee.epsilon, guarantee.delta)}"))
@@ -125,20 +135,18 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
     if guarantee.charges:
         lines.append(Text(f"Protects against: telling apart {guarantee.neighbours}."))
         lines.append(Text(f"Noise: {guarantee.numerics}."))
-    lines.extend(Text(f"Assumes: {text}") for text in guarantee.assumptions)
+    lines.extend(Text(f"Holds only if: {c.text} ({c.code})", style="yellow") for c in guarantee.conditions)
     charges = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("question", "for", "noise", "epsilon", "delta"):
         charges.add_column(column, style="dim")
     shown = guarantee.charges[:8]
     for c in shown:
-        charges.add_row(c.question, escape(c.purpose), c.mechanism, f"{float(c.epsilon):g}", f"{float(c.delta):g}")
+        charges.add_row(c.question, escape(c.purpose), c.mechanism, up(c.epsilon), up(c.delta))
     if len(guarantee.charges) > len(shown):
         charges.add_row(f"... {len(guarantee.charges) - len(shown)} more", "", "", "", "")
     if guarantee.charges:
         lines.append(charges)
-    return Panel(
-        Group(*lines), title="guarantee", title_align="left", border_style="green" if guarantee.proven else "red"
-    )
+    return Panel(Group(*lines), title="guarantee", title_align="left", border_style=_STRENGTH[guarantee.strength])
 
 
 def release_view(released: Release, target: str) -> Group:
@@ -148,10 +156,11 @@ def release_view(released: Release, target: str) -> Group:
     top = key_values(
         [("released", f"{v.cases:,} cases, {len(v):,} variants, {v.events:,} events"), ("method", name)]
         + [(f"  {key}", value) for key, value in released.parameters.items() if value is not None]
-        + [("written to", target), ("seconds", f"{released.seconds:.2f}")]
+        + [("written to", target), ("seconds", f"{released.owner_only.seconds:.2f}")]
     )
     remarks = [Text(remark, style="yellow") for remark in released.remarks]
-    return Group(top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks)
+    notes = [Text(f"For you only: {note}", style="magenta") for note in released.owner_only.notes]
+    return Group(top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks, *notes)
 
 
 def comparison_table(result: Comparison) -> Group:
@@ -301,7 +310,7 @@ def _measures(result: Comparison) -> Iterable[tuple[str, Any, str]]:
 def _pair(epsilon: float | None, delta: float | None) -> str:
     if epsilon is None:
         return "none"
-    return f"epsilon = {epsilon:g}" + (f", delta = {delta:g}" if delta else "")
+    return f"epsilon = {up(epsilon)}" + (f", delta = {up(delta)}" if delta else "")
 
 
 def _shown(value: Any) -> str:

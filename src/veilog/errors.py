@@ -6,6 +6,7 @@ the parameter, what is wrong and what to do about it. Errors carry their facts a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "OutputError",
     "ParameterError",
     "SolverError",
+    "UndeclaredError",
     "VeilogError",
 ]
 
@@ -58,6 +60,28 @@ class ParameterError(VeilogError):
         self.parameter = parameter
         self.advice = advice
         super().__init__(problem if advice is None else f"{problem} {advice}")
+
+
+class UndeclaredError(ParameterError):
+    """A method needs facts to be public about which nothing was said; nothing was asked of the data."""
+
+    def __init__(self, method: str, facts: Sequence[str]) -> None:
+        self.facts = tuple(facts)
+        said = {
+            "activities": (
+                "which activities are public",
+                "Declare the activities (--activities A,B,C or @FILE), or say --activities log if all labels in the "
+                "log may be known; with a delta, --activities privately finds those that enough cases have.",
+            ),
+            "max_length": (
+                "how long a trace can be",
+                "Declare a bound (--max-length 50), or say --max-length log if the longest trace may be known.",
+            ),
+        }
+        needed = " and ".join(said[fact][0] for fact in facts)
+        advice = " ".join(said[fact][1] for fact in facts)
+        text = f"Method {method!r} has to know {needed}. Nothing was asked of the data."
+        super().__init__(text, parameter=facts[0], advice=advice)
 
 
 class OutputError(VeilogError):

@@ -26,7 +26,7 @@ from veilog.privacy.ledger import Reservation
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Operation", "Release"]
+__all__ = ["Operation", "OwnerOnly", "Release"]
 
 Progress = Callable[[str, float | None], None]
 
@@ -52,6 +52,18 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class OwnerOnly:
+    """What only the owner of the log may know: it tells of the raw data what no question was asked about."""
+
+    seconds: float
+    """How long it took, which depends on the log."""
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        return {"seconds": self.seconds, "notes": list(self.notes)}
+
+
+@dataclass(frozen=True)
 class Release:
     """What leaves the house, with its guarantee. Nothing in it was computed from raw data outside a question."""
 
@@ -60,7 +72,8 @@ class Release:
     parameters: Mapping[str, Any]
     variants: Variants
     guarantee: Guarantee
-    seconds: float
+    owner_only: OwnerOnly
+    """For the owner of the log alone; nothing else here, and nothing that is written, holds any of it."""
     remarks: tuple[str, ...] = ()
     """What the reader should know, from public and released quantities only."""
     order: np.random.Generator = field(default_factory=np.random.default_rng, repr=False, compare=False)
@@ -156,7 +169,7 @@ class Release:
             "variants": len(self.variants),
             "operations": [asdict(operation) for operation in self.operations],
             "remarks": list(self.remarks),
-            "seconds": self.seconds,
+            "owner_only": self.owner_only.to_json(),
         }
 
 
@@ -211,7 +224,7 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     if guarantee.charges:
         facts.insert(1, ("privacy:level", f"{guarantee.unit}: {guarantee.neighbours}", "string"))
     facts += [(key, value, "float") for key, value in pairs if value is not None]
-    facts += [("privacy:assumptions", " ".join(guarantee.assumptions), "string")] if guarantee.assumptions else []
+    facts += [(f"privacy:condition-{c.code}", f"{c.said_by}: {c.text}", "string") for c in guarantee.conditions]
     held = " ".join(statement.holds for statement in guarantee.statements)
     facts += [("privacy:holds", held, "string")] if held else []
     facts += [("privacy:reason", "; ".join(guarantee.reasons), "string")] if guarantee.reasons else []

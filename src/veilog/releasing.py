@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from veilog.budgets import budget, by_advantage, check_beyond, check_unit
+from veilog.budgets import budget, by_advantage, check_beyond, check_unit, public_facts
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.sources import refuse_unread
@@ -30,16 +31,21 @@ from veilog.methods.event_log import (
     times_of,
 )
 from veilog.methods.method import Progress, Request
+from veilog.owner_notes import notes_for_owner
 from veilog.privacy import noise
-from veilog.privacy.accounting import Number, compose, round_up
+from veilog.privacy.accounting import Number, compose
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Domain, Window
-from veilog.privacy.guarantee import Charge
+from veilog.privacy.domain import PRIVATELY, Domain, Window
+from veilog.privacy.figures import round_up
+from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.ledger import Ledger, settling
 from veilog.privacy.persons import ONE_CASE, Unit, bounded
-from veilog.released import Operation, Release
+from veilog.released import Operation, OwnerOnly, Release
 
 __all__ = ["Release", "release"]
+
+LABELS_SHARE = Fraction(1, 10)
+"""The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
 
 
 def release(
@@ -51,6 +57,7 @@ def release(
     as_published: bool = False,
     seed: int | None = None,
     domain: Domain | None = None,
+    activities: Iterable[str] | str | None = None,
     unit: str = "case",
     max_cases: int | None = None,
     times: Number | None = None,
@@ -59,6 +66,7 @@ def release(
     attributes_share: Number | None = None,
     ledger: Ledger | str | Path | None = None,
     guessing_advantage: Number | None = None,
+    weak_guarantee: bool = False,
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Release:
@@ -66,8 +74,12 @@ def release(
 
     ``epsilon`` and ``delta`` are the budget: certified (the default) they are what the guarantee derives; with
     ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
-    a run repeatable for experiments, and its guarantee "none". ``domain`` declares public facts. Further keywords are
-    parameters of the method.
+    a run repeatable for experiments, and its guarantee "none". Further keywords are parameters of the method. An
+    epsilon above 10 protects nobody to speak of and needs ``weak_guarantee``.
+
+    ``domain`` declares public facts, and ``activities`` the labels alone: their names; ``"log"``, your word that those
+    of the log are public, which is a condition of the guarantee; or ``"privately"``, to have those found that enough
+    cases have, with a tenth of epsilon and a part of delta. A method that needs them refuses without.
 
     ``unit`` is who is protected: a case; a person, named by an attribute of the log (its name), of whose cases at most
     ``max_cases``, chosen at random, are looked at; or ``person`` where nobody has more than ``max_cases`` cases.
@@ -94,31 +106,29 @@ def release(
             advice="Add --as-published to take it as its paper has it, or take a certified method such as evolve.",
         )
     wanted = Wanted.of(times, attributes, attributes_share, window)
-    declared = domain or Domain()
+    declared = _declared(domain, activities)
     if wanted:
         check_beyond(chosen, log, as_published)
     if isinstance(wanted.window, tuple):
         declared = replace(declared, window=wanted.window)
         wanted = replace(wanted, window=declared.window)
-    open_values = any(name not in declared.attributes for name in wanted.attributes)
     values = chosen.parse(parameters)
-    spends_delta = chosen.spends_delta(values)
+    declared = public_facts(chosen, values, declared, as_published)
     protected = Unit.of(unit, max_cases)
     if protected is not ONE_CASE:
         check_unit(chosen, log, protected, as_published)
-    asked, asked_delta = budget(chosen, epsilon, delta, spends_delta or open_values)
+    uses = _Uses(
+        flow=chosen.spends_delta(values),
+        labels=declared.activities == PRIVATELY,
+        values=any(name not in declared.attributes for name in wanted.attributes),
+    )
+    asked, asked_delta = budget(chosen, epsilon, delta, any(uses), weak_guarantee)
     eps, failure = protected.of_one_case(asked, asked_delta)
-    flow_delta = Fraction(0) if not spends_delta else failure / 2 if open_values else failure
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
         raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
 
     source = noise.operating_system() if seed is None else noise.seeded(seed)
-    whole = log
-    if not isinstance(log, Variants):
-        log = bounded(log, protected, source)
-    variants = log if isinstance(log, Variants) else log.variants
-    if variants.cases == 0:
-        raise ParameterError("The log has no cases, so there is nothing to release.", parameter="log")
+    held = bounded(log, protected, source)
     if chosen.full_log and not chosen.in_pieces and isinstance(log, StoredLog):
         raise ParameterError(
             f"Method {method!r} needs all events in memory, so a log that is kept on disk will not do.",
@@ -131,17 +141,18 @@ def release(
             parameter="log",
             advice="Give the log itself, as veilog.read() returns it.",
         )
-    raw = log if (wanted or chosen.full_log) and not isinstance(log, Variants) else None
-    curator = Curator(variants, log=raw, domain=declared, unit=protected, randomness=source)
+    curator = Curator(held, domain=declared, randomness=source)
     started = time.perf_counter()
     derive = partial(
-        curator.guarantee, nominal_epsilon=asked if asked else None, nominal_delta=asked_delta if flow_delta else None
+        curator.guarantee,
+        nominal_epsilon=asked if asked else None,
+        nominal_delta=asked_delta if uses.flow and failure else None,
     )
     entry = None
     if ledger is not None:
         unbounded = as_published or seed is not None or chosen.budget == "none"
         entry = (ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True, waiting=progress)).reserve(
-            whole,
+            log,
             method,
             epsilon=None if unbounded else asked,
             delta=asked_delta,
@@ -149,25 +160,47 @@ def release(
             unit=unit,
             as_published=as_published,
         )
-    with settling(entry, derive, lambda: curator.contacted):
-        made = _made(curator, chosen, values, as_published, wanted, (eps, failure, flow_delta), progress)
+    claimed = partial(derive, at_least=(asked, asked_delta)) if not as_published else derive
+    with settling(entry, claimed, lambda: curator.contacted, derive):
+        made = _made(curator, chosen, values, as_published, wanted, (eps, failure / max(1, sum(uses))), uses, progress)
         seconds = time.perf_counter() - started
-    guarantee = derive()
-    operations = [_operation(what, how, [guarantee.charges[i] for i in places]) for what, how, places in made.done]
+    guarantee = replace(claimed(), cases=made.variants.cases)
     return Release(
         method=method,
         as_published=as_published,
         parameters=values,
         variants=made.variants,
         guarantee=guarantee,
-        seconds=seconds,
+        owner_only=OwnerOnly(seconds, notes_for_owner(log, declared, protected, ledger is not None)),
         remarks=(*made.said, *_remarks(made.variants, asked_delta)),
         order=made.order,
-        operations=tuple(operations),
+        operations=_operations(made, guarantee),
         details=made.details,
         full=made.full,
         entry=entry,
     )
+
+
+def _declared(domain: Domain | None, activities: Iterable[str] | str | None) -> Domain:
+    """The public facts, with the activities of their own keyword."""
+    declared = domain or Domain()
+    if activities is None:
+        return declared
+    if declared.activities is not None:
+        raise ParameterError(
+            "The activities are declared twice, by themselves and in the domain.",
+            parameter="activities",
+            advice="Give one of them.",
+        )
+    return replace(declared, activities=Domain.of(activities).activities)
+
+
+class _Uses(NamedTuple):
+    """What a delta is spent on, each with an equal part of it."""
+
+    flow: bool
+    labels: bool
+    values: bool
 
 
 @dataclass(frozen=True)
@@ -188,23 +221,29 @@ def _made(
     values: dict[str, Any],
     as_published: bool,
     wanted: Wanted,
-    budget: tuple[Fraction, Fraction, Fraction],
+    budget: tuple[Fraction, Fraction],
+    uses: _Uses,
     progress: Progress | None,
 ) -> _Made:
-    """Domains of attributes, then the method, then times and attributes for what it released.
+    """Labels and domains of attributes, then the method, then times and attributes for what it released.
 
-    The ``budget`` is epsilon, delta, and the method's part of delta.
+    The ``budget`` is epsilon, and the delta that each use of one has.
     """
-    epsilon, delta, flow_delta = budget
+    epsilon, part = budget
     said: list[str] = []
-    found, rest = attributes_before(curator, wanted, epsilon, delta - flow_delta, said.append)
+    if uses.labels:
+        names = curator.find_activities(epsilon * LABELS_SHARE, part)
+        said.append(f"{len(names)} activities were found privately; rarer ones do not exist for this release.")
+        epsilon *= 1 - LABELS_SHARE
+    for_labels = len(curator.charges)
+    found, rest = attributes_before(curator, wanted, epsilon, part if uses.values else Fraction(0), said.append)
     flow_epsilon = epsilon * (1 - wanted.times - wanted.attributes_share)
     asked_before = len(curator.charges)
     if not found:  # nothing to release of them: the control flow has what is left
         flow_epsilon, rest = flow_epsilon + rest, Fraction(0)
     request = Request(
         epsilon=flow_epsilon,
-        delta=flow_delta,
+        delta=part if uses.flow else Fraction(0),
         as_published=as_published,
         progress=progress or (lambda text, fraction: None),
         score=lambda original, released: relative_log_similarity(original, released).value,
@@ -226,7 +265,7 @@ def _made(
     charges = curator.charges
     target = "control flow (variants)" if full is None else "events"
     last = len(charges)
-    done = [(target, name, [*range(asked_before, last)])]
+    done = [(target, name, [*range(for_labels), *range(asked_before, last)])]
     details = None
     if wanted:
         cases = released_cases(released, order)
@@ -237,7 +276,9 @@ def _made(
         columns = attributes_of(curator, rest, cases, found)
         if columns.events or columns.cases:
             target = "attributes: " + ", ".join([*columns.cases, *columns.events])
-            done.append((target, "attributes", [*range(asked_before), *range(before, len(curator.charges))]))
+            done.append(
+                (target, "attributes", [*range(for_labels, asked_before), *range(before, len(curator.charges))])
+            )
         details = Details(cases, given, columns)
     return _Made(released, full, details, order, done, said)
 
@@ -249,9 +290,19 @@ def _beyond(wanted: Wanted) -> dict[str, object]:
     return {**times, **(shared if wanted.attributes else {})}
 
 
-def _operation(target: str, method: str, charges: Iterable[Charge]) -> Operation:
-    epsilon, delta = compose(charges)
-    return Operation(target, method, round_up(epsilon), round_up(delta))
+def _operations(made: _Made, guarantee: Guarantee) -> tuple[Operation, ...]:
+    """What was done for what, with what the guarantee claims beyond the questions that were asked in the first."""
+    costs = [compose(guarantee.charges[i] for i in places) for _, _, places in made.done]
+    claimed = [Fraction(Decimal(repr(value or 0.0))) for value in (guarantee.epsilon, guarantee.delta)]
+    spent = [sum(part, start=Fraction(0)) for part in zip(*costs, strict=True)]
+    costs[0] = (
+        costs[0][0] + max(Fraction(0), claimed[0] - spent[0]),
+        costs[0][1] + max(Fraction(0), claimed[1] - spent[1]),
+    )
+    return tuple(
+        Operation(target, how, round_up(epsilon), round_up(delta))
+        for (target, how, _), (epsilon, delta) in zip(made.done, costs, strict=True)
+    )
 
 
 def _remarks(released: Variants, delta: Fraction) -> tuple[str, ...]:

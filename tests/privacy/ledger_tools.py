@@ -4,7 +4,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import veilog
-from veilog.privacy.accounting import round_up
+from veilog.privacy.figures import round_up
 from veilog.privacy.guarantee import Charge, Guarantee
 from veilog.privacy.ledger import Ledger
 

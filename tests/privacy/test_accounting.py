@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
-from veilog.privacy.accounting import parse_delta, parse_epsilon, round_up
+from veilog.privacy.accounting import parse_delta, parse_epsilon
+from veilog.privacy.figures import round_up
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from rich.text import Text
 
+from veilog.cli.common import Output
 from veilog.cli.details import declared_list
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.stored import StoredLog
+from veilog.logs.variants import Variants
 from veilog.privacy.accounting import parse_delta, parse_epsilon
-from veilog.privacy.domain import Domain, Values
+from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values
 
-__all__ = ["UNDECIDED", "Budget"]
+__all__ = ["UNDECIDED", "Budget", "agreed", "at_a_terminal"]
 
 
 @Parameter(name="*")
@@ -49,9 +56,17 @@ class Budget:
     ] = None
     activities: Annotated[
         str | None,
-        Parameter(help="Declare the public activities: a,b,c or @FILE with one on each line."),
+        Parameter(
+            help="The public activities: a,b,c or @FILE with one on each line; log: all labels of the log may be "
+            "known; privately: find those that enough cases have, with a delta."
+        ),
     ] = None
-    max_length: Annotated[int | None, Parameter(help="Declare the public bound on the length of a trace.")] = None
+    max_length: Annotated[
+        str | None, Parameter(help="The public bound on the length of a trace; log: that of the longest may be known.")
+    ] = None
+    weak_guarantee: Annotated[
+        bool, Parameter(negative="", help="Allow an epsilon above 10, which protects nobody in practice.")
+    ] = False
 
     @property
     def by_column(self) -> bool:
@@ -66,8 +81,9 @@ class Budget:
 
     def domain(self, attributes: Mapping[str, Values] | None = None) -> Domain:
         """The declared public facts."""
-        activities = None if self.activities is None else declared_list(self.activities)
-        return Domain(activities, self.max_length, dict(attributes or {}))
+        text = self.activities
+        activities = text if text is None or text in (FROM_LOG, PRIVATELY) else declared_list(text)
+        return replace(Domain.of(activities, _length(self.max_length)), attributes=dict(attributes or {}))
 
     def arguments(self) -> dict[str, Any]:
         """As :func:`veilog.release` and :func:`veilog.train` take them, but for the domain and the advantage."""
@@ -78,7 +94,44 @@ class Budget:
             "seed": self.seed,
             "unit": self.unit,
             "max_cases": self.max_cases,
+            "weak_guarantee": self.weak_guarantee,
         }
 
 
 UNDECIDED = Budget()
+
+
+def _length(text: str | None) -> int | Literal["log"] | None:
+    if text is None:
+        return None
+    if text == FROM_LOG:
+        return FROM_LOG
+    try:
+        return int(text)
+    except ValueError:
+        raise ParameterError(
+            f"--max-length takes a whole number, or log, not {text!r}.", parameter="max_length"
+        ) from None
+
+
+def at_a_terminal() -> bool:
+    """Return whether somebody is there to answer a question."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def agreed(out: Output, domain: Domain, needed: Iterable[Fact], log: EventLog | StoredLog | Variants) -> Domain:
+    """Return the domain with what the owner says is public, shown what the log holds; nothing has been asked of it."""
+    variants = log if isinstance(log, Variants) else log.variants
+    lacking = domain.lacks(needed)
+    if "activities" in lacking:
+        out.show(Text("Everybody who gets the release may learn that these activities exist:", style="bold"))
+        out.show(Text("  " + ", ".join(variants.labels)))
+    if "max_length" in lacking:
+        longest = int(variants.lengths.max(initial=0))
+        out.show(Text(f"Everybody who gets the release may learn that the longest case has {longest} events."))
+    if not lacking:
+        return domain
+    answer = out.console.input("Is all of that public? Only if it would be so without any single case [y/N] ")
+    if answer.strip().lower() not in ("y", "yes"):
+        return domain  # the release refuses, and says what else can be done
+    return domain.taken_from_log(lacking)

@@ -153,7 +153,7 @@ def sample(
             ]
         )
     )
-    out.show(Text(loaded.guarantee.in_words(), style="green" if loaded.guarantee.proven else "red"))
+    out.show(Text(loaded.guarantee.in_words(), style=display.strength_style(loaded.guarantee)))
 
 
 def inspect(model: ModelFile, *, json: Json = None) -> None:

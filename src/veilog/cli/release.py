@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from veilog import display
-from veilog.budgets import by_advantage
-from veilog.cli.budget import UNDECIDED, Budget
+from veilog.budgets import by_advantage, public_facts
+from veilog.cli.budget import UNDECIDED, Budget, agreed, at_a_terminal
 from veilog.cli.common import (
     AS_USUAL,
     HERE,
@@ -81,8 +81,10 @@ def release(
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
     # Before a large log is read: what can be refused without it.
     chosen = method_named(method)
-    chosen.parse(parameters)
+    values = chosen.parse({n: v for n, v in parameters.items() if n != "guessing_advantage"})
     budget.check()
+    if not (budget.as_published or at_a_terminal()):
+        public_facts(chosen, values, domain, budget.as_published)
     # -p guessing_advantage=X and --guessing-advantage X are the same where the method has such a parameter.
     advantage = _said_once(budget.guessing_advantage, parameters.pop("guessing_advantage", None))
     if advantage is not None:
@@ -97,6 +99,8 @@ def release(
         original = read_events(log, reading, grouping, in_memory=chosen.full_log and not chosen.in_pieces)
     else:
         original = read_variants(log, reading, grouping)
+    if at_a_terminal() and not budget.as_published:
+        domain = agreed(out, domain, chosen.needs(values), original)
     with shown_progress() as progress:
         progress(f"releasing with {method}", None)
         released = release_log(

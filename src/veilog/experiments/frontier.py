@@ -93,7 +93,7 @@ def measure(given: Given, cell: Cell) -> Measured:
         made = release.variants
         epsilon, delta = compose(release.guarantee.charges)
         values = {"derived_epsilon": float(epsilon), "derived_delta": float(delta)}
-        values |= {"seconds": release.seconds, "cpu_seconds": used}
+        values |= {"seconds": release.owner_only.seconds, "cpu_seconds": used}
     values |= {"size_ratio": made.cases / original.cases, "variants": len(made)}
     if made.events == 0:
         return Measured({**values, "similarity": 0.0}, "Nothing was released; that counts as similarity 0.")

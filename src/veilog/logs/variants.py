@@ -62,6 +62,13 @@ class Sequences:
         first, last = self.offsets[start], self.offsets[stop]
         return Sequences(self.labels, self.codes[first:last], self.offsets[start : stop + 1] - first)
 
+    def take(self, rows: IntArray) -> Sequences:
+        """The sequences of these rows, in this order."""
+        lengths = self.lengths[rows]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        return Sequences(self.labels, self.codes[np.repeat(self.offsets[rows], lengths) + within], offsets)
+
 
 @dataclass(frozen=True, eq=False)
 class Variants:

@@ -1,6 +1,7 @@
 """The methods: each a plain function of the curator and its parameters; METHODS lists them for people and programs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from veilog.errors import ParameterError
 from veilog.methods.amun import AMUN
@@ -16,6 +17,7 @@ from veilog.methods.sapa import sapa
 from veilog.methods.tlkc import TLKC
 from veilog.methods.travag import TRAVAG
 from veilog.methods.travas import travas, utravas
+from veilog.privacy.domain import Fact
 
 __all__ = ["METHODS", "Method", "Parameter", "method_named"]
 
@@ -61,6 +63,21 @@ _RELATION = (
     _LARGEST_LOG,
 )
 
+
+def _alphabet(values: dict[str, Any]) -> frozenset[Fact]:
+    """The activities, whatever the parameters are."""
+    return frozenset({"activities"})
+
+
+def _alphabet_and_length_without(parameter: str) -> Callable[[dict[str, Any]], frozenset[Fact]]:
+    """The activities; also a bound on the length where this parameter is to be found from the lengths of traces."""
+
+    def needs(values: dict[str, Any]) -> frozenset[Fact]:
+        return frozenset({"activities"}) if values[parameter] else frozenset({"activities", "max_length"})
+
+    return needs
+
+
 _METHODS = (
     Method(
         name="evolve",
@@ -70,6 +87,7 @@ _METHODS = (
         guarantee="epsilon for one case, proven: noisy relations and votes for prototypes; a delta adds real variants",
         as_published="the same",
         run=evolve,
+        needs=_alphabet,
         parameters=(
             Parameter("rounds", int, None, "rounds of votes; by default one or two, by the noisy size", 1, 10),
             Parameter("max_length", int, 60, "the longest trace that is imagined", 1, 1000),
@@ -94,6 +112,7 @@ _METHODS = (
         guarantee="epsilon for one case, proven: the depths share the budget",
         as_published="depth times epsilon: a case is counted again at every depth",
         run=laplace,
+        needs=_alphabet_and_length_without("depth"),
         parameters=(
             *_TREE,
             Parameter(
@@ -110,6 +129,7 @@ _METHODS = (
         guarantee="epsilon for one case, proven: rules are declared or learned with a share of the budget",
         as_published="none: the rules are read off the raw log; with declared rules depth times epsilon",
         run=sacofa,
+        needs=_alphabet_and_length_without("depth"),
         parameters=(
             *_TREE,
             Parameter("threshold_harmful", int, None, "count from which on a prefix that breaks a rule survives", 1),
@@ -131,6 +151,7 @@ _METHODS = (
         guarantee="epsilon for one case, proven: what a case adds to the relation is bounded",
         as_published="(length bound + 1) times epsilon where a length bound is declared, otherwise none",
         run=df_laplace,
+        needs=_alphabet_and_length_without("bound"),
         parameters=_RELATION,
     ),
     Method(
@@ -141,6 +162,7 @@ _METHODS = (
         guarantee="epsilon for one case, proven: scores come from the noisy relation",
         as_published="none: scores and the set of observed relations are raw, and noise is redrawn until positive",
         run=sapa,
+        needs=_alphabet_and_length_without("bound"),
         parameters=(
             Parameter("k", int, 1, "longest distance of activities that may follow each other directly", 1, 1000),
             *_RELATION,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods.method import Request
+from veilog.methods.method import Request, advised
 from veilog.methods.playout import LARGEST_TOTAL, play_out, play_out_guided
 from veilog.methods.prefix_tree import noise_threshold
 from veilog.methods.steps import length_quantile
@@ -168,7 +168,7 @@ def pairs(activities: tuple[str, ...]) -> Features:
 def _published_relation(curator: Curator, epsilon: Fraction) -> IntArray:
     """Every pair's count plus discrete Laplace noise of scale 1/epsilon; nothing from the start to the end."""
     size = len(curator.activities) + 1
-    declared = curator.domain.max_length
+    declared = curator.domain.longest
     if declared is not None:
         total = (declared + 1) * epsilon
         if total > LARGEST_EPSILON:
@@ -240,8 +240,8 @@ def refuse_small_budget(
             f"At epsilon = {float(epsilon):g} a relation would have to occur in {needed:,} cases to stand out from the "
             f"noise, more than the {largest_log:,} of the largest log expected, so nothing can survive.",
             parameter="epsilon",
-            advice=(
-                f"From epsilon = {float(epsilon) * needed / largest_log:.2g} on something can; "
-                "if the log is larger, say so with largest_log."
+            advice=advised(
+                float(epsilon) * needed / largest_log,
+                "From epsilon = {} on something can; if the log is larger, say so with largest_log.",
             ),
         )

@@ -42,9 +42,10 @@ from veilog.methods.evolve_traces import (
     strings_of,
 )
 from veilog.methods.evolve_votes import fit, medoids, next_generation, rounded
-from veilog.methods.method import Request
+from veilog.methods.method import Request, advised
 from veilog.methods.real_variants import with_real
 from veilog.privacy.curator import Curator, Features
+from veilog.privacy.figures import up
 from veilog.privacy.noise import generator
 
 __all__ = ["evolve"]
@@ -140,9 +141,9 @@ def _refuse_small_budget(epsilon: Fraction, settings: Settings) -> None:
     enough = settings.fewest_g / settings.largest_log
     raise ParameterError(
         f"At epsilon = {float(epsilon):g} noise drowns even a log of {settings.largest_log:,} cases, the largest "
-        f"expected, so nothing can survive. From epsilon = {enough:.2g} on something can; if the log is larger, say so "
-        "with largest_log.",
+        "expected, so nothing can survive.",
         parameter="epsilon",
+        advice=advised(enough, "From epsilon = {} on something can; if the log is larger, say so with largest_log."),
     )
 
 
@@ -202,7 +203,7 @@ def _shortened(
     """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
     frequent ones; and the real variants so prepared, if there are any."""
     activities = curator.activities
-    longest = min(settings.max_length, curator.domain.max_length or settings.max_length)
+    longest = min(settings.max_length, curator.domain.longest or settings.max_length)
     everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), longest)
     codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int32)
     known = Known.of(real, codes, everything) if real else None
@@ -329,9 +330,10 @@ def _remark(request: Request, plan: Plan, shortened: Shortened) -> None:
     wide = plan.wide and not plan.anchored
     enough = s.wide_g if wide else s.high_g
     if plan.g < enough and (wide or plan.low):
+        needed = enough / plan.cases / kept
         request.remark(
-            f"About {plan.cases:.0f} cases (a noisy number) are few for epsilon = {float(request.epsilon):g}: expect a "
-            f"coarse picture. An epsilon of about {float(f'{enough / plan.cases / kept:.1g}'):g} would do."
+            f"About {plan.cases:.0f} cases (a noisy number) are few for an epsilon of {up(request.epsilon)} a case: "
+            f"expect a coarse picture. {advised(needed)}"
         )
 
 

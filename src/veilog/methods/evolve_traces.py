@@ -60,7 +60,7 @@ def distinct(traces: Traces, weights: Floats) -> tuple[Traces, Floats]:
 def _keys(codes: Codes) -> npt.NDArray[Any]:
     """One key a row, in the order of the codes with PAD last: a number where it holds a row, bytes else."""
     states = int(codes.max(initial=PAD)) + 2
-    if float(states) ** codes.shape[1] < 2**62:
+    if states ** codes.shape[1] < 2**62:  # whole numbers: a float overflows from some 260 columns on
         digits = np.where(codes == PAD, states - 1, codes)
         return np.asarray(digits @ states ** np.arange(codes.shape[1] - 1, -1, -1, dtype=np.int64))
     rows = np.ascontiguousarray(codes.astype(">i4"))

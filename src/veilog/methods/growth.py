@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.methods.method import Request
+from veilog.methods.method import Request, advised
 from veilog.methods.prefix_tree import PrefixTree, assign_continuation, noise_threshold, to_variants
 from veilog.methods.steps import length_histogram, quantile
 from veilog.privacy.accounting import SMALLEST_EPSILON
@@ -219,5 +219,5 @@ def refuse_too_small(
     raise ParameterError(
         f"At epsilon = {float(epsilon):g} {reason}.",
         parameter="epsilon",
-        advice=f"From epsilon = {enough:.2g} on something can; if the log is larger, say so with largest_log.",
+        advice=advised(enough, "From epsilon = {} on something can; if the log is larger, say so with largest_log."),
     )

@@ -32,7 +32,7 @@ from veilog.methods.amun_times import noisy_cases
 from veilog.methods.event_log import Details, assembled
 from veilog.methods.libra_lots import MOST_ORDER, accounted, informative, least_scale, renyi_of_sample
 from veilog.methods.method import Method, Parameter, Request
-from veilog.methods.pripel_query import Query, released_log, variant_query, wanted_of
+from veilog.methods.pripel_query import Query, needs_of_query, released_log, variant_query, wanted_of
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.noise import discrete_laplace, generator
@@ -207,10 +207,10 @@ def _frequent_cases(log: EventLog, domain: Domain, threshold: int) -> IntArray:
     frequent = {s for s, n in variants.to_dict().items() if n >= threshold and s}
     names = log.events.column("concept:name").to_pylist()
     bounds = log.offsets.tolist()
-    public = None if domain.activities is None else set(domain.activities)
+    public = None if domain.alphabet is None else set(domain.alphabet)
     kept = []
     for case, (a, z) in enumerate(itertools.pairwise(bounds)):
-        trace = tuple(name for name in names[a:z] if public is None or name in public)[: domain.max_length]
+        trace = tuple(name for name in names[a:z] if public is None or name in public)[: domain.longest]
         if trace in frequent:
             kept.append(case)
     return np.array(kept, dtype=np.int64)
@@ -261,6 +261,7 @@ LIBRA = Method(
     guarantee="epsilon (and delta, if the query needs one) for one case, proven: amplified by Poisson sampling",
     as_published="none: clipping by exact counts, samples that the accountant does not describe, Amun within them",
     run=libra,
+    needs=needs_of_query,
     parameters=(
         Parameter("b", float, None, "as published: scale of all noise; 2.5, or more if epsilon needs it", 1e-3, 1e9),
         Parameter("gamma", float, None, "share of the cases in a sample; 0.9, or as published 0.05", 1e-4, 1),

@@ -14,14 +14,20 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
+from veilog.privacy.domain import Fact
+from veilog.privacy.figures import up
 
-__all__ = ["Method", "Parameter", "Progress", "Request", "Score", "Unshuffled"]
+__all__ = ["Method", "Parameter", "Progress", "Request", "Score", "Unshuffled", "advised"]
 
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and how much of it is done (0 to 1, None where unknown)."""
 
 Score = Callable[[Variants, Variants], float]
 """How well a release (second) resembles a log (first); only as-published methods that peek use one."""
+
+
+LARGEST_ADVISED = 2.0
+"""Protection is moderate up to about this epsilon; beyond it a release is not worth its risk."""
 
 
 class Unshuffled(Protocol):
@@ -35,9 +41,24 @@ def _unheard(text: str) -> None:
     """Nobody listens to remarks."""
 
 
+def _none_needed(values: dict[str, Any]) -> frozenset[Fact]:
+    """No fact about the process need be public."""
+    return frozenset()
+
+
 def _always(values: dict[str, Any]) -> bool:
     """Of use whatever the parameters are."""
     return True
+
+
+def advised(needed: float, advice: str = "An epsilon of about {} would do.") -> str:
+    """Advice that names the epsilon that would be needed, rounded up; none is ever advised that protects little."""
+    if needed > LARGEST_ADVISED:
+        return (
+            "The log is too small for a useful private release of this kind: collect more cases, or release counts "
+            "only; a larger budget would protect nobody."
+        )
+    return advice.format(up(needed, 2))
 
 
 @dataclass(frozen=True)
@@ -116,6 +137,9 @@ class Method:
     parameters: tuple[Parameter, ...] = ()
     delta_of_use: Callable[[dict[str, Any]], bool] = _always
     """Where delta is optional: whether these parameters have a use for one."""
+    needs: Callable[[dict[str, Any]], frozenset[Fact]] = _none_needed
+    """The public facts about the process that it takes for granted with these parameters: declared, or the log's by the
+    owner's word. Refused without, before anything is asked."""
     certified: bool = True
     """Whether there is a certified release at all; where not, --as-published must be asked for."""
     full_log: bool = False

@@ -29,7 +29,15 @@ from veilog.logs.xes_columns import NESTED
 from veilog.methods.matching import How, match
 from veilog.methods.method import Method, Parameter, Request
 from veilog.methods.pripel_noise import bounded_noise
-from veilog.methods.pripel_query import Query, delta_is_of_use, names_in, released_log, variant_query, wanted_of
+from veilog.methods.pripel_query import (
+    Query,
+    delta_is_of_use,
+    names_in,
+    needs_of_query,
+    released_log,
+    variant_query,
+    wanted_of,
+)
 from veilog.methods.pripel_resolve import RawTraces, Resolved, cases_of_matching, expanded, resolve
 from veilog.methods.pripel_values import noised_column, refusal
 from veilog.privacy.curator import Curator
@@ -237,6 +245,7 @@ PRIPEL = Method(
     guarantee="epsilon for one case, proven: a certified query, and times and attributes from noisy histograms",
     as_published="none: the matching depends on all raw cases, domains are raw, every value is charged by itself",
     run=pripel,
+    needs=needs_of_query,
     parameters=(
         Parameter("query", str, None, "variant method that traces come from; evolve, or as published laplace"),
         Parameter("query_parameters", str, None, "parameters of the query: name=value,name=value"),

@@ -23,10 +23,10 @@ from veilog.methods.event_log import (
 )
 from veilog.methods.method import Method, Request
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Domain, Window
+from veilog.privacy.domain import Domain, Fact, Window
 from veilog.privacy.noise import generator
 
-__all__ = ["Query", "delta_is_of_use", "names_in", "released_log", "variant_query", "wanted_of"]
+__all__ = ["Query", "delta_is_of_use", "names_in", "needs_of_query", "released_log", "variant_query", "wanted_of"]
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,12 @@ def delta_is_of_use(values: Mapping[str, Any]) -> bool:
         return True
     query = variant_query(values["query"], values["query_parameters"])
     return query.spends_delta or bool(names_in(values["attribute_names"]))
+
+
+def needs_of_query(values: Mapping[str, Any]) -> frozenset[Fact]:
+    """The public facts that the query needs."""
+    query = variant_query(values["query"] or "evolve", values["query_parameters"])
+    return query.method.needs(dict(query.values))
 
 
 def names_in(text: str | None) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences
 from veilog.methods.gap_shapes import BINS, GUESS, bins_of, draw_gaps, estimated, least_squares, slopes
+from veilog.methods.method import advised
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
@@ -140,7 +141,7 @@ def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: 
     if epsilon * cases < ENOUGH:
         remark(
             f"The times are rough: their epsilon, {epsilon:g}, times about {cases:,} cases is below {ENOUGH:,}. "
-            f"They would need an epsilon of about {ENOUGH / cases:.2g}."
+            f"{advised(ENOUGH / max(1, cases), 'They would need an epsilon of about {} for themselves.')}"
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilog.errors import ParameterError
+from veilog.methods.method import advised
 from veilog.methods.travag_settings import Configuration, Networks
 from veilog.privacy.accounting import parse_share
 from veilog.privacy.noise import tsgd_bound
@@ -119,8 +120,10 @@ def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Confi
         f"At epsilon = {float(epsilon):g} and delta = {float(delta):g} no training step is affordable: noise drowns "
         f"even a log of {largest:,} cases, the largest expected.",
         parameter="epsilon",
-        advice=f"From epsilon = {float(high) * 1.06:.2g} on something can be learned; if the log is larger, say "
-        "so with largest_log.",
+        advice=advised(
+            float(high) * 1.06,
+            "From epsilon = {} on something can be learned; if the log is larger, say so with largest_log.",
+        ),
     )
 
 

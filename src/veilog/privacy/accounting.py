@@ -7,7 +7,6 @@ answers to questions that cost (epsilon_i, delta_i), each possibly chosen after 
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
@@ -96,10 +95,3 @@ def compose(charges: Iterable[Charge]) -> tuple[Fraction, Fraction]:
         epsilon += charge.epsilon
         delta += charge.delta
     return epsilon, min(delta, Fraction(1))
-
-
-def round_up(value: Fraction) -> float:
-    """The smallest float not below ``value``: what is printed never understates what is spent."""
-    nearest = float(value)
-    # A float prints as the shortest decimal that reads back as it, so compare with that decimal, not its binary value.
-    return nearest if Fraction(Decimal(repr(nearest))) >= value else math.nextafter(nearest, math.inf)

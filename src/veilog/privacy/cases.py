@@ -44,6 +44,8 @@ class Cases:
     offsets: IntArray
     attributes: Mapping[str, IntArray]
     """Of each event, or of each case, the position of its value in the coding asked for, -1 for none of these."""
+    of_events: frozenset[str] = frozenset()
+    """Which attributes have a value for each event; the others have one for each case."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -57,6 +59,16 @@ class Cases:
     def owners(self) -> IntArray:
         """The case of each event."""
         return np.repeat(np.arange(len(self)), self.lengths)
+
+    def take(self, rows: IntArray) -> Cases:
+        """The cases of these rows, in this order."""
+        lengths = self.lengths[rows]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        events = np.repeat(self.offsets[rows], lengths) + np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        attributes = {
+            name: column[events] if name in self.of_events else column[rows] for name, column in self.attributes.items()
+        }
+        return Cases(self.codes[events], self.times[events], offsets, attributes, self.of_events)
 
 
 @dataclass(frozen=True)
@@ -120,25 +132,20 @@ class RawCases:
         codes = recode[self._codes]
         coded = {coding.name: self.coded(coding) for coding in codings}
         levels = {coding.name: attribute_level(self.log, coding.name) for coding in codings}
+        of_events = frozenset(name for name, level in levels.items() if level == "event")
         cases = len(self.offsets) - 1
         for start in range(0, cases, _BLOCK):
             stop = min(start + _BLOCK, cases)
             a, b = self.offsets[start], self.offsets[stop]
             attributes = {
-                name: column[a:b] if levels[name] == "event" else column[start:stop] for name, column in coded.items()
+                name: column[a:b] if name in of_events else column[start:stop] for name, column in coded.items()
             }
-            yield Cases(codes[a:b], self.times[a:b], self.offsets[start : stop + 1] - a, attributes)
+            yield Cases(codes[a:b], self.times[a:b], self.offsets[start : stop + 1] - a, attributes, of_events)
 
     def coded(self, coding: Coding) -> IntArray:
         """The whole column of an attribute, one integer for each kept event or each case."""
         column = attribute_column(self.log, coding.name)
         if coding.edges:
-            if attribute_kind(self.log, coding.name) not in ("whole number", "number"):
-                raise ParameterError(
-                    f"The attribute {coding.name!r} holds no numbers, so a range cannot be its domain.",
-                    parameter="domain",
-                    advice="Declare its values: a|b|c.",
-                )
             numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
             known = ~np.isnan(numbers)
             bins = np.searchsorted(np.array(coding.edges), numbers, side="right") - 1

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
+from veilog.privacy.asking import Triples, triples_of
+from veilog.privacy.noise import check_scale
 
-__all__ = ["Features", "check_sums", "clipped", "contributions", "exact_sums", "sums_mechanism"]
+__all__ = ["LARGEST_VALUE", "Features", "check_sums", "clipped", "contributions", "exact_sums", "sums_mechanism"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -20,16 +23,18 @@ Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLi
 _BLOCK = 65_536
 _LARGEST_SIZE = 50_000_000
 _LARGEST_SCALE = 2**32
-_LARGEST_VALUE = 2**30
+LARGEST_VALUE = 2**30
+"""A larger entry counts as this: cut by what the case itself holds, as is everything here."""
 
 
-def check_sums(size: int, bound: int, resolution: int) -> None:
-    """Refuse sums that could not be held or added up exactly, before anything is spent."""
+def check_sums(size: int, bound: int, resolution: int, epsilon: Fraction) -> None:
+    """Refuse sums that could not be held, added up or drawn noise for exactly, before anything is spent."""
     for name, value in (("size", size), ("bound", bound), ("resolution", resolution)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ParameterError(f"{name} must be a whole number from 1 on, not {value!r}.", parameter=name)
     if size > _LARGEST_SIZE or resolution * bound > _LARGEST_SCALE:
         raise ParameterError(f"{size} sums of contributions up to {bound} are too large.", parameter="bound")
+    check_scale(epsilon / (resolution * bound))
 
 
 def sums_mechanism(bound: int, resolution: int) -> str:
@@ -43,26 +48,16 @@ def exact_sums(variants: Variants, features: Features, size: int, bound: int, re
     sums = np.zeros(size, dtype=np.int64)
     for start in range(0, len(sequences), _BLOCK):
         block = sequences.rows(start, min(start + _BLOCK, len(sequences)))
-        rows, columns, contributed = contributions(features(block), len(block), size, bound, resolution)
+        triples = triples_of(features, block, size, LARGEST_VALUE, check=start == 0)
+        rows, columns, contributed = contributions(triples, len(block), bound, resolution)
         np.add.at(sums, columns, contributed * variants.counts[start:][rows])
     return sums
 
 
-def contributions(
-    triples: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike], n: int, size: int, bound: int, resolution: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """What a function of features gave for ``n`` cases (rows, columns, values), checked and clipped."""
-    rows, columns, values = (np.asarray(part) for part in triples)
-    if rows.ndim != 1 or not rows.shape == columns.shape == values.shape:
-        raise ParameterError("features must give as many rows as columns and values.", parameter="features")
-    if len(rows) == 0:
-        nothing = np.zeros(0, dtype=np.int64)
-        return nothing, nothing, nothing
-    if not all(np.issubdtype(part.dtype, np.integer) for part in (rows, columns, values)):
-        raise ParameterError("features must give integers.", parameter="features")
-    if rows.min() < 0 or rows.max() >= n or columns.min() < 0 or columns.max() >= size:
-        raise ParameterError("features must give places inside the vectors.", parameter="features")
-    return rows.astype(np.int64), columns.astype(np.int64), clipped(rows, values, n, bound, resolution)
+def contributions(triples: Triples, n: int, bound: int, resolution: int) -> Triples:
+    """What a function of features gave for ``n`` cases (rows, columns, values), clipped."""
+    rows, columns, values = triples
+    return rows, columns, clipped(rows, values, n, bound, resolution)
 
 
 def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, resolution: int) -> IntArray:
@@ -72,8 +67,7 @@ def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, reso
     only cancel, so adding them up later cannot raise the norm.
     """
     rows, values = np.asarray(rows, dtype=np.int64), np.asarray(values, dtype=np.int64)
-    if len(values) and max(int(values.max()), -int(values.min())) >= _LARGEST_VALUE:
-        raise ParameterError("The values of the features are too large to be added up exactly.", parameter="features")
+    values = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE)  # so that no norm and no product overflows
     sizes = np.abs(values)
     norms = np.zeros(n, dtype=np.int64)
     np.add.at(norms, rows, sizes)

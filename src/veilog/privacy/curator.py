@@ -8,6 +8,7 @@ guarantee of a release is derived from the charges; a :meth:`Curator.peek` makes
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import overload
@@ -20,15 +21,17 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy import noise
-from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon, round_up
+from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon
 from veilog.privacy.clipping import Features, check_sums, exact_sums, sums_mechanism
-from veilog.privacy.domain import Domain
+from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact
 from veilog.privacy.events import EventQuestions
+from veilog.privacy.figures import round_up
 from veilog.privacy.gradients import Training
-from veilog.privacy.guarantee import Charge, Guarantee, Statement
+from veilog.privacy.guarantee import Charge, Condition, Guarantee, Statement
 from veilog.privacy.guessing import advantage_of
 from veilog.privacy.histograms import Assign, SparseHistogram, bins_above, cases_in_bins, check_size, every_bin
-from veilog.privacy.persons import ONE_CASE, Unit
+from veilog.privacy.labels import WEIGHT, frequent_labels, label_threshold
+from veilog.privacy.persons import ONE_CASE, Bounded, Unit
 from veilog.privacy.sampling import SampleAccount, poisson_sample
 from veilog.privacy.training_accounting import NoisedSteps, composed_epsilon
 
@@ -42,33 +45,51 @@ _FLOAT_NOISE = (
     "the low-order bits of floats"
 )
 
+_LARGEST_DENOMINATOR = 10**6
+
+_ACTIVITIES_FROM_LOG = Condition(
+    "activities-from-log", "owner", "The set of activity labels is public; it was taken from the log, not declared."
+)
+_LENGTH_FROM_LOG = Condition(
+    "length-from-log", "owner", "The length of the longest trace is public; it was taken from the log, not declared."
+)
+
 
 class Curator:
     """Holder of the raw log; the only way to it is to ask."""
 
     def __init__(
         self,
-        variants: Variants,
+        held: Variants | Bounded,
         *,
         log: EventLog | StoredLog | None = None,
         domain: Domain | None = None,
         unit: Unit = ONE_CASE,
         randomness: noise.Randomness | None = None,
     ) -> None:
-        """``variants`` are those of ``log``, which only questions about times and attributes need.
+        """``held`` are the raw variants, with the ``log`` that they are of where times and attributes are asked about;
+        or what ``persons.bounded`` gave for a log and a unit, which alone will do where a column tells the persons.
 
-        Questions are asked and charged for one case; the guarantee says what they cost the ``unit`` together. Where
-        that is a person, the log given here holds at most so many cases of each (see ``persons.bounded``).
+        Questions are asked and charged for one case; the guarantee says what they cost the ``unit`` together.
         """
+        if isinstance(held, Bounded):
+            unit = held.unit
+            log = None if isinstance(held.log, Variants) else held.log
+            held = held.variants
+        elif unit.column is not None:
+            raise ParameterError("The cases of a person are bounded before anything is asked.", parameter="unit")
+        elif log is not None and _cases_of(log) != held.cases:
+            raise ParameterError("The variants are not those of the log.", parameter="log")
         self.domain = domain or Domain()
         self.unit = unit
-        if log is not None and _cases_of(log) != variants.cases:
-            raise ParameterError("The variants are not those of the log.", parameter="log")
-        self._variants = self.domain.fit(variants)
+        self._variants = self.domain.fit(held)
         self._log = log
         self._randomness = randomness or noise.operating_system()
         self._charges: list[Charge] = []
-        self._assumptions: dict[str, None] = {}
+        together: tuple[str, ...] = getattr(held if log is None else log, "read_together", ())
+        self._conditions: dict[Condition, None] = dict.fromkeys(unit.conditions)
+        if together:
+            self._conditions[Condition("columns-read-together", "program", " ".join(together))] = None
         self._peeks: dict[str, None] = {}
         self._statements: list[Statement] = []
         self._whole: Curator | None = None
@@ -77,23 +98,27 @@ class Curator:
 
     @property
     def activities(self) -> tuple[str, ...]:
-        """The public alphabet: declared, or else taken from the log, which the guarantee then says."""
+        """The public alphabet: declared, or found privately, or the log's by the owner's word, which is a condition."""
         if self._whole is not None:
             return self._whole.activities
-        if self.domain.activities is not None:
-            return self.domain.activities
-        self._assumptions["The set of activity labels is public; it was taken from the log, not declared."] = None
-        return self._variants.labels
+        if self.domain.activities == FROM_LOG:
+            self._conditions[_ACTIVITIES_FROM_LOG] = None
+            return self._variants.labels
+        if self.domain.alphabet is None:
+            raise _undeclared("activities")
+        return self.domain.alphabet
 
     @property
     def max_length(self) -> int:
-        """The public bound on the length of a trace: declared, or else taken from the log, which is then said."""
+        """The public bound on the length of a trace: declared, or the log's by the owner's word: a condition."""
         if self._whole is not None:
             return self._whole.max_length
-        if self.domain.max_length is not None:
-            return self.domain.max_length
-        self._assumptions["The length of the longest trace is public; it was taken from the log, not declared."] = None
-        return int(self._variants.lengths.max(initial=0))
+        if self.domain.max_length == FROM_LOG:
+            self._conditions[_LENGTH_FROM_LOG] = None
+            return int(self._variants.lengths.max(initial=0))
+        if self.domain.longest is None:
+            raise _undeclared("max_length")
+        return self.domain.longest
 
     @property
     def randomness(self) -> noise.Randomness:
@@ -109,7 +134,7 @@ class Curator:
                 parameter="log",
                 advice="Give the log itself, as veilog.read() returns it.",
             )
-        return EventQuestions(self._log, self.domain, self._randomness, self._charges, self._assumptions)
+        return EventQuestions(self._log, self.domain, self._randomness, self._charges, self._conditions)
 
     def subsample(self, rate: Fraction) -> Curator:
         """A curator of the variants of a Poisson sample, in which each case is with probability ``rate``, by itself.
@@ -124,7 +149,7 @@ class Curator:
         sample = Curator(sampled, domain=self.domain, unit=self.unit, randomness=self._randomness)
         sample._whole = self
         sample._charges = SampleAccount(self._charges, rate)
-        sample._assumptions, sample._peeks, sample._statements = self._assumptions, self._peeks, self._statements
+        sample._conditions, sample._peeks, sample._statements = self._conditions, self._peeks, self._statements
         return sample
 
     @property
@@ -134,7 +159,7 @@ class Curator:
 
     @property
     def contacted(self) -> bool:
-        """Whether anything was asked, or looked at, yet."""
+        """Whether anything was asked, or looked at, yet. What the owner says is public is no contact."""
         return bool(self._charges or self._peeks)
 
     # Questions ------------------------------------------------------------------------------------------------------
@@ -145,6 +170,7 @@ class Curator:
         Sensitivity: one case changes the number by exactly 1, so this is epsilon-differentially private.
         """
         eps = parse_epsilon(epsilon)
+        noise.check_scale(eps)
         self._charge("count", purpose, _LAPLACE, "1 (L1)", eps)
         return self._variants.cases + int(noise.discrete_laplace(eps, 1, self._randomness)[0])
 
@@ -165,7 +191,14 @@ class Curator:
         if not 0 < share < 1:
             raise ParameterError(f"A share is between 0 and 1, not {float(share):g}.", parameter="share")
         p, q = share.numerator, share.denominator
+        if q > _LARGEST_DENOMINATOR:
+            raise ParameterError(
+                f"A share needs a denominator of at most {_LARGEST_DENOMINATOR:,}, so that the answer fits.",
+                parameter="share",
+                advice="Write it as it is meant, such as 9/10, not as the float nearest to it.",
+            )
         step = max(p, q - p)
+        noise.check_scale(eps / step)
         mechanism = f"discrete Laplace, scale {step}/epsilon"
         self._charge("concentration", f"{purpose} ({number} variants)", mechanism, f"{step} (L1)", eps)
         most = int(np.sort(self._variants.counts)[::-1][:number].sum())
@@ -202,8 +235,9 @@ class Curator:
         """
         eps = parse_epsilon(epsilon)
         check_size(size, eps, keep_above)
-        assigned, weights = cases_in_bins(self._variants, assign, size)
+        noise.check_scale(eps)
         self._charge("histogram", f"{purpose} ({size} bins)", _LAPLACE, "1 (L1)", eps)
+        assigned, weights = cases_in_bins(self._variants, assign, size)
         if keep_above is None:
             return every_bin(assigned, weights, size, eps, self._randomness)
         return bins_above(keep_above, assigned, weights, size, eps, self._randomness)
@@ -230,11 +264,35 @@ class Curator:
         private.
         """
         eps = parse_epsilon(epsilon)
-        check_sums(size, bound, resolution)
-        exact = exact_sums(self._variants, features, size, bound, resolution)
+        check_sums(size, bound, resolution, eps)
         mechanism = sums_mechanism(bound, resolution)
         self._charge("sums", f"{purpose} ({size} sums)", mechanism, f"{bound} (L1, clipped)", eps)
+        exact = exact_sums(self._variants, features, size, bound, resolution)
         return exact + noise.discrete_laplace(eps / (resolution * bound), size, self._randomness)
+
+    def find_activities(self, epsilon: Number, delta: Number) -> tuple[str, ...]:
+        """The labels that enough cases have, with noise; from here on there are no others, and these are public.
+
+        A case with d labels gives each of them a d-th part of its weight; a label is found iff its weight plus
+        discrete Laplace noise exceeds a threshold. Sensitivity, threshold and proof of (epsilon, delta) are those of
+        :mod:`veilog.privacy.labels`. That every case loses its other labels, by itself, is a map of single cases.
+        """
+        eps, failure = parse_epsilon(epsilon), parse_delta(delta)
+        if self.domain.activities != PRIVATELY or self._whole is not None:
+            raise ParameterError("The activities are declared, so they need not be found.", parameter="activities")
+        above = label_threshold(eps, failure)
+        mechanism = f"discrete Laplace, scale 1/epsilon, in steps of 1/{WEIGHT}; found iff above {above / WEIGHT:.4g}"
+        self._charge("labels", "the activities that enough cases have", mechanism, "1 (L1, split)", eps, failure)
+        found = frequent_labels(self._variants, eps, above, self._randomness)
+        if not found:
+            raise ParameterError(
+                "No activity is frequent enough to be found with this epsilon and delta, which are spent.",
+                parameter="activities",
+                advice="Declare the activities, or raise epsilon or delta.",
+            )
+        self.domain = replace(self.domain, activities=found)
+        self._variants = self.domain.fit(self._variants)
+        return found
 
     def partitions(self, epsilon: Number, delta: Number, *, purpose: str = "frequent variants") -> Variants:
         """The variants whose count plus k-TSGD noise exceeds k, with these noisy counts.
@@ -255,6 +313,7 @@ class Curator:
                 parameter="delta",
                 advice="Take less than one over the number of cases, e.g. 1e-6.",
             )
+        noise.check_scale(eps)
         k = noise.tsgd_bound(eps, failure)
         mechanism = f"k-truncated symmetric geometric, k = {k}, released iff above k"
         self._charge("partitions", purpose, mechanism, "1 (one variant's count)", eps, failure)
@@ -296,12 +355,12 @@ class Curator:
                 "set aside for it.",
                 parameter="epsilon",
             )
-        assigned, weights = cases_in_bins(self._variants, assign, size)
-        counts = np.zeros(size, dtype=np.int64)
-        np.add.at(counts, assigned, weights)
         mechanism = "Gaussian, composed by privacy loss distributions: " + "; ".join(part.in_words for part in plan)
         bounds = ", ".join(f"{clip:g}" for clip in clips)
         self._charge("gradients", purpose, mechanism, f"{bounds} (L2, clipped)", eps, failure)
+        assigned, weights = cases_in_bins(self._variants, assign, size)
+        counts = np.zeros(size, dtype=np.int64)
+        np.add.at(counts, assigned, weights)
         return Training(counts, plan, clips, done, self._randomness)
 
     def carry(self, charges: Iterable[Charge]) -> None:
@@ -345,12 +404,24 @@ class Curator:
 
     # Account --------------------------------------------------------------------------------------------------------
 
-    def guarantee(self, *, nominal_epsilon: Number | None = None, nominal_delta: Number | None = None) -> Guarantee:
-        """What the questions asked so far amount to."""
+    def guarantee(
+        self,
+        *,
+        nominal_epsilon: Number | None = None,
+        nominal_delta: Number | None = None,
+        at_least: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0)),
+    ) -> Guarantee:
+        """What the questions asked so far amount to, and not less than ``at_least``.
+
+        A method may ask fewer questions than it could afford because of what it was answered. What such a run spent is
+        then known to its readers, but it bounds nothing beforehand: a release claims the budget that it had.
+        """
         charges = self.unit.charges(self._charges)
-        epsilon, delta = compose(charges)
+        epsilon, delta = (max(asked, least) for asked, least in zip(compose(charges), at_least, strict=True))
         reasons = list(self._peeks)
         numerics = "exact integer noise from the operating system's cryptographic source"
+        if not charges and not reasons:
+            reasons.append("nothing was asked of the data")
         if self._randomness.seed is not None:
             reasons.append(f"seeded: the noise can be recomputed from the seed {self._randomness.seed}")
             numerics = "exact integer noise from a seeded generator, for experiments only"
@@ -368,7 +439,7 @@ class Curator:
             unit=self.unit.name,
             neighbours=self.unit.neighbours,
             numerics=numerics,
-            assumptions=(*self.unit.assumptions, *self._assumptions),
+            conditions=tuple(self._conditions),
             reasons=tuple(reasons),
             charges=charges,
             statements=tuple(self._statements),
@@ -390,3 +461,13 @@ class Curator:
 
 def _cases_of(log: EventLog | StoredLog) -> int:
     return log.number_of_cases if isinstance(log, StoredLog) else int(log.cases.num_rows)
+
+
+def _undeclared(fact: Fact) -> ParameterError:
+    """What a method is told that needs a fact about which nothing was said."""
+    what = "activities" if fact == "activities" else "length of the longest trace"
+    return ParameterError(
+        f"The public {what} is not declared.".replace("activities is", "activities are"),
+        parameter=fact,
+        advice="Declare it, or give 'log' to say that what the log holds is public.",
+    )

@@ -2,8 +2,9 @@
 attributes are released, the window in which cases start and the values that attributes may have.
 
 Declared, these facts come from outside the log (a data dictionary, the process documentation), and a guarantee needs
-no assumption about them: every case is made to fit by itself. Not declared, a method that needs one takes it from the
-log, and the guarantee names that as an assumption.
+no condition about them: every case is made to fit by itself. ``"log"`` is the owner's word that what the log holds is
+public, which the guarantee names as a condition. With neither, a method that needs a fact refuses. Activities may also
+be found ``"privately"``: with a question of its own, charged, after which rare ones do not exist for the release.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +21,19 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 
-__all__ = ["Domain", "Values", "Window"]
+__all__ = ["FROM_LOG", "PRIVATELY", "Domain", "Fact", "Values", "Window"]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 Values = tuple[str, ...] | tuple[float, float]
 """What an attribute may hold: a list of values, or the range of its numbers."""
+FROM_LOG: Literal["log"] = "log"
+"""The owner's word that a fact is public as the log has it."""
+PRIVATELY: Literal["privately"] = "privately"
+"""Activities are found with a part of epsilon and delta."""
+Fact = Literal["activities", "max_length"]
+"""A fact about the process that a method may need."""
 Window = tuple[datetime.datetime, datetime.datetime]
 """From when, and before when, cases may start."""
 
@@ -34,8 +42,8 @@ Window = tuple[datetime.datetime, datetime.datetime]
 class Domain:
     """Declared public facts; None where a fact is not declared."""
 
-    activities: tuple[str, ...] | None = None
-    max_length: int | None = None
+    activities: tuple[str, ...] | Literal["log", "privately"] | None = None
+    max_length: int | Literal["log"] | None = None
     attributes: Mapping[str, Values] = field(default_factory=dict)
     """For each declared attribute its values, or a pair of numbers: their range."""
     window: Window | None = None
@@ -44,21 +52,50 @@ class Domain:
         object.__setattr__(self, "attributes", {name: _values(name, v) for name, v in self.attributes.items()})
         if self.window is not None:
             object.__setattr__(self, "window", _window(*self.window))
-        if self.activities is not None:
+        if self.activities not in (None, FROM_LOG, PRIVATELY):
             names = self.activities
             if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-                raise ParameterError("Declared activities must be a collection of names.", parameter="domain")
+                raise ParameterError(
+                    "Declared activities must be a collection of names.",
+                    parameter="activities",
+                    advice="Or 'log': the labels of the log are public; or 'privately': find them with noise.",
+                )
             if len(set(names)) != len(names):
                 raise ParameterError("An activity is declared twice.", parameter="domain")
             if not names:
                 raise ParameterError("The declared list of activities is empty.", parameter="domain")
             object.__setattr__(self, "activities", tuple(sorted(names)))
-        if self.max_length is not None and (isinstance(self.max_length, bool) or self.max_length < 1):
-            raise ParameterError("The declared length bound must be at least 1.", parameter="domain")
+        length = self.max_length
+        if length not in (None, FROM_LOG) and (isinstance(length, bool) or not isinstance(length, int) or length < 1):
+            raise ParameterError(
+                f"The declared length bound must be a whole number from 1 on, or 'log', not {length!r}.",
+                parameter="max_length",
+            )
 
     @staticmethod
-    def of(activities: Iterable[str] | None = None, max_length: int | None = None) -> Domain:
-        return Domain(None if activities is None else tuple(activities), max_length)
+    def of(activities: Iterable[str] | str | None = None, max_length: int | Literal["log"] | None = None) -> Domain:
+        """Return the domain with these activities: their names, ``log``, ``privately`` or None."""
+        if isinstance(activities, str) or activities is None:
+            return Domain(activities, max_length)  # type: ignore[arg-type]
+        return Domain(tuple(activities), max_length)
+
+    @property
+    def alphabet(self) -> tuple[str, ...] | None:
+        """The declared activities, None where there is no list of them."""
+        return self.activities if isinstance(self.activities, tuple) else None
+
+    @property
+    def longest(self) -> int | None:
+        """The declared bound on the length of a trace, None where there is no number."""
+        return self.max_length if isinstance(self.max_length, int) else None
+
+    def lacks(self, needed: Iterable[Fact]) -> list[Fact]:
+        """Return which of these facts nobody has said anything about."""
+        return sorted(fact for fact in needed if getattr(self, fact) is None)
+
+    def taken_from_log(self, facts: Iterable[Fact]) -> Domain:
+        """Return the domain with these facts taken from the log, where they are not declared."""
+        return replace(self, **dict.fromkeys(self.lacks(facts), FROM_LOG))  # type: ignore[arg-type]
 
     def fit(self, variants: Variants) -> Variants:
         """Every case made to fit the declared domain, each by itself: undeclared activities are left out of it, then
@@ -80,13 +117,13 @@ class Domain:
     ) -> BoolArray:
         """Which events are left of sequences that are made to fit; ``owner`` is the sequence of each event."""
         keep: BoolArray = np.ones(len(codes), dtype=np.bool_)
-        if self.activities is not None and len(codes):
-            declared = set(self.activities)
+        if self.alphabet is not None and len(codes):
+            declared = set(self.alphabet)
             keep = np.array([label in declared for label in labels], dtype=np.bool_)[codes]
-        if self.max_length is not None:
+        if self.longest is not None:
             kept_before: IntArray = np.cumsum(keep) - keep
             at_start = np.concatenate([kept_before, [keep.sum()]])[offsets[:-1]]
-            keep &= kept_before - at_start[owner] < self.max_length
+            keep &= kept_before - at_start[owner] < self.longest
         return keep
 
 

@@ -24,10 +24,11 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.stored import StoredLog
 from veilog.privacy import noise
 from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.asking import triples_of
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, Kind, Level, RawCases, attribute_kind, attribute_level
-from veilog.privacy.clipping import check_sums, contributions, sums_mechanism
+from veilog.privacy.clipping import LARGEST_VALUE, check_sums, contributions, sums_mechanism
 from veilog.privacy.domain import Domain, Window
-from veilog.privacy.guarantee import Charge
+from veilog.privacy.guarantee import Charge, Condition
 
 __all__ = ["CaseFeatures", "EventQuestions"]
 
@@ -37,6 +38,13 @@ CaseFeatures = Callable[[Cases], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLi
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _DAY = 86_400_000_000
+
+_WINDOW_FROM_LOG = Condition(
+    "window-from-log", "owner", "The days on which the first and the last case start are public; taken from the log."
+)
+_COLUMNS_FROM_LOG = Condition(
+    "columns-from-log", "program", "The names and types of attributes are public; they were taken from the log."
+)
 
 
 class EventQuestions:
@@ -48,13 +56,13 @@ class EventQuestions:
         domain: Domain,
         randomness: noise.Randomness,
         charges: list[Charge],
-        assumptions: dict[str, None],
+        conditions: dict[Condition, None],
     ) -> None:
         self._log = log
         self._domain = domain
         self._randomness = randomness
         self._charges = charges
-        self._assumptions = assumptions
+        self._conditions = conditions
 
     def _pieces(self) -> Iterator[RawCases]:
         """All raw cases, each wholly in one piece."""
@@ -92,7 +100,7 @@ class EventQuestions:
         the guarantee then says."""
         if self._domain.window is not None:
             return self._domain.window
-        self._assumptions["The days on which the first and the last case start are public; taken from the log."] = None
+        self._conditions[_WINDOW_FROM_LOG] = None
         ends: list[int] = []
         for raw in self._pieces():
             starts = raw.times[raw.offsets[:-1][np.diff(raw.offsets) > 0]]
@@ -104,7 +112,18 @@ class EventQuestions:
         return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=last + 1)
 
     def _assume_columns(self) -> None:
-        self._assumptions["The names and types of attributes are public; they were taken from the log."] = None
+        self._conditions[_COLUMNS_FROM_LOG] = None
+
+    def _check_codings(self, codings: Sequence[Coding]) -> None:
+        """Refuse what the columns of the log cannot be coded as, before anything is charged."""
+        for coding in codings:
+            if coding.edges and self.kind(coding.name) not in ("whole number", "number"):
+                raise ParameterError(
+                    f"The attribute {coding.name!r} holds no numbers, so a range cannot be its domain.",
+                    parameter="domain",
+                    advice="Declare its values: a|b|c.",
+                )
+            self.level(coding.name)
 
     # Questions ------------------------------------------------------------------------------------------------------
 
@@ -133,19 +152,17 @@ class EventQuestions:
         the sums together are epsilon-differentially private.
         """
         eps = parse_epsilon(epsilon)
-        check_sums(size, bound, resolution)
-        exact = np.zeros(size, dtype=np.int64)
+        check_sums(size, bound, resolution, eps)
+        self._check_codings(codings)
+        mechanism = sums_mechanism(bound, resolution)
+        self._charge("event sums", f"{purpose} ({size} sums)", mechanism, f"{bound} (L1, clipped)", eps)
+        exact, first = np.zeros(size, dtype=np.int64), True
         for raw in self._pieces():
             for block in raw.blocks(alphabet, codings):
-                _, columns, contributed = contributions(features(block), len(block), size, bound, resolution)
+                triples = triples_of(features, block, size, LARGEST_VALUE, check=first)
+                _, columns, contributed = contributions(triples, len(block), bound, resolution)
                 np.add.at(exact, columns, contributed)
-        self._charge(
-            "event sums",
-            f"{purpose} ({size} sums)",
-            sums_mechanism(bound, resolution),
-            f"{bound} (L1, clipped)",
-            eps,
-        )
+                first = False
         return exact + noise.discrete_laplace(eps / (resolution * bound), size, self._randomness)
 
     def distinct(self, name: str, epsilon: Number) -> tuple[int, int]:
@@ -158,6 +175,11 @@ class EventQuestions:
         value. Each number changes by at most 1, both together by at most 2 (L1): epsilon-differentially private.
         """
         eps = parse_epsilon(epsilon)
+        noise.check_scale(eps / 2)
+        self.level(name)
+        self._charge(
+            "distinct values", f"whether {name} tells cases apart", "discrete Laplace, scale 2/epsilon", "2 (L1)", eps
+        )
         firsts: set[str] = set()
         having = 0
         for raw in self._pieces():
@@ -165,9 +187,6 @@ class EventQuestions:
             _, first = np.unique(owners, return_index=True)
             firsts.update(labels[i] for i in np.unique(values[first]).tolist())
             having += len(first)
-        self._charge(
-            "distinct values", f"whether {name} tells cases apart", "discrete Laplace, scale 2/epsilon", "2 (L1)", eps
-        )
         noisy = noise.discrete_laplace(eps / 2, 2, self._randomness)
         return len(firsts) + int(noisy[0]), having + int(noisy[1])
 
@@ -184,7 +203,11 @@ class EventQuestions:
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if failure == 0 or most < 1:
             raise ParameterError("Selecting values needs a delta above 0.", parameter="delta")
+        noise.check_scale(eps / most)
+        self.level(name)
         k = noise.tsgd_bound(eps / most, failure / most)
+        mechanism = f"k-truncated symmetric geometric, k = {k}, released iff above k"
+        self._charge("frequent values", f"values of {name}", mechanism, f"{most} values by 1 each", eps, failure)
         exact: Counter[str] = Counter()
         for raw in self._pieces():
             labels, owners, values = raw.values(name)
@@ -194,8 +217,6 @@ class EventQuestions:
             exact.update({label: n for label, n in zip(labels, counts.tolist(), strict=True) if n})
         # Noise goes by the order of names: not by that of the rows, nor by pieces.
         names = sorted(exact)
-        mechanism = f"k-truncated symmetric geometric, k = {k}, released iff above k"
-        self._charge("frequent values", f"values of {name}", mechanism, f"{most} values by 1 each", eps, failure)
         drawn = noise.tsgd_noise(eps / most, k, len(names), self._randomness)
         noisy = np.array([exact[name] for name in names], dtype=np.int64) + drawn
         return tuple(names[i] for i in np.flatnonzero(noisy > k).tolist())

@@ -7,13 +7,26 @@ A :class:`Charge` is a frozen description of what one question spent; a :class:`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
-__all__ = ["NEIGHBOURS", "Charge", "Guarantee", "Statement", "Status"]
+from veilog.errors import ParameterError
+from veilog.privacy.figures import round_up, up
+from veilog.privacy.strength import Strength, strength_of
+
+__all__ = ["NEIGHBOURS", "Charge", "Code", "Condition", "Guarantee", "SaidBy", "Statement", "Status"]
 
 Status = Literal["proven", "none"]
+Code = Literal[
+    "activities-from-log",
+    "length-from-log",
+    "window-from-log",
+    "columns-from-log",
+    "nobody-has-more",
+    "one-run",
+    "columns-read-together",
+]
+SaidBy = Literal["owner", "program"]
 
 NEIGHBOURS = "logs that differ by adding or removing one case"
 
@@ -33,15 +46,36 @@ class Charge:
     epsilon: Fraction
     delta: Fraction
 
+    def __post_init__(self) -> None:
+        if self.epsilon < 0 or self.delta < 0:
+            raise ParameterError("A question cannot cost less than nothing.", parameter="epsilon")
+
     def to_json(self) -> dict[str, object]:
         return {
             "question": self.question,
             "purpose": self.purpose,
             "mechanism": self.mechanism,
             "sensitivity": self.sensitivity,
-            "epsilon": float(self.epsilon),
-            "delta": float(self.delta),
+            "epsilon": round_up(self.epsilon),
+            "delta": round_up(self.delta),
         }
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a guarantee takes for granted: it holds where this holds, and nothing checked that it does.
+
+    The text depends on what was asked for, never on what is in the data.
+    """
+
+    code: Code
+    """For programs: a pipeline refuses a release whose conditions it does not know to hold."""
+    said_by: SaidBy
+    """Whose word it is: the owner's, who asked for it, or the program's, which had no other way."""
+    text: str
+
+    def to_json(self) -> dict[str, object]:
+        return {"code": self.code, "said_by": self.said_by, "text": self.text}
 
 
 @dataclass(frozen=True)
@@ -82,8 +116,8 @@ class Guarantee:
     unit: str
     neighbours: str
     numerics: str
-    assumptions: tuple[str, ...]
-    """What the proof takes for granted, each in a sentence."""
+    conditions: tuple[Condition, ...]
+    """What the proof takes for granted; empty where it holds whatever the log is."""
     reasons: tuple[str, ...]
     """Why the status is "none"; empty when it is "proven"."""
     charges: tuple[Charge, ...]
@@ -94,49 +128,64 @@ class Guarantee:
     see :mod:`veilog.privacy.guessing`. None where nothing is proven."""
     guessing_advantage_without_delta: float | None = None
     """The same but for the failures that delta allows; None where there is no delta."""
+    cases: int | None = None
+    """How many cases are released, which a delta is judged by; None before the release."""
+
+    @property
+    def strength(self) -> Strength:
+        """What it is worth, in a word; see :mod:`veilog.privacy.strength`."""
+        return strength_of(self.guessing_advantage if self.proven else None, self.delta or 0.0, self.cases)
+
+    @property
+    def protects(self) -> str:
+        """Whom it protects and whom it does not, in a sentence."""
+        if not self.proven:
+            return "Nobody is protected by differential privacy."
+        if self.unit == "case":
+            return "It protects one case, such as one visit, and not a person who has several."
+        return f"It protects one {self.unit} with all the cases that count, and not a group such as a family or a ward."
 
     @property
     def proven(self) -> bool:
         return self.status == "proven"
 
     def in_words(self) -> str:
-        """One sentence for people."""
+        """Return the guarantee in a few sentences for people."""
         if not self.proven:
             kind = "No differential privacy" if self.statements else "No guarantee"
             return " ".join([f"{kind}: " + "; ".join(self.reasons) + ".", *(s.holds for s in self.statements)])
-        pair = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
-        return f"Differentially private for one {self.unit}, {pair}.{self._guessing()}"
+        pair = f"epsilon = {up(self.epsilon)}" + (f", delta = {up(self.delta)}" if self.delta else "")
+        given = " if its conditions hold" if self.conditions else ""
+        first = f"Differentially private for one {self.unit}{given}, {pair}: protection is {self.strength}."
+        return f"{first}{self._guessing()} {self.protects}"
 
     def _guessing(self) -> str:
         if self.guessing_advantage is None:
             return ""
         words = (
             f" An attacker's chance to guess whether a given {self.unit} is in the log rises by at most "
-            f"{_rounded_up(self.guessing_advantage)}"
+            f"{up(self.guessing_advantage, 4)}"
         )
         if self.guessing_advantage_without_delta is None:
             return words + "."
-        return f"{words} ({_rounded_up(self.guessing_advantage_without_delta)} but for the failures that delta allows)."
+        return f"{words} ({up(self.guessing_advantage_without_delta, 4)} but for the failures that delta allows)."
 
     def to_json(self) -> dict[str, object]:
         return {
             "status": self.status,
+            "strength": self.strength,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "nominal_epsilon": self.nominal_epsilon,
             "nominal_delta": self.nominal_delta,
             "unit": self.unit,
+            "protects": self.protects,
             "neighbours": self.neighbours,
             "numerics": self.numerics,
-            "assumptions": list(self.assumptions),
+            "conditions": [condition.to_json() for condition in self.conditions],
             "reasons": list(self.reasons),
             "charges": [charge.to_json() for charge in self.charges],
             "statements": [statement.to_json() for statement in self.statements],
             "guessing_advantage": self.guessing_advantage,
             "guessing_advantage_without_delta": self.guessing_advantage_without_delta,
         }
-
-
-def _rounded_up(value: float) -> str:
-    """Four digits that do not understate it."""
-    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(repr(value)))):g}"

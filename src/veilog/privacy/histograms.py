@@ -19,6 +19,7 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy import noise
+from veilog.privacy.asking import bins_of
 
 __all__ = ["Assign", "SparseHistogram", "bins_above", "cases_in_bins", "check_size", "every_bin"]
 
@@ -66,15 +67,10 @@ def check_size(size: int, eps: Fraction, keep_above: int | None) -> None:
 def cases_in_bins(variants: Variants, assign: Assign, size: int) -> tuple[IntArray, IntArray]:
     """The bins that ``assign`` gives, in blocks, with the cases in each; sequences without a bin are left out."""
     sequences = variants.sequences
-    parts = []
-    for start in range(0, len(sequences), _BLOCK):
-        block = sequences.rows(start, min(start + _BLOCK, len(sequences)))
-        bins = np.asarray(assign(block))
-        if bins.shape != (len(block),) or not np.issubdtype(bins.dtype, np.integer):
-            raise ParameterError("assign must give one integer for each sequence.", parameter="assign")
-        if len(bins) and (bins.min() < -1 or bins.max() >= size):
-            raise ParameterError(f"assign must give bins from -1 to {size - 1}.", parameter="assign")
-        parts.append(bins.astype(np.int64))
+    parts = [
+        bins_of(assign, sequences.rows(start, min(start + _BLOCK, len(sequences))), size, check=start == 0)
+        for start in range(0, len(sequences), _BLOCK)
+    ]
     assigned = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
     has_bin = assigned >= 0
     return assigned[has_bin], variants.counts[has_bin]

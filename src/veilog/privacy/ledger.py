@@ -34,7 +34,8 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy import ledger_file
-from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon, round_up
+from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon
+from veilog.privacy.figures import round_up
 from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.ledger_accounts import Account, Cost, as_csv, as_json, check_paid, check_unknown
 from veilog.privacy.ledger_file import Book, Entry, Waiting, short
@@ -278,12 +279,14 @@ class Reservation:
 
 @contextlib.contextmanager
 def settling(
-    reservation: Reservation | None, derive: Callable[[], Guarantee], contacted: Callable[[], bool]
+    reservation: Reservation | None,
+    claimed: Callable[[], Guarantee],
+    contacted: Callable[[], bool],
+    so_far: Callable[[], Guarantee] | None = None,
 ) -> Iterator[None]:
-    """Settle a release when the block ends. When it fails, charge what was asked until then, or, if nothing was asked
-    of the data yet (``contacted``), withdraw it. Where even that fails, it stays reserved, which counts as spent.
-
-    ``derive`` gives the guarantee of all questions so far. Whoever has no ledger passes None, and nothing happens.
+    """Settle a release when the block ends, at what it claims. When it fails, charge what was asked until then
+    (``so_far``; by default as claimed), or, if nothing was asked of the data yet (``contacted``), withdraw it. Where
+    even that fails, it stays reserved, which counts as spent. Whoever has no ledger passes None, and nothing happens.
     """
     if reservation is None:
         yield
@@ -293,11 +296,11 @@ def settling(
     except BaseException:  # also Ctrl-C: what was asked was asked
         with contextlib.suppress(VeilogError):
             if contacted():
-                reservation.settle(derive())
+                reservation.settle((so_far or claimed)())
             else:
                 reservation.withdraw()
         raise
-    reservation.settle(derive())
+    reservation.settle(claimed())
 
 
 def fingerprint(data: Data) -> bytes:

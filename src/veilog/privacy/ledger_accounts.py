@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilog.errors import BudgetError
-from veilog.privacy.accounting import round_up
+from veilog.privacy.figures import round_up
 from veilog.privacy.ledger_file import AccountRow, Entry
 
 __all__ = ["Account", "Cost", "as_csv", "as_json", "check_paid", "check_unknown", "in_figures"]

@@ -22,6 +22,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from veilog.errors import ParameterError
 from veilog.privacy.intervals import (
     Real,
     digits,
@@ -37,6 +38,7 @@ from veilog.privacy.intervals import (
 __all__ = [
     "Randomness",
     "bernoulli",
+    "check_scale",
     "discrete_laplace",
     "gaps",
     "generator",
@@ -56,9 +58,22 @@ WordArray = npt.NDArray[np.uint32]
 WORD_BITS = 32
 LARGEST = 2**62
 """Numbers that would be larger are cut to this: far above any count, far below overflow."""
+_LEAST = Fraction(200, LARGEST)
+"""Noise of less epsilon would be cut at ``LARGEST`` with more than exp(-200) < 2**-288: a cut is a number that gives
+the exact one away."""
 _AT_ONCE = 2**18
 _NEGLIGIBLE = 45
 """exp(-45) < 2**-64: above this the remaining digits are decided by one coin that practically never falls."""
+
+
+def check_scale(epsilon: Fraction) -> None:
+    """Refuse noise so wide that cutting it to 64 bits could be seen; before anything is asked or charged."""
+    if epsilon < _LEAST:
+        raise ParameterError(
+            f"Noise of scale {float(1 / epsilon):.3g} does not fit in 64 bits.",
+            parameter="epsilon",
+            advice="Raise epsilon, or lower the bound or the resolution.",
+        )
 
 
 @dataclass(frozen=True)
@@ -201,6 +216,7 @@ def _binary_digits(digits_: _Digits, n: int, source: Randomness) -> tuple[IntArr
 
 def geometric(epsilon: Fraction, n: int, source: Randomness) -> IntArray:
     """``n`` geometric numbers: ``P(x) = (1 - exp(-epsilon)) exp(-epsilon x)`` for x = 0, 1, 2, ..."""
+    check_scale(epsilon)
     return _draw(_laplace_digits(epsilon), n, source)
 
 

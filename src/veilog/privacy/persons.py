@@ -27,10 +27,11 @@ import pyarrow.compute as pc
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.stored import StoredLog
-from veilog.privacy.guarantee import NEIGHBOURS, Charge
+from veilog.logs.variants import Variants
+from veilog.privacy.guarantee import NEIGHBOURS, Charge, Condition
 from veilog.privacy.noise import Randomness
 
-__all__ = ["ONE_CASE", "Unit", "bounded"]
+__all__ = ["ONE_CASE", "Bounded", "Unit", "bounded"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -77,15 +78,20 @@ class Unit:
         if self.name == "case":
             return NEIGHBOURS
         cases = "case" if self.most_cases == 1 else "cases"
-        return f"logs that differ by adding or removing one person with at most {self.most_cases} {cases}"
+        if self.column is None:
+            return f"logs that differ by adding or removing one person with at most {self.most_cases} {cases}"
+        return (
+            f"logs that differ by adding or removing one person ({self.column!r} tells whose a case is), of whom at "
+            f"most {self.most_cases} {cases} count"
+        )
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        if self.name == "case":
+    def conditions(self) -> tuple[Condition, ...]:
+        """What is taken for granted about persons."""
+        if self.name == "case" or self.column is not None:
             return ()
-        if self.column is None:
-            return (f"No person has more than {self.most_cases} cases; nothing checked it.",)
-        return (f"The attribute {self.column!r} tells whose case a case is.",)
+        text = f"No person has more than {self.most_cases} cases; nothing checked it."
+        return (Condition("nobody-has-more", "owner", text),)
 
     def of_one_case(self, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
         """The budget for one case at which a person gets this one."""
@@ -130,7 +136,22 @@ def _growth(epsilon: Fraction, most: int) -> Fraction:
     return Fraction(total) * (1 + Fraction(1, 2**40))
 
 
-def bounded(log: EventLog | StoredLog, unit: Unit, randomness: Randomness) -> EventLog | StoredLog:
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """The token that a log holds no more cases of a person than its unit says; :func:`bounded` alone makes one.
+
+    A curator whose unit is told by a column takes nothing else, so that no way to it can leave out the bounding.
+    """
+
+    log: EventLog | StoredLog | Variants
+    unit: Unit
+
+    @property
+    def variants(self) -> Variants:
+        return self.log if isinstance(self.log, Variants) else self.log.variants
+
+
+def bounded(log: EventLog | StoredLog | Variants, unit: Unit, randomness: Randomness) -> Bounded:
     """The log with at most ``most_cases`` cases of every person, chosen at random where there are more.
 
     Each person's cases are chosen by themselves, so adding a person adds at most ``most_cases`` cases to the result
@@ -138,7 +159,14 @@ def bounded(log: EventLog | StoredLog, unit: Unit, randomness: Randomness) -> Ev
     is, is known of all cases at once, also where their events are on disk.
     """
     if unit.column is None:
-        return log
+        _refuse_namesake(log, unit)
+        return Bounded(log, unit)
+    if isinstance(log, Variants):
+        raise ParameterError(
+            f"Whose cases they are ({unit.column!r}) is known of an event log only, not of variants.",
+            parameter="log",
+            advice="Give the log itself, as veilog.read() returns it.",
+        )
     pieces = log.pieces() if isinstance(log, StoredLog) else [log]
     owner = _numbered([_owners(piece, unit.column) for piece in pieces], unit.column, log.source)
     words = randomness.words(2 * len(owner)).astype(np.uint64)
@@ -147,7 +175,21 @@ def bounded(log: EventLog | StoredLog, unit: Unit, randomness: Randomness) -> Ev
     first = np.flatnonzero(np.diff(owner[order], prepend=-1))
     place = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
     kept = np.sort(order[place < unit.most_cases])
-    return log if len(kept) == len(owner) else log.only(kept)
+    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit)
+
+
+def _refuse_namesake(log: EventLog | StoredLog | Variants, unit: Unit) -> None:
+    """Refuse the unit ``person`` where a column of that name tells whose a case is: it would be left unused."""
+    if unit.name == "case" or isinstance(log, Variants):
+        return
+    shape = log.shape if isinstance(log, StoredLog) else log
+    if "person" in shape.cases.column_names or "person" in shape.events.column_names:
+        raise ParameterError(
+            "The log has a column called 'person', and the unit 'person' means that nobody has more cases than "
+            "max_cases, whatever that column says.",
+            parameter="unit",
+            advice="Say case:person to have the cases of each person counted by that column, or rename it.",
+        )
 
 
 def _owners(log: EventLog, column: str) -> pa.ChunkedArray:
@@ -155,8 +197,8 @@ def _owners(log: EventLog, column: str) -> pa.ChunkedArray:
     name = column.removeprefix("case:")
     if name in log.cases.column_names and name != ACTIVITY:
         values = log.cases.column(name)
-    elif column in log.events.column_names and column not in (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX):
-        values = _of_cases(log, column)
+    elif name in log.events.column_names and name not in (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX):
+        values = _of_cases(log, name)
     else:
         known = [f"case:{c}" for c in log.cases.column_names if c != ACTIVITY]
         known += [c for c in log.events.column_names if c not in (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from veilog.measures import singling_out
+from veilog.privacy.figures import up
 from veilog.report import words
 from veilog.report.explorer import COLOURS, clean, short
 from veilog.report.facts import Facts
@@ -72,9 +73,9 @@ def _environment() -> Environment:
 def furnish(environment: Environment) -> Environment:
     """Give an environment what the templates here use, so that other pages can draw the same."""
     environment.filters.update(
-        n=_count, share=_share, number=_number, clean=clean, short=short, bar=_bar, capital=words.capital
+        n=_count, share=_share, number=_number, clean=clean, short=short, bar=_bar, capital=words.capital, up=up
     )
-    environment.globals.update(START=START, END=END, COLOURS=COLOURS)
+    environment.globals.update(START=START, END=END, COLOURS=COLOURS, TONES=words.TONES)
     return environment
 
 

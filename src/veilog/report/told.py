@@ -3,11 +3,11 @@ file is left, from the privacy metadata in that file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 from veilog._version import __version__
 from veilog.errors import InputError
@@ -15,8 +15,8 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute
 from veilog.logs.stored import StoredLog
 from veilog.methods import METHODS
-from veilog.privacy.accounting import round_up
-from veilog.privacy.guarantee import Guarantee, Statement
+from veilog.privacy.figures import round_up
+from veilog.privacy.guarantee import Code, Condition, Guarantee, Statement
 from veilog.released import Operation, Release
 from veilog.report.explorer import short
 
@@ -146,12 +146,20 @@ def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...]) -
         unit=short(unit, 60) or "case",
         neighbours=neighbours or "not stated",
         numerics="not stated in the file",
-        assumptions=tuple(dict.fromkeys(fact["assumptions"] for fact in facts if fact.get("assumptions"))),
+        conditions=tuple(dict.fromkeys(condition for fact in facts for condition in _conditions(fact))),
         reasons=() if proven else tuple(reasons),
         charges=(),
         statements=tuple(Statement(str(_first(facts, "type")), text, False, "") for text in held),
         guessing_advantage=_first(facts, "guessing_advantage") if proven else None,
     )
+
+
+def _conditions(fact: Mapping[str, Any]) -> Iterator[Condition]:
+    """The conditions of an operation; of files of old the sentences in one, whatever they were about."""
+    for code in get_args(Code):
+        said, _, text = str(fact.get(f"condition-{code}", "")).partition(": ")
+        if text:
+            yield Condition(code, "owner" if said == "owner" else "program", text)
 
 
 def _sum(values: Iterable[float]) -> float:

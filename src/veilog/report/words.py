@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
+from veilog.privacy.figures import up
 from veilog.privacy.guarantee import Guarantee
+from veilog.privacy.strength import Strength
 from veilog.report.told import Told
 
-__all__ = ["capital", "chances", "in_plain_words", "not_to_conclude", "title_of_budget"]
+__all__ = ["LEARNT", "TONES", "capital", "chances", "in_plain_words", "not_to_conclude", "title_of_budget"]
 
 _BEFORE = (0.01, 0.1, 0.5, 0.9)
+
+LEARNT: Mapping[Strength, str] = {
+    "strong": "Readers of the release can learn next to nothing about one {unit} from it.",
+    "good": "Readers of the release can learn little about one {unit} from it.",
+    "moderate": "Readers of the release can learn something about one {unit} from it, though they cannot be sure.",
+    "weak": "Readers of the release can learn much about one {unit} from it.",
+    "none in practice": "At such a budget the noise hides hardly anything: readers of the release may be nearly "
+    "certain who was in the log and what happened to them.",
+}
+"""What a reader may learn, by the strength of the guarantee."""
+TONES: Mapping[Strength, str] = {
+    "strong": "good", "good": "good", "moderate": "warn", "weak": "bad", "none in practice": "bad",
+}  # fmt: skip
+"""The class of style that a strength is shown in."""
 
 
 def title_of_budget(guarantee: Guarantee) -> str:
     """The guarantee in two or three words, for the head of the page."""
     if guarantee.proven:
-        return f"ε = {guarantee.epsilon:g}" + (f", δ = {guarantee.delta:g}" if guarantee.delta else "")
+        return f"ε = {up(guarantee.epsilon)}" + (f", δ = {up(guarantee.delta)}" if guarantee.delta else "")
     if guarantee.statements:
         return ", ".join(statement.model for statement in guarantee.statements)
     return "none"
@@ -30,16 +47,16 @@ def in_plain_words(told: Told) -> list[str]:
             return [first, "What is stated in its place follows below; it protects against less."]
         return [first, "Treat it as if it held data of the people in the log."]
     said = [
-        f"Random noise hides each single {g.unit}: whether a given {g.unit} was in the log or not, and whatever it "
-        "looked like, every possible release is about equally likely. So nobody who reads the release, whatever else "
-        f"they know and however much they compute, can learn much about one {g.unit} from it.",
-        f"“About equally” is a number: ε = {g.epsilon:g} means that the odds change by a factor of at most "
-        f"{_factor(g.epsilon)}.",
+        f"Protection is {g.strength}. {g.protects}" + (" It holds under the conditions below." if g.conditions else ""),
+        f"Random noise stands before each single {g.unit}. {LEARNT[g.strength].format(unit=g.unit)} That is so "
+        "whatever else they know and however much they compute.",
+        f"As a number, ε = {up(g.epsilon)} means that by reading the release the odds that a given {g.unit} was in the "
+        f"log change by a factor of at most {_factor(g.epsilon)}.",
     ]
     if g.delta:
         said.append(
-            f"This may fail with a probability of at most δ = {g.delta:g}; it should be well below one over the number "
-            f"of {g.unit}s."
+            f"This may fail with a probability of at most δ = {up(g.delta)}; it should be well below one over the "
+            f"number of {g.unit}s."
         )
     if g.guessing_advantage is not None:
         said.append(
@@ -116,7 +133,7 @@ def not_to_conclude(told: Told, empty: int, inside: bool) -> list[str]:
 
 def _factor(epsilon: float | None) -> str:
     factor = math.exp(min(epsilon or 0.0, 700.0))
-    return f"{math.ceil(factor * 100) / 100:g}" if factor < 1e4 else f"{factor:.2g}"
+    return f"{math.ceil(factor * 100) / 100:g}" if factor < 1e4 else up(factor, 2)
 
 
 def _percent_up(share: float) -> str:

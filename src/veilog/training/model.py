@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,11 @@ from veilog.methods.travag import Trained, sample
 from veilog.methods.travag_model import trained_from, trained_to
 from veilog.modelfile import Content, Damaged
 from veilog.plain import Misfit, from_plain, to_plain
-from veilog.privacy.accounting import compose, round_up
+from veilog.privacy.accounting import compose
+from veilog.privacy.figures import round_up
 from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.ledger import Reservation
-from veilog.released import Operation, Release
+from veilog.released import Operation, OwnerOnly, Release
 
 __all__ = ["Model"]
 
@@ -187,8 +188,8 @@ class Model:
             as_published=self.as_published,
             parameters=self.parameters,
             variants=variants,
-            guarantee=self.guarantee,
-            seconds=seconds,
+            guarantee=replace(self.guarantee, cases=variants.cases),
+            owner_only=OwnerOnly(seconds),
             remarks=self.remarks,
             order=order,
             operations=(operation,),

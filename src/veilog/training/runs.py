@@ -12,9 +12,9 @@ from veilog.errors import InputError, VeilogError
 from veilog.methods.travag_model import state_from, state_to
 from veilog.methods.travag_settings import TrainingState
 from veilog.modelfile import Content, Damaged
-from veilog.plain import Misfit
+from veilog.plain import Misfit, from_plain, to_plain
 from veilog.privacy import noise
-from veilog.privacy.guarantee import Guarantee
+from veilog.privacy.guarantee import Condition, Guarantee
 from veilog.privacy.ledger import Reservation
 from veilog.training.checkpoints import ONE_RUN, Interrupts, Keeper
 
@@ -32,7 +32,7 @@ class Earlier:
     remarks: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     """Why there is no guarantee: holds for the rest of the run, whatever it does."""
-    assumptions: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     entry: int | None = None
     """Its number in the ledger."""
 
@@ -45,10 +45,9 @@ def earlier(found: Content | None, keeper: Keeper) -> Earlier:
         entry = found.facts["entry"]
         if entry is not None and type(entry) is not int:
             raise Misfit("its entry in the ledger has no number")
-        remarks, reasons, assumptions = (
-            tuple(str(text) for text in found.facts[name]) for name in ("remarks", "reasons", "assumptions")
-        )
-        return Earlier(state_from(found.facts["state"], found.arrays), remarks, reasons, assumptions, entry)
+        remarks, reasons = (tuple(str(text) for text in found.facts[name]) for name in ("remarks", "reasons"))
+        conditions = tuple(from_plain(Condition, fact) for fact in found.facts["conditions"])
+        return Earlier(state_from(found.facts["state"], found.arrays), remarks, reasons, conditions, entry)
     except (Misfit, Damaged, KeyError, TypeError) as error:
         raise InputError(f"The contents of this checkpoint do not fit together: {error}.", path=keeper.path) from None
 
@@ -115,7 +114,7 @@ class Saver:
             "state": facts,
             "remarks": list(self.remarks),
             "reasons": list(dict.fromkeys([*self.before.reasons, *guarantee.reasons])),
-            "assumptions": list(dict.fromkeys([*self.before.assumptions, *guarantee.assumptions])),
+            "conditions": to_plain(tuple(dict.fromkeys([*self.before.conditions, *guarantee.conditions]))),
             "entry": self.entry,
         }
         self.keeper.save(others, arrays)
@@ -155,8 +154,9 @@ def settling(
 
 
 def claimed(guarantee: Guarantee, before: Earlier, keeper: Keeper | None) -> Guarantee:
-    """The guarantee with all that earlier parts of the run assumed, and that no part ran twice."""
+    """The guarantee with the conditions of all earlier parts of the run, and that no part ran twice."""
     if keeper is None:
         return guarantee
-    assumptions = dict.fromkeys([*before.assumptions, *guarantee.assumptions, ONE_RUN])
-    return replace(guarantee, assumptions=tuple(assumptions), reasons=tuple(dict.fromkeys(guarantee.reasons)))
+    one_run = Condition("one-run", "program", ONE_RUN)
+    conditions = dict.fromkeys([*before.conditions, *guarantee.conditions, one_run])
+    return replace(guarantee, conditions=tuple(conditions), reasons=tuple(dict.fromkeys(guarantee.reasons)))

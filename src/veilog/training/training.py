@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from veilog._version import __version__
-from veilog.budgets import budget, by_advantage, check_unit
+from veilog.budgets import budget, by_advantage, check_unit, public_facts
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -58,6 +58,7 @@ def train(
     ledger: Ledger | str | Path | None = None,
     checkpoint: str | Path | None = None,
     guessing_advantage: Number | None = None,
+    weak_guarantee: bool = False,
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Model:
@@ -74,18 +75,15 @@ def train(
     protected = Unit.of(unit, max_cases)
     if protected is not ONE_CASE:
         check_unit(chosen, log, protected, as_published)
-    asked = budget(chosen, epsilon, delta, True)
+    asked = budget(chosen, epsilon, delta, True, weak_guarantee)
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
         raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
     configuration = travag.configured(values, as_published=as_published)
     account = None if ledger is None else _ledger(ledger, progress)
-    declared = domain or Domain()
+    declared = public_facts(chosen, values, domain or Domain(), as_published)
 
     keeper = None if checkpoint is None else Keeper(checkpoint)
-    seen = bounded(log, protected, choosing(keeper, seed)) if isinstance(log, EventLog) else log
-    variants = seen if isinstance(seen, Variants) else seen.variants
-    if variants.cases == 0:
-        raise ParameterError("The log has no cases, so there is nothing to learn.", parameter="log")
+    held = bounded(log, protected, choosing(keeper, seed))
 
     with contextlib.ExitStack() as stack:
         before = Earlier()
@@ -99,13 +97,13 @@ def train(
                 "seed": seed,
                 "unit": unit,
                 "max_cases": max_cases,
-                "activities": None if declared.activities is None else list(declared.activities),
+                "activities": list(declared.alphabet) if declared.alphabet is not None else declared.activities,
                 "max_length": declared.max_length,
                 "ledger": None if account is None else str(account.path),
                 **{f"parameter {name}": value for name, value in values.items()},
             }
-            before = earlier(keeper.begin(variants, given), keeper)
-        curator = Curator(variants, domain=declared, unit=protected, randomness=source(seed, before.state))
+            before = earlier(keeper.begin(held.variants, given), keeper)
+        curator = Curator(held, domain=declared, randomness=source(seed, before.state))
         for reason in before.reasons:
             curator.peek(reason)
         derive = partial(curator.guarantee, nominal_epsilon=asked[0], nominal_delta=asked[1])

@@ -117,7 +117,7 @@ def _shown(tried: tuple[Guarantee, list[list[str]]]) -> dict[str, Any]:
         "unit": guarantee.unit,
         "reasons": list(guarantee.reasons),
         "statements": [s.to_json() for s in guarantee.statements],
-        "assumptions": list(guarantee.assumptions),
+        "conditions": [condition.to_json() for condition in guarantee.conditions],
         "chances": chances,
         "asked": [
             {"purpose": c.purpose, "question": c.question, "noise": c.mechanism}

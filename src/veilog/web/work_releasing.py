@@ -115,7 +115,7 @@ def _about(released: Release, asked: Asked) -> dict[str, Any]:
         "empty": released.variants.cases == 0,
         "account": account,
         "activities": len(released.variants.labels),
-        "seconds": released.seconds,
+        "seconds": released.owner_only.seconds,
         "asked": {"method": asked.method.name, "epsilon": asked.epsilon, "delta": asked.delta},
     }
 
