@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from public import release
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Sequences, Variants
@@ -16,7 +17,6 @@ from veilog.methods.growth import split_budget
 from veilog.methods.prefix_counts import _by_level, _parents, _reconciled, _shared
 from veilog.methods.prefix_tree import PrefixTree, assign_continuation, assign_deepest, noise_threshold, to_variants
 from veilog.privacy.domain import Domain
-from veilog.releasing import release
 
 trace = st.lists(st.sampled_from("abc"), max_size=6).map(tuple)
 traces = st.lists(trace, min_size=1, max_size=30)

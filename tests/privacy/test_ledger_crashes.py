@@ -41,7 +41,7 @@ for i in range(16):
         os.close(go)
         os.read(start, 1)
         try:
-            veilog.release(log, "laplace", epsilon=1, ledger=Ledger.open(path, patience=60)).save(f"{folder}/{i}.csv")
+            public.release(log, "laplace", epsilon=1, ledger=Ledger.open(path, patience=60)).save(f"{folder}/{i}.csv")
         except BudgetError:
             os._exit(3)
         os._exit(0)
@@ -63,7 +63,7 @@ for i in range(kills):
     child = os.fork()
     if child == 0:
         try:
-            veilog.release(log, "laplace", epsilon="0.1", largest_log=1000 + i, ledger=path).save(f"{folder}/{i}.csv")
+            public.release(log, "laplace", epsilon="0.1", largest_log=1000 + i, ledger=path).save(f"{folder}/{i}.csv")
         except BudgetError:
             os._exit(3)
         os._exit(0)

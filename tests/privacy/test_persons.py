@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import public
 import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.privacy import noise
@@ -106,13 +107,13 @@ def test_cases_of_nobody_are_refused(missing: object) -> None:
 )
 def test_a_unit_that_makes_no_sense_is_refused_in_words(unit: str, most: int | None, word: str) -> None:
     with pytest.raises(ParameterError, match=word):
-        veilog.release(log(["p", "q"]), "evolve", epsilon=1, unit=unit, max_cases=most)
+        public.release(log(["p", "q"]), "evolve", epsilon=1, unit=unit, max_cases=most)
 
 
 @pytest.mark.parametrize("method", ["evolve", "laplace", "travas"])
 def test_the_guarantee_says_person_and_costs_what_was_asked(method: str) -> None:
     delta = "1e-3" if method == "travas" else 0
-    released = veilog.release(
+    released = public.release(
         log(["p"] * 400 + ["q"] * 3), method, epsilon="0.9", delta=delta, unit="person", max_cases=3
     )
     g = released.guarantee
@@ -126,7 +127,7 @@ def test_the_guarantee_says_person_and_costs_what_was_asked(method: str) -> None
 
 
 def test_a_named_person_needs_no_assumption_about_how_many_cases_people_have() -> None:
-    released = veilog.release(log(["p"] * 400), "evolve", epsilon=9, unit="case:person", max_cases=100)
+    released = public.release(log(["p"] * 400), "evolve", epsilon=9, unit="case:person", max_cases=100)
     assert not any("No person" in text for text in released.guarantee.assumptions)
     assert any("'case:person'" in text for text in released.guarantee.assumptions)
 

@@ -146,7 +146,8 @@ class Curator:
         if not 0 < rate <= 1:
             raise ParameterError(f"A sampling rate is above 0 and at most 1, not {float(rate):g}.", parameter="rate")
         sampled = poisson_sample(self._variants, rate, self._randomness)
-        sample = Curator(sampled, domain=self.domain, unit=self.unit, randomness=self._randomness)
+        # A part of a log in which everybody's cases are bounded is one.
+        sample = Curator(Bounded(sampled, self.unit), domain=self.domain, randomness=self._randomness)
         sample._whole = self
         sample._charges = SampleAccount(self._charges, rate)
         sample._conditions, sample._peeks, sample._statements = self._conditions, self._peeks, self._statements
