@@ -114,6 +114,8 @@ def test_a_drawn_log_says_where_it_is_from(capsys: pytest.CaptureFixture[str], m
     assert '<string key="privacy:method" value="travag"/>' in text
     assert '<string key="privacy:status" value="proven"/>' in text
     assert '<float key="privacy:epsilon" value="2.0"/>' in text
+    events = veilog.read(tmp_path / "out.xes").events
+    assert events.column("lifecycle:transition").to_pylist() == ["complete"] * len(events)
 
 
 def test_without_a_number_about_as_many_cases_come_as_the_log_had(

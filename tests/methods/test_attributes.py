@@ -86,7 +86,7 @@ def test_each_operation_says_what_it_cost() -> None:
     assert [o.epsilon for o in release.operations] == [1.0, 1.0, 2.0]
     assert [o.delta for o in release.operations] == [5e-4, 0.0, 5e-4]
     children = release.log.metadata.attributes[0].children
-    assert [c.key for c in children] == ["1", "2", "3"]
+    assert [c.key for c in children] == ["privacy:operation1", "privacy:operation2", "privacy:operation3"]
 
 
 @pytest.mark.parametrize(("share", "to_flow"), [(0.2, "5e-4"), (0, "0")])

@@ -14,7 +14,7 @@ import public
 import veilog
 from veilog import Domain
 from veilog.errors import InputError, ParameterError, VeilogError
-from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
+from veilog.logs.eventlog import LIFECYCLE, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
 from veilog.methods.matching import match
 from veilog.methods.pripel_noise import bounded_noise, randomised_response
@@ -213,7 +213,7 @@ def test_any_variant_method_is_a_query(query: str, matching: str) -> None:
         RICH, "pripel", epsilon=1, as_published=True, seed=1, query=query, matching=matching, attribute_names="size"
     )
     assert released.variants.cases > 0 and released.variants == released.log.variants
-    assert released.log.events.column_names[4:] == ["size"]
+    assert released.log.events.column_names[4:] == ["size", LIFECYCLE]
 
 
 def test_tiny_logs_and_empty_answers_come_out_as_logs() -> None:

@@ -424,7 +424,7 @@ class Curator:
         if not charges and not reasons:
             reasons.append("nothing was asked of the data")
         if self._randomness.seed is not None:
-            reasons.append(f"seeded: the noise can be recomputed from the seed {self._randomness.seed}")
+            reasons.append("seeded: whoever knows the seed can recompute the noise")  # goes out, so without the seed
             numerics = "exact integer noise from a seeded generator, for experiments only"
         if any(charge.question == "gradients" for charge in charges):
             numerics += _FLOAT_NOISE
