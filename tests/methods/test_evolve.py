@@ -18,7 +18,7 @@ from veilog.methods.evolve import evolve
 from veilog.methods.method import Request
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Domain
+from veilog.privacy.domain import ALL_FROM_LOG, Domain
 
 LOG = Variants.from_dict(
     {("register", "check", "pay"): 400, ("register", "check", "check", "pay"): 150, ("register", "reject"): 250}
@@ -34,7 +34,7 @@ SMALL_OR_ODD = {
 
 def run(log: Variants, epsilon: str, seed: int, domain: Domain | None = None) -> tuple[Variants, Curator, list[str]]:
     remarks: list[str] = []
-    curator = Curator(log, domain=domain, randomness=noise.seeded(seed))
+    curator = Curator(log, domain=domain or ALL_FROM_LOG, randomness=noise.seeded(seed))
     request = Request(
         Fraction(epsilon), Fraction(0), False, lambda text, done: None, lambda a, b: math.nan, remarks.append
     )
@@ -54,13 +54,13 @@ def test_the_guarantee_is_proven_and_pure() -> None:
     guarantee = public.release(LOG, "evolve", epsilon="0.3").guarantee
     assert guarantee.proven
     assert (guarantee.epsilon, guarantee.delta, guarantee.nominal_epsilon) == (0.3, 0.0, 0.3)
-    assert len(guarantee.assumptions) == 1, "the alphabet alone is taken from the log"
+    assert [c.code for c in guarantee.conditions] == ["activities-from-log"]
 
 
 def test_with_a_declared_alphabet_nothing_is_assumed() -> None:
     domain = Domain.of(["register", "check", "pay", "reject", "never seen"])
     released = public.release(LOG, "evolve", epsilon=1, domain=domain)
-    assert released.guarantee.assumptions == ()
+    assert released.guarantee.conditions == ()
 
 
 def test_a_seed_repeats_the_release_whatever_the_order_of_the_cases() -> None:
@@ -102,7 +102,7 @@ def test_rounds_are_what_was_asked() -> None:
 
 def test_too_many_activities_are_refused_with_advice_before_anything_is_asked() -> None:
     log = Variants.from_arrays([f"a{i}" for i in range(6000)], np.arange(6000), np.arange(6001))
-    curator = Curator(log)
+    curator = Curator(log, domain=ALL_FROM_LOG)
     with pytest.raises(ParameterError, match="Map them to fewer"):
         evolve(curator, Request(Fraction(1), Fraction(0), False, lambda t, d: None, lambda a, b: 0.0))
     assert curator.guarantee().charges == ()

@@ -156,12 +156,12 @@ def test_without_a_window_cases_start_in_a_made_up_year_and_the_release_says_so(
     assert MADE_UP_WINDOW[0] <= min(starts)
     assert max(starts) < MADE_UP_WINDOW[1]
     assert any("made-up year" in remark for remark in release.remarks)
-    assert not any("first and the last case" in a for a in release.guarantee.assumptions)
+    assert release.guarantee.conditions == ()
 
 
-def test_a_window_from_the_log_is_an_assumption() -> None:
+def test_a_window_from_the_log_is_a_condition() -> None:
     release = public.release(HOSPITAL, "travas", epsilon=2, delta="0.01", times="0.5", window="log")
-    assert any("first and the last case" in a for a in release.guarantee.assumptions)
+    assert [(c.code, c.said_by) for c in release.guarantee.conditions] == [("window-from-log", "owner")]
 
 
 def test_a_seed_repeats_times() -> None:

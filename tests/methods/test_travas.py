@@ -41,7 +41,7 @@ def test_travas_costs_exactly_what_was_asked() -> None:
     guarantee = public.release(LOG, "travas", epsilon="0.3", delta="1e-5").guarantee
     assert guarantee.proven
     assert (guarantee.epsilon, guarantee.delta) == (0.3, 1e-5)
-    assert guarantee.assumptions == ()
+    assert guarantee.conditions == ()
 
 
 def test_travas_as_published_derives_the_same() -> None:

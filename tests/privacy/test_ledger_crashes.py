@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from ledger_tools import OTHER, SMALL, guarantee, spent
 
+sys.path.insert(0, sys.argv.pop())
+import public
 import veilog
 from veilog.errors import BudgetError, InputError
 from veilog.privacy.ledger import Ledger, Reservation
@@ -89,7 +91,7 @@ print(outputs, *(states.count(s) for s in ("reserved", "charged", "written")))
 
 def run_script(script: str, *arguments: object) -> list[int]:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments)],
+        [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments), str(Path(public.__file__).parent)],
         capture_output=True,
         text=True,
         timeout=900,

@@ -468,7 +468,7 @@ def _undeclared(fact: Fact) -> ParameterError:
     """What a method is told that needs a fact about which nothing was said."""
     what = "activities" if fact == "activities" else "length of the longest trace"
     return ParameterError(
-        f"The public {what} is not declared.".replace("activities is", "activities are"),
+        f"Nothing is declared about the public {what}.",
         parameter=fact,
         advice="Declare it, or give 'log' to say that what the log holds is public.",
     )
