@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from public import release
+from openly import release
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Variants

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from public import release
+from openly import release
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy import noise

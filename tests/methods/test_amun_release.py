@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from amun_tools import MINUTES_OF_TABLE_2, MODES, SECOND, example, log_of, released, times_of, view_of
 
-import public
+import openly
 import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
@@ -38,7 +38,7 @@ def test_the_guarantee_is_none_with_reasons_and_the_statement_of_the_attack_mode
 
 def test_there_is_no_certified_release_and_no_epsilon() -> None:
     with pytest.raises(ParameterError, match="no certified release"):
-        public.release(example(), "amun")
+        openly.release(example(), "amun")
     with pytest.raises(ParameterError, match="takes no epsilon"):
         released(example(), epsilon=1)
 

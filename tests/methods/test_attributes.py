@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import public
+import openly
 import veilog
 from veilog import Domain
 from veilog.errors import ParameterError
@@ -63,7 +63,7 @@ COLOURED = log_of(
 
 def released(log: EventLog = COLOURED, **changes: Any) -> veilog.Release:
     arguments: dict[str, Any] = {"epsilon": 4, "delta": "1e-3", "attributes_share": "0.5", **changes}
-    return public.release(log, "travas", **arguments)
+    return openly.release(log, "travas", **arguments)
 
 
 # Budget and sensitivity
@@ -92,7 +92,7 @@ def test_each_operation_says_what_it_cost() -> None:
 @pytest.mark.parametrize(("share", "to_flow"), [(0.2, "5e-4"), (0, "0")])
 def test_evolve_splits_a_delta_with_attributes_exactly(share: float, to_flow: str) -> None:
     more: dict[str, Any] = {"times": "0.1", "attributes": ["kind"], "attributes_share": "0.3"}
-    release = public.release(COLOURED, "evolve", epsilon="0.7", delta="1e-3", real_share=share, **more)
+    release = openly.release(COLOURED, "evolve", epsilon="0.7", delta="1e-3", real_share=share, **more)
     charges = release.guarantee.charges
     assert sum((c.epsilon for c in charges), Fraction(0)) == Fraction("0.7")
     assert sum((c.delta for c in charges), Fraction(0)) == Fraction("1e-3")
@@ -104,14 +104,14 @@ def test_evolve_splits_a_delta_with_attributes_exactly(share: float, to_flow: st
 
 
 def test_a_purely_private_method_takes_a_delta_for_values_only() -> None:
-    release = public.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"])
+    release = openly.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"])
     assert (release.guarantee.epsilon, release.guarantee.delta) == (2.0, 1e-4)
     assert [o.delta for o in release.operations] == [0.0, 1e-4]
     declared = Domain(attributes={"kind": ("new", "old")})
-    pure = public.release(COLOURED, "laplace", epsilon=2, attributes=["kind"], domain=declared)
+    pure = openly.release(COLOURED, "laplace", epsilon=2, attributes=["kind"], domain=declared)
     assert (pure.guarantee.epsilon, pure.guarantee.delta) == (2.0, 0.0)
     with pytest.raises(ParameterError, match="needs no delta"):
-        public.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"], domain=declared)
+        openly.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"], domain=declared)
 
 
 Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
@@ -171,7 +171,7 @@ def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[Any]) -> No
 
 
 def test_released_values_are_in_the_declared_domain_and_distributed_like_the_original() -> None:
-    release = public.release(
+    release = openly.release(
         HOSPITAL,
         "travas",
         epsilon=12,

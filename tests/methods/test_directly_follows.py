@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from public import release
+from openly import release
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Variants

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from public import release
+from openly import release
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.privacy import noise

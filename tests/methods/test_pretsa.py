@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
-import public
+import openly
 import veilog
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
@@ -23,7 +23,7 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def released(log: EventLog, **parameters: object) -> veilog.Release:
-    return public.release(log, "pretsa", **parameters)
+    return openly.release(log, "pretsa", **parameters)
 
 
 @given(traces, st.integers(1, 6))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from public import release
+from openly import release
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.exponential import drawn_number

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from public import release
+from openly import release
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.sapa import _within_steps, within_distance

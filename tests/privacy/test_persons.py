@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import public
+import openly
 import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.privacy import noise
@@ -107,13 +107,13 @@ def test_cases_of_nobody_are_refused(missing: object) -> None:
 )
 def test_a_unit_that_makes_no_sense_is_refused_in_words(unit: str, most: int | None, word: str) -> None:
     with pytest.raises(ParameterError, match=word):
-        public.release(log(["p", "q"]), "evolve", epsilon=1, unit=unit, max_cases=most)
+        openly.release(log(["p", "q"]), "evolve", epsilon=1, unit=unit, max_cases=most)
 
 
 @pytest.mark.parametrize("method", ["evolve", "laplace", "travas"])
 def test_the_guarantee_says_person_and_costs_what_was_asked(method: str) -> None:
     delta = "1e-3" if method == "travas" else 0
-    released = public.release(
+    released = openly.release(
         log(["p"] * 400 + ["q"] * 3).variants, method, epsilon="0.9", delta=delta, unit="person", max_cases=3
     )
     g = released.guarantee
@@ -127,7 +127,7 @@ def test_the_guarantee_says_person_and_costs_what_was_asked(method: str) -> None
 
 
 def test_a_named_person_needs_no_condition_about_how_many_cases_people_have() -> None:
-    released = public.release(log(["p"] * 400), "evolve", epsilon=9, unit="case:person", max_cases=100)
+    released = openly.release(log(["p"] * 400), "evolve", epsilon=9, unit="case:person", max_cases=100)
     assert [c.code for c in released.guarantee.conditions] == ["activities-from-log"]
     assert "'case:person'" in released.guarantee.neighbours
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import public
+import openly
 from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -97,7 +97,7 @@ def test_the_same_cases_of_every_person_are_chosen(cuts: set[int], most: int, se
 @pytest.mark.parametrize("unit", [{}, {"unit": "age group", "max_cases": 5}])
 def test_a_release_is_that_of_the_log_in_memory(unit: dict[str, Any]) -> None:
     made = [
-        public.release(
+        openly.release(
             log,
             "evolve",
             epsilon=30,
@@ -123,7 +123,7 @@ def test_a_method_that_needs_all_events_says_so(method: str) -> None:
     published = not METHODS[method].certified
     arguments = {} if METHODS[method].budget == "none" else {"epsilon": 1}
     with pytest.raises(ParameterError, match="needs all events in memory"):
-        public.release(in_pieces(LOG, {5}), method, as_published=published, **arguments)
+        openly.release(in_pieces(LOG, {5}), method, as_published=published, **arguments)
     curator = Curator(LOG.variants, log=in_pieces(LOG, {5}))
     with pytest.raises(ParameterError, match="needs all events in memory"):
         curator.peek_log("to see")
