@@ -127,18 +127,24 @@ def _uniform(bits: int, n: int, source: Randomness) -> IntArray:
 def _coins(cells: _Cells, cell: IntArray, offset: IntArray, begun: IntArray, source: Randomness) -> BoolArray:
     """Coins of probability ``exp(-x)``, ``x = r (2 h B + r) / (2 s2)``, whose first 15 bits are ``begun``."""
     coin = (begun << (_MORE - _COIN)) | (source.words(len(begun)) >> np.uint32(32 - _MORE + _COIN)).astype(np.int64)
-    place = offset >> cells.unit_bits
-    ahead = cell << (1 + cells.bits - cells.unit_bits)
-    after = place + (1 if cells.unit_bits else 0)
-    low = place * (ahead + place) * cells.scale >> _MORE
-    high = (after * (ahead + after) * (cells.scale + 1) >> _MORE) + 1
-    keep: BoolArray = coin < _exp_at_least(high)
-    undecided = np.flatnonzero(~keep & (coin < _exp_at_most(low)))
+    surely, at_most = _enclosing(cells, cell, offset)
+    keep: BoolArray = coin < surely
+    undecided = np.flatnonzero(~keep & (coin < at_most))
     for i in undecided.tolist():
         r, h = int(offset[i]), int(cell[i])
         x = Fraction(r * (2 * (h << cells.bits) + r)) / (2 * cells.variance)
         keep[i] = _falls(x, int(coin[i]), _MORE, source)
     return keep
+
+
+def _enclosing(cells: _Cells, cell: IntArray, offset: IntArray) -> tuple[IntArray, IntArray]:
+    """Numbers of which ``2**31 exp(-x)`` is at least the first and at most the second, by the first bits of offsets."""
+    place = offset >> cells.unit_bits
+    ahead = cell << (1 + cells.bits - cells.unit_bits)
+    after = place + (1 if cells.unit_bits else 0)
+    low = place * (ahead + place) * cells.scale >> _MORE
+    high = (after * (ahead + after) * (cells.scale + 1) >> _MORE) + 1
+    return _exp_at_least(high), _exp_at_most(low)
 
 
 def _exp_at_least(x: IntArray) -> IntArray:

@@ -16,7 +16,7 @@ Whatever the accountant says of the continuous Gaussian with deviation s1 holds 
    answer v + X, rounded at random by a rule that does not know v. That is post-processing, so what holds for the
    continuous mechanism (sampled, composed, adaptive) holds for v + Y, with the same privacy loss distributions.
 2. *Y has almost the law N_Z(0, s2)* (Peikert, "An Efficient and Parallel Gaussian Sampler for Lattices", CRYPTO 2010,
-   theorem 3.1, in one dimension). ``P(Y = y)`` is the integral of ``p(x) g(y - x) / S(x)`` over x, with p the density of
+   theorem 3.1, in one dimension). ``P(Y = y)`` is the integral over x of ``p(x) g(y - x) / S(x)``, p the density of
    N(0, s1**2), ``g(t) = exp(-t**2 / 32)`` and ``S(x) = sum_z g(z - x)``. By Poisson's summation formula ``S(x)`` is
    ``4 sqrt(2 pi) (1 + 2 sum_{k>0} exp(-32 pi**2 k**2) cos(2 pi k x))``, so ``4 sqrt(2 pi)`` but for a factor in
    [1 - h, 1 + h] with ``h = 2.01 exp(-32 pi**2) < 1e-136``. With ``4 sqrt(2 pi)`` for S the integral would be
