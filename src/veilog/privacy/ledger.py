@@ -286,11 +286,11 @@ class Reservation:
 
     def _update(self, changes: str, values: tuple[str | None, ...], *states: str) -> None:
         with self.ledger._writing() as book:
+            if "reserved" in states:
+                check_mark(book, self.number, (self.mark,))
             held = {entry.number: entry.state for entry in book.entries}
             if held.get(self.number) not in states:
                 raise _lost(self.ledger)
-            if "reserved" in states:
-                check_mark(book, self.number, (self.mark,))
             book.connection.execute(f"UPDATE releases SET {changes} WHERE release = ?", (*values, self.number))
 
 
