@@ -517,6 +517,14 @@ def test_a_training_of_cases_apart_has_no_guarantee() -> None:
     assert not curator.guarantee().proven
 
 
+def test_a_plan_that_costs_hardly_more_than_is_set_aside_is_refused_too() -> None:
+    curator = Curator(LOG)
+    plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(101, 200), Fraction(1, 10**5))
+    with pytest.raises(ParameterError, match=r"more than the 0\.5 set aside"):
+        curator.training(by_length, 2, plan, (1.0,), "0.5", "1e-5")
+    assert curator.charges == ()
+
+
 def test_charges_of_an_interrupted_run_are_carried_over() -> None:
     first, second = Curator(LOG), Curator(LOG)
     first.count("0.25")
