@@ -283,6 +283,37 @@ def test_noise_is_independent_and_normal_to_the_eye() -> None:
     assert abs(np.corrcoef(drawn[:25_000], drawn[25_000:])[0, 1]) < 0.03
 
 
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+def test_with_equal_noise_neighbouring_logs_get_sums_that_differ_by_the_bound_at_most(rate: float) -> None:
+    """The whole step: thirty million cases and one more, the same random bits for noise and for whom they share."""
+    rng = np.random.default_rng(6)
+    x, e = rng.normal(size=(30, 40)).astype(np.float32), rng.normal(size=(30, 25))
+
+    def factors(columns: npt.NDArray[np.int64]) -> Factors:
+        return [[Outer(columns, e[columns], 30)], [Outer(x[columns], e[columns], 40)]]
+
+    counts = [10**6 if rate == 1 else 1000] * 30
+    for last in (counts[-1], counts[-1] + 1):  # the last column: its coins come after all others
+        run = Training(np.array([*counts[:-1], last]), (NoisedSteps("all", rate, 1.0, 1),), (0.5,), (0,), split(7))
+        released = whole(run.step(0, factors)) / (0.5 / 2**GRID)
+        if last == counts[-1]:
+            before = released
+    moved = float(np.linalg.norm(released - before))
+    assert moved <= 2**GRID * (1 + 1e-6)  # read back from float64, which has seven decimals of these sums' units
+    assert rate < 1 or moved > 0.999 * 2**GRID
+
+
+def split(seed: int) -> noise.Randomness:
+    """The first request (the coins of the sample, where there is one) and all others from sources of their own."""
+    sample, others, asked = noise.seeded(seed), noise.seeded(seed + 1), []
+
+    def words(n: int) -> npt.NDArray[np.uint32]:
+        asked.append(n)
+        return (sample if len(asked) == 1 and n >= 30_000 else others).words(n)
+
+    return noise.Randomness(words, seed)
+
+
 def test_what_comes_back_lies_on_the_public_grid() -> None:
     """All that is released is an integer times a public number: no low-order bits are left that could tell."""
     run = training([5, 9], NoisedSteps("all", 1.0, 0.5, 1), clip=0.25)
