@@ -82,37 +82,40 @@ def discrete_gaussian(variance: Fraction, n: int, source: Randomness) -> IntArra
         raise ValueError("a variance is above 0 and at most 2**115")
     cells = _cells(variance)
     result = np.empty(n, dtype=np.int64)
-    done = 0
-    while done < n:
-        wanted = min(n - done, _BLOCK)
-        kept = _kept(cells, wanted + wanted // 32 + 2, source)[:wanted]
-        result[done : done + len(kept)] = kept
-        done += len(kept)
+    for start in range(0, n, _BLOCK):
+        part = result[start : start + _BLOCK]
+        part[:], keep = _proposed(cells, len(part), source)
+        open_ = np.flatnonzero(~keep)
+        while len(open_):
+            part[open_], keep = _proposed(cells, len(open_), source)
+            open_ = open_[~keep]
     return result
 
 
-def _kept(cells: _Cells, proposals: int, source: Randomness) -> IntArray:
-    """Those of so many proposals that are kept, in their order."""
-    words = source.words(proposals)
-    cell = cells.guide[words >> np.uint32(32 - _SPLIT)]
+def _proposed(cells: _Cells, n: int, source: Randomness) -> tuple[IntArray, BoolArray]:
+    """``n`` proposals, and which of them are kept."""
+    words = source.words(n)
+    cell = cells.guide.take((words >> np.uint32(32 - _SPLIT)).astype(np.int64)).astype(np.int64)
     split = np.flatnonzero(cell < 0)
     if len(split):
         cell[split] = _settled_cells(cells, words[split] >> np.uint32(32 - _SPLIT), source)
-    offset = _uniform(cells.bits, proposals, source)
+    offset = _uniform(cells.bits, n, source)
     coin = (words >> np.uint32(1)) & np.uint32(2**_COIN - 1)
-    keep: BoolArray = coin < cells.sure[cell]
-    value = (cell.astype(np.int64) << cells.bits) + offset
+    keep: BoolArray = coin < cells.sure.take(cell)
+    value = cell << cells.bits
+    value += offset
     open_ = np.flatnonzero(~keep)
     beyond = cell[open_] == cells.number
     far, near = open_[beyond], open_[~beyond]
     if len(near):
-        keep[near] = _coins(cells, cell[near].astype(np.int64), offset[near], coin[near].astype(np.int64), source)
+        keep[near] = _coins(cells, cell[near], offset[near], coin[near].astype(np.int64), source)
     if len(far):
         value[far], keep[far] = _beyond(cells, len(far), source)
     negative = (words & np.uint32(1)).astype(np.int64)
     keep &= (value != 0) | (negative == 0)
-    kept: IntArray = ((value ^ -negative) + negative)[keep]
-    return kept
+    value ^= -negative
+    value += negative
+    return value, keep
 
 
 def _uniform(bits: int, n: int, source: Randomness) -> IntArray:
@@ -184,7 +187,7 @@ def _falls(x: Fraction, coin: int, bits: int, source: Randomness) -> bool:
         coin, bits = (coin << 32) | int(source.words(1)[0]), bits + 32
 
 
-def _settled_cells(cells: _Cells, begun: npt.NDArray[np.uint32], source: Randomness) -> npt.NDArray[np.int16]:
+def _settled_cells(cells: _Cells, begun: npt.NDArray[np.uint32], source: Randomness) -> IntArray:
     """The cells of words whose first bits, ``begun``, did not tell: 32 bits more, or as many as it takes."""
     bits = _SPLIT + 32
     bounds = np.array(_bounds(cells.variance, bits), dtype=np.int64)
@@ -192,7 +195,7 @@ def _settled_cells(cells: _Cells, begun: npt.NDArray[np.uint32], source: Randomn
     found = np.searchsorted(bounds, value, side="left")
     for i in np.flatnonzero(bounds[np.minimum(found, len(bounds) - 1)] == value).tolist():
         found[i] = _settled_cell(cells.variance, int(value[i]), bits, source)
-    return found.astype(np.int16)
+    return found
 
 
 def _settled_cell(variance: Fraction, value: int, bits: int, source: Randomness) -> int:
