@@ -65,7 +65,7 @@ def steps_of(columns: int, cases: int, repeats: int) -> list[str]:
         NoisedSteps("autoencoder", 64 / counts.sum(), 6.0, 10**6),
         NoisedSteps("critic", 128 / counts.sum(), 4.0, 10**6),
     )
-    training = Training(counts, plan, CLIPS, (0, 0), noise.seeded(0))
+    training = Training(counts, plan, CLIPS, (0, 0), noise.seeded(0), apart=True)
     moments: Weights = {}
     chances = counts / counts.sum()
 

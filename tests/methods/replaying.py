@@ -120,7 +120,7 @@ def _opened(question: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
 
 
 def _step(step: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
-    def take(self: Training, part: int, factors: Callable[[Any], Any], *, apart: bool = False) -> Any:
+    def take(self: Training, part: int, factors: Callable[[Any], Any]) -> Any:
         if tape.position is None:
             seen: list[Any] = []
 
@@ -129,13 +129,13 @@ def _step(step: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
                 seen.extend((columns.copy(), _plain(found)))
                 return found
 
-            sums = step(self, part, noted, apart=apart)
+            sums = step(self, part, noted)
             copies = [(weight.copy(), bias.copy()) for weight, bias in sums]
-            tape.entries.append((("step", part, apart, seen[1]), (seen[0], copies), []))
+            tape.entries.append((("step", part, seen[1]), (seen[0], copies), []))
             return sums
         assert tape.position < len(tape.entries), "one step more"
         columns, sums = tape.entries[tape.position][1]
-        tape.next(("step", part, apart, _plain(factors(columns))))
+        tape.next(("step", part, _plain(factors(columns))))
         self._taken[part] += 1
         return [(weight.copy(), bias.copy()) for weight, bias in sums]
 

@@ -1,6 +1,7 @@
 """Noised gradients: their norms in closed form, what one case can change, what a step costs, what noise is added."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -18,8 +19,24 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.methods.travag_networks import Network, Weights, backward, forward, initial
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
-from veilog.privacy.gradients import Factors, Outer, Training, clipped_sums, squared_norms
-from veilog.privacy.training_accounting import NoisedSteps, calibrated, composed_epsilon, smallest_epsilon
+from veilog.privacy.gradient_sums import (
+    GRID,
+    Factors,
+    Outer,
+    clipped,
+    clipped_sums,
+    exact_product,
+    integer_sums,
+    squared_norms,
+)
+from veilog.privacy.gradients import Training
+from veilog.privacy.training_accounting import (
+    NoisedSteps,
+    calibrated,
+    composed_epsilon,
+    integer_variance,
+    smallest_epsilon,
+)
 
 NETWORKS = (
     Network("plain", (7, 5, 3), ("tanh", "none")),
@@ -27,6 +44,8 @@ NETWORKS = (
     Network("residual", (7, 7, 7, 3), ("tanh", "tanh", "tanh"), residual=True),
 )
 POSITIONS = np.array([3, 0, 3, 6])
+ROUNDED = 2e-4
+"""Inputs have 14 binary digits; a gradient of the bound's length is rounded by at most so much of it."""
 
 
 def in_double(network: Network, seed: int = 0) -> Weights:
@@ -85,8 +104,8 @@ def test_gradients_and_norms_equal_finite_differences(network: Network) -> None:
         factors = factors_of(network, weights, inputs)
         assert squared_norms(factors) == pytest.approx([g @ g for g in expected], rel=1e-9, abs=1e-9)
         for i, gradient in enumerate(expected):
-            alone = clipped_sums(factors_of(network, weights, inputs[i : i + 1]), 1e9, [1])
-            assert np.abs(whole(alone) - gradient).max() < 1e-9
+            alone = clipped_sums(factors_of(network, weights, inputs[i : i + 1]), 50.0, [1])
+            assert np.abs(whole(alone) - gradient).max() < ROUNDED * 50
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda n: n.name)
@@ -103,14 +122,14 @@ def test_norms_and_clipped_sums_equal_an_independent_computation_example_by_exam
         norm = math.sqrt(sum(v * v for v in gradient.tolist()))
         assert math.sqrt(squared_norms(factors)[i]) == pytest.approx(norm, rel=1e-12)
         sums += count * gradient * min(1.0, clip * (1 - 1e-5) / norm)
-    assert np.abs(whole(clipped_sums(factors, clip, times)) - sums).max() < 1e-9
+    assert np.abs(whole(clipped_sums(factors, clip, times)) - sums).max() < ROUNDED * clip * times.sum()
 
 
 def test_one_hot_positions_and_one_hot_rows_give_the_same() -> None:
     network, weights = NETWORKS[0], in_double(NETWORKS[0])
     positions = clipped_sums(factors_of(network, weights, POSITIONS), 0.5, [1] * 4)
     rows = clipped_sums(factors_of(network, weights, one_hot(POSITIONS, 7)), 0.5, [1] * 4)
-    assert np.allclose(whole(positions), whole(rows), atol=1e-14)
+    assert np.allclose(whole(positions), whole(rows), atol=4 * 0.5 * ROUNDED)
 
 
 def test_two_terms_of_an_example_are_clipped_together() -> None:
@@ -126,14 +145,14 @@ def test_two_terms_of_an_example_are_clipped_together() -> None:
                 gradient += np.outer([*x, 1], term.errors[i])
             assert squared_norms([terms])[i] == pytest.approx((gradient**2).sum(), rel=1e-12)
             chosen = [Outer(t.inputs[i : i + 1], t.errors[i : i + 1], 6) for t in terms]
-            found = clipped_sums([chosen], 1e9, [1])[0]
-            assert np.allclose(np.vstack([found[0], found[1]]), gradient, atol=1e-12)
+            found = clipped_sums([chosen], 100.0, [1])[0]
+            assert np.allclose(np.vstack([found[0], found[1]]), gradient, atol=100 * ROUNDED)
 
 
 def test_a_layer_without_bias_has_none_in_its_norm_and_none_in_its_sum() -> None:
     term = Outer(np.array([2]), np.array([[3.0, 4.0]]), 5, bias=False)
     assert squared_norms([[term]]) == pytest.approx([25])
-    assert not clipped_sums([[term]], 1e9, [1])[0][1].any()
+    assert not clipped_sums([[term]], 1e3, [1])[0][1].any()
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
@@ -153,8 +172,60 @@ def test_no_clipped_gradient_is_longer_than_the_bound(seed: int, size: float, cl
         [Outer((size * rng.normal(size=(3, 4))).astype(dtype), rng.normal(size=(3, 2)).astype(dtype), 4)],
     ]
     for i in range(3):
-        one = whole(clipped_sums(factors, clip, np.eye(3)[i])).astype(np.float64)
-        assert np.linalg.norm(one) <= clip
+        assert squared_length(factors, clip, i) <= 4**GRID
+
+
+def integers(sums: Any) -> list[int]:
+    return [int(value) for pair in sums for array in pair for value in array.reshape(-1)]
+
+
+def squared_length(factors: Any, clip: float, example: int) -> int:
+    """Of one example's integer gradient, in Python's integers."""
+    chosen = np.zeros(len(factors[0][0].errors), np.int64)
+    chosen[example] = 1
+    return sum(value * value for value in integers(integer_sums(clipped(factors, clip), chosen)))
+
+
+@pytest.mark.parametrize("away", [1e-2, 1e-4, 1e-6, 1e-8])
+def test_terms_that_cancel_are_no_longer_than_the_bound(away: float) -> None:
+    """Norms in single precision lose what is left of two long terms: 20 times the bound came through once."""
+    rng = np.random.default_rng(3)
+    x, e = rng.normal(size=(20, 30)), 1e3 * rng.normal(size=(20, 8))
+    real = Outer(x.astype(np.float32), e.astype(np.float32), 30)
+    against = Outer((x * (1 + away)).astype(np.float32), -e.astype(np.float32), 30)
+    lengths = [squared_length([[real, against]], 1.0, i) for i in range(20)]
+    assert max(lengths) <= 4**GRID
+    if away == 1e-2:  # far from the precision of the norm they are as long as they may be
+        assert min(lengths) > 0.99 * 4**GRID
+
+
+@pytest.mark.parametrize("cases", [10**6, 3 * 10**7])
+def test_one_case_moves_the_sum_by_its_own_gradient_exactly_whatever_the_log_weighs(cases: int) -> None:
+    """In single precision it moved it by 1.14 times the bound at a million cases, and 8 times at 30 millions."""
+    rng, clip = np.random.default_rng(4), 0.022
+    factors = [
+        [Outer(np.arange(40), rng.normal(size=(40, 50)).astype(np.float32), 40)],
+        [Outer(rng.normal(size=(40, 50)).astype(np.float32), rng.normal(size=(40, 20)).astype(np.float32), 50)],
+    ]
+    counts = rng.multinomial(cases, np.full(40, 1 / 40))
+    vectors = clipped(factors, clip)
+    before = integers(integer_sums(vectors, counts))
+    for column in (0, 39):
+        more = counts + (np.arange(40) == column)
+        moved = [a - b for a, b in zip(integers(integer_sums(vectors, more)), before, strict=True)]
+        assert sum(value * value for value in moved) <= 4**GRID
+        assert sum(value * value for value in moved) > 0.99 * 4**GRID
+        assert moved == integers(integer_sums(vectors, more - counts))
+
+
+@pytest.mark.parametrize("size", [1, 20, 34, 50, 62])
+def test_products_of_integers_are_exact(size: int) -> None:
+    rng = np.random.default_rng(size)
+    one = rng.integers(-(2**size), 2**size, (70, 3))
+    other = rng.integers(-(2**40), 2**40, (70, 4))
+    exact = one.astype(object).T @ other.astype(object)
+    expected = [[(value + 2**63) % 2**64 - 2**63 for value in row] for row in exact.tolist()]
+    assert exact_product(one, other).tolist() == expected
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
@@ -170,8 +241,9 @@ def test_a_case_more_changes_the_sum_by_at_most_the_bound(counts: list[int], add
     network, weights, clip = NETWORKS[1], in_double(NETWORKS[1]), 0.1
     factors = factors_of(network, weights, np.arange(7))
     more = [*counts[:added], counts[added] + 1, *counts[added + 1 :]]
-    change = whole(clipped_sums(factors, clip, more)) - whole(clipped_sums(factors, clip, counts))
-    assert np.linalg.norm(change) <= clip
+    vectors = clipped(factors, clip)
+    sums = [integers(integer_sums(vectors, np.array(these))) for these in (more, counts)]
+    assert sum((a - b) ** 2 for a, b in zip(*sums, strict=True)) <= 4**GRID
 
 
 # Steps ---------------------------------------------------------------------------------------------------------------
@@ -182,9 +254,16 @@ def counting(width: int) -> Any:
     return lambda columns: [[Outer(columns, np.full((len(columns), 1), -1.0), width, bias=False)]]
 
 
-def training(counts: list[int], *plan: NoisedSteps, seed: int = 0, taken: tuple[int, ...] | None = None) -> Training:
+def training(
+    counts: list[int],
+    *plan: NoisedSteps,
+    seed: int = 0,
+    taken: tuple[int, ...] | None = None,
+    clip: float = 1.0,
+    apart: bool = False,
+) -> Training:
     done = taken or (0,) * len(plan)
-    return Training(np.array(counts), plan, (1.0,) * len(plan), done, noise.seeded(seed))
+    return Training(np.array(counts), plan, (clip,) * len(plan), done, noise.seeded(seed), apart=apart)
 
 
 def test_a_step_takes_each_case_with_the_rate_and_adds_noise_of_the_stated_size() -> None:
@@ -197,11 +276,49 @@ def test_a_step_takes_each_case_with_the_rate_and_adds_noise_of_the_stated_size(
     assert stats.kstest(seen[:, 1] / 2, "norm").pvalue > 1e-3
 
 
-def test_noise_of_large_arrays_is_drawn_by_threads_and_is_standard_normal_too() -> None:
+def test_noise_is_independent_and_normal_to_the_eye() -> None:
     run = training([0] * 50_000, NoisedSteps("all", 1.0, 1.0, 1))
     drawn = run.step(0, counting(50_000))[0][0][:, 0]
     assert stats.kstest(drawn, "norm").pvalue > 1e-3
     assert abs(np.corrcoef(drawn[:25_000], drawn[25_000:])[0, 1]) < 0.03
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+def test_with_equal_noise_neighbouring_logs_get_sums_that_differ_by_the_bound_at_most(rate: float) -> None:
+    """The whole step: thirty million cases and one more, the same random bits for noise and for whom they share."""
+    rng = np.random.default_rng(6)
+    x, e = rng.normal(size=(30, 40)).astype(np.float32), rng.normal(size=(30, 25))
+
+    def factors(columns: npt.NDArray[np.int64]) -> Factors:
+        return [[Outer(columns, e[columns], 30)], [Outer(x[columns], e[columns], 40)]]
+
+    counts = [10**6 if rate == 1 else 1000] * 30
+    for last in (counts[-1], counts[-1] + 1):  # the last column: its coins come after all others
+        run = Training(np.array([*counts[:-1], last]), (NoisedSteps("all", rate, 1.0, 1),), (0.5,), (0,), split(7))
+        released = whole(run.step(0, factors)) / (0.5 / 2**GRID)
+        if last == counts[-1]:
+            before = released
+    moved = float(np.linalg.norm(released - before))
+    assert moved <= 2**GRID * (1 + 1e-6)  # read back from float64, which has seven decimals of these sums' units
+    assert rate < 1 or moved > 0.999 * 2**GRID
+
+
+def split(seed: int) -> noise.Randomness:
+    """The first request (the coins of the sample, where there is one) and all others from sources of their own."""
+    sample, others, asked = noise.seeded(seed), noise.seeded(seed + 1), []
+
+    def words(n: int) -> npt.NDArray[np.uint32]:
+        asked.append(n)
+        return (sample if len(asked) == 1 and n >= 30_000 else others).words(n)
+
+    return noise.Randomness(words, seed)
+
+
+def test_what_comes_back_lies_on_the_public_grid() -> None:
+    """All that is released is an integer times a public number: no low-order bits are left that could tell."""
+    run = training([5, 9], NoisedSteps("all", 1.0, 0.5, 1), clip=0.25)
+    released = run.step(0, counting(2))[0][0] / (0.25 / 2**GRID)
+    assert (released == np.rint(released)).all() and np.abs(released).max() > 1e6
 
 
 def test_seeded_steps_repeat() -> None:
@@ -210,16 +327,69 @@ def test_seeded_steps_repeat() -> None:
         assert np.array_equal(first.step(0, counting(2))[0][0], second.step(0, counting(2))[0][0])
 
 
-def test_cases_apart_are_rows_of_their_own() -> None:
-    run, rows = training([3, 0, 2], NoisedSteps("all", 1.0, 1.0, 2)), []
+def asked_of(run: Training, steps: int = 1) -> list[list[int]]:
+    rows = []
 
     def factors(columns: npt.NDArray[np.int64]) -> Factors:
         rows.append(columns.tolist())
         return counting(3)(columns)
 
-    run.step(0, factors, apart=True)
-    run.step(0, factors)
-    assert rows == [[0, 0, 0, 2, 2], [0, 2]]
+    for _ in range(steps):
+        run.step(0, factors)
+    return rows
+
+
+def test_the_factors_are_asked_of_all_columns_whoever_is_in_the_log_or_sampled() -> None:
+    """Floats of a row can depend on the rows beside it, so these must not say who is there."""
+    plan = NoisedSteps("all", 0.5, 1.0, 3)
+    asked = [asked_of(training(counts, plan, seed=seed), 3) for counts, seed in (([3, 0, 2], 0), ([3, 1, 2], 5))]
+    assert asked[0] == asked[1]
+    assert asked[0][0] == asked[0][-1] == [0, 1, 2]
+
+
+def test_cases_apart_are_rows_of_their_own() -> None:
+    run = training([3, 0, 2], NoisedSteps("all", 1.0, 1.0, 2), apart=True)
+    assert asked_of(run, 2) == [[0, 0, 0, 2, 2]] * 2
+
+
+CARELESS: dict[str, Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]] = {
+    "rank": lambda columns: np.argsort(np.argsort(columns))[:, None].astype(float),
+    "row number": lambda columns: np.arange(len(columns))[:, None].astype(float),
+    "mean over the rows": lambda columns: (columns - columns.mean())[:, None],
+    "number of rows": lambda columns: np.full((len(columns), 1), 1.0 / len(columns)),
+    "the row before": lambda columns: np.roll(columns, 1)[:, None].astype(float),
+}
+
+
+@pytest.mark.parametrize("how", sorted(CARELESS))
+def test_factors_that_depend_on_other_rows_are_refused(how: str) -> None:
+    run = training([3, 0, 2, 4, 1, 1, 1], NoisedSteps("all", 1.0, 1.0, 1))
+    with pytest.raises(ParameterError, match="does not treat each row by itself"):
+        run.step(0, lambda columns: [[Outer(columns, CARELESS[how](columns), 7)]])
+
+
+def broken(columns: npt.NDArray[np.int64]) -> Factors:
+    raise ValueError("the case ('c',) is in the log")
+
+
+@pytest.mark.parametrize(
+    "factors",
+    [
+        broken,
+        lambda columns: [],
+        lambda columns: [[Outer(columns + 1, np.ones((len(columns), 1)), 3)]],
+        lambda columns: [[Outer(columns[1:], np.ones((len(columns) - 1, 1)), 3)]],
+        lambda columns: [
+            [Outer(columns, np.ones((len(columns), 2)), 3), Outer(columns, np.ones((len(columns), 1)), 3)]
+        ],
+    ],
+)
+def test_a_function_that_fails_says_nothing_of_the_data(factors: Any) -> None:
+    run = training([3, 0, 2], NoisedSteps("all", 1.0, 1.0, 1))
+    with pytest.raises(ParameterError) as caught:
+        run.step(0, factors)
+    assert "log" not in str(caught.value) and "failed, or its rows are not one a column" in str(caught.value)
+    assert caught.value.__context__ is None and caught.value.__cause__ is None
 
 
 def test_no_step_beyond_those_paid_for_also_after_resuming() -> None:
@@ -245,7 +415,7 @@ def test_the_total_is_that_of_dp_accounting_for_the_same_events() -> None:
     for rate, multiplier, steps in ((64 / 7554, 6, 20_000), (128 / 7554, 4, 22_500)):
         sampled = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(multiplier))
         accountant.compose(sampled, steps)
-    assert composed_epsilon(PARTS, 1e-6, about=1) == pytest.approx(accountant.get_epsilon(1e-6), rel=1e-12)
+    assert 0 < composed_epsilon(PARTS, 1e-6, about=1) / accountant.get_epsilon(1e-6) - 1 < 3e-6
 
 
 def test_steps_on_all_cases_cost_what_the_gaussian_mechanism_does() -> None:
@@ -256,6 +426,34 @@ def test_steps_on_all_cases_cost_what_the_gaussian_mechanism_does() -> None:
         -shift / 2 - epsilon / shift
     )
     assert delta == pytest.approx(1e-6, rel=5e-3) and delta <= 1e-6
+
+
+def discrete(variance: float, reach: int) -> npt.NDArray[np.float64]:
+    weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * variance))
+    return np.asarray(weights / weights.sum())
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.3])
+@pytest.mark.parametrize("multiplier", [0.5, 2.0])
+def test_discrete_noise_costs_no_more_than_the_accountant_says(multiplier: float, rate: float) -> None:
+    """Enumerated on a coarse grid, where the difference to continuous noise is greatest, in both directions."""
+    bits = 3
+    variance = float(integer_variance(multiplier, bits))
+    reach = 40 + int(14 * math.sqrt(variance))
+    at = discrete(variance, reach)
+    without = at
+    with_one = (1 - rate) * at + rate * np.roll(at, 2**bits)
+    for epsilon in (0.01, 0.1, 0.5, 1.0, 2.0, 3.0):
+        delta = max(
+            float(np.maximum(one - math.exp(epsilon) * other, 0).sum())
+            for one, other in ((with_one, without), (without, with_one))
+        )
+        if delta > 1e-9:
+            assert composed_epsilon([NoisedSteps("all", rate, multiplier, 1)], delta) >= epsilon
+
+
+def test_the_noise_has_the_variance_that_the_proof_asks_for() -> None:
+    assert integer_variance(0.75, GRID) == (Fraction(3, 4) * 2**GRID) ** 2 + 16
 
 
 @pytest.mark.parametrize("epsilon", ["0.0001", "0.01", "1", "20", "500"])
@@ -310,13 +508,13 @@ def by_length(sequences: Sequences) -> npt.NDArray[np.int64]:
     return np.where(sequences.lengths == 1, 0, np.where(sequences.lengths == 2, 1, -1))
 
 
-def test_the_question_charges_the_whole_plan_at_once_and_says_that_its_noise_is_floating_point() -> None:
+def test_the_question_charges_the_whole_plan_at_once() -> None:
     curator = Curator(LOG)
     plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
     run = curator.training(by_length, 2, plan, (1.0,), "0.5", "1e-5")
     guarantee = curator.guarantee()
     assert (guarantee.epsilon, guarantee.delta) == (0.5, 1e-5) and guarantee.proven
-    assert "floating-point" in guarantee.numerics
+    assert "float" not in guarantee.numerics
     (charge,) = guarantee.charges
     assert charge.question == "gradients" and "3 steps" in charge.mechanism
     for _ in range(3):
@@ -330,6 +528,31 @@ def test_a_plan_that_costs_more_than_is_set_aside_is_refused_and_nothing_is_char
         curator.training(by_length, 2, [NoisedSteps("critic", 1.0, 1.0, 3)], (1.0,), "0.5", "1e-5")
     with pytest.raises(ParameterError, match="More steps were taken"):
         curator.training(by_length, 2, [NoisedSteps("critic", 1.0, 99.0, 3)], (1.0,), "0.5", "1e-5", taken=(4,))
+    assert curator.charges == ()
+
+
+@pytest.mark.parametrize("clip", [1e-46, 0.0, -1.0, 9e-7, 1.1e6, math.inf, math.nan])
+def test_a_clipping_bound_that_floats_cannot_hold_is_refused_before_anything_is_charged(clip: float) -> None:
+    """With 1e-46 the noise of single precision was zero, and the guarantee was called proven."""
+    curator = Curator(LOG)
+    plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
+    with pytest.raises(ParameterError, match="A clipping bound is from 1e-06 to 1e"):
+        curator.training(by_length, 2, plan, (clip,), "0.5", "1e-5")
+    assert curator.charges == ()
+
+
+def test_a_training_of_cases_apart_has_no_guarantee() -> None:
+    curator = Curator(LOG)
+    plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
+    curator.training(by_length, 2, plan, (1.0,), "0.5", "1e-5", apart=True)
+    assert not curator.guarantee().proven
+
+
+def test_a_plan_that_costs_hardly_more_than_is_set_aside_is_refused_too() -> None:
+    curator = Curator(LOG)
+    plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(101, 200), Fraction(1, 10**5))
+    with pytest.raises(ParameterError, match=r"more than the 0\.5 set aside"):
+        curator.training(by_length, 2, plan, (1.0,), "0.5", "1e-5")
     assert curator.charges == ()
 
 

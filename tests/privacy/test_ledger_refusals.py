@@ -67,6 +67,24 @@ def test_removed_rows_are_noticed(used: Path) -> None:
         Ledger.open(used)
 
 
+def test_a_ledger_of_version_1_is_read_and_becomes_one_of_version_2_when_it_is_written(used: Path) -> None:
+    before = Ledger.open(used).show()
+    with contextlib.closing(sqlite3.connect(used)) as connection, connection:
+        connection.execute("DROP TABLE runs")
+        connection.execute("PRAGMA user_version = 1")
+        ledger_file._seal(connection)
+    assert Ledger.open(used).show() == before
+    Ledger.open(used).reserve(SMALL, "training", epsilon=Fraction(1), mark="first")
+    (account,) = Ledger.open(used).show()
+    assert account.entries[:2] == before[0].entries and account.entries[2].state == "reserved"
+    with ledger_file.transaction(used, write=False, patience=1, waiting=None) as book:
+        assert book.runs == {3: "first"}
+    with contextlib.closing(sqlite3.connect(used)) as connection, connection:
+        connection.execute("UPDATE runs SET mark = 'another'")
+    with pytest.raises(InputError, match="damaged"):
+        Ledger.open(used)
+
+
 def test_a_ledger_of_a_newer_version_is_refused(used: Path) -> None:
     with contextlib.closing(sqlite3.connect(used)) as connection:
         connection.execute("PRAGMA user_version = 9")

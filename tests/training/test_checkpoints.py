@@ -1,21 +1,29 @@
 """A checkpoint goes on with one run, of one log and one request, once; and never gives back steps that were taken."""
 
+import shutil
 import signal
 import stat
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from made import LOG, state
 
+import veilog
 from veilog import InputError, OutputError, ParameterError, Variants, modelfile
+from veilog.errors import BudgetError, VeilogError
 from veilog.methods.travag_model import state_from, state_to
 from veilog.methods.travag_settings import TrainingState
-from veilog.privacy import noise
+from veilog.privacy import ledger_file, noise
 from veilog.privacy.curator import Curator
+from veilog.privacy.gradients import Training
 from veilog.privacy.guarantee import Condition
+from veilog.privacy.ledger import Ledger, Reservation
 from veilog.training.checkpoints import ONE_RUN, Interrupts, Keeper, held_interrupts, remove
+from veilog.training.model import Model
 from veilog.training.runs import Earlier, Saver, claimed, earlier, source
 
 REQUEST = {"method": "travag", "epsilon": "1/3", "seed": None, "parameter share": 0.5}
@@ -27,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def saver(keeper: Keeper, interrupts: Interrupts | None = None, gap: int = 5) -> Saver:
-    return Saver(keeper, interrupts or Interrupts(), Curator(LOG).guarantee, ["remark"], Earlier(), None, gap)
+    return Saver(keeper, interrupts or Interrupts(), Curator(LOG).guarantee, ["remark"], Earlier(), gap=gap)
 
 
 def started(path: Path, steps: tuple[int, int] = (0, 0)) -> Keeper:
@@ -231,7 +239,8 @@ def test_the_guarantee_says_that_it_is_of_one_run(path: Path) -> None:
     guarantee = Curator(LOG).guarantee()
     before = Earlier(conditions=(EARTH,))
     assert claimed(guarantee, before, None) == guarantee
-    assert claimed(guarantee, before, Keeper(path)).conditions == (EARTH, Condition("one-run", "program", ONE_RUN))
+    assert claimed(guarantee, before, Keeper(path)).conditions == (EARTH, ONE_RUN)
+    assert claimed(guarantee, before, Keeper(path), checked=True).conditions == (EARTH,)
 
 
 def test_a_first_ctrl_c_waits_for_the_end_of_a_step_and_a_second_does_not() -> None:
@@ -254,3 +263,162 @@ def test_a_complete_run_can_be_stopped_at_any_moment(path: Path) -> None:
     interrupts = Interrupts()
     saver(keeper, interrupts)(state((100, 300)))
     assert not interrupts.hold
+
+
+# Copies --------------------------------------------------------------------------------------------------------------
+
+PEOPLE = Variants.from_dict({("a", "b"): 4000, ("a", "c"): 3000, ("b",): 1500})
+STEPS = 12
+
+
+def trained(folder: Path, name: str, **wanted: Any) -> Model:
+    return veilog.train(
+        PEOPLE,
+        epsilon=2,
+        delta="1e-3",
+        critic_steps=STEPS,
+        free_generator_steps=1,
+        checkpoint=folder / name,
+        ledger=folder / "ledger",
+        **wanted,
+    )
+
+
+def copied(folder: Path, name: str) -> None:
+    """The checkpoint and its key, as anybody can copy them."""
+    for suffix in ("", ".key"):
+        shutil.copy(folder / f"run{suffix}", folder / f"{name}{suffix}")
+
+
+def during(patch: pytest.MonkeyPatch, number: int, act: Callable[[], object]) -> list[int]:
+    """Have something done in the step of this number; gives the numbers of the steps that were taken."""
+    taken: list[int] = []
+    step = Training.step
+
+    def take(self: Training, part: int, factors: Any) -> Any:
+        taken.append(len(taken) + 1)
+        if len(taken) == number:
+            act()
+        return step(self, part, factors)
+
+    patch.setattr(Training, "step", take)
+    return taken
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a run that was stopped after five steps, and a copy of its checkpoint."""
+    with pytest.MonkeyPatch.context() as patch:
+        during(patch, 5, lambda: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            trained(tmp_path, "run")
+    copied(tmp_path, "copy")
+    yield tmp_path
+
+
+def entries(folder: Path) -> list[tuple[str, Any]]:
+    return [
+        (entry.state, entry.epsilon) for account in Ledger.open(folder / "ledger").show() for entry in account.entries
+    ]
+
+
+def test_a_copied_checkpoint_is_not_finished_a_second_time(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two models came of it once, at the price of one."""
+    model = trained(stopped, "run")
+    assert model.guarantee.proven and ONE_RUN not in model.guarantee.conditions
+    taken = during(monkeypatch, 0, lambda: None)
+    with pytest.raises(BudgetError):
+        trained(stopped, "copy")
+    assert taken == [] and entries(stopped) == [("charged", 2)]
+
+
+def test_a_copy_is_refused_from_the_moment_on_that_another_went_on(
+    stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals: list[str] = []
+
+    def another() -> None:
+        with pytest.raises(BudgetError) as caught:
+            trained(stopped, "copy")
+        refusals.append(str(caught.value))
+
+    during(monkeypatch, 2, another)
+    assert trained(stopped, "run").guarantee.proven
+    assert len(refusals) == 1 and "already resumed" in refusals[0]
+    assert entries(stopped) == [("charged", 2)]
+
+
+def test_a_run_whose_copy_goes_on_comes_to_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the copy is made while it runs: only one of the two is charged, and only that one gives a model."""
+    models: list[Model] = []
+
+    def another() -> None:
+        copied(tmp_path, "copy")
+        models.append(trained(tmp_path, "copy"))
+
+    during(monkeypatch, 4, another)
+    with pytest.raises(BudgetError, match="already resumed"):
+        trained(tmp_path, "run")
+    assert len(models) == 1 and entries(tmp_path) == [("charged", 2)]
+    with pytest.raises(BudgetError, match="already resumed"):
+        trained(tmp_path, "run")
+
+
+def test_two_runs_from_copies_at_the_same_moment_are_one(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have seen that the mark is right before either takes over: the second to take over is refused."""
+    take_over, taken = Reservation.take_over, during(monkeypatch, 0, lambda: None)
+    models: list[Model] = []
+
+    def late(self: Reservation, mark: str, *, complete: bool = False) -> Reservation:
+        monkeypatch.setattr(Reservation, "take_over", take_over)
+        models.append(trained(stopped, "copy"))
+        assert len(taken) == STEPS - 5
+        return take_over(self, mark, complete=complete)
+
+    monkeypatch.setattr(Reservation, "take_over", late)
+    with pytest.raises(VeilogError):
+        trained(stopped, "run")
+    assert len(models) == 1 and len(taken) == STEPS - 5 and entries(stopped) == [("charged", 2)]
+
+
+def test_a_crash_between_checkpoint_and_ledger_loses_nothing(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(self: Reservation, mark: str, *, complete: bool = False) -> Reservation:
+        raise SystemExit(1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Reservation, "take_over", crash)
+        with pytest.raises(SystemExit):
+            trained(stopped, "run")
+    assert trained(stopped, "run").guarantee.epsilon == 2
+    with pytest.raises(BudgetError):
+        trained(stopped, "copy")
+
+
+def test_a_complete_run_gives_its_model_again_and_is_charged_once(tmp_path: Path) -> None:
+    first = trained(tmp_path, "run")
+    second = trained(tmp_path, "run")
+    assert first.guarantee == second.guarantee and entries(tmp_path) == [("charged", 2)]
+    assert first.entry is not None
+    (tmp_path / "m").write_bytes(b"a model")
+    first.entry.written(tmp_path / "m")
+    assert entries(tmp_path) == [("written", 2)]
+
+
+def test_without_a_ledger_the_condition_remains(tmp_path: Path) -> None:
+    model = veilog.train(PEOPLE, epsilon=2, delta="1e-3", free_generator_steps=1, checkpoint=tmp_path / "run")
+    assert ONE_RUN in model.guarantee.conditions
+
+
+def test_a_run_that_was_begun_before_marks_goes_on_with_the_condition(stopped: Path) -> None:
+    """Its checkpoint and the ledger know no mark yet; nobody can know whether it was resumed before."""
+    content = modelfile.read(stopped / "run", "checkpoint")
+    facts = {name: value for name, value in content.facts.items() if name != "marks"}
+    modelfile.write(replace(content, facts=facts), stopped / "run")
+    with pytest.raises(BudgetError, match="already resumed"):  # the ledger has a mark, so this is a forgery
+        trained(stopped, "run")
+    with ledger_file.transaction(stopped / "ledger", write=True, patience=1, waiting=None) as book:
+        book.connection.execute("DELETE FROM runs")
+    model = trained(stopped, "run")
+    assert ONE_RUN in model.guarantee.conditions and model.guarantee.epsilon == 2
+    with pytest.raises(BudgetError):
+        trained(stopped, "copy")

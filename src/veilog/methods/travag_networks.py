@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from veilog.privacy.gradients import Gradients, Outer, add_rows
+from veilog.privacy.gradient_sums import Gradients, Outer, add_rows
 
 __all__ = ["Network", "Trace", "Weights", "backward", "forward", "gradients", "initial", "sigmoid"]
 

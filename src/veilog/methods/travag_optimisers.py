@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.methods.travag_networks import Network, Weights
-from veilog.privacy.gradients import Gradients
+from veilog.privacy.gradient_sums import Gradients
 
 __all__ = ["adam", "rmsprop"]
 

@@ -81,6 +81,7 @@ def begin_as_published(
         parse_epsilon(Fraction(spent) * Fraction(1_000_001, 1_000_000)),
         request.delta,
         taken=state.taken,
+        apart=True,
         purpose="gradients of decoder and critic",
     )
     return Run(state, networks, training, request, checkpoint, rng)

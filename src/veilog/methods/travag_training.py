@@ -13,7 +13,8 @@ import numpy.typing as npt
 from veilog.methods.travag_networks import Weights, backward, forward, gradients, sigmoid
 from veilog.methods.travag_optimisers import adam, rmsprop
 from veilog.methods.travag_settings import Configuration, Networks
-from veilog.privacy.gradients import SAFE, Factors, Gradients, Outer, Training, clipped_sums
+from veilog.privacy.gradient_sums import SAFE, Factors, Gradients, Outer, clipped_sums
+from veilog.privacy.gradients import Training
 
 __all__ = [
     "autoencoder_factors",
@@ -85,7 +86,7 @@ def autoencoder_step(
             return [[term] for term in in_decoder]
         return [[term] for term in (*in_encoder, *in_decoder)]
 
-    sums = training.step(part, factors, apart=encoder_free)
+    sums = training.step(part, factors)
     rate, scale = configuration.autoencoder_learning_rate, 1 / batch
     in_encoder_, in_decoder_ = (free[0], sums) if encoder_free else (sums[:2], sums[2:])
     adam(networks.encoder, weights, moments, in_encoder_, rate, scale=scale)
@@ -134,15 +135,14 @@ def critic_step(
         made_up = generated(networks, configuration, weights, normals(rng, len(columns), configuration))
         return [[one, other] for one, other in zip(real, of(made_up, 1), strict=True)]
 
-    sums = training.step(part, factors, apart=pairs)
+    sums = training.step(part, factors)
     if not pairs:
         rows = configuration.free_batch
         made_up = generated(networks, configuration, weights, normals(rng, rows, configuration))
-        share = np.full(rows, batch / rows)
-        against = clipped_sums([[term] for term in of(made_up, 1)], configuration.critic_clip, share)
+        against = clipped_sums([[term] for term in of(made_up, 1)], configuration.critic_clip, np.ones(rows))
         for (weight, bias), (other, other_bias) in zip(sums, against, strict=True):
-            weight += other
-            bias += other_bias
+            weight += other * (batch / rows)
+            bias += other_bias * (batch / rows)
     rate, bound = configuration.gan_learning_rate, configuration.critic_bound
     rmsprop(critic, weights, moments, sums, rate, scale=1 / batch, bound=bound)
 

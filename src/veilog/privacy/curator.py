@@ -26,7 +26,7 @@ from veilog.privacy.clipping import Features, check_sums, exact_sums, sums_mecha
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.figures import round_up
-from veilog.privacy.gradients import Training
+from veilog.privacy.gradients import Training, check_clips
 from veilog.privacy.guarantee import Charge, Condition, Guarantee, Statement
 from veilog.privacy.guessing import advantage_of
 from veilog.privacy.histograms import Assign, SparseHistogram, bins_above, cases_in_bins, check_size, every_bin
@@ -40,10 +40,6 @@ __all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
 IntArray = npt.NDArray[np.int64]
 
 _LAPLACE = "discrete Laplace, scale 1/epsilon"
-_FLOAT_NOISE = (
-    "; the Gaussian noise of the training is floating-point, from a fast generator, and not safe against attacks on "
-    "the low-order bits of floats"
-)
 
 _LARGEST_DENOMINATOR = 10**6
 
@@ -331,6 +327,7 @@ class Curator:
         delta: Number,
         *,
         taken: Sequence[int] | None = None,
+        apart: bool = False,
         purpose: str = "training",
     ) -> Training:
         """Noised gradient steps of networks, all charged before the first is taken.
@@ -339,14 +336,16 @@ class Curator:
         ``plan`` says how many steps are taken with what noise, ``clips`` bounds the L2 norm of a case's gradient in
         each part. The plan must cost at most (``epsilon``, ``delta``) by the accountant, which is what is charged.
         ``taken`` are the steps that an interrupted run of this plan has had already; they are paid for again here,
-        because this curator has not charged them, and cannot be taken again.
+        because this curator has not charged them, and cannot be taken again. ``apart`` has the gradients of sampled
+        cases computed one by one, from floats that depend on who was sampled: there is no guarantee then.
 
         Sensitivity: see :meth:`Training.step`; a case is in at most one column, whatever else is in the log.
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         done = tuple(taken) if taken is not None else (0,) * len(plan)
-        if not (len(plan) == len(clips) == len(done) > 0) or min(clips) <= 0:
-            raise ParameterError("Each part of the training needs a clipping bound above 0.", parameter="clips")
+        if not len(plan) == len(clips) == len(done) > 0:
+            raise ParameterError("Each part of the training needs a clipping bound.", parameter="clips")
+        check_clips(clips)
         if any(not 0 <= had <= part.steps for had, part in zip(done, plan, strict=True)):
             raise ParameterError("More steps were taken than the training has.", parameter="taken")
         cost = composed_epsilon(plan, failure, about=float(eps))
@@ -356,13 +355,16 @@ class Curator:
                 "set aside for it.",
                 parameter="epsilon",
             )
-        mechanism = "Gaussian, composed by privacy loss distributions: " + "; ".join(part.in_words for part in plan)
+        if apart:
+            self._peeks["the cases of a column are trained on one by one, as they were sampled"] = None
+        mechanism = "discrete Gaussian, composed by privacy loss distributions: "
+        mechanism += "; ".join(part.in_words for part in plan)
         bounds = ", ".join(f"{clip:g}" for clip in clips)
         self._charge("gradients", purpose, mechanism, f"{bounds} (L2, clipped)", eps, failure)
         assigned, weights = cases_in_bins(self._variants, assign, size)
         counts = np.zeros(size, dtype=np.int64)
         np.add.at(counts, assigned, weights)
-        return Training(counts, plan, clips, done, self._randomness)
+        return Training(counts, plan, clips, done, self._randomness, apart=apart)
 
     def carry(self, charges: Iterable[Charge]) -> None:
         """Add what an interrupted run, whose answers are used here, was charged. Charges can only be added."""
@@ -426,8 +428,6 @@ class Curator:
         if self._randomness.seed is not None:
             reasons.append("seeded: whoever knows the seed can recompute the noise")  # goes out, so without the seed
             numerics = "exact integer noise from a seeded generator, for experiments only"
-        if any(charge.question == "gradients" for charge in charges):
-            numerics += _FLOAT_NOISE
         if delta >= 1:
             reasons.append("the deltas of the questions add up to 1 or more")
         proven = not reasons

@@ -19,30 +19,25 @@ import datetime
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import Any
 
 from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError
 from veilog.logs import files
-from veilog.logs.eventlog import EventLog
-from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy import ledger_file
 from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon
 from veilog.privacy.figures import round_up
 from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.ledger_accounts import Account, Cost, as_csv, as_json, check_paid, check_unknown
-from veilog.privacy.ledger_file import Book, Entry, Waiting, short
+from veilog.privacy.ledger_file import Book, Data, Entry, Waiting, fingerprint, short
+from veilog.privacy.ledger_runs import check_mark, is_open, put_mark
 
 __all__ = ["Account", "Data", "Entry", "Ledger", "Reservation", "fingerprint", "settling"]
-
-Data: TypeAlias = EventLog | StoredLog | Variants
 
 _PATIENCE = 10.0
 
@@ -132,39 +127,49 @@ class Ledger:
         parameters: Mapping[str, Any] | None = None,
         unit: str = "case",
         as_published: bool = False,
+        mark: str | None = None,
     ) -> Reservation:
         """Set aside what a release may cost at most, durably, before anything is asked of the data.
 
-        ``epsilon`` None: nothing bounds it beforehand (as published, seeded, or another kind of guarantee).
+        ``epsilon`` None: nothing bounds it beforehand (as published, seeded, or another kind of guarantee). ``mark`` is
+        that of the checkpoints of a run that can be interrupted.
         :class:`BudgetError` if the account cannot pay for it, or if the ledger has budgets but none for these data.
         """
-        mark = fingerprint(data)
+        known = fingerprint(data)
         given = json.dumps(dict(parameters or {}), default=str)
         cost = None if epsilon is None else (short(epsilon), short(delta))
         self._made()
         with self._writing() as book:
-            number = book.data.get(book.digest(mark))
+            number = book.data.get(book.digest(known))
             if number is None:
                 check_unknown(book.accounts.values())
-                number = _opened(book, mark, _plain(unit), self._name_of(data))
+                number = _opened(book, known, _plain(unit), self._name_of(data))
             else:
                 check_paid(_account(book, number), cost, _plain(unit))
             row = book.connection.execute(
                 "INSERT INTO releases VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, 'reserved', NULL, '')",
                 (number, _now(), method, int(as_published), given, _plain(unit), *_texts(cost)),
             )
-            return Reservation(self, int(row.lastrowid or 0), cost)
+            number = int(row.lastrowid or 0)
+            if mark is not None:
+                put_mark(book, number, mark)
+            return Reservation(self, number, cost, mark)
 
-    def resume(self, data: Data, number: int) -> Reservation:
+    def resume(
+        self, data: Data, number: int, *, marks: Sequence[str | None] = (None,), complete: bool = False
+    ) -> Reservation:
         """The reservation of a run that was interrupted and goes on, such as a training: it was never settled, so all
-        of it is still set aside. Refused once it is settled, so that a run cannot be resumed twice and charged once."""
+        of it is still set aside. Refused once it is settled, unless the run is ``complete`` and asks nothing more; and
+        refused to a checkpoint that was gone on with already, or whose copy was: the ledger has none of its ``marks``
+        then. The run that goes on must :meth:`Reservation.take_over`."""
         mark = fingerprint(data)
         with self._reading() as book:
             account = book.data.get(book.digest(mark))
             for entry in book.entries:
-                if entry.number == number and entry.account == account and entry.state == "reserved":
+                if entry.number == number and entry.account == account and is_open(entry, complete):
+                    check_mark(book, number, marks)
                     cost = None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
-                    return Reservation(self, number, cost)
+                    return Reservation(self, number, cost, book.runs.get(number))
         raise BudgetError(
             f"The ledger has no open reservation {number} for these data, so this run cannot go on.",
             advice="It was charged already, or belongs to other data. Start a new run, which costs anew.",
@@ -230,6 +235,17 @@ class Reservation:
     number: int
     cost: Cost | None
     """At most (epsilon, delta); None where nothing bounds it."""
+    mark: str | None = None
+    """Of the checkpoints of the run that it is for: only while the ledger has this one it is charged."""
+
+    def take_over(self, mark: str, *, complete: bool = False) -> Reservation:
+        """The reservation for the run whose checkpoints have this ``mark`` from here on, and for no other."""
+        with self.ledger._writing() as book:
+            if not any(entry.number == self.number and is_open(entry, complete) for entry in book.entries):
+                raise _lost(self.ledger)
+            check_mark(book, self.number, (self.mark,))
+            put_mark(book, self.number, mark)
+        return replace(self, mark=mark)
 
     def settle(self, guarantee: Guarantee) -> None:
         """Charge what was derived, durably; before anything of the release is shown to anybody.
@@ -271,6 +287,8 @@ class Reservation:
 
     def _update(self, changes: str, values: tuple[str | None, ...], *states: str) -> None:
         with self.ledger._writing() as book:
+            if "reserved" in states:
+                check_mark(book, self.number, (self.mark,))
             held = {entry.number: entry.state for entry in book.entries}
             if held.get(self.number) not in states:
                 raise _lost(self.ledger)
@@ -301,31 +319,6 @@ def settling(
                 reservation.withdraw()
         raise
     reservation.settle(claimed())
-
-
-def fingerprint(data: Data) -> bytes:
-    """What a log is recognised by: SHA-256 over how many cases have which multiset of activities.
-
-    It does not depend on the file or its format, on the order of rows, cases, or events at the same time, on names of
-    cases, further attributes, and cases without events, which not every format can hold. Only a keyed digest of it is
-    ever kept.
-    """
-    variants = data if isinstance(data, Variants) else data.variants
-    owner = np.repeat(np.arange(len(variants)), variants.lengths)
-    bags = variants.codes[np.lexsort((variants.codes, owner))]
-    counts = np.where(variants.lengths > 0, variants.counts, 0)
-    canonical = Variants.from_arrays(variants.labels, bags, variants.offsets, counts)
-    parts = (
-        json.dumps(canonical.labels).encode(),
-        canonical.lengths.astype("<i8").tobytes(),
-        canonical.counts.astype("<i8").tobytes(),
-        canonical.codes.astype("<i4").tobytes(),
-    )
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-    return digest.digest()
 
 
 def _account(book: Book, number: int) -> Account:

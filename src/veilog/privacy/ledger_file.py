@@ -24,11 +24,30 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from veilog.errors import InputError, OutputError, VeilogError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.stored import StoredLog
+from veilog.logs.variants import Variants
 
-__all__ = ["AccountRow", "Book", "Entry", "State", "Waiting", "create", "located", "short", "transaction"]
+__all__ = [
+    "AccountRow",
+    "Book",
+    "Data",
+    "Entry",
+    "State",
+    "Waiting",
+    "create",
+    "fingerprint",
+    "located",
+    "short",
+    "transaction",
+]
+
+Data: TypeAlias = EventLog | StoredLog | Variants
 
 Waiting = Callable[[str, float | None], None]
 """Told what is being waited for."""
@@ -36,7 +55,7 @@ Waiting = Callable[[str, float | None], None]
 State = Literal["reserved", "charged", "written", "withdrawn"]
 
 _APPLICATION = 0x7665696C
-_VERSION = 1
+_VERSION = 2
 _TABLES = (
     "CREATE TABLE book (id INTEGER PRIMARY KEY, key BLOB NOT NULL, seal TEXT NOT NULL)",
     "CREATE TABLE accounts (account INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, epsilon TEXT, "
@@ -45,7 +64,9 @@ _TABLES = (
     "CREATE TABLE releases (release INTEGER PRIMARY KEY, account INTEGER NOT NULL, time TEXT NOT NULL, "
     "method TEXT NOT NULL, as_published INTEGER NOT NULL, parameters TEXT NOT NULL, unit TEXT NOT NULL, "
     "epsilon TEXT, delta TEXT, state TEXT NOT NULL, guarantee TEXT, output TEXT NOT NULL)",
+    "CREATE TABLE runs (release INTEGER PRIMARY KEY, mark TEXT NOT NULL)",
 )
+"""The last came with version 2; a ledger of version 1 gets it when it is next written."""
 _SETTINGS = ("PRAGMA synchronous = EXTRA", "PRAGMA trusted_schema = OFF")
 _ONCE = 0.25
 """Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
@@ -97,10 +118,37 @@ class Book:
     accounts: dict[int, AccountRow]
     data: dict[str, int]
     entries: tuple[Entry, ...]
+    runs: dict[int, str]
+    """Of releases that are kept in checkpoints, the mark of the last one."""
 
     def digest(self, fingerprint: bytes) -> str:
         """What data are recognised by here: without the key nothing can be told from it."""
         return hmac.new(self.key, fingerprint, hashlib.sha256).hexdigest()
+
+
+def fingerprint(data: Data) -> bytes:
+    """What a log is recognised by: SHA-256 over how many cases have which multiset of activities.
+
+    It does not depend on the file or its format, on the order of rows, cases, or events at the same time, on names of
+    cases, further attributes, and cases without events, which not every format can hold. Only a keyed digest of it is
+    ever kept.
+    """
+    variants = data if isinstance(data, Variants) else data.variants
+    owner = np.repeat(np.arange(len(variants)), variants.lengths)
+    bags = variants.codes[np.lexsort((variants.codes, owner))]
+    counts = np.where(variants.lengths > 0, variants.counts, 0)
+    canonical = Variants.from_arrays(variants.labels, bags, variants.offsets, counts)
+    parts = (
+        json.dumps(canonical.labels).encode(),
+        canonical.lengths.astype("<i8").tobytes(),
+        canonical.counts.astype("<i8").tobytes(),
+        canonical.codes.astype("<i4").tobytes(),
+    )
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.digest()
 
 
 def located(path: str | os.PathLike[str]) -> Path:
@@ -185,7 +233,11 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
             insist(setting)
         insist("BEGIN IMMEDIATE" if write else "BEGIN")
         insist("SELECT count(*) FROM sqlite_master")
-        yield _loaded(connection, place)
+        book = _loaded(connection, place)
+        if write and _version(connection) == 1:
+            insist(_TABLES[-1])
+            insist(f"PRAGMA user_version = {_VERSION}")
+        yield book
         if write:
             _seal(connection)
             insist("COMMIT")
@@ -221,8 +273,13 @@ def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
 
 
 def _sealed(connection: sqlite3.Connection, key: bytes) -> str:
-    content = [_rows(connection, table) for table in ("accounts", "data", "releases")]
+    tables = ("accounts", "data", "releases") if _version(connection) == 1 else ("accounts", "data", "releases", "runs")
+    content = [_rows(connection, table) for table in tables]
     return hmac.new(key, json.dumps(content).encode(), hashlib.sha256).hexdigest()
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _seal(connection: sqlite3.Connection) -> None:
@@ -232,7 +289,7 @@ def _seal(connection: sqlite3.Connection) -> None:
 
 def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = _version(connection)
     if application != _APPLICATION:
         raise InputError("This is a database, but not a ledger of veilog.", path=place)
     if version > _VERSION:
@@ -243,7 +300,8 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         )
     tables = connection.execute("SELECT sql FROM sqlite_master ORDER BY rootpage").fetchall()
     try:
-        if version != _VERSION or sorted(sql for (sql,) in tables) != sorted(_TABLES):
+        expected = _TABLES if version == _VERSION else _TABLES[:-1]
+        if version not in (1, _VERSION) or sorted(sql for (sql,) in tables) != sorted(expected):
             raise ValueError("not our tables")
         ((_, key, seal),) = _rows(connection, "book")
         if not isinstance(key, bytes) or not hmac.compare_digest(_sealed(connection, key), str(seal)):
@@ -253,9 +311,10 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         ]
         entries = tuple(_entry(row) for row in _rows(connection, "releases"))
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
+        runs = {} if version == 1 else {int(number): str(mark) for number, mark in _rows(connection, "runs")}
     except (ValueError, TypeError) as error:  # also what JSON and UTF-8 say of damage
         raise _damaged(place) from error
-    return Book(connection, key, {row.number: row for row in accounts}, data, entries)
+    return Book(connection, key, {row.number: row for row in accounts}, data, entries, runs)
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:

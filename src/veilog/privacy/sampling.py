@@ -37,13 +37,16 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from veilog.logs.variants import Variants
 from veilog.privacy.guarantee import Charge
 from veilog.privacy.intervals import Real, exp_minus, is_at_most, quotient, rational, total
 from veilog.privacy.noise import Randomness, bernoulli
 
-__all__ = ["SampleAccount", "amplified", "poisson_sample", "unamplified"]
+__all__ = ["SampleAccount", "amplified", "poisson_counts", "poisson_sample", "unamplified"]
+
+IntArray = npt.NDArray[np.int64]
 
 _GRID = 10**12
 _FINE_GRID = 10**15
@@ -127,9 +130,14 @@ class SampleAccount(list[Charge]):
 
 def poisson_sample(variants: Variants, rate: Fraction, randomness: Randomness) -> Variants:
     """Each case by itself with probability ``rate``, exactly."""
+    return variants if rate == 1 else variants.with_counts(poisson_counts(variants.counts, rate, randomness))
+
+
+def poisson_counts(counts: IntArray, rate: Fraction, randomness: Randomness) -> IntArray:
+    """How many of so many cases are in a Poisson sample: a coin of exactly this probability for each."""
     if rate == 1:
-        return variants
-    kept = bernoulli(rational(rate), variants.cases, randomness)
+        return counts
+    ends = np.cumsum(counts)
+    kept = bernoulli(rational(rate), int(ends[-1]) if len(ends) else 0, randomness)
     sums = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])
-    ends = np.cumsum(variants.counts)
-    return variants.with_counts(sums[ends] - sums[ends - variants.counts])
+    return np.asarray(sums[ends] - sums[ends - counts], dtype=np.int64)

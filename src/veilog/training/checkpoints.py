@@ -10,9 +10,9 @@ what the run was asked for. Three rules keep the account right:
 - It fits one log and one request only. The log is recognised by a keyed digest (HMAC-SHA256); the key lies in a file
   of its own beside the checkpoint, because a digest without a key would let anybody test guesses of the whole log.
 
-Nothing stops a person from copying a checkpoint and its key and resuming each copy: two models made from one
-checkpoint cost more than either claims. Therefore a guarantee speaks of one run in which every checkpoint was resumed
-at most once.
+Two models made from copies of one checkpoint would cost more than either claims. A ledger knows which checkpoint of a
+run was gone on with (:mod:`veilog.privacy.ledger_runs`) and refuses the other copies. Without one nothing stops a
+person from resuming each copy; the guarantee then speaks of one run in which every checkpoint was resumed at most once.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ from veilog.errors import InputError, OutputError, ParameterError
 from veilog.logs.files import check_writable
 from veilog.logs.variants import Variants
 from veilog.modelfile import Array, Content
+from veilog.privacy.guarantee import Condition
 
 __all__ = ["ONE_RUN", "Interrupts", "Keeper", "held_interrupts", "remove"]
 
-ONE_RUN = "This is one run: no copy of a checkpoint was resumed beside it."
-"""What a guarantee assumes of a run that was kept in checkpoints."""
+ONE_RUN = Condition("one-run", "program", "This is one run: no copy of a checkpoint was resumed beside it.")
+"""What the guarantee of a run rests on that was kept in checkpoints without a ledger."""
 _KIND = "checkpoint"
 _KEY_BYTES = 32
 

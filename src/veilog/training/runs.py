@@ -35,6 +35,13 @@ class Earlier:
     conditions: tuple[Condition, ...] = ()
     entry: int | None = None
     """Its number in the ledger."""
+    marks: tuple[str | None, ...] = (None,)
+    """What the ledger knows the checkpoint by: its own mark, and that of the one it went on from."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether no question is left to be asked."""
+        return self.state is not None and self.state.step == self.state.steps
 
 
 def earlier(found: Content | None, keeper: Keeper) -> Earlier:
@@ -47,7 +54,10 @@ def earlier(found: Content | None, keeper: Keeper) -> Earlier:
             raise Misfit("its entry in the ledger has no number")
         remarks, reasons = (tuple(str(text) for text in found.facts[name]) for name in ("remarks", "reasons"))
         conditions = tuple(from_plain(Condition, fact) for fact in found.facts["conditions"])
-        return Earlier(state_from(found.facts["state"], found.arrays), remarks, reasons, conditions, entry)
+        marks = tuple(found.facts.get("marks", [None]))  # none before a ledger kept them
+        if not all(mark is None or type(mark) is str for mark in marks):
+            raise Misfit("its marks are no texts")
+        return Earlier(state_from(found.facts["state"], found.arrays), remarks, reasons, conditions, entry, marks)
     except (Misfit, Damaged, KeyError, TypeError) as error:
         raise InputError(f"The contents of this checkpoint do not fit together: {error}.", path=keeper.path) from None
 
@@ -86,7 +96,9 @@ class Saver:
     derive: Callable[[], Guarantee]
     remarks: list[str]
     before: Earlier
-    entry: int | None
+    entry: Reservation | None = None
+    mark: str | None = None
+    """Of this run's checkpoints, for the ledger: the first of them takes the entry over from the run before."""
     gap: int = 1
     """Steps between two calls, at most."""
     _counted: int = field(default=-1, init=False)
@@ -115,9 +127,16 @@ class Saver:
             "remarks": list(self.remarks),
             "reasons": list(dict.fromkeys([*self.before.reasons, *guarantee.reasons])),
             "conditions": to_plain(tuple(dict.fromkeys([*self.before.conditions, *guarantee.conditions]))),
-            "entry": self.entry,
+            "entry": None if self.entry is None else self.entry.number,
         }
-        self.keeper.save(others, arrays)
+        if self.entry is None:
+            self.keeper.save(others, arrays)
+        else:
+            taking_over = self.entry.mark != self.mark
+            marks = [self.mark, self.entry.mark] if taking_over else [self.mark]
+            self.keeper.save({**others, "marks": marks}, arrays)
+            if taking_over and self.mark is not None:
+                self.entry = self.entry.take_over(self.mark, complete=self.before.complete)
         self._counted = counted.step
 
 
@@ -133,10 +152,17 @@ def _ahead(state: TrainingState, steps: int) -> TrainingState:
 
 @contextlib.contextmanager
 def settling(
-    entry: Reservation, derive: Callable[[], Guarantee], contacted: Callable[[], bool], kept: Callable[[], bool]
+    entry: Reservation,
+    derive: Callable[[], Guarantee],
+    contacted: Callable[[], bool],
+    kept: Callable[[], bool],
+    *,
+    again: bool,
 ) -> Iterator[None]:
-    """Charge a run to its ledger when it is complete. When it fails and can be gone on with (``kept``), all that was
-    reserved stays so; otherwise what was asked until then is charged, or, if nothing was, the reservation withdrawn.
+    """Charge a run to its ledger when it is complete (``again``: it was before, and may be charged already).
+
+    When it fails and can be gone on with (``kept``), all that was reserved stays so; otherwise what was asked until
+    then is charged, or, if nothing was, the reservation withdrawn.
     """
     try:
         yield
@@ -149,14 +175,14 @@ def settling(
                     entry.withdraw()
         raise
     states = {row.number: row.state for row in entry.account().entries}
-    if states.get(entry.number) == "reserved":  # else an earlier run was complete, and charged
+    if not again or states.get(entry.number) == "reserved":
         entry.settle(derive())
 
 
-def claimed(guarantee: Guarantee, before: Earlier, keeper: Keeper | None) -> Guarantee:
-    """The guarantee with the conditions of all earlier parts of the run, and that no part ran twice."""
+def claimed(guarantee: Guarantee, before: Earlier, keeper: Keeper | None, *, checked: bool = False) -> Guarantee:
+    """The guarantee with the conditions of all earlier parts of the run, and that no part ran twice, unless a ledger
+    has ``checked`` that."""
     if keeper is None:
         return guarantee
-    one_run = Condition("one-run", "program", ONE_RUN)
-    conditions = dict.fromkeys([*before.conditions, *guarantee.conditions, one_run])
+    conditions = dict.fromkeys([*before.conditions, *guarantee.conditions, *(() if checked else (ONE_RUN,))])
     return replace(guarantee, conditions=tuple(conditions), reasons=tuple(dict.fromkeys(guarantee.reasons)))

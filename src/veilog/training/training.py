@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -23,7 +25,7 @@ from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.ledger import Ledger, Reservation
 from veilog.privacy.ledger import settling as settling_at_once
 from veilog.privacy.persons import ONE_CASE, Unit, bounded
-from veilog.training.checkpoints import Keeper, held_interrupts
+from veilog.training.checkpoints import ONE_RUN, Keeper, held_interrupts
 from veilog.training.model import Model
 from veilog.training.runs import Earlier, Saver, choosing, claimed, earlier, settling, source
 
@@ -107,11 +109,16 @@ def train(
         for reason in before.reasons:
             curator.peek(reason)
         derive = partial(curator.guarantee, nominal_epsilon=asked[0], nominal_delta=asked[1])
-        entry = None
+        found = entry = mark = None
         if account is not None:
             cost = None if as_published or seed is not None else asked
-            entry = _reserved(account, before, cost, log, chosen, asked[1], values, unit, as_published)
+            mark = None if keeper is None else secrets.token_hex(16)
+            found = _reserved(account, before, cost, log, chosen, asked[1], values, unit, as_published, mark)
+            entry = replace(found, mark=mark)
+            if found.mark is None and keeper is not None:  # begun before ledgers kept marks
+                before = replace(before, conditions=tuple(dict.fromkeys([*before.conditions, ONE_RUN])))
         remarks = list(before.remarks)
+        least = (Fraction(0), Fraction(0)) if as_published else asked
         per_case = protected.of_one_case(*asked)
         request = Request(
             epsilon=per_case[0],
@@ -122,20 +129,19 @@ def train(
             remark=remarks.append,
         )
         if entry is not None:
-            stack.enter_context(_settled(entry, derive, curator, keeper))
+            stack.enter_context(_settled(entry, derive, curator, keeper, before))
         saver = None
         if keeper is not None:
             interrupts = stack.enter_context(held_interrupts())
             interrupts.hold = True  # what is asked next is lost unless it comes to a checkpoint
-            number = None if entry is None else entry.number
-            saver = Saver(keeper, interrupts, derive, remarks, before, number)
+            saver = Saver(keeper, interrupts, derive, remarks, before, found, mark)
         trained = travag.train(curator, request, configuration, resume=before.state, checkpoint=saver)
     return Model(
         method=method,
         as_published=as_published,
         parameters=values,
         trained=trained,
-        guarantee=claimed(derive(), before, keeper),
+        guarantee=claimed(derive(at_least=least), before, keeper, checked=entry is not None),
         remarks=tuple(dict.fromkeys(remarks)),
         software=f"veilog {__version__}",
         entry=entry,
@@ -156,10 +162,11 @@ def _reserved(
     values: dict[str, Any],
     unit: str,
     as_published: bool,
+    mark: str | None,
 ) -> Reservation:
-    """What an earlier part of this run reserved, or a reservation of its own."""
+    """What an earlier part of this run reserved, if nobody else went on from its checkpoint, or one of its own."""
     if before.entry is not None:
-        return Reservation(account, before.entry, cost)
+        return account.resume(log, before.entry, marks=before.marks, complete=before.complete)
     return account.reserve(
         log,
         method.name,
@@ -168,12 +175,18 @@ def _reserved(
         parameters=values,
         unit=unit,
         as_published=as_published,
+        mark=mark,
     )
 
 
 def _settled(
-    entry: Reservation, derive: Callable[[], Guarantee], curator: Curator, keeper: Keeper | None
+    entry: Reservation, derive: Callable[[], Guarantee], curator: Curator, keeper: Keeper | None, before: Earlier
 ) -> contextlib.AbstractContextManager[None]:
     if keeper is None:
         return settling_at_once(entry, derive, lambda: curator.contacted)
-    return settling(entry, derive, lambda: curator.contacted, lambda: keeper.found or keeper.written)
+    kept = partial(_kept, keeper)
+    return settling(entry, derive, lambda: curator.contacted, kept, again=before.complete)
+
+
+def _kept(keeper: Keeper) -> bool:
+    return keeper.found or keeper.written
