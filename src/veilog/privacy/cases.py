@@ -139,7 +139,8 @@ class RawCases:
                     parameter="domain",
                     advice="Declare its values: a|b|c.",
                 )
-            numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            # Whole numbers beyond 2^53 are rounded, each by itself: no value of one case may stop the question.
+            numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             known = ~np.isnan(numbers)
             bins = np.searchsorted(np.array(coding.edges), numbers, side="right") - 1
             coded = np.where(known, np.clip(bins, 0, coding.size - 1), -1)
