@@ -131,7 +131,7 @@ class StoredLog:
             parts.append(piece.variants)
             if len(parts) == _MERGED:
                 parts = [_merged(parts)]
-        return _merged(parts)
+        return replace(_merged(parts), read_together=self.read_together)
 
 
 def is_large(path: Path) -> bool:
@@ -196,7 +196,7 @@ def keep(pieces: Iterable[EventLog], *, temp_directory: str | Path | None = None
     sizes: list[int] = []
     for log in pieces:
         if shape is None:
-            shape = EventLog(log.events.slice(0, 0), log.cases.slice(0, 0), log.metadata, (), log.source)
+            shape = replace(log, events=log.events.slice(0, 0), cases=log.cases.slice(0, 0), findings=())
         if log.events.schema != shape.events.schema or log.cases.schema != shape.cases.schema:
             return None
         try:
@@ -287,7 +287,7 @@ def _loaded(folder: Path, number: int, shape: EventLog) -> EventLog:
         pq.read_table(folder / f"{number}-{name}.parquet").cast(table.schema)
         for name, table in (("events", shape.events), ("cases", shape.cases))
     )
-    return EventLog(events, cases, shape.metadata, (), shape.source)
+    return replace(shape, events=events, cases=cases)
 
 
 def _merged(parts: list[Variants]) -> Variants:
