@@ -115,8 +115,9 @@ def findings_table(findings: tuple[Finding, ...], source: str | None = None) -> 
             "" if f.line is None else str(f.line),
             escape(f.example),
         )
+    dropped = [Text(f.dropped, style="bold yellow") for f in findings if f.dropped is not None]
     advice = [Text(f"{f.rule}: {f.advice}", style="dim") for f in findings]
-    return Group(table, *advice)
+    return Group(table, *dropped, *advice)
 
 
 def methods_table(methods: Iterable[Method]) -> Table:

@@ -224,10 +224,9 @@ def show_columns(out: Output, log: Path, reading: Reading, grouping: Grouping = 
 
 
 def show_findings(out: Output, findings: tuple[Finding, ...], log: Path) -> None:
-    """What was noticed while reading, also what was left out; on stderr where stdout takes the JSON."""
+    """What was noticed while reading, and what was left out because of it; nothing where there is nothing."""
     if findings:
-        console = out.console if out.target != "-" else SafeConsole(stderr=True, highlight=False)
-        console.print(display.findings_table(findings, source=log.name))
+        out.show(display.findings_table(findings, source=log.name))
 
 
 def processes(log: Path) -> int:

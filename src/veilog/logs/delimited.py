@@ -188,7 +188,9 @@ def _rows(path: Path, dialect: Dialect, limit: int | None) -> Iterator[tuple[int
     """The rows one by one with their lines; slow, for explaining only. Ends early where even this reader is lost."""
     with open_input(path, limit=limit) as source:
         checked = io.BufferedReader(_Checked(source, dialect, path))
-        reader = csv.reader(io.TextIOWrapper(checked, encoding="utf-8", newline=""), delimiter=dialect.delimiter)
+        text = io.TextIOWrapper(checked, encoding="utf-8", newline="")
+        # Of a line without end only so much, which is more than any row may have.
+        reader = csv.reader(iter(lambda: text.readline(2 * _BLOCK), ""), delimiter=dialect.delimiter)
         line = 1
         try:
             for row in reader:
@@ -335,8 +337,10 @@ class _Checked(io.RawIOBase):
         """Look at (so much of) what is left, and whether it ends inside a quote: that explains all other trouble."""
         buffer = bytearray(_BLOCK)
         size = 0
-        while (most is None or size < most) and (got := self.readinto(buffer)):
+        while got := self.readinto(buffer):
             size += got
+            if most is not None and size >= most:
+                return
         if self._inside and self.error is None:
             self.error = InputError("A quote is opened and never closed.", path=self._path, line=self._opened)
 

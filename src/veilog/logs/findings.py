@@ -74,6 +74,17 @@ _RULES = (
          "It is left out."),
 )  # fmt: skip
 
+_THINGS = {
+    "case-without-name": "case",
+    "event-without-activity": "event",
+    "missing-timestamp": "event",
+    "bad-timestamp": "event",
+    "bad-value": "value",
+    "duplicate-case-id": "case",
+    "empty-trace": "case",
+}
+"""What a rule leaves out."""
+
 RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
 
@@ -91,6 +102,14 @@ class Finding:
     @property
     def advice(self) -> str:
         return RULES[self.rule].advice
+
+    @property
+    def dropped(self) -> str | None:
+        """What was left out, in words: ``22 events dropped: missing-timestamp``."""
+        if self.policy != "drop":
+            return None
+        thing = _THINGS.get(self.rule, "element")
+        return f"{self.count:,} {thing if self.count == 1 else thing + 's'} dropped: {self.rule}"
 
     def to_json(self) -> dict[str, object]:
         return {
