@@ -45,23 +45,24 @@ def test_a_huge_value_is_refused_with_its_place(tmp_path: Path, what: str) -> No
 
 def test_what_is_just_long_is_read(tmp_path: Path) -> None:
     value = "x" * (MAX_VALUE - 1000)
-    text = f"<log><trace><string key='concept:name' value='1'/><event><string key='concept:name' value='{value}'/></event></trace></log>"
+    named = "<trace><string key='concept:name' value='1'/>"
+    text = f"<log>{named}<event><string key='concept:name' value='{value}'/></event></trace></log>"
     (tmp_path / "log.xes").write_text(text)
-    assert files.read(tmp_path / "log.xes", policies={"missing-timestamp": "keep"}).variants.to_dict() == {(value,): 1}
+    assert files.read(tmp_path / "log.xes").variants.to_dict() == {(value,): 1}
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the most memory of one program")
 def test_memory_stays_bounded_however_much_is_unpacked(tmp_path: Path) -> None:
-    pytest.importorskip("resource")
     with gzip.open(tmp_path / "bomb.xes.gz", "wb", compresslevel=1) as out:
         out.write(XES)
         for _ in range(900):
             out.write(b"x" * (1 << 20))
     program = (
-        "import resource, veilog, sys\n"
+        "import re, veilog, sys\n"
         "try: veilog.read(sys.argv[1])\n"
-        "except veilog.errors.InputError as error: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+        "except veilog.errors.InputError: print(re.search('VmHWM:\\\\s+(\\\\d+)', open('/proc/self/status').read())[1])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "bomb.xes.gz")], capture_output=True, text=True, check=True
     )
-    assert int(done.stdout) < 600, "megabytes, of 900 that would come out"
+    assert int(done.stdout) >> 10 < 500, "megabytes, of 900 that would come out"
