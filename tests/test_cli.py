@@ -1,5 +1,6 @@
 """The command: what it prints, what it writes as JSON, and how it fails."""
 
+import io
 import json
 import os
 import re
@@ -10,8 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import veilog
+from veilog import display
 from veilog.cli import main
 from veilog.logs import simulate
 
@@ -64,7 +67,9 @@ def test_info_counts_the_public_logs(capsys: pytest.CaptureFixture[str], logs: P
 
 def test_info_tells_all_its_fields(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     facts = as_json(capsys, "info", log)
-    assert set(facts) == {"cases", "events", "activities", "variants", "uniqueness", "length", "start", "end"}
+    of_columns = {"findings", "attributes", "lifecycle", "persons", "read_together"}
+    counts = {"cases", "events", "activities", "variants", "uniqueness", "length", "start", "end"}
+    assert set(facts) == counts | of_columns
     assert set(facts["length"]) == {"min", "median", "mean", "max"}
     status, out, _ = run(capsys, "info", log)
     assert status == 0
@@ -153,7 +158,9 @@ def test_compare_measures_the_loss(capsys: pytest.CaptureFixture[str], log: Path
 
 
 def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    results = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
+    told = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
+    results = told["results"]
+    assert told["findings"] == []
     assert [(r["background"], r["size"]) for r in results] == [(b, s) for b in ("set", "sequence") for s in (1, 2, 3)]
     fields = "background size candidates case_disclosure trace_disclosure worst_case unique exact seconds"
     assert all(set(fields.split()) <= set(r) for r in results)
@@ -216,13 +223,11 @@ BROKEN = {
     "bomb.xes": BOMB,
     "external.xes": EXTERNAL,
     "wrong-encoding.xes": good_xes().replace('value="a"', 'value="\udce4"'),
-    "no-traces.xes": "<log></log>",
     "unnamed.xes": good_xes(trace_name=""),
     "missing-timestamp.xes": good_xes(NO_TIME + TIME),
     "bad-timestamp.xes": good_xes(TIME.replace("2024-01-01", "2024-13-01")),
     "no-activity.xes": good_xes("<event/>"),
     "missing-columns.csv": "case,colour\n1,red\n",
-    "no-rows.csv": "case,activity,timestamp\n",
     "empty.csv": "",
     "bad-timestamp.csv": "case,activity,timestamp\n1,a,yesterday\n",
     "missing-timestamp.csv": "case,activity,timestamp\n1,a,\n1,b,2024-01-01\n",
@@ -370,3 +375,75 @@ def test_ctrl_c_leaves_nothing_half_written(folder: Path, tmp_path: Path) -> Non
     assert "interrupted" in err
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    """Visits of patients who came twice, with starts and completes, one event without a time."""
+    rows = [
+        f"v{visit},{activity},{day},{step},p{visit // 2}\n"
+        for visit in range(60)
+        for activity in ("a rather long name of an activity", "another one that is as long as the first")
+        for day, step in (("2024-01-01", "start"), ("2024-01-02", "complete"))
+    ]
+    text = "case,activity,time,lifecycle:transition,Patient\n" + "".join(rows) + "v0,late,,complete,p0\n"
+    path = tmp_path / "visits.csv"
+    path.write_text(text)
+    return path
+
+
+def test_info_and_validate_tell_findings_columns_life_cycle_and_persons(
+    capsys: pytest.CaptureFixture[str], visits: Path
+) -> None:
+    drop = ("--on", "missing-timestamp=drop")
+    facts = as_json(capsys, "info", visits, *drop)
+    counts = {f["rule"]: f["count"] for f in facts["findings"]}
+    assert (counts["missing-timestamp"], counts["lifecycle-transitions"]) == (1, 120)
+    assert facts["persons"] == [{"column": "Patient", "values": 30, "cases": 60, "most": 2}]
+    assert facts["lifecycle"] == {"complete": 120, "start": 120}
+    assert {"name": "Patient", "level": "event", "kind": "text", "values": 30, "missing": 0} in facts["attributes"]
+    assert facts["read_together"] == []
+    assert as_json(capsys, "validate", visits)["persons"] == facts["persons"]
+    for command in (("info", *drop), ("validate",)):
+        _, out, _ = run(capsys, command[0], visits, *command[1:])
+        assert "`Patient`: 30 values for 60 cases, up to 2 each: --unit Patient --max-cases 2" in out
+        assert "--lifecycle complete" in out
+
+
+def test_info_shows_the_numbers_of_long_variants(visits: Path) -> None:
+    log = veilog.read(visits, policies={"missing-timestamp": "drop"})
+    console = Console(width=80, file=io.StringIO())
+    console.print(display.variants_table(log.variants))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines[1].split() == ["cases", "share", "variant"]
+    assert lines[2].split()[:3] == ["60", "100.0%", "a"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_life_cycle_and_the_classifier_are_options(capsys: pytest.CaptureFixture[str], visits: Path) -> None:
+    drop = ("--on", "missing-timestamp=drop")
+    assert as_json(capsys, "info", visits, *drop, "--lifecycle", "complete")["events"] == 120
+    apart = as_json(capsys, "info", visits, *drop, "--classifier", "activity lifecycle:transition")
+    assert (apart["events"], apart["activities"]) == (240, 4)
+    status, _, err = run(capsys, "info", visits, "--time-format", "yyyy")
+    assert status == 1
+    assert "dd/mm/yyyy or mm/dd/yyyy" in err
+
+
+def test_risk_and_compare_show_what_reading_dropped(capsys: pytest.CaptureFixture[str], visits: Path) -> None:
+    drop = ("--on", "missing-timestamp=drop")
+    told = as_json(capsys, "risk", visits, *drop, "--size", "1")
+    assert {"missing-timestamp", "lifecycle-transitions"} <= {f["rule"] for f in told["findings"]}
+    assert "1 event dropped: missing-timestamp" in run(capsys, "risk", visits, *drop, "--size", "1")[1]
+    both = as_json(capsys, "compare", visits, visits, *drop)["findings"]
+    assert both["original"] == both["released"]
+    assert "missing-timestamp" in {f["rule"] for f in both["original"]}
+    _, out, _ = run(capsys, "compare", visits, visits, *drop)
+    assert "findings in visits.csv" in out
+    assert "1 event dropped: missing-timestamp" in out
+
+
+def test_a_log_without_cases_is_told_as_such(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "log.xes").write_text("<log/>")
+    assert as_json(capsys, "info", tmp_path / "log.xes")["cases"] == 0
+    assert run(capsys, "info", tmp_path / "log.xes")[0] == 0

@@ -14,6 +14,7 @@ from rich.text import Text
 from veilog.audit.auditing import AuditResult
 from veilog.charts import lasting, times_view
 from veilog.logs.eventlog import Statistics
+from veilog.logs.facts import PersonColumn
 from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
@@ -33,6 +34,7 @@ __all__ = [
     "info_table",
     "key_values",
     "methods_table",
+    "persons_lines",
     "release_view",
     "risk_table",
     "singling_out_table",
@@ -75,9 +77,10 @@ def info_table(statistics: Statistics, source: str) -> Table:
 def variants_table(variants: Variants, most: int = 5) -> Table:
     """The most frequent variants."""
     table = Table(title="most frequent variants", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    table.add_column("cases", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("variant", overflow="ellipsis", no_wrap=True)
+    # Long variants are cut, never the numbers before them.
+    table.add_column("cases", justify="right", no_wrap=True, min_width=_digits(variants.counts))
+    table.add_column("share", justify="right", no_wrap=True, min_width=6)
+    table.add_column("variant", overflow="ellipsis", no_wrap=True, ratio=1)
     for index in variants.by_frequency()[:most].tolist():
         count = int(variants.counts[index])
         sequence = " > ".join(variants.sequences[index]) or "(no events)"
@@ -85,10 +88,25 @@ def variants_table(variants: Variants, most: int = 5) -> Table:
     return table
 
 
-def findings_table(findings: tuple[Finding, ...]) -> RenderableType:
+def _digits(counts: Any) -> int:
+    """The width of the largest of these counts, and of their header."""
+    return max(len("cases"), len(f"{max(counts.tolist(), default=0):,}"))
+
+
+def persons_lines(persons: Iterable[PersonColumn]) -> RenderableType:
+    """The columns that may say whose a case is, for the owner."""
+    found = list(persons)
+    if not found:
+        return Text("")
+    head = Text("Is a case a person? A release protects one case unless it says otherwise:", style="yellow")
+    return Group(head, *(Text(f"  {person}", style="yellow") for person in found[:5]))
+
+
+def findings_table(findings: tuple[Finding, ...], source: str | None = None) -> RenderableType:
     if not findings:
         return Text("Nothing to remark.", style="green")
-    table = Table(box=None, padding=(0, 2, 0, 0), title="findings", title_justify="left")
+    title = "findings" if source is None else f"findings in {escape(source)}"
+    table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left")
     table.add_column("finding", no_wrap=True)
     table.add_column("count", justify="right")
     table.add_column("what happens")
@@ -102,8 +120,9 @@ def findings_table(findings: tuple[Finding, ...]) -> RenderableType:
             "" if f.line is None else str(f.line),
             escape(f.example),
         )
+    dropped = [Text(f.dropped, style="bold yellow") for f in findings if f.dropped is not None]
     advice = [Text(f"{f.rule}: {f.advice}", style="dim") for f in findings]
-    return Group(table, *advice)
+    return Group(table, *dropped, *advice)
 
 
 def methods_table(methods: Iterable[Method]) -> Table:

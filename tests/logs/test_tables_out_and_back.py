@@ -238,9 +238,9 @@ def test_numbers_are_no_timestamps(kind: pa.DataType) -> None:
         files.read(table)
 
 
-def test_an_empty_frame_has_no_rows() -> None:
-    with pytest.raises(InputError, match="no rows"):
-        files.read(pd.DataFrame({"case": [], "activity": [], "time": []}))
+def test_an_empty_frame_is_a_log_without_cases() -> None:
+    log = files.read(pd.DataFrame({"case": [], "activity": [], "time": [], "case:age": []}))
+    assert (log.cases.num_rows, len(log), len(log.variants)) == (0, 0, 0)
 
 
 def test_case_attributes_are_those_constant_in_every_case(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_columns_called_like_canonical_ones_are_kept_beside_them(tmp_path: Path)
     assert log.variants.to_dict() == {("nurse", "doctor"): 1}
     assert log.events[f"{ACTIVITY} (column)"].to_pylist() == ["a", "b"]
     assert log.events["case:index (column)"].to_pylist() == ["p", "r"]
-    assert log.events["event:index (column)"].to_pylist() == ["q", "s"]
+    assert found(log)["event-index-missing"] == 1
 
 
 def test_damaged_notes_of_ours_in_parquet_are_refused(tmp_path: Path) -> None:

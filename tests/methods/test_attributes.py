@@ -216,6 +216,15 @@ def test_numbers_beyond_a_range_count_at_its_ends() -> None:
     assert np.mean([5 <= p <= 5.0625 for p in prices]) > 0.9
 
 
+def test_a_whole_number_that_no_float_holds_stops_no_release() -> None:
+    cases = [({"price": 5}, [{"activity": "a"}])] * 300
+    for huge in ((1 << 53) + 1, -(1 << 63) + 1, (1 << 63) - 1):
+        domain = Domain(attributes={"price": (5, 6)})
+        log = released(log_of([*cases, ({"price": huge}, [{"activity": "a"}])]), attributes=["price"], epsilon=20,
+                       domain=domain, seed=1).log  # fmt: skip
+        assert log.cases.column("price").null_count < 300
+
+
 def test_a_rare_value_that_is_not_declared_stays_unknown() -> None:
     cases = [({"kind": "common"}, [{"activity": "a"}])] * 400 + [({"kind": "secret"}, [{"activity": "a"}])]
     for seed in range(10):

@@ -5,6 +5,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import veilog
@@ -87,6 +89,28 @@ def test_columns_that_are_not_clear_are_asked_for_and_taken_as_chosen(tmp_path: 
     assert result["problem"] is None
     assert result["columns"]["how"] == dict.fromkeys(("case", "activity", "timestamp"), "given")
     assert result["statistics"]["activities"] == 2
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_two_columns_of_one_name_are_refused_in_the_words_of_the_command(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"log.{suffix}"
+    if suffix == "csv":
+        path.write_text("case,activity,time,note,note\n1,a,2024-01-01,x,y\n")
+    else:
+        columns = [pa.array([text]) for text in ("1", "a", "2024-01-01", "x", "y")]
+        pq.write_table(pa.Table.from_arrays(columns, ["case", "activity", "time", "note", "note"]), path)
+    found = read(path)
+    assert found["problem"] == "Two columns are called 'note'."
+    assert found["preview"]["headers"] == ["case", "activity", "time", "note", "note"]
+    assert found["preview"]["rows"] == [["1", "a", "2024-01-01", "x", "y"]]
+
+
+def test_what_a_date_means_is_asked_for_and_taken_as_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("case,activity,time\n1,a,5/6/2024\n1,b,6/5/2024\n")
+    assert "does not say whether it means day/month" in read(path)["problem"]
+    assert read(path, {"time_format": "dd/mm/yyyy"})["explorer"]["rows"][0]["chevrons"][0][0] == "b"
+    assert read(path, {"time_format": "mm/dd/yyyy"})["explorer"]["rows"][0]["chevrons"][0][0] == "a"
 
 
 def test_a_name_that_a_page_cannot_show_whole_is_still_the_column(tmp_path: Path) -> None:

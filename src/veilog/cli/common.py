@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -15,11 +15,13 @@ from cyclopts import Parameter
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from veilog import display
 from veilog.cli.terminal import SafeConsole
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
+from veilog.logs.roles import Declared
 from veilog.logs.sources import Grouped, Means
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
@@ -39,6 +41,7 @@ __all__ = [
     "read_log",
     "read_variants",
     "show_columns",
+    "show_findings",
     "shown_progress",
 ]
 
@@ -53,6 +56,18 @@ class Reading:
     case: Annotated[str | None, Parameter(help="Column of the case's name, for tables.")] = None
     activity: Annotated[str | None, Parameter(help="Column of the activity, for tables.")] = None
     timestamp: Annotated[str | None, Parameter(help="Column of the timestamp, for tables.")] = None
+    lifecycle: Annotated[
+        str | None, Parameter(help="Keep only the events of this lifecycle:transition, e.g. complete.")
+    ] = None
+    classifier: Annotated[
+        str | None,
+        Parameter(
+            help="Attributes that make an activity, 'concept:name lifecycle:transition', or a classifier's name."
+        ),
+    ] = None
+    time_format: Annotated[str | None, Parameter(help="What 5/6/2024 means, for tables: dd/mm/yyyy or mm/dd/yyyy.")] = (
+        None
+    )
     on: Annotated[
         tuple[str, ...],
         Parameter(
@@ -68,10 +83,16 @@ class Reading:
 
     def arguments(self) -> dict[str, Any]:
         """As :func:`veilog.read` takes them, but for the policies."""
-        columns = {"case": self.case, "activity": self.activity, "timestamp": self.timestamp}
+        return asdict(self.declared()) | {"limit": self.most()}
+
+    def declared(self) -> Declared:
+        return Declared(self.case, self.activity, self.timestamp, self.lifecycle, self.classifier, self.time_format)
+
+    def most(self) -> int:
+        """The bytes that a compressed log may unpack to."""
         if self.limit is not None and self.limit < 1:
             raise ParameterError(f"--limit must be at least 1, not {self.limit}.", parameter="limit")
-        return columns | ({} if self.limit is None else {"limit": self.limit})
+        return DEFAULT_LIMIT if self.limit is None else self.limit
 
     def policies(self) -> dict[str, Policy]:
         policies = cast("dict[str, Policy]", dict(pair(text, "--on") for text in self.on))
@@ -179,16 +200,14 @@ def read_variants(log: Path, reading: Reading, grouping: Grouping) -> Variants:
 def read_grouped(log: Path, reading: Reading, grouping: Grouping) -> tuple[Grouped, tuple[Finding, ...]]:
     """The variants, first and last time, and what was noticed."""
     findings = Findings(reading.policies(), str(log))
-    columns = reading.arguments()
-    limit = columns.pop("limit", DEFAULT_LIMIT)
     with shown_progress() as progress:
         found = files.grouped(
             log,
-            (columns["case"], columns["activity"], columns["timestamp"]),
+            reading.declared(),
             findings,
             grouping.engine,
             grouping.means(),
-            limit=limit,
+            limit=reading.most(),
             processes=processes(log),
             progress=progress,
         )
@@ -197,9 +216,17 @@ def read_grouped(log: Path, reading: Reading, grouping: Grouping) -> tuple[Group
 
 def show_columns(out: Output, log: Path, reading: Reading, grouping: Grouping = HERE) -> None:
     """Say which columns were guessed: a wrong guess must be seen."""
-    roles = files.roles_of(log, **reading.arguments(), engine=grouping.engine, means=grouping.means())
+    roles = files.roles_of(
+        log, reading.declared(), engine=grouping.engine, means=grouping.means(), limit=reading.most()
+    )
     if roles is not None and roles.guessed:
         out.show(Text(f"columns: {roles}", style="yellow"))
+
+
+def show_findings(out: Output, findings: tuple[Finding, ...], log: Path) -> None:
+    """What was noticed while reading, and what was left out because of it; nothing where there is nothing."""
+    if findings:
+        out.show(display.findings_table(findings, source=log.name))
 
 
 def processes(log: Path) -> int:

@@ -21,6 +21,8 @@ def read_events(log: Path, reading: Reading, grouping: Grouping, *, in_memory: b
             case=reading.case,
             activity=reading.activity,
             timestamp=reading.timestamp,
+            lifecycle=reading.lifecycle,
+            classifier=reading.classifier,
             policies=reading.policies(),
             memory_limit=grouping.memory_limit,
             temp_directory=grouping.temp_directory,

@@ -24,8 +24,14 @@ from veilog.cli.common import (
 )
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
+from veilog.logs.facts import attributes_of, person_columns, transitions_of
+from veilog.logs.stored import is_large
 
 __all__ = ["convert", "info", "validate"]
+
+_LARGE_TEXT = 256 << 20
+"""Bytes of a CSV from which on ``info`` groups its events without reading the other columns."""
+_GZIPPED = 10
 
 
 def info(
@@ -38,13 +44,39 @@ def info(
     """Count cases, events, activities and variants of a log."""
     out = Output(json)
     show_columns(out, log, reading, grouping)
-    found, findings = read_grouped(log, reading, grouping)
-    statistics = Statistics.of(found.variants, found.start, found.end)
-    out.json(statistics.to_json())
+    whole = read_log(log, reading) if _fits(log, grouping) else None
+    if whole is None:
+        found, findings = read_grouped(log, reading, grouping)
+        statistics, variants = Statistics.of(found.variants, found.start, found.end), found.variants
+    else:
+        statistics, variants, findings = whole.statistics, whole.variants, whole.findings
+    persons = () if whole is None else person_columns(whole)
+    out.json(
+        statistics.to_json()
+        | {"findings": [finding.to_json() for finding in findings]}
+        | {
+            "attributes": None if whole is None else [attribute.to_json() for attribute in attributes_of(whole)],
+            "lifecycle": None if whole is None else transitions_of(whole),
+            "persons": None if whole is None else [person.to_json() for person in persons],
+            "read_together": list(variants.read_together),
+        }
+    )
     out.show(display.info_table(statistics, str(log)))
-    out.show(display.variants_table(found.variants))
+    out.show(display.variants_table(variants))
+    if persons:
+        out.show(display.persons_lines(persons))
     if findings:
         out.show(display.findings_table(findings))
+
+
+def _fits(log: Path, grouping: Grouping) -> bool:
+    """Whether the log is one file that may be read with all its columns; others are grouped, their columns unread."""
+    if grouping.engine != "duckdb" or not log.is_file() or is_large(log):
+        return False
+    name = log.name.lower()
+    if name.endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
+        return log.stat().st_size <= (_LARGE_TEXT // _GZIPPED if name.endswith(".gz") else _LARGE_TEXT)
+    return True
 
 
 def validate(
@@ -57,9 +89,17 @@ def validate(
     out = Output(json)
     show_columns(out, log, reading)
     with shown_progress() as progress:
-        found = files.validate(log, **reading.arguments(), policies=reading.policies(), progress=progress)
-    out.json({"findings": [finding.to_json() for finding in found]})
-    out.show(display.findings_table(found))
+        found = files.validated(log, **reading.arguments(), policies=reading.policies(), progress=progress)
+    persons = person_columns(found)
+    out.json(
+        {
+            "findings": [finding.to_json() for finding in found.findings],
+            "persons": [person.to_json() for person in persons],
+        }
+    )
+    out.show(display.findings_table(found.findings))
+    if persons:
+        out.show(display.persons_lines(persons))
 
 
 def convert(

@@ -18,9 +18,10 @@ from veilog.cli.common import (
     Output,
     Reading,
     pair,
+    read_grouped,
     read_log,
-    read_variants,
     show_columns,
+    show_findings,
     shown_progress,
 )
 from veilog.errors import ParameterError
@@ -52,7 +53,8 @@ def risk(
     """Measure how far people of a log are exposed to someone who knows a few of their activities."""
     out = Output(json)
     show_columns(out, log, reading, grouping)
-    variants = read_variants(log, reading, grouping)
+    found, findings = read_grouped(log, reading, grouping)
+    variants = found.variants
     with shown_progress() as progress:
         results = measure_risk(
             variants,
@@ -62,8 +64,14 @@ def risk(
             arrangements=arrangements,
             progress=progress,
         )
-    out.json([result.to_json() for result in results])
+    out.json(
+        {
+            "results": [result.to_json() for result in results],
+            "findings": [finding.to_json() for finding in findings],
+        }
+    )
     out.show(display.risk_table(results))
+    show_findings(out, findings, log)
 
 
 def _sizes(text: str) -> list[int]:
@@ -114,8 +122,12 @@ def compare(
     second = read_log(released, reading)
     with shown_progress() as progress:
         result = compare_logs(first, second, models=models, anomalies=anomalies, progress=progress)
-    out.json(result.to_json())
+    told = {"original": first.findings, "released": second.findings}
+    findings = {name: [finding.to_json() for finding in found] for name, found in told.items()}
+    out.json(result.to_json() | {"findings": findings})
     out.show(display.comparison_table(result))
+    for log, found in ((original, first), (released, second)):
+        show_findings(out, found.findings, log)
     if chart is not None:
         with files.atomic_target(chart) as file:
             file.write(comparison_svg(result).encode())

@@ -41,14 +41,14 @@ class Rows:
         return f"row {self.start + row + 1}" if line is None else f"line {line}"
 
 
-def check_names(names: Any, labels: Any, rows: Rows) -> tuple[Any, Any, Mask]:
-    """Apply the rules for rows without a case or an activity; a kept row without a case is a case of its own."""
-    nameless = blank(names)
-    keep = np.ones(len(names), dtype=np.bool_)
+def check_names(names: Any, labels: Any, keep: Mask, rows: Rows) -> tuple[Any, Mask]:
+    """Apply the rules for rows without a case or an activity to the rows kept so far; a kept row without a case is a
+    case of its own, named by its place."""
+    nameless = blank(names) & keep
     if nameless.any():
         policy = rows.add("case-without-name", nameless, "a row has no case")
         if policy == "drop":
-            keep &= ~nameless
+            keep = keep & ~nameless
         else:
             numbers = pa.array(np.flatnonzero(nameless) + rows.start + 1).cast(pa.string())
             prefix = "row "
@@ -61,8 +61,8 @@ def check_names(names: Any, labels: Any, rows: Rows) -> tuple[Any, Any, Mask]:
     silent = blank(labels) & keep
     if silent.any():
         rows.add("event-without-activity", silent, "a row has no activity")
-        keep &= ~silent
-    return names, labels, keep
+        keep = keep & ~silent
+    return names, keep
 
 
 def check_bad(times: Times, text: Any, keep: Mask, rows: Rows) -> Mask:
@@ -78,10 +78,12 @@ def check_bad(times: Times, text: Any, keep: Mask, rows: Rows) -> Mask:
 
 
 def check_absent(times: Times, keep: Mask, rows: Rows) -> Mask:
-    """Apply the rules for rows without a timestamp: none has one, or only some lack it."""
+    """Apply the rules for rows without a timestamp: none has one, or only some lack it. Rows are left out only where
+    the owner says so, and then whatever other rows have, so that no case decides about another one."""
     absent = ~times.known & ~times.bad & keep
     if absent.any():
-        if not ((times.known | times.bad) & keep).any():
+        dropped = rows.findings.policy("missing-timestamp") == "drop"
+        if not dropped and not ((times.known | times.bad) & keep).any():
             rows.add("no-timestamps", absent, "the column of timestamps is empty")
         elif rows.add("missing-timestamp", absent, "a row has no timestamp") == "drop":
             keep = keep & ~absent

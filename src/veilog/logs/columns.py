@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import InputError
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.findings import Findings
-from veilog.logs.times import Evidence, Times, convert_times, gather_evidence, parse_times
+from veilog.logs.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 
-__all__ = ["is_text", "plain_column", "read_times", "text_column", "typed", "written"]
+__all__ = ["is_text", "plain_column", "read_times", "text_column", "typed", "whole_numbers", "written"]
+
+IntArray = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def text_column(column: Any, name: str, path: str | None) -> Any:
@@ -38,24 +42,44 @@ def text_column(column: Any, name: str, path: str | None) -> Any:
     return text if isinstance(text, pa.ChunkedArray) else pa.chunked_array([text])
 
 
-def read_times(column: Any, name: str, path: str | None) -> Times:
-    """The times of a whole column; what ``5/6/2024`` means is decided by all of it."""
+def whole_numbers(column: Any) -> tuple[IntArray, Mask] | None:
+    """The whole numbers of a column and where there are some, each value by itself; None for a type without numbers."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if is_text(kind):
+        fits = pc.match_substring_regex(column, _SHORT_INTEGER)
+        numbers = pc.if_else(fits, column, None).cast(pa.int64())
+    elif pa.types.is_floating(kind):
+        wide = column.cast(pa.float64())
+        fits = pc.and_(pc.less(pc.abs(wide), float(1 << 53)), pc.equal(pc.floor(wide), wide))
+        numbers = pc.if_else(fits, wide, None).cast(pa.int64())
+    elif pa.types.is_integer(kind) and not pa.types.is_uint64(kind):
+        numbers = column.cast(pa.int64())
+    elif pa.types.is_uint64(kind):
+        numbers = pc.if_else(pc.less(column, 1 << 63), column, None).cast(pa.int64())
+    else:
+        return None
+    numbers = numbers if isinstance(numbers, pa.ChunkedArray) else pa.chunked_array([numbers])
+    return pc.fill_null(numbers, 0).to_numpy(), pc.is_valid(numbers).to_numpy()
+
+
+def read_times(column: Any, name: str, path: str | None, order: DayOrder | None = None) -> Times:
+    """The times of a column, each value by itself; ``order`` is what ``5/6/2024`` means, if somebody said so."""
     column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_null(column.type):
-        column = column.cast(pa.string())
+    if pa.types.is_null(column.type) or not len(column):
+        column = column.cast(pa.string()) if len(column) else pa.chunked_array([[]], pa.string())
     if not is_text(column.type):
         return _joined([convert_times(chunk, name, path) for chunk in column.chunks])
     column = column.cast(pa.string())
-    parts = [parse_times(chunk) for chunk in column.chunks]
-    evidence = Evidence()
-    for chunk in column.chunks:
-        gather_evidence(chunk, evidence)
-    order = evidence.order(path)
-    if order == "month first":
-        parts = [parse_times(chunk, order) for chunk in column.chunks]
-    return _joined(parts)
+    if order is None:
+        evidence = Evidence()
+        for chunk in column.chunks:
+            gather_evidence(chunk, evidence)
+        order = evidence.order(path)
+    return _joined([parse_times(chunk, order) for chunk in column.chunks])
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -112,6 +136,7 @@ def plain_column(column: Any, name: str, findings: Findings) -> Any:
 
 # Text that a type holds exactly. A float needs a point or a signed exponent: 1e5 may be an identifier.
 _INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
+_SHORT_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 _FLOAT = r"^(-?(0|[1-9][0-9]*)(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-][0-9]+)?|nan|-?inf)$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})$"
 

@@ -1,7 +1,8 @@
 """Delimited text (CSV, TSV) to Arrow batches of strings, strictly: whatever cannot be told apart safely is refused.
 
-Delimiter and encoding are found out, the rest is RFC 4180: a quote opens a field or closes it, a quote inside is
-doubled, every row has as many fields as the header. So no row can vanish inside another one without an error.
+The delimiter is found out from the header, the rest is RFC 4180: a quote opens a field or closes it, a quote inside is
+doubled, every row has as many fields as the header. So no row can vanish inside another one without an error. Text is
+UTF-8; a value that is not is read as Windows-1252, that value alone, so that no row decides how another one is read.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,20 +21,17 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from veilog.errors import InputError
-from veilog.logs.streams import DEFAULT_LIMIT, consumed_fraction, open_input
+from veilog.logs.streams import DEFAULT_LIMIT, MAX_VALUE, consumed_fraction, open_input
 
-__all__ = ["Dialect", "NotUtf8Error", "batches", "line_of_row", "settle", "sniff", "write_rows"]
+__all__ = ["Dialect", "Foreign", "batches", "line_of_row", "sniff", "write_rows"]
 
 _SAMPLE = 1 << 16
 _BLOCK = 4 << 20
 _FALLBACK = "cp1252"
 
 
-class NotUtf8Error(Exception):
-    """Bytes that are no UTF-8 in a file with nothing but ASCII before them: probably an 8-bit encoding."""
-
-    def __init__(self, line: int) -> None:
-        self.line = line
+Foreign = Callable[[int, int], None]
+"""Told how many values were no UTF-8, and the line of the first."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +42,12 @@ class Dialect:
     encoding: str
     columns: tuple[str, ...]
 
-    def fallback(self) -> Dialect:
-        """The same file in Windows-1252, which holds the letters of Latin-1."""
-        return replace(self, encoding=_FALLBACK)
-
 
 def sniff(
     path: Path, *, limit: int | None = DEFAULT_LIMIT, preferred: Sequence[str] = (",", ";", "\t", "|")
 ) -> Dialect:
-    """Find delimiter, encoding and columns from the first lines."""
+    """Find the encoding by the first bytes, and delimiter and columns by the header: of the delimiters that cut it into
+    the most columns the first."""
     with open_input(path, limit=limit) as stream:
         sample = stream.read(_SAMPLE)
     if not sample:
@@ -61,22 +57,20 @@ def sniff(
     lines = text.lstrip("\ufeff").splitlines(keepends=True)
     if not whole and len(lines) > 1:
         lines.pop()
-    best: tuple[int, int, list[str]] | None = None
+    best: list[str] = []
     chosen = preferred[0]
     for delimiter in preferred:
         try:
-            rows = [row for row in csv.reader(lines[:50], delimiter=delimiter) if row]
+            header = next((row for row in csv.reader(lines[:50], delimiter=delimiter) if row), None)
         except csv.Error:
             continue
-        if not rows:
+        if header is None:
             raise InputError("The file is empty.", path=path)
-        same = sum(len(row) == len(rows[0]) for row in rows[:20])
-        score = (int(len(rows[0]) > 1), same * len(rows[0]), rows[0])
-        if best is None or score[:2] > best[:2]:
-            best, chosen = score, delimiter
-    if best is None:
+        if len(header) > len(best):
+            best, chosen = header, delimiter
+    if not best:
         raise InputError("The first line is too long for a header.", path=path)
-    names = tuple(name if name else f"column {i + 1}" for i, name in enumerate(best[2]))
+    names = tuple(name if name else f"column {i + 1}" for i, name in enumerate(best))
     return Dialect(chosen, encoding, names)
 
 
@@ -86,15 +80,27 @@ def _decode_sample(sample: bytes, path: Path) -> tuple[str, str]:
         (codecs.BOM_UTF16_LE, "utf-16"),
         (codecs.BOM_UTF16_BE, "utf-16"),
     ):
-        if sample.startswith(mark):
+        if sample.startswith(mark) and encoding != "utf-8":
             return encoding, codecs.getincrementaldecoder(encoding)("replace").decode(sample)
     if b"\0" in sample:
         raise InputError("This is not a text file.", path=path, advice="Export the log as CSV, in UTF-8.")
+    text = _VALUE.sub(lambda match: _as_utf8(match[0], "replace")[0], sample.removeprefix(codecs.BOM_UTF8))
+    return "utf-8", text.decode("utf-8", "replace")
+
+
+_VALUE = re.compile(rb"""(?<![^,;\t|\r\n"])[^,;\t|\r\n"\x80-\xff]*[\x80-\xff][^,;\t|\r\n"]*""")
+"""What stands between delimiters, quotes and ends of lines, and is not all ASCII. Any delimiter ends it, not only the
+one of the file: what matters is that it lies within one value."""
+_ENDS = (b",", b";", b"\t", b"|", b"\r", b"\n", b'"')
+
+
+def _as_utf8(value: bytes, errors: str = "strict") -> tuple[bytes, bool]:
+    """A value in UTF-8, and whether it was in Windows-1252 before."""
     try:
-        return "utf-8", codecs.getincrementaldecoder("utf-8")().decode(sample)
-    except UnicodeDecodeError as error:
-        ahead = sample[: error.start]
-        return "utf-8" if not ahead.isascii() else _FALLBACK, sample.decode(_FALLBACK, "replace")
+        value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode(_FALLBACK, errors).encode("utf-8"), True
+    return value, False
 
 
 def batches(
@@ -104,10 +110,11 @@ def batches(
     columns: Sequence[str] | None = None,
     limit: int | None = DEFAULT_LIMIT,
     progress: Any = None,
+    foreign: Foreign | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows as batches of string columns (these ones, or all): nothing between delimiters is null, ``""`` is text.
 
-    Raises :class:`InputError` with the line, or :class:`NotUtf8Error` when ``dialect.fallback()`` should be tried.
+    Raises :class:`InputError` with the line; ``foreign`` is told at the end of values that were no UTF-8.
     """
     with open_input(path, limit=limit) as source:
         checked = _Checked(source, dialect, path)
@@ -132,24 +139,14 @@ def batches(
         except pa.ArrowCancelled:
             raise KeyboardInterrupt from None
         except pa.ArrowException as error:
-            checked.drain()
+            checked.drain(MAX_VALUE)
             if checked.error is None:
                 _explain(path, dialect, error, limit)
         checked.drain()
         if checked.error is not None:
             raise checked.error
-
-
-def settle(path: Path, dialect: Dialect, *, limit: int | None = DEFAULT_LIMIT) -> tuple[Dialect, int | None]:
-    """Read the file once to see whether its encoding holds; returns the dialect that does, and the line that told."""
-    if dialect.encoding != "utf-8":
-        return dialect, 1
-    with open_input(path, limit=limit) as source:
-        checked = _Checked(source, dialect, path)
-        checked.drain()
-        if isinstance(checked.error, NotUtf8Error):
-            return dialect.fallback(), checked.error.line
-        return dialect, None
+        if checked.foreign and foreign is not None:
+            foreign(checked.foreign, checked.foreign_line)
 
 
 def _pick(batch: pa.RecordBatch, dialect: Dialect, columns: Sequence[str] | None, path: Path) -> pa.RecordBatch:
@@ -191,7 +188,9 @@ def _rows(path: Path, dialect: Dialect, limit: int | None) -> Iterator[tuple[int
     """The rows one by one with their lines; slow, for explaining only. Ends early where even this reader is lost."""
     with open_input(path, limit=limit) as source:
         checked = io.BufferedReader(_Checked(source, dialect, path))
-        reader = csv.reader(io.TextIOWrapper(checked, encoding="utf-8", newline=""), delimiter=dialect.delimiter)
+        text = io.TextIOWrapper(checked, encoding="utf-8", newline="")
+        # Of a line without end only so much, which is more than any row may have.
+        reader = csv.reader(iter(lambda: text.readline(2 * _BLOCK), ""), delimiter=dialect.delimiter)
         line = 1
         try:
             for row in reader:
@@ -204,6 +203,7 @@ def _rows(path: Path, dialect: Dialect, limit: int | None) -> Iterator[tuple[int
 
 class _Checked(io.RawIOBase):
     """The bytes of a file as UTF-8, watched: encoding, quotes, NUL. At a fault the stream ends and ``error`` says why.
+    ``foreign`` values were no UTF-8 before, the first of them on ``foreign_line``.
 
     The error is kept instead of raised because the reader above runs in threads of its own.
     """
@@ -212,12 +212,14 @@ class _Checked(io.RawIOBase):
         self.error: Exception | None = None
         self._source = source
         self._path = path
+        self.foreign = 0
+        self.foreign_line = 1
         self._encoding = dialect.encoding
-        self._decoder = codecs.getincrementaldecoder(dialect.encoding)()
+        self._decoder = None if dialect.encoding == "utf-8" else codecs.getincrementaldecoder(dialect.encoding)()
+        self._held = b""
         self._allowed = np.zeros(256, dtype=np.bool_)
         self._allowed[[ord(dialect.delimiter), 10, 13, 34]] = True
         self._started = False
-        self._ascii = True
         self._line = 1
         self._inside = 0
         self._opened = 1
@@ -231,8 +233,8 @@ class _Checked(io.RawIOBase):
         view = memoryview(buffer).cast("B")
         if not self._rest and self.error is None:
             try:
-                self._rest = self._next(max(len(view), 1 << 16))
-            except (InputError, NotUtf8Error) as error:
+                self._rest = self._next(max(len(view), 1 << 20))
+            except InputError as error:
                 self.error = error
         size = min(len(view), len(self._rest))
         view[:size] = self._rest[:size]
@@ -242,29 +244,61 @@ class _Checked(io.RawIOBase):
     def _next(self, size: int) -> bytes:
         while True:
             raw = self._source.read(size)
-            data = self._decode(raw)
-            if data and not self._started:
-                self._started = True
-                data = data.removeprefix(codecs.BOM_UTF8)
+            data = self._decode(raw if self._started else raw.removeprefix(codecs.BOM_UTF8))
+            self._started = True
             if data or not raw:
                 self._watch(data)
                 return data
 
     def _decode(self, raw: bytes) -> bytes:
+        if self._decoder is None:
+            return self._by_value(raw)
         try:
             text = self._decoder.decode(raw, final=not raw)
         except UnicodeDecodeError as error:
-            line = self._line + error.object[: error.start].count(b"\n")
-            if self._encoding == "utf-8" and self._ascii and bytes(error.object[: error.start]).isascii():
-                raise NotUtf8Error(line) from None
             raise InputError(
-                f"Byte 0x{error.object[error.start]:02x} cannot be read as {self._encoding}.",
+                f"The bytes {bytes(error.object[error.start : error.end]).hex()} cannot be read as {self._encoding}.",
+                path=self._path,
+                line=self._line,
+                advice="Export the file again in UTF-8.",
+            ) from None
+        return text.encode("utf-8", "surrogatepass")
+
+    def _by_value(self, raw: bytes) -> bytes:
+        """The bytes up to the last whole value; values that are no UTF-8 are written anew."""
+        if raw.isascii() and not self._held:
+            return raw
+        data = self._held + raw
+        if raw:
+            cut = max(data.rfind(end) for end in _ENDS) + 1
+            data, self._held = data[:cut], data[cut:]
+        else:
+            self._held = b""
+        if len(self._held) > MAX_VALUE:
+            raise InputError(f"A value is longer than {MAX_VALUE >> 20} MB.", path=self._path, line=self._line)
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            return _VALUE.sub(lambda match: self._one(match, data), data)
+        return data
+
+    def _one(self, match: re.Match[bytes], data: bytes) -> bytes:
+        line = self._line
+        try:
+            value, foreign = _as_utf8(match[0])
+        except UnicodeDecodeError as error:
+            line += data.count(b"\n", 0, match.start())
+            raise InputError(
+                f"Byte 0x{error.object[error.start]:02x} can be read neither as utf-8 nor as {_FALLBACK}.",
                 path=self._path,
                 line=line,
                 advice="Export the file again in UTF-8.",
             ) from None
-        self._ascii = self._ascii and text.isascii()
-        return text.encode("utf-8", "surrogatepass")
+        if foreign:
+            if not self.foreign:
+                self.foreign_line = line + data.count(b"\n", 0, match.start())
+            self.foreign += 1
+        return value
 
     def _watch(self, data: bytes) -> None:
         if b"\0" in data:
@@ -299,11 +333,14 @@ class _Checked(io.RawIOBase):
             self._inside = (self._inside + len(quotes)) % 2
             self._opened = self._line + int((padded[1 : int(quotes[-1])] == 10).sum())
 
-    def drain(self) -> None:
-        """Look at what is left, and whether it ends inside a quote: that explains all other trouble."""
+    def drain(self, most: int | None = None) -> None:
+        """Look at (so much of) what is left, and whether it ends inside a quote: that explains all other trouble."""
         buffer = bytearray(_BLOCK)
-        while self.readinto(buffer):
-            pass
+        size = 0
+        while got := self.readinto(buffer):
+            size += got
+            if most is not None and size >= most:
+                return
         if self._inside and self.error is None:
             self.error = InputError("A quote is opened and never closed.", path=self._path, line=self._opened)
 

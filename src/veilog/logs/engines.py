@@ -28,6 +28,7 @@ from veilog.logs.columns import is_text
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.keys import ACTIVITY_BITS, FIRST_TIME, LAST_TIME, TIMELESS, Events, sql_name, sql_text, timed_key
+from veilog.logs.lifecycle import Transitions
 from veilog.logs.loading import load
 from veilog.logs.roles import Roles
 from veilog.logs.sources import AT_HAND, Grouped, Means, Progress, silent
@@ -134,6 +135,9 @@ def _plain_parquet(
     connection: duckdb.DuckDBPyConnection, files: list[Path], roles: Roles, findings: Findings
 ) -> Events | None:
     """The files as DuckDB reads them itself, the fast way; None unless every column is plain and nothing is wrong."""
+    if roles.lifecycle is not None or roles.classifier:
+        return None
+    stepped = roles.transition is not None
     alike: dict[tuple[pa.DataType, pa.DataType], list[tuple[Path, int]]] = {}
     rows, naive = 0, 0
     for path in files:
@@ -142,6 +146,8 @@ def _plain_parquet(
         with parquet.open_parquet(path) as file:
             schema, count = file.schema_arrow, file.metadata.num_rows
         if not _is_plain(schema, roles) or parquet.notes(schema, path).case_key is not None:
+            return None
+        if stepped and not (roles.transition in schema.names and _is_name(schema.field(roles.transition).type)):
             return None
         kinds = (schema.field(roles.case).type, schema.field(roles.timestamp).type)
         naive += count if kinds[1].tz is None else 0
@@ -158,6 +164,9 @@ def _plain_parquet(
     low, high = pc.min(found["low"]).as_py(), pc.max(found["high"]).as_py()
     if low < FIRST_TIME or high > LAST_TIME:
         return None
+    if stepped:
+        steps = connection.sql(f"SELECT a, s, count(*) FROM ({table}) GROUP BY a, s ORDER BY a, s").fetchall()
+        Transitions.of(steps).done(findings, told_apart=False)
     count_times(findings, rows, naive=naive, cut=pc.sum(found["finer"]).as_py())
     key = timed_key("t", coded(connection, found.select(["a"])))
     return Events(f"SELECT c, {key} AS k FROM ({table})", labels, start=low, end=high)
@@ -170,10 +179,11 @@ def _select(files: list[tuple[Path, int]], case_kind: pa.DataType, kind: pa.Data
     if others > 1 or not pa.types.is_integer(case_kind):
         blank, case = "''", f"{case}::VARCHAR"
     time, cut = micros(sql_name(roles.timestamp), kind)
+    step = "NULL" if roles.transition is None else f"coalesce({sql_name(roles.transition)}::VARCHAR, '')"
     paths = ", ".join(sql_text(str(path)) for path, _ in files)
     before = ", ".join(str(rows) for _, rows in files)
     return (
-        f"SELECT {case} AS c, {sql_name(roles.activity)}::VARCHAR AS a, {time} AS t, "
+        f"SELECT {case} AS c, {sql_name(roles.activity)}::VARCHAR AS a, {time} AS t, {step} AS s, "
         f"([{before}]::BIGINT[])[file_index::BIGINT + 1] + file_row_number AS i, "
         f"{cut} AS finer, coalesce({case} = {blank}, {case} IS NULL) AS nameless "
         f"FROM read_parquet([{paths}], file_row_number = true, hive_partitioning = false)"
@@ -246,6 +256,8 @@ def _group_part(
     if events.timeless:
         # A case with an event without time keeps the order of its rows: blank the time in all its keys.
         keys = f"CASE WHEN bool_or(m) THEN list_transform(list(k), lambda x: x & {TIMELESS}) ELSE list(k) END"
+    if events.indexed:
+        keys = f"CASE WHEN bool_and(x IS NOT NULL) THEN list(x) ELSE {keys} END"
     found = connection.sql(
         f"SELECT variant, count(*) AS n FROM (SELECT list_transform(list_sort({keys}), "
         f"lambda x: (x & {(1 << ACTIVITY_BITS) - 1})::INTEGER) AS variant "

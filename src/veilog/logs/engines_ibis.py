@@ -23,7 +23,7 @@ from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.keys import FIRST_TIME, LAST_TIME
 from veilog.logs.roles import Roles
-from veilog.logs.sources import Grouped, Progress, refuse_gaps, refuse_ties, refuse_type, silent
+from veilog.logs.sources import Grouped, Progress, refuse_gaps, refuse_life_cycle, refuse_ties, refuse_type, silent
 from veilog.logs.variants import Variants
 
 __all__ = ["IbisTable", "first_line", "running"]
@@ -46,6 +46,7 @@ class IbisTable:
         return list(self.table.columns)
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
+        refuse_life_cycle(roles)
         with running():
             events, start, end = self._checked(roles, findings, progress)
             progress("grouping the events by case", None)

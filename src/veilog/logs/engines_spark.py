@@ -28,7 +28,7 @@ from veilog.logs.engines_ibis import IbisTable, first_line, running
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
-from veilog.logs.sources import AT_HAND, Grouped, Means, Progress, silent
+from veilog.logs.sources import AT_HAND, Grouped, Means, Progress, refuse_life_cycle, silent
 
 __all__ = ["SparkFiles", "session"]
 
@@ -50,6 +50,7 @@ class SparkFiles:
         return parquet.column_names(self.paths[0])
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
+        refuse_life_cycle(roles)
         _no_text(self.paths)
         schema, rows = self._schema(roles)
         progress("starting Spark", None)

@@ -17,7 +17,17 @@ from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.keys import FIRST_TIME, LAST_TIME, POSITION_BITS, Events, sql_name, sql_text, timed_key
 from veilog.logs.roles import Roles
-from veilog.logs.sources import AT_HAND, Grouped, Means, Progress, refuse_gaps, refuse_ties, refuse_type, silent
+from veilog.logs.sources import (
+    AT_HAND,
+    Grouped,
+    Means,
+    Progress,
+    refuse_gaps,
+    refuse_life_cycle,
+    refuse_ties,
+    refuse_type,
+    silent,
+)
 
 __all__ = ["DuckTable"]
 
@@ -36,6 +46,7 @@ class DuckTable:
             return list(self._opened(connection).names)
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
+        refuse_life_cycle(roles)
         with connected(self.means) as connection:
             progress("looking at the events", None)
             schema = self._opened(connection)

@@ -105,6 +105,10 @@ class EventLog:
     metadata: Metadata = field(default_factory=Metadata)
     findings: tuple[Finding, ...] = ()
     source: str | None = None
+    read_together: tuple[str, ...] = ()
+    """The rules that read all cases at once, so that one case can change how another one is read; and the remedies."""
+    attributes_read_together: tuple[str, ...] = ()
+    """Those of them that matter only where attributes are used: they do not change activities, times or order."""
 
     def __post_init__(self) -> None:
         for name in (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP):
@@ -154,7 +158,8 @@ class EventLog:
         if isinstance(combined, pa.ChunkedArray):
             combined = combined.chunk(0) if combined.num_chunks else pa.array([], LABEL_TYPE)
         codes = combined.indices.to_numpy(zero_copy_only=False)
-        return Variants.from_arrays(combined.dictionary.to_pylist(), codes, self.offsets)
+        found = Variants.from_arrays(combined.dictionary.to_pylist(), codes, self.offsets)
+        return replace(found, read_together=self.read_together)
 
     @cached_property
     def statistics(self) -> Statistics:

@@ -7,26 +7,21 @@ import gzip
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from veilog.errors import InputError, OutputError, ParameterError, VeilogError
+from veilog.errors import OutputError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
-from veilog.logs.paths import SUFFIXES, format_of, reason, suffix_of
-from veilog.logs.sources import AT_HAND, Grouped, Means, is_ibis, silent
+from veilog.logs.paths import SUFFIXES, reason, suffix_of
+from veilog.logs.reading import Progress, Source, grouped, name_of, roles_of, whole
+from veilog.logs.roles import Declared
+from veilog.logs.sources import Means
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-    import pandas as pd
-
-    from veilog.logs.roles import Roles
-    from veilog.logs.sources import VariantSource
 
 __all__ = [
     "SUFFIXES",
@@ -38,12 +33,10 @@ __all__ = [
     "read_variants",
     "roles_of",
     "validate",
+    "validated",
     "write",
     "write_pieces",
 ]
-
-Source: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | ir.Table"
-Progress = Callable[[str, float | None], None]
 
 
 def read(
@@ -53,6 +46,9 @@ def read(
     activity: str | None = None,
     timestamp: str | None = None,
     index: str | None = None,
+    lifecycle: str | None = None,
+    classifier: str | None = None,
+    time_format: str | None = None,
     policies: Mapping[str, Policy] | None = None,
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
@@ -60,29 +56,49 @@ def read(
 ) -> EventLog:
     """The event log in a file (by its suffix), a pandas DataFrame, an Arrow table or a table of Ibis.
 
-    ``case``, ``activity`` and ``timestamp`` name the columns of a table whose names do not say it. ``policies`` sets
-    what happens on a finding (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come out of a compressed
-    file, ``processes`` may be more than 1 for large XES files. A table of Ibis comes here with all its columns, so it
-    is refused beyond five million events; ``index`` names its column that orders events of equal time.
+    ``case``, ``activity`` and ``timestamp`` name the columns of a table whose names do not say it. ``lifecycle`` keeps
+    only the events of that transition (``"complete"``). ``classifier`` names the attributes whose values make an
+    activity (``"concept:name lifecycle:transition"``), or a classifier of the log. ``time_format`` says what
+    ``5/6/2024`` means: ``"dd/mm/yyyy"`` or ``"mm/dd/yyyy"``. ``policies`` sets what happens on a finding
+    (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come out of a compressed file, ``processes`` may be
+    more than 1 for large XES files. A table of Ibis comes here with all its columns, so it is refused beyond five
+    million events; ``index`` names its column that orders events of equal time.
     """
-    findings = Findings(policies or {}, None if _is_table(source) else _name(source))
-    return _read(source, (case, activity, timestamp), findings, limit, processes, progress, index)
+    declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
+    findings = Findings(policies or {}, name_of(source))
+    return whole(source, declared, findings, limit, processes, progress, index)
 
 
 def validate(
     source: Source,
     *,
-    case: str | None = None,
-    activity: str | None = None,
-    timestamp: str | None = None,
     policies: Mapping[str, Policy] | None = None,
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
     progress: Progress | None = None,
+    **declared: str | None,
 ) -> tuple[Finding, ...]:
-    """Everything that reading this log notices, without stopping at the first; what cannot be read at all raises."""
-    findings = Findings(policies or {}, None if _is_table(source) else _name(source), collect_all=True)
-    return _read(source, (case, activity, timestamp), findings, limit, processes, progress).findings
+    """Everything that reading this log notices, without stopping at the first; what cannot be read at all raises.
+
+    ``declared`` is what :func:`read` takes of ``case``, ``activity``, ``timestamp``, ``lifecycle``, ``classifier`` and
+    ``time_format``.
+    """
+    told = validated(source, policies=policies, limit=limit, processes=processes, progress=progress, **declared)
+    return told.findings
+
+
+def validated(
+    source: Source,
+    *,
+    policies: Mapping[str, Policy] | None = None,
+    limit: int | None = DEFAULT_LIMIT,
+    processes: int = 1,
+    progress: Progress | None = None,
+    **declared: str | None,
+) -> EventLog:
+    """What is left of a log when all that :func:`validate` finds was noted and left out."""
+    findings = Findings(policies or {}, name_of(source), collect_all=True)
+    return whole(source, Declared(**declared), findings, limit, processes, progress)
 
 
 def read_variants(
@@ -92,6 +108,9 @@ def read_variants(
     activity: str | None = None,
     timestamp: str | None = None,
     index: str | None = None,
+    lifecycle: str | None = None,
+    classifier: str | None = None,
+    time_format: str | None = None,
     engine: str = "duckdb",
     policies: Mapping[str, Policy] | None = None,
     memory_limit: str = "1GB",
@@ -107,79 +126,14 @@ def read_variants(
     ``"month-*.parquet"`` and a folder stand for several files, which count as one table in the order of their names;
     the result equals ``read(source).variants``. ``engine`` may be ``"spark"``, ``"duckdb:FILE"`` or a URL that Ibis
     connects to; for the last two ``source`` is the name of a table. A table of Ibis is grouped where it is. ``index``
-    names the column of a table that orders events of equal time.
+    names the column of a table that orders events of equal time. ``lifecycle`` and ``classifier`` are for files.
     """
-    findings = Findings(policies or {}, None if _is_table(source) else _name(source))
+    declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
+    findings = Findings(policies or {}, name_of(source))
     means = Means(memory_limit, threads, temp_directory, index)
     return grouped(
-        source,
-        (case, activity, timestamp),
-        findings,
-        engine,
-        means,
-        limit=limit,
-        processes=processes,
-        progress=progress,
+        source, declared, findings, engine, means, limit=limit, processes=processes, progress=progress
     ).variants
-
-
-def grouped(
-    source: Source,
-    columns: tuple[str | None, str | None, str | None],
-    findings: Findings,
-    engine: str,
-    means: Means,
-    *,
-    limit: int | None = DEFAULT_LIMIT,
-    processes: int = 1,
-    progress: Progress | None = None,
-) -> Grouped:
-    """The variants and the first and last time, from wherever the events are; see :func:`read_variants`."""
-    found = _variant_source(source, engine, means, limit)
-    if found is None:
-        log = _read(source, columns, findings, limit, processes, progress, means.index)
-        return Grouped(log.variants, *log.span)
-    return found.group(_roles(found.columns(), columns, source), findings, silent if progress is None else progress)
-
-
-def roles_of(
-    source: Source,
-    *,
-    case: str | None = None,
-    activity: str | None = None,
-    timestamp: str | None = None,
-    engine: str = "duckdb",
-    means: Means = AT_HAND,
-    limit: int | None = DEFAULT_LIMIT,
-) -> Roles | None:
-    """Which columns :func:`read` would take for case, activity and timestamp, and why; None for XES."""
-    found = None if _in_memory(source) else _variant_source(source, engine, means, limit)
-    if found is None and not _in_memory(source):
-        return None
-    names = _columns(source) if found is None else found.columns()
-    return _roles(names, (case, activity, timestamp), source)
-
-
-def _variant_source(source: Source, engine: str, means: Means, limit: int | None) -> VariantSource | None:
-    """Where the events are grouped; None if they are read whole."""
-    if _in_memory(source):
-        return None
-    from veilog.logs.engine_names import named
-    from veilog.logs.engines_ibis import IbisTable
-
-    return IbisTable(source, means.index) if is_ibis(source) else named(_name(source), engine, means, limit)
-
-
-def _roles(names: list[str], columns: tuple[str | None, str | None, str | None], source: Source) -> Roles:
-    from veilog.logs.roles import guess_roles
-
-    case, activity, timestamp = columns
-    try:
-        return guess_roles(names, case=case, activity=activity, timestamp=timestamp)
-    except InputError as error:
-        raise InputError(
-            error.problem, path=None if _is_table(source) else _name(source), advice=error.advice
-        ) from None
 
 
 def write(log: EventLog, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
@@ -316,70 +270,6 @@ def _compressed(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
         return
     with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as out:
         yield cast(BinaryIO, out)
-
-
-def _read(
-    source: Source,
-    columns: tuple[str | None, str | None, str | None],
-    findings: Findings,
-    limit: int | None,
-    processes: int,
-    progress: Progress | None,
-    index: str | None = None,
-) -> EventLog:
-    from veilog.logs import parquet, tables
-
-    case, activity, timestamp = columns
-    if is_ibis(source):
-        from veilog.logs.engines_ibis import IbisTable
-
-        there = IbisTable(source, index)
-        roles = _roles(there.columns(), columns, source)
-        return tables.read_frame(there.whole(roles, findings, progress or silent), roles, findings)
-    if index is not None:
-        raise ParameterError(
-            "Rows of files and frames have an order, which decides events of equal time.",
-            parameter="index",
-            advice="Leave index away; it is for tables of a database.",
-        )
-    if _in_memory(source):
-        return tables.read_frame(source, _roles(_columns(source), columns, source), findings)
-    path = Path(_name(source))
-    kind = format_of(path)
-    if kind == ".xes":
-        from veilog.logs.xes import read_xes
-
-        told = None if progress is None else lambda fraction: progress(f"reading {path.name}", fraction)
-        return read_xes(path, findings=findings, limit=limit, processes=processes, progress=told)
-    roles = tables.file_roles(path, case, activity, timestamp, limit=limit)
-    if kind == ".parquet":
-        return parquet.read_parquet(path, roles, findings)
-    return tables.read_csv(path, roles, findings, limit=limit, progress=progress)
-
-
-def _is_table(source: object) -> bool:
-    """Not the name of a log, but the log itself."""
-    return _in_memory(source) or is_ibis(source)
-
-
-def _in_memory(source: object) -> bool:
-    """An Arrow table, or a DataFrame (told by its module, so that pandas is not imported for it)."""
-    return isinstance(source, pa.Table) or type(source).__module__.partition(".")[0] == "pandas"
-
-
-def _columns(source: Any) -> list[str]:
-    return list(source.column_names if isinstance(source, pa.Table) else map(str, source.columns))
-
-
-def _name(source: object) -> str:
-    if isinstance(source, str | os.PathLike):
-        name = os.fspath(source)
-        if isinstance(name, str):
-            return name
-    raise InputError(
-        f"A {type(source).__name__} is not a log.",
-        advice="Give a path, a pandas DataFrame, a pyarrow Table or a table of Ibis.",
-    )
 
 
 def _sync_folder(folder: Path) -> None:

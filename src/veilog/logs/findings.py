@@ -36,7 +36,7 @@ _RULES = (
     Rule("event-without-activity", "an event has no activity (concept:name)", "error", "fail", ("drop", "fail"),
          "'drop' leaves such events out."),
     Rule("missing-timestamp", "an event has no timestamp although others have one", "error", "fail",
-         ("drop", "keep", "fail"), "'keep' keeps the event without a time, 'drop' leaves it out."),
+         ("drop", "keep", "fail"), "'keep' keeps the event without a time, 'drop' leaves out all without one."),
     Rule("bad-timestamp", "a timestamp cannot be read", "error", "fail", ("drop", "keep", "fail"),
          "'keep' keeps the event without a time, 'drop' leaves the event out."),
     Rule("bad-value", "an attribute's value does not fit its type", "warning", "keep", ("drop", "keep", "fail"),
@@ -57,8 +57,13 @@ _RULES = (
          "All are converted to UTC."),
     Rule("precision-lost", "a timestamp is finer than a microsecond", "info", "keep", ("keep", "fail"),
          "It is cut to microseconds."),
-    Rule("not-utf8", "the text of a table is not UTF-8", "warning", "keep", ("keep", "fail"),
-         "It is read as Windows-1252; look at the letters beyond ASCII, or export the table in UTF-8."),
+    Rule("not-utf8", "a value of a table is not UTF-8", "warning", "keep", ("keep", "fail"),
+         "Such a value is read as Windows-1252; look at its letters beyond ASCII, or export the table in UTF-8."),
+    Rule("event-index-missing", "a case has an event without a whole number in its column event:index", "warning",
+         "keep", ("keep", "fail"), "The events of such a case are ordered by time, then by row."),
+    Rule("lifecycle-transitions", "activities have several transitions, such as start and complete", "warning",
+         "keep", ("keep", "fail"), "Every one counts as an event. --lifecycle complete keeps only those that are "
+         "complete; --classifier 'concept:name lifecycle:transition' tells them apart."),
     Rule("unknown-element", "an element is not part of XES", "warning", "drop", ("drop", "fail"),
          "It is left out with everything inside it."),
     Rule("unknown-attribute", "an element has an XML attribute that is not part of XES", "info", "drop",
@@ -68,6 +73,17 @@ _RULES = (
     Rule("stray-text", "there is text between the elements, where XES has none", "warning", "drop", ("drop", "fail"),
          "It is left out."),
 )  # fmt: skip
+
+_THINGS = {
+    "case-without-name": "case",
+    "event-without-activity": "event",
+    "missing-timestamp": "event",
+    "bad-timestamp": "event",
+    "bad-value": "value",
+    "duplicate-case-id": "case",
+    "empty-trace": "case",
+}
+"""What a rule leaves out."""
 
 RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
@@ -86,6 +102,14 @@ class Finding:
     @property
     def advice(self) -> str:
         return RULES[self.rule].advice
+
+    @property
+    def dropped(self) -> str | None:
+        """What was left out, in words: ``22 events dropped: missing-timestamp``."""
+        if self.policy != "drop":
+            return None
+        thing = _THINGS.get(self.rule, "element")
+        return f"{self.count:,} {thing if self.count == 1 else thing + 's'} dropped: {self.rule}"
 
     def to_json(self) -> dict[str, object]:
         return {

@@ -35,13 +35,15 @@ class Events:
     """Events in DuckDB: what to group, with which labels, and what is added without events."""
 
     relation: str
-    """A query with ``c`` (what tells cases apart), ``k`` (the key) and, if ``timeless``, ``m`` (time missing)."""
+    """A query with ``c`` (what tells cases apart), ``k`` (the key), if ``timeless``, ``m`` (time missing), and if
+    ``indexed``, ``x`` (the key by an explicit index, null where there is none)."""
     labels: list[str]
     timeless: bool = False
     empty_cases: int = 0
     case: str = "c"
     start: int | None = None
     end: int | None = None
+    indexed: bool = False
 
 
 def timed_key(time: str, code: str) -> str:

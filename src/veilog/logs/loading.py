@@ -14,6 +14,7 @@ from veilog.errors import InputError
 from veilog.logs.checks import Rows, blank, check_bad, check_names, count_times
 from veilog.logs.findings import Findings
 from veilog.logs.keys import ACTIVITY_BITS, Events, given_key, sql_text, timed_key
+from veilog.logs.lifecycle import Transitions
 from veilog.logs.pieces import Piece, pieces
 from veilog.logs.roles import Roles
 
@@ -29,35 +30,44 @@ def load(
     connection.execute(f"ATTACH {sql_text(str(Path(folder) / 'events.duckdb'))} AS store")
     connection.execute("USE store")
     connection.execute("CREATE TABLE events (c VARCHAR, o BIGINT, i BIGINT, t BIGINT, m TINYINT, g BIGINT, a INTEGER)")
-    state = _Loading()
+    state = _Loading(Transitions(roles.lifecycle))
     for path in files:
         for piece in pieces(path, roles, findings, limit, alone=len(files) == 1):
             _insert(connection, piece, state, findings)
         state.rows_before = state.rows
-    if state.rows == 0:
-        raise InputError("There is a header but not a single row.", path=files[0])
+    state.transitions.done(findings, told_apart=roles.transition in roles.classifier)
     where = ""
     if state.absent:
-        if not state.timed:
+        if not state.timed and findings.policy("missing-timestamp") != "drop":
             findings.add("no-timestamps", "the column of timestamps is empty", count=state.absent)
         elif findings.add("missing-timestamp", state.absent_where, count=state.absent) == "drop":
             where = "WHERE m <> 1"
             state.kept -= state.absent
-    if not state.kept:
+    if state.rows and not state.kept:
         raise InputError("Not one event is left.", path=files[0])
     count_times(findings, state.kept, naive=state.naive, offsets=state.offsets, cut=state.cut)
-    given = state.given
-    key = given_key("g", "a") if given else timed_key("coalesce(t, 0)", "a")
     case = "c, o" if state.nameless else "c"
-    events = f"SELECT {case}, {key} AS k, t IS NULL AS m FROM events {where}"
+    if state.indexed:
+        _note_index(connection, f"FROM events {where} GROUP BY {case} HAVING bool_or(g IS NULL)", findings)
+    given = f", {given_key('g', 'a')} AS x" if state.indexed else ""
+    events = f"SELECT {case}, {timed_key('coalesce(t, 0)', 'a')} AS k, t IS NULL AS m{given} FROM events {where}"
     start, end = connection.execute(f"SELECT min(t), max(t) FROM events {where}").fetchall()[0]
-    return Events(events, list(state.codes), not given, state.empty_cases, case, start, end)
+    return Events(events, list(state.codes), True, state.empty_cases, case, start, end, state.indexed)
+
+
+def _note_index(connection: duckdb.DuckDBPyConnection, cases: str, findings: Findings) -> None:
+    """The finding about cases in which some event has no explicit index."""
+    found = f"SELECT count(*), arg_min(c, i) FROM (SELECT c, min(i) AS i {cases})"
+    count, example = connection.execute(found).fetchall()[0]
+    if count:
+        findings.add("event-index-missing", f"case {example!r}", count=count)
 
 
 @dataclass
 class _Loading:
     """What is known of the rows so far."""
 
+    transitions: Transitions
     codes: dict[str, int] = field(default_factory=dict)
     rows: int = 0
     rows_before: int = 0
@@ -66,7 +76,7 @@ class _Loading:
     absent_where: str = ""
     timed: bool = False
     nameless: bool = False
-    given: bool = True
+    indexed: bool = False
     naive: int = 0
     cut: int = 0
     empty_cases: int = 0
@@ -79,7 +89,11 @@ def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading
     state.empty_cases += piece.empty_cases
     rows = Rows(findings, piece.line_of, start - state.rows_before)
     nameless = blank(piece.names)
-    names, labels, keep = check_names(piece.names, piece.labels, rows)
+    keep = np.ones(size, dtype=np.bool_)
+    if piece.transitions is not None:
+        keep &= state.transitions.keep(piece.labels, piece.transitions)
+    names, keep = check_names(piece.names, piece.labels, keep, rows)
+    labels = piece.labels if piece.joined is None else piece.joined
     times = piece.times
     keep = check_bad(times, piece.stamps, keep, rows)
     absent = ~times.known & ~times.bad & keep
@@ -89,7 +103,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading
     state.kept += int(keep.sum())
     state.timed |= bool(((times.known | times.bad) & keep).any())
     state.nameless |= bool((nameless & keep).any())
-    state.given &= piece.given is not None
+    state.indexed |= piece.given is not None
     state.naive += times.naive
     state.cut += times.cut
     state.offsets |= times.offsets
@@ -107,7 +121,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading
             "i": pa.array(position, pa.int64()),
             "t": pa.array(times.micros, pa.int64(), mask=~times.known),
             "m": pa.array(absent.astype(np.int8) + 2 * times.bad.astype(np.int8), pa.int8()),
-            "g": pa.array(np.zeros(size, np.int64) if piece.given is None else piece.given, pa.int64()),
+            "g": pa.nulls(size, pa.int64()) if piece.given is None else piece.given,
             "a": pa.array(np.asarray(known, np.int32)[encoded.indices.fill_null(0).to_numpy()] if known else position),
         }
     )

@@ -25,10 +25,11 @@ from veilog.logs import tables
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.metadata import Attribute, Metadata
-from veilog.logs.roles import Roles
+from veilog.logs.roles import Classifiers, Roles
 
 __all__ = [
     "Notes",
+    "classifiers_of",
     "column_names",
     "has_case_index",
     "notes",
@@ -71,6 +72,12 @@ def open_parquet(path: Path) -> pq.ParquetFile:
 def column_names(path: Path) -> list[str]:
     with open_parquet(path) as file:
         return list(file.schema_arrow.names)
+
+
+def classifiers_of(path: Path) -> Classifiers:
+    """The classifiers that a file of ours kept from XES."""
+    with open_parquet(path) as file:
+        return notes(file.schema_arrow, path).metadata.classifiers
 
 
 def has_case_index(path: Path) -> bool:
@@ -116,8 +123,6 @@ def read_parquet(path: Path, roles: Roles, findings: Findings) -> EventLog:
     table = table.replace_schema_metadata(None)
     if found.case_key is None:
         return tables.log_from_table(table, roles, findings, source=str(path), metadata=found.metadata)
-    if table.num_rows == 0 and found.empty is not None:
-        raise InputError("All cases are without events.", path=path)
     log = tables.log_from_table(
         table, roles, findings, source=str(path), metadata=found.metadata, case_key=found.case_key
     )

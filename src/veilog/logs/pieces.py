@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from veilog.errors import InputError
 from veilog.logs import delimited, parquet, tables
-from veilog.logs.columns import is_text, text_column, typed
+from veilog.logs.columns import is_text, text_column, whole_numbers
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
+from veilog.logs.lifecycle import joined
 from veilog.logs.roles import Roles
 from veilog.logs.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
-from veilog.logs.variants import IntArray
 
 __all__ = ["Piece", "pieces"]
 
@@ -31,7 +31,11 @@ class Piece:
     labels: Any
     stamps: Any
     times: Times
-    given: IntArray | None
+    given: Any = None
+    """The explicit index of events, null where there is none; None for a file without that column."""
+    transitions: Any = None
+    joined: Any = None
+    """The activities by a classifier."""
     key: Any = None
     line_of: Callable[[int], int | None] | None = None
     empty_cases: int = 0
@@ -45,42 +49,41 @@ def pieces(path: Path, roles: Roles, findings: Findings, limit: int | None, *, a
 
 
 def _csv_pieces(path: Path, roles: Roles, findings: Findings, limit: int | None) -> Iterator[Piece]:
-    dialect, line = delimited.settle(path, tables.csv_dialect(path, limit), limit=limit)
-    if dialect.encoding == "cp1252":
-        findings.add("not-utf8", "the text is read as Windows-1252", line=line)
-    wanted = [roles.case, roles.activity, roles.timestamp]
-    if EVENT_INDEX in dialect.columns and EVENT_INDEX not in wanted:
-        wanted.append(EVENT_INDEX)
-    order: DayOrder | None = None
-    for batch in delimited.batches(path, dialect, columns=wanted, limit=limit):
-        stamps = batch.column(2)
+    dialect = tables.csv_dialect(path, limit)
+    indexed = EVENT_INDEX in dialect.columns and EVENT_INDEX not in roles.named
+    wanted = [*roles.named, *([EVENT_INDEX] if indexed else [])]
+    order = roles.day_order
+    told = tables.foreign_values(findings)
+    for batch in delimited.batches(path, dialect, columns=wanted, limit=limit, foreign=told):
+        stamps = batch.column(roles.timestamp)
         if order is None and _has_doubt(stamps):
-            order = _day_order(
-                (part.column(0) for part in delimited.batches(path, dialect, columns=wanted[2:3], limit=limit)), path
-            )
-        yield Piece(
-            pa.chunked_array([batch.column(0)]),
-            pa.chunked_array([batch.column(1)]),
+            again = delimited.batches(path, dialect, columns=[roles.timestamp], limit=limit)
+            order = _day_order((part.column(0) for part in again), path)
+        yield _piece(
+            batch,
+            roles,
             stamps,
             parse_times(stamps, order or "day first"),
-            _integers(typed(pa.chunked_array([batch.column(3)]))) if len(wanted) > 3 else None,
+            indexed,
+            path,
             line_of=lambda row: delimited.line_of_row(path, dialect, row, limit=limit),
         )
 
 
 def _parquet_pieces(path: Path, roles: Roles, findings: Findings, *, alone: bool) -> Iterator[Piece]:
-    wanted = [roles.case, roles.activity, roles.timestamp]
     with parquet.open_parquet(path) as file:
         found = parquet.notes(file.schema_arrow, path)
         if found.case_key is not None and not alone:
             raise InputError("This file has cases that only an index tells apart; read it alone.", path=path)
-        extra = [name for name in (EVENT_INDEX, found.case_key) if name in file.schema_arrow.names and name]
-        columns = [*wanted, *(name for name in extra if name not in wanted)]
-        order: DayOrder | None = None
+        indexed = EVENT_INDEX in file.schema_arrow.names and EVENT_INDEX not in roles.named
+        extra = [EVENT_INDEX] if indexed else []
+        if found.case_key is not None:
+            extra.append(found.case_key)
+        order = roles.day_order
         empty = 0 if found.empty is None else found.empty.num_rows
         if empty and findings.add("empty-trace", f"{empty} cases", count=empty) == "drop":
             empty = 0
-        for batch in file.iter_batches(_BATCH, columns=columns):
+        for batch in file.iter_batches(_BATCH, columns=list(dict.fromkeys([*roles.named, *extra]))):
             stamps = batch.column(roles.timestamp)
             if pa.types.is_dictionary(stamps.type):
                 stamps = stamps.cast(stamps.type.value_type)
@@ -92,25 +95,31 @@ def _parquet_pieces(path: Path, roles: Roles, findings: Findings, *, alone: bool
                 times = parse_times(stamps, order or "day first")
             else:
                 times = convert_times(stamps, roles.timestamp, str(path))
-            yield Piece(
-                text_column(batch.column(roles.case), roles.case, str(path)),
-                text_column(batch.column(roles.activity), roles.activity, str(path)),
-                stamps,
-                times,
-                _integers(batch.column(EVENT_INDEX)) if EVENT_INDEX in extra and EVENT_INDEX not in wanted else None,
-                None if found.case_key is None else batch.column(found.case_key).cast(pa.string()),
-                empty_cases=empty,
-            )
+            key = None if found.case_key is None else batch.column(found.case_key).cast(pa.string())
+            yield _piece(batch, roles, stamps, times, indexed, path, key=key, empty_cases=empty)
             empty = 0
+        if empty:  # a file of nothing else
+            none = pa.array([], pa.string())
+            yield Piece(none, none, none, parse_times(none), empty_cases=empty)
 
 
-def _integers(column: Any) -> IntArray | None:
-    """An explicit event index, under the same conditions as in a table read whole."""
-    kind = column.type
-    if not pa.types.is_integer(kind) or pa.types.is_uint64(kind) or column.null_count:
-        return None
-    index: IntArray = column.cast(pa.int64()).to_numpy()
-    return index
+def _piece(
+    batch: pa.RecordBatch, roles: Roles, stamps: Any, times: Times, indexed: bool, path: Path, **more: Any
+) -> Piece:
+    def text(name: str) -> Any:
+        return text_column(batch.column(name), name, str(path))
+
+    given = whole_numbers(batch.column(EVENT_INDEX)) if indexed else None
+    return Piece(
+        text(roles.case),
+        text(roles.activity),
+        stamps,
+        times,
+        None if given is None else pa.array(given[0], pa.int64(), mask=~given[1]),
+        None if roles.transition is None else text(roles.transition),
+        joined([text(name) for name in roles.classifier]) if roles.classifier else None,
+        **more,
+    )
 
 
 def _has_doubt(stamps: Any) -> bool:
@@ -120,7 +129,7 @@ def _has_doubt(stamps: Any) -> bool:
 
 
 def _day_order(stamps: Iterator[Any], path: Path) -> DayOrder:
-    """What ``5/6/2024`` means, by the whole column."""
+    """The order of day and month that every date of the column says by itself."""
     evidence = Evidence()
     for part in stamps:
         gather_evidence(part, evidence)

@@ -2,22 +2,62 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from veilog.errors import InputError
-from veilog.logs.eventlog import ACTIVITY, CASE, TIMESTAMP
+from veilog.errors import InputError, ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
+from veilog.logs.lifecycle import no_life_cycle
+from veilog.logs.times import DayOrder
 
-__all__ = ["Found", "Roles", "guess_roles"]
+__all__ = ["AS_IT_IS", "Classifiers", "Declared", "Found", "Roles", "classifier_keys", "declared_roles", "guess_roles"]
 
 Found = Literal["given", "pm4py", "guessed"]
+Classifiers = Sequence[tuple[str, str, str]]
+"""(name, keys, scope), as a log says them of itself."""
+
+_TIME_FORMATS: dict[str, DayOrder] = {"dd/mm/yyyy": "day first", "mm/dd/yyyy": "month first"}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the owner says about how a log is read, so that it need not be found out from its values."""
+
+    case: str | None = None
+    activity: str | None = None
+    timestamp: str | None = None
+    lifecycle: str | None = None
+    """Only events of this transition count."""
+    classifier: str | None = None
+    """The attributes that make an activity, or the name of a classifier of the log."""
+    time_format: str | None = None
+    """What ``5/6/2024`` means: ``dd/mm/yyyy`` or ``mm/dd/yyyy``."""
+
+    def __post_init__(self) -> None:
+        if self.time_format is not None and self.time_format.lower() not in _TIME_FORMATS:
+            raise ParameterError(
+                f"The time format {self.time_format!r} is not known.",
+                parameter="time_format",
+                advice="Say dd/mm/yyyy or mm/dd/yyyy: which number of 5/6/2024 is the day. ISO 8601 needs no format.",
+            )
+        for name in ("lifecycle", "classifier"):
+            if getattr(self, name) is not None and not getattr(self, name).strip():
+                raise ParameterError(f"The {name} is empty.", parameter=name, advice="Name one, or leave it away.")
+
+    @property
+    def day_order(self) -> DayOrder | None:
+        return None if self.time_format is None else _TIME_FORMATS[self.time_format.lower()]
+
+
+AS_IT_IS = Declared()
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns for case, activity and timestamp, and how each was found."""
+    """The columns for case, activity and timestamp, how each was found, and what else rows are read by."""
 
     case: str
     activity: str
@@ -25,6 +65,20 @@ class Roles:
     case_found: Found = "given"
     activity_found: Found = "given"
     timestamp_found: Found = "given"
+    transition: str | None = None
+    """The column that says which step in the life of an activity an event is, if there is one."""
+    lifecycle: str | None = None
+    """Only events of this transition count."""
+    classifier: tuple[str, ...] = ()
+    """The columns whose values make an activity; the one of the activity alone where this is empty."""
+    day_order: DayOrder | None = None
+    """What ``5/6/2024`` means, where somebody said so."""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All columns whose values decide which events there are, in which order, and what they are called."""
+        extra = () if self.transition is None else (self.transition,)
+        return tuple(dict.fromkeys((self.case, self.activity, self.timestamp, *extra, *self.classifier)))
 
     @property
     def guessed(self) -> bool:
@@ -56,6 +110,7 @@ _TIMESTAMP = (
     "starttimestamp starttime startdate startzeit starttijd startdatum",
     "time datetime date zeitpunkt zeit datum tijd",
 )
+_TRANSITION = ("lifecycletransition", "lifecycle transition lifecyclephase")
 
 
 def guess_roles(
@@ -77,7 +132,56 @@ def guess_roles(
             f"Case {case_!r}, activity {activity_!r} and timestamp {timestamp_!r} must be three columns.",
             advice=_say(columns),
         )
-    return Roles(case_, activity_, timestamp_, case_found, activity_found, timestamp_found)
+    others = [name for name in columns if name not in (case_, activity_, timestamp_)]
+    return Roles(
+        case_, activity_, timestamp_, case_found, activity_found, timestamp_found, transition=_transition(others)
+    )
+
+
+def declared_roles(columns: Sequence[str], declared: Declared, classifiers: Classifiers = ()) -> Roles:
+    """The roles of these columns, with what the owner declares of life cycle, classifier and format of times."""
+    roles = guess_roles(columns, case=declared.case, activity=declared.activity, timestamp=declared.timestamp)
+    if declared.lifecycle is not None and roles.transition is None:
+        raise no_life_cycle(declared.lifecycle)
+    keys: tuple[str, ...] = ()
+    if declared.classifier is not None:
+        meant = {ACTIVITY: roles.activity, TIMESTAMP: roles.timestamp, CASE: roles.case}
+        known = [*columns, *(name for name in meant if name not in columns)]
+        found = classifier_keys(declared.classifier, known, classifiers)
+        keys = tuple(key if key in columns else meant[key] for key in found)
+    return replace(roles, lifecycle=declared.lifecycle, classifier=keys, day_order=declared.day_order)
+
+
+def classifier_keys(text: str, known: Collection[str], classifiers: Classifiers = ()) -> tuple[str, ...]:
+    """The attributes that a classifier consists of: its name among ``classifiers``, or the attributes themselves.
+
+    As in XES they are separated by spaces; an attribute whose name has spaces may stand in single quotes.
+    """
+    keys = next((keys for name, keys, scope in classifiers if name == text and scope == "event"), text)
+    words = [quoted or word for quoted, word in re.findall(r"'([^']*)'|(\S+)", keys)]
+    found: list[str] = []
+    while words:
+        size = next((n for n in range(len(words), 0, -1) if " ".join(words[:n]) in known), 0)
+        if not size:
+            names = ", ".join(repr(name) for name, _, scope in classifiers if scope == "event")
+            raise ParameterError(
+                f"The classifier names {words[0]!r}, which is no attribute of the events.",
+                parameter="classifier",
+                advice=f"There are: {', '.join(list(known)[:30])}." + (f" Classifiers: {names}." if names else ""),
+            )
+        found.append(" ".join(words[:size]))
+        words = words[size:]
+    return tuple(found)
+
+
+def _transition(columns: Sequence[str]) -> str | None:
+    if LIFECYCLE in columns:
+        return LIFECYCLE
+    for tier in _TRANSITION:
+        matches = [name for name in columns if _plain(name) in tier.split()]
+        if len(matches) == 1:
+            return matches[0]
+    return None
 
 
 def _find(

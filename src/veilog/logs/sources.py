@@ -24,6 +24,7 @@ __all__ = [
     "VariantSource",
     "is_ibis",
     "refuse_gaps",
+    "refuse_life_cycle",
     "refuse_ties",
     "refuse_type",
     "refuse_unread",
@@ -117,6 +118,17 @@ def refuse_ties(ties: int, index: str | None, path: str | None) -> None:
         path=path,
         advice="Name a column that tells them apart.",
     )
+
+
+def refuse_life_cycle(roles: Roles) -> None:
+    """Raise about what is declared of events where an engine groups them as they are."""
+    for name, said in (("lifecycle", roles.lifecycle), ("classifier", roles.classifier)):
+        if said:
+            raise ParameterError(
+                f"This engine takes all events by their activity, so --{name} is not possible.",
+                parameter=name,
+                advice="Choose the events in a view there, or give the log as a file without --engine.",
+            )
 
 
 def refuse_unread(log: object) -> None:

@@ -29,7 +29,9 @@ from veilog.logs.engines import connected
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.keys import sql_name, sql_text
-from veilog.logs.roles import Roles
+from veilog.logs.lifecycle import Transitions
+from veilog.logs.reading import read_together
+from veilog.logs.roles import Declared, Roles, declared_roles
 from veilog.logs.sources import Means, Progress, silent
 from veilog.logs.variants import IntArray, Variants
 
@@ -67,6 +69,14 @@ class StoredLog:
     findings: tuple[Finding, ...] = ()
     chosen: IntArray | None = None
     """Places of the cases that count, ascending; all, where this is None."""
+
+    @property
+    def read_together(self) -> tuple[str, ...]:
+        return self.shape.read_together
+
+    @property
+    def attributes_read_together(self) -> tuple[str, ...]:
+        return self.shape.attributes_read_together
 
     def __repr__(self) -> str:
         return f"StoredLog({self.number_of_cases} cases in {len(self.sizes)} pieces)"
@@ -121,7 +131,7 @@ class StoredLog:
             parts.append(piece.variants)
             if len(parts) == _MERGED:
                 parts = [_merged(parts)]
-        return _merged(parts)
+        return replace(_merged(parts), read_together=self.read_together)
 
 
 def is_large(path: Path) -> bool:
@@ -138,6 +148,8 @@ def store(
     case: str | None = None,
     activity: str | None = None,
     timestamp: str | None = None,
+    lifecycle: str | None = None,
+    classifier: str | None = None,
     policies: Mapping[str, Policy] | None = None,
     memory_limit: str = "1GB",
     threads: int | None = None,
@@ -151,26 +163,31 @@ def store(
     pieces in ``temp_directory``, which take about as much room as the file.
     """
     source = Path(path)
-    roles = tables.file_roles(source, case, activity, timestamp)
+    declared = Declared(case, activity, timestamp, lifecycle, classifier)
+    roles = declared_roles(tables.file_columns(source), declared, parquet.classifiers_of(source))
     with parquet.open_parquet(source) as file:
         schema, rows = file.schema_arrow, file.metadata.num_rows
     if not _is_plain(schema, roles) or parquet.notes(schema, source).case_key is not None:
         return None
     findings = Findings(policies or {}, str(source))
 
-    def pieces(connection: duckdb.DuckDBPyConnection) -> Iterator[EventLog]:
-        done = 0
-        for table in _tables(connection, source, roles, schema):
-            yield tables.log_from_table(table, roles, findings, source=str(source))
+    def pieces(connection: duckdb.DuckDBPyConnection, events: str) -> Iterator[EventLog]:
+        done, chosen = 0, replace(roles, transition=None)  # what concerns all events was seen to already
+        for table in _tables(connection, events, roles, schema):
+            yield tables.log_from_table(table, chosen, findings, source=str(source))
             done += table.num_rows
             progress(f"sorting {source.name}: {done:,} of {rows:,} events", done / rows)
 
     with connected(Means(memory_limit, threads, temp_directory)) as connection:
-        if not rows or _has_gaps(connection, source, roles):
+        events = _chosen(connection, source, roles, findings)
+        if not rows or _has_gaps(connection, events, roles):
             return None
         progress(f"sorting {source.name}", None)
-        log = keep(pieces(connection), temp_directory=temp_directory)
-    return None if log is None else replace(log, findings=findings.result())
+        log = keep(pieces(connection, events), temp_directory=temp_directory)
+    if log is None:
+        return None
+    shape = replace(log.shape, read_together=read_together(findings))
+    return replace(log, shape=shape, findings=findings.result())
 
 
 def keep(pieces: Iterable[EventLog], *, temp_directory: str | Path | None = None) -> StoredLog | None:
@@ -179,7 +196,7 @@ def keep(pieces: Iterable[EventLog], *, temp_directory: str | Path | None = None
     sizes: list[int] = []
     for log in pieces:
         if shape is None:
-            shape = EventLog(log.events.slice(0, 0), log.cases.slice(0, 0), log.metadata, (), log.source)
+            shape = replace(log, events=log.events.slice(0, 0), cases=log.cases.slice(0, 0), findings=())
         if log.events.schema != shape.events.schema or log.cases.schema != shape.cases.schema:
             return None
         try:
@@ -206,29 +223,39 @@ def _is_plain(schema: pa.Schema, roles: Roles) -> bool:
     return bool(named and pa.types.is_timestamp(schema.field(roles.timestamp).type))
 
 
-def _has_gaps(connection: duckdb.DuckDBPyConnection, path: Path, roles: Roles) -> bool:
+def _chosen(connection: duckdb.DuckDBPyConnection, path: Path, roles: Roles, findings: Findings) -> str:
+    """The rows that count: those of the transition that was asked for, or all, with a finding about transitions."""
+    rows = f"read_parquet({sql_text(str(path))}, file_row_number = true, hive_partitioning = false)"
+    if roles.transition is None:
+        return rows
+    activity, step = sql_name(roles.activity), f"coalesce({sql_name(roles.transition)}::VARCHAR, '')"
+    counts = connection.execute(
+        f"SELECT {activity}::VARCHAR AS a, {step} AS s, count(*) FROM {rows} GROUP BY a, s ORDER BY a, s"
+    ).fetchall()
+    transitions = Transitions.of(counts, roles.lifecycle)
+    transitions.done(findings, told_apart=roles.transition in roles.classifier)
+    if roles.lifecycle is None:
+        return rows
+    wanted = ", ".join(sql_text(name) for name in transitions.wanted())
+    return f"(SELECT * FROM {rows} WHERE {step} IN ({wanted}))"
+
+
+def _has_gaps(connection: duckdb.DuckDBPyConnection, events: str, roles: Roles) -> bool:
     case, activity, time = (sql_name(name) for name in (roles.case, roles.activity, roles.timestamp))
     found = connection.execute(
-        f"SELECT count(*) FROM {_rows(path)} WHERE {time} IS NULL "
+        f"SELECT count(*) FROM {events} WHERE {time} IS NULL "
         f"OR coalesce(trim({case}::VARCHAR), '') = '' OR coalesce(trim({activity}::VARCHAR), '') = ''"
     ).fetchall()
     return bool(found[0][0])
 
 
-def _rows(path: Path) -> str:
-    return f"read_parquet({sql_text(str(path))}, file_row_number = true, hive_partitioning = false)"
-
-
-def _tables(connection: duckdb.DuckDBPyConnection, path: Path, roles: Roles, schema: pa.Schema) -> Iterator[pa.Table]:
+def _tables(connection: duckdb.DuckDBPyConnection, events: str, roles: Roles, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows of the file, those of a case together and in their order, cases by their first row, in whole cases."""
     case = sql_name(roles.case)
-    connection.execute(
-        f"CREATE TABLE places AS SELECT {case} AS c, min(file_row_number) AS p FROM {_rows(path)} GROUP BY c"
-    )
+    connection.execute(f"CREATE TABLE places AS SELECT {case} AS c, min(file_row_number) AS p FROM {events} GROUP BY c")
     columns = ", ".join(f"e.{sql_name(name)}" for name in schema.names)
     found = connection.sql(
-        f"SELECT {columns}, p AS veilog_place FROM {_rows(path)} e JOIN places ON e.{case} = c "
-        "ORDER BY p, e.file_row_number"
+        f"SELECT {columns}, p AS veilog_place FROM {events} e JOIN places ON e.{case} = c ORDER BY p, e.file_row_number"
     )
     waiting: list[pa.Table] = []
     rows = 0
@@ -260,7 +287,7 @@ def _loaded(folder: Path, number: int, shape: EventLog) -> EventLog:
         pq.read_table(folder / f"{number}-{name}.parquet").cast(table.schema)
         for name, table in (("events", shape.events), ("cases", shape.cases))
     )
-    return EventLog(events, cases, shape.metadata, (), shape.source)
+    return replace(shape, events=events, cases=cases)
 
 
 def _merged(parts: list[Variants]) -> Variants:

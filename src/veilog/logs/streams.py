@@ -10,10 +10,14 @@ from typing import BinaryIO, cast
 
 from veilog.errors import InputError
 
-__all__ = ["DEFAULT_LIMIT", "consumed_fraction", "open_input"]
+__all__ = ["DEFAULT_LIMIT", "MAX_VALUE", "consumed_fraction", "open_input"]
 
 DEFAULT_LIMIT = 64 << 30
 """Bytes that may come out of a compressed file unless the caller says otherwise: 64 GiB."""
+
+MAX_VALUE = 16 << 20
+"""Bytes that one value, name or comment in a file of text may have: 16 MiB. What is longer is refused as it is met, so
+that a small file that unpacks to one huge value costs neither memory nor minutes."""
 
 # Real logs compress 10 to 60 times, deflate can at most 1032 times. Past the first GiB a larger ratio is a bomb.
 _RATIO_FROM = 1 << 30

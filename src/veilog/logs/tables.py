@@ -3,13 +3,14 @@
 A flat table has a row for each event. Its rows become the events of an :class:`EventLog`: the position of a row is the
 explicit event index, the events of a case are ordered by timestamp and, where timestamps are equal, by row. A case in
 which some event has no time keeps the order of its rows. A column ``event:index`` (written where timestamps do not
-tell the order, as in some XES files) overrides both. Columns ``case:...`` that are constant in every case become
-attributes of the cases.
+tell the order, as in some XES files) overrides both in the cases all of whose events have one. All this is decided case
+by case. Columns ``case:...`` that are constant in every case become attributes of the cases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,19 +22,21 @@ import pyarrow.compute as pc
 from veilog.errors import InputError, OutputError
 from veilog.logs import delimited
 from veilog.logs.checks import LineOf, Rows, blank, check_absent, check_bad, check_names, count_times
-from veilog.logs.columns import plain_column, read_times, text_column, typed, written
+from veilog.logs.columns import plain_column, read_times, text_column, typed, whole_numbers, written
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings
+from veilog.logs.lifecycle import Transitions, joined
 from veilog.logs.metadata import Metadata
 from veilog.logs.roles import Roles, guess_roles
 from veilog.logs.streams import DEFAULT_LIMIT
+from veilog.logs.times import Times
 
 __all__ = [
     "Roles",
     "check_flat",
     "file_columns",
-    "file_roles",
     "flat_table",
+    "foreign_values",
     "guess_roles",
     "log_from_table",
     "read_csv",
@@ -46,21 +49,6 @@ IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _PREFIX = "case:"
-
-
-def file_roles(
-    path: Path,
-    case: str | None = None,
-    activity: str | None = None,
-    timestamp: str | None = None,
-    *,
-    limit: int | None = DEFAULT_LIMIT,
-) -> Roles:
-    """The roles of the columns of a CSV or Parquet file."""
-    try:
-        return guess_roles(file_columns(path, limit), case=case, activity=activity, timestamp=timestamp)
-    except InputError as error:
-        raise InputError(error.problem, path=path, advice=error.advice) from None
 
 
 def file_columns(path: Path, limit: int | None = DEFAULT_LIMIT) -> list[str]:
@@ -77,25 +65,16 @@ def read_csv(
 ) -> EventLog:
     """The log in a CSV or TSV file, plain or gzip.
 
-    Numbers, truth values and times with an offset become typed where the whole column is of one kind and nothing of
-    the text is lost by it; identifiers like ``007`` or ``1e5`` stay text.
+    Attributes that are numbers, truth values and times with an offset become typed where the whole column is of one
+    kind and nothing of the text is lost by it; identifiers like ``007`` or ``1e5`` stay text.
     """
     dialect = csv_dialect(path, limit)
-    try:
-        parts = list(delimited.batches(path, dialect, limit=limit, progress=progress))
-    except delimited.NotUtf8Error as error:
-        dialect = dialect.fallback()
-        findings.add("not-utf8", "the text is read as Windows-1252", line=error.line)
-        parts = list(delimited.batches(path, dialect, limit=limit, progress=progress))
-    else:
-        if dialect.encoding == "cp1252":
-            findings.add("not-utf8", "the text is read as Windows-1252", line=1)
-    if not parts:
-        raise InputError("There is a header but not a single row.", path=path)
-    table = pa.Table.from_batches(parts)
+    told = foreign_values(findings)
+    parts = list(delimited.batches(path, dialect, limit=limit, progress=progress, foreign=told))
+    table = pa.Table.from_batches(parts) if parts else pa.table({n: pa.array([], pa.string()) for n in dialect.columns})
     if progress is not None:
         progress("ordering events", None)
-    plain = (roles.case, roles.activity, roles.timestamp)
+    plain = {*roles.named, EVENT_INDEX}
     table = pa.table({name: table[name] if name in plain else typed(table[name]) for name in table.column_names})
     return log_from_table(
         table,
@@ -104,6 +83,15 @@ def read_csv(
         source=str(path),
         line_of=lambda row: delimited.line_of_row(path, dialect, row, limit=limit),
     )
+
+
+def foreign_values(findings: Findings) -> delimited.Foreign:
+    """What notes values of text that are no UTF-8."""
+
+    def note(count: int, line: int) -> None:
+        findings.add("not-utf8", "read as Windows-1252", line=line, count=count)
+
+    return note
 
 
 def csv_dialect(path: Path, limit: int | None) -> delimited.Dialect:
@@ -115,7 +103,7 @@ def csv_dialect(path: Path, limit: int | None) -> delimited.Dialect:
 def read_frame(source: Any, roles: Roles, findings: Findings) -> EventLog:
     """The log in a pandas DataFrame or an Arrow table."""
     if not isinstance(source, pa.Table):
-        needed = (roles.case, roles.activity, roles.timestamp)
+        needed = roles.named
         columns = {str(name): _from_pandas(source[name], str(name), findings) for name in source.columns}
         source = pa.table({name: array for name, (array, kept) in columns.items() if kept or name in needed})
     return log_from_table(source, roles, findings, source=None)
@@ -128,10 +116,17 @@ def _from_pandas(series: Any, name: str, findings: Findings) -> tuple[Any, bool]
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
         # A column of objects of several types, or of integers beyond 64 bits: as text, nothing is lost.
         missing = series.isna().to_numpy()
-        text = [None if gone else str(value) for value, gone in zip(series, missing, strict=True)]
+        text = [None if gone else _as_text(value) for value, gone in zip(series, missing, strict=True)]
         example = f"column {name!r} mixes types or holds huge numbers"
         kept = findings.add("bad-value", example, count=max(1, len(text))) != "drop"
         return pa.array(text, pa.string()), kept
+
+
+def _as_text(value: Any) -> str:
+    """A value as it would be written if all of its column were of its type."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53 else str(value)
 
 
 def log_from_table(
@@ -145,48 +140,110 @@ def log_from_table(
     case_key: str | None = None,
 ) -> EventLog:
     """The event log in a flat table whose columns have these roles; ``case_key`` tells cases of one name apart."""
-    if table.num_rows == 0:
-        raise InputError("The table has no rows.", path=source)
-    rows = Rows(findings, line_of)
-    names = text_column(table[roles.case], roles.case, source)
-    labels = text_column(table[roles.activity], roles.activity, source)
-    names, labels, keep = check_names(names, labels, rows)
-    times = read_times(table[roles.timestamp], roles.timestamp, source)
-    keep = check_bad(times, table[roles.timestamp], keep, rows)
-    keep = check_absent(times, keep, rows)
-    count_times(findings, int((times.known & keep).sum()), naive=times.naive, offsets=times.offsets, cut=times.cut)
-    micros, known = times.micros, times.known
-    if not keep.any():
-        raise InputError("Not one event is left.", path=source)
-    index = np.flatnonzero(keep)
-    given = _given_index(table, roles)
-    if len(index) < table.num_rows:
-        mask = pa.array(keep)
-        table, names, labels = table.filter(mask), names.filter(mask), labels.filter(mask)
-        micros, known = micros[keep], known[keep]
-
+    if table.num_rows == 0:  # columns without a chunk are a case of their own everywhere
+        table = pa.Table.from_arrays(
+            [pa.chunked_array([pa.array([], field.type)]) for field in table.schema], schema=table.schema
+        )
+    given = None
+    if EVENT_INDEX in table.column_names and EVENT_INDEX not in roles.named:
+        given = whole_numbers(table[EVENT_INDEX])
+    names, labels, times, keep = _checked(table, roles, Rows(findings, line_of), source)
+    table, names, labels = _rows_of(keep, table, names, labels)
     case, count = _by_appearance(names if case_key is None else table[case_key])
-    given = None if given is None else given[keep]
-    order = _order(case, micros, known, given)
-    index = index if given is None else given
+    stamps = _Stamps(np.flatnonzero(keep), times.micros[keep], times.known[keep], np.zeros(len(case), dtype=np.bool_))
+    if given is not None:
+        stamps = _indexed(case, count, given[0][keep], given[1][keep], stamps, names, findings)
+    order = _order(case, count, stamps)
     if order is not None:
-        case, index, micros, known = case[order], index[order], micros[order], known[order]
+        case, stamps = case[order], stamps.at(order)
         taken = pa.array(order)
         table, names, labels = table.take(taken), names.take(taken), labels.take(taken)
-    if given is not None:
-        _note_disorder(case, micros, known, rows.findings)
+    _note_disorder(case, stamps, findings)
     first = np.searchsorted(case, np.arange(count))
 
     events: dict[str, Any] = {
         CASE_INDEX: pa.array(case, pa.int64()),
-        EVENT_INDEX: pa.array(index, pa.int64()),
+        EVENT_INDEX: pa.array(stamps.index, pa.int64()),
         ACTIVITY: labels.dictionary_encode().unify_dictionaries(),
-        TIMESTAMP: pa.array(micros, pa.int64(), mask=~known).cast(TIMESTAMP_TYPE),
+        TIMESTAMP: pa.array(stamps.micros, pa.int64(), mask=~stamps.known).cast(TIMESTAMP_TYPE),
     }
     cases: dict[str, Any] = {ACTIVITY: names.take(pa.array(first))}
     if case_key is not None:
         cases[case_key] = table[case_key].take(pa.array(first))
     used = {roles.case, roles.activity, roles.timestamp, case_key, EVENT_INDEX if given is not None else None}
+    _add_attributes(table, used, case, first, events, cases, findings)
+    return EventLog(
+        events=_assemble(events),
+        cases=_assemble(cases),
+        metadata=metadata or Metadata(),
+        findings=findings.result(),
+        source=source,
+    )
+
+
+def _checked(table: pa.Table, roles: Roles, rows: Rows, source: str | None) -> tuple[Any, Any, Times, Mask]:
+    """Names of cases, activities and times of all rows, and which of them count."""
+    findings = rows.findings
+    names = text_column(table[roles.case], roles.case, source)
+    labels = text_column(table[roles.activity], roles.activity, source)
+    keep = np.ones(table.num_rows, dtype=np.bool_)
+    if roles.transition is not None:
+        transitions = Transitions(roles.lifecycle)
+        keep &= transitions.keep(labels, text_column(table[roles.transition], roles.transition, source))
+        transitions.done(findings, told_apart=roles.transition in roles.classifier)
+    names, keep = check_names(names, labels, keep, rows)
+    if roles.classifier:
+        labels = joined([text_column(table[name], name, source) for name in roles.classifier])
+    times = read_times(table[roles.timestamp], roles.timestamp, source, roles.day_order)
+    keep = check_bad(times, table[roles.timestamp], keep, rows)
+    keep = check_absent(times, keep, rows)
+    count_times(findings, int((times.known & keep).sum()), naive=times.naive, offsets=times.offsets, cut=times.cut)
+    if len(keep) and not keep.any():
+        raise InputError("Not one event is left.", path=source)
+    return names, labels, times, keep
+
+
+def _rows_of(keep: Mask, *columns: Any) -> tuple[Any, ...]:
+    return columns if keep.all() else tuple(column.filter(pa.array(keep)) for column in columns)
+
+
+@dataclass(frozen=True)
+class _Stamps:
+    """What orders the events: their index, their times where known, and whether the index was given."""
+
+    index: IntArray
+    micros: IntArray
+    known: Mask
+    given: Mask
+
+    def at(self, rows: IntArray) -> _Stamps:
+        return _Stamps(self.index[rows], self.micros[rows], self.known[rows], self.given[rows])
+
+
+def _indexed(
+    case: IntArray, count: int, index: IntArray, placed: Mask, stamps: _Stamps, names: Any, findings: Findings
+) -> _Stamps:
+    """With the explicit index in the cases that have it throughout; a finding about the others."""
+    throughout = np.ones(count, dtype=np.bool_)
+    throughout[case[~placed]] = False
+    missing = int((~throughout).sum())
+    if missing:
+        row = int((~throughout[case]).argmax())
+        findings.add("event-index-missing", f"case {names[row].as_py()!r}", count=missing)
+    given = throughout[case]
+    return replace(stamps, index=np.where(given, index, stamps.index), given=given)
+
+
+def _add_attributes(
+    table: pa.Table,
+    used: Collection[str | None],
+    case: IntArray,
+    first: IntArray,
+    events: dict[str, Any],
+    cases: dict[str, Any],
+    findings: Findings,
+) -> None:
+    """Every further column as an attribute of events, or of cases if it is called so and constant in each."""
     for field in table.schema:
         name = field.name
         if name in used:
@@ -201,17 +258,12 @@ def log_from_table(
         else:
             free = _free(name, events)
             events[free] = (kept.with_name(free), column)
-    return EventLog(
-        events=_assemble(events),
-        cases=_assemble(cases),
-        metadata=metadata or Metadata(),
-        findings=findings.result(),
-        source=source,
-    )
 
 
 def _by_appearance(names: Any) -> tuple[IntArray, int]:
     """Codes 0, 1, ... in the order in which the values first appear, and how many there are."""
+    if not len(names):
+        return np.zeros(0, dtype=np.int64), 0
     encoded = names.dictionary_encode().unify_dictionaries()
     codes = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks])
     count = len(encoded.chunk(0).dictionary)
@@ -222,39 +274,28 @@ def _by_appearance(names: Any) -> tuple[IntArray, int]:
     return rank[codes], int((first < len(codes)).sum())
 
 
-def _given_index(table: pa.Table, roles: Roles) -> IntArray | None:
-    """The explicit event index, if the table has one."""
-    if EVENT_INDEX not in table.column_names or EVENT_INDEX in (roles.case, roles.activity, roles.timestamp):
-        return None
-    column = table[EVENT_INDEX]
-    if not pa.types.is_integer(column.type) or column.null_count or pa.types.is_uint64(column.type):
-        return None
-    index: IntArray = column.cast(pa.int64()).to_numpy()
-    return index
-
-
-def _order(case: IntArray, micros: IntArray, known: Mask, given: IntArray | None) -> IntArray | None:
+def _order(case: IntArray, count: int, stamps: _Stamps) -> IntArray | None:
     """The order of the rows by case and time (see the module), or None if they have it already."""
-    if given is not None:
-        key = given
-    else:
-        timeless = np.zeros(int(case.max()) + 1, dtype=np.bool_)
-        timeless[case[~known]] = True
-        key = np.where(timeless[case], 0, micros) if timeless.any() else micros
+    timeless = np.zeros(count, dtype=np.bool_)
+    timeless[case[~stamps.known]] = True
+    key = np.where(stamps.given, stamps.index, np.where(timeless[case], 0, stamps.micros))
     if bool(((case[1:] > case[:-1]) | ((case[1:] == case[:-1]) & (key[1:] >= key[:-1]))).all()):
         return None
     order: IntArray = np.lexsort((key, case))
     return order
 
 
-def _note_disorder(case: IntArray, micros: IntArray, known: Mask, findings: Findings) -> None:
-    back = (case[1:] == case[:-1]) & (micros[1:] < micros[:-1]) & known[1:] & known[:-1]
+def _note_disorder(case: IntArray, stamps: _Stamps, findings: Findings) -> None:
+    micros, known = stamps.micros, stamps.known
+    back = (case[1:] == case[:-1]) & (micros[1:] < micros[:-1]) & known[1:] & known[:-1] & stamps.given[1:]
     if back.any():
         count = len(np.unique(case[1:][back]))
         findings.add("unordered-timestamps", f"{EVENT_INDEX} says another order than the timestamps", count=count)
 
 
 def _constant(column: Any, case: IntArray, first: IntArray) -> bool:
+    if not len(case):
+        return True
     encoded = column.dictionary_encode().unify_dictionaries()
     codes = np.concatenate([pc.fill_null(c.indices, -1).to_numpy(zero_copy_only=False) for c in encoded.chunks])
     return bool((codes == codes[first][case]).all())

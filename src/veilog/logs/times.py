@@ -1,8 +1,9 @@
 """Timestamps of tables: text in the usual notations and Arrow's time types, to microseconds in UTC, exactly.
 
 Read are ISO 8601 (``2024-03-01``, ``2024-03-01 14:05``, ``2024-03-01T14:05:09.123456+01:00``, also with ``/`` or
-``.``), ``dd.mm.yyyy``, and ``dd/mm/yyyy`` or ``mm/dd/yyyy`` (also with ``-``) where the column as a whole tells which,
-each with an optional time of day, AM or PM, and offset. A time without offset is taken as UTC, and counted.
+``.``), ``dd.mm.yyyy``, and ``dd/mm/yyyy`` or ``mm/dd/yyyy`` (also with ``-``), each with an optional time of day, AM or
+PM, and offset. A time without offset is taken as UTC, and counted. ``25/12/2024`` says by itself which number is the
+day; what ``5/6/2024`` means is never taken from the times of other cases: it is declared, or refused.
 """
 
 from __future__ import annotations
@@ -63,18 +64,22 @@ class Evidence:
     month_first: str | None = None
 
     def order(self, path: str | None) -> DayOrder:
-        """The order that fits every date of the column; :class:`InputError` if none does, or both."""
+        """The order of every date of the column, each of which says it by itself; :class:`InputError` otherwise."""
         if self.day_first and self.month_first:
             raise InputError(
                 f"Day and month change places: {self.day_first!r} and {self.month_first!r}.",
                 path=path,
-                advice="Write timestamps as yyyy-mm-dd hh:mm:ss.",
+                advice="Write timestamps as yyyy-mm-dd hh:mm:ss, or say which is meant: --time-format dd/mm/yyyy, or "
+                "mm/dd/yyyy (in Python time_format=).",
             )
-        if self.doubtful and not (self.day_first or self.month_first):
+        if self.doubtful:
+            example, hint = self.day_first or self.month_first, "dd/mm/yyyy, or mm/dd/yyyy"
+            if example is not None:
+                hint = f"{'dd/mm/yyyy' if self.day_first else 'mm/dd/yyyy'}, as {example!r} seems to mean"
             raise InputError(
-                f"Nothing in the column tells whether {self.doubtful!r} means day/month or month/day.",
+                f"{self.doubtful!r} does not say whether it means day/month or month/day.",
                 path=path,
-                advice="Write timestamps as yyyy-mm-dd hh:mm:ss.",
+                advice=f"Say it: --time-format {hint} (in Python time_format=). Other cases do not decide it.",
             )
         return "month first" if self.month_first else "day first"
 
@@ -87,7 +92,7 @@ def gather_evidence(text: pa.Array, evidence: Evidence) -> None:
         return
     parts = pc.extract_regex(slashed, r"^\s*(?P<a>\d{1,2})[-/](?P<b>\d{1,2})")
     a, b = (pc.cast(parts.field(i), pa.int64()).to_numpy(zero_copy_only=False) for i in (0, 1))
-    for found, name in ((a > 12, "day_first"), (b > 12, "month_first"), (a != b, "doubtful")):
+    for found, name in ((a > 12, "day_first"), (b > 12, "month_first"), ((a != b) & (a <= 12) & (b <= 12), "doubtful")):
         if found.any() and getattr(evidence, name) is None:
             setattr(evidence, name, slashed[int(found.argmax())].as_py().strip())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +83,8 @@ class Variants:
     codes: CodeArray
     offsets: IntArray
     counts: IntArray
+    read_together: tuple[str, ...] = ()
+    """As of the log that they are of; it says nothing about the multiset, so equality does not look at it."""
 
     @staticmethod
     def from_arrays(
@@ -164,7 +166,8 @@ class Variants:
 
     def with_counts(self, counts: npt.ArrayLike) -> Variants:
         """The same sequences with other counts; those with count 0 are left out."""
-        return Variants.from_arrays(self.labels, self.codes, self.offsets, counts)
+        found = Variants.from_arrays(self.labels, self.codes, self.offsets, counts)
+        return replace(found, read_together=self.read_together)
 
     def by_frequency(self) -> IntArray:
         """Indices of the variants, most frequent first; ties in canonical order."""

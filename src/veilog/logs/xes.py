@@ -9,6 +9,7 @@ from pathlib import Path
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings
+from veilog.logs.roles import AS_IT_IS, Declared
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.xes_assemble import Assembler
 from veilog.logs.xes_parts import Reading, read_blocks, read_in_parts
@@ -28,6 +29,7 @@ def read_xes(
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
     progress: Progress | None = None,
+    declared: Declared = AS_IT_IS,
 ) -> EventLog:
     """Read a plain or gzip-compressed XES file.
 
@@ -42,12 +44,12 @@ def read_xes(
     blocks = read_in_parts(reading, processes, progress)
     if blocks is not None:
         try:
-            return _assemble(blocks, reading, findings)
+            return _assemble(blocks, reading, findings, declared)
         except Unusual:
             findings.restore(before)
     try:
         reading = Reading(reading.path, limit, reading.drop_bad)
-        return _assemble(read_blocks(reading, progress), reading, findings)
+        return _assemble(read_blocks(reading, progress), reading, findings, declared)
     except Unusual:
         findings.restore(before)
     if not reading.path.is_file():
@@ -57,11 +59,13 @@ def read_xes(
             advice="Save it to a file first.",
         )
     reading = Reading(reading.path, limit, reading.drop_bad, plain=True)
-    return _assemble(read_blocks(reading, progress), reading, findings)
+    return _assemble(read_blocks(reading, progress), reading, findings, declared)
 
 
-def _assemble(blocks: Generator[Block, None, None], reading: Reading, findings: Findings) -> EventLog:
-    assembler = Assembler(str(reading.path), findings)
+def _assemble(
+    blocks: Generator[Block, None, None], reading: Reading, findings: Findings, declared: Declared = AS_IT_IS
+) -> EventLog:
+    assembler = Assembler(str(reading.path), findings, declared)
     with closing(blocks):
         for block in blocks:
             assembler.add(block)

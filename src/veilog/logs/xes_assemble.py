@@ -10,9 +10,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import InputError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.eventlog import (
+    ACTIVITY,
+    CASE_INDEX,
+    EVENT_INDEX,
+    LABEL_TYPE,
+    LIFECYCLE,
+    TIMESTAMP,
+    TIMESTAMP_TYPE,
+    EventLog,
+)
 from veilog.logs.findings import Findings
+from veilog.logs.lifecycle import Transitions, joined, no_life_cycle
 from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.roles import AS_IT_IS, Declared, classifier_keys
 from veilog.logs.xes_columns import NESTED, ColumnKey, name_columns, spread
 from veilog.logs.xes_pieces import Ints, Mask
 from veilog.logs.xes_scan import Block
@@ -27,8 +38,9 @@ _TIME = ColumnKey(TIMESTAMP, "date")
 class Assembler:
     """Takes the blocks of a file in order and gives the event log."""
 
-    def __init__(self, path: str, findings: Findings) -> None:
+    def __init__(self, path: str, findings: Findings, declared: Declared = AS_IT_IS) -> None:
         self._path = path
+        self._declared = declared
         self._findings = findings
         self._cases = 0
         self._events = 0
@@ -72,21 +84,27 @@ class Assembler:
         """The event log, once the document has ended properly."""
         metadata = self._metadata(root, drop_bad)
         if not self._cases:
-            raise InputError("The log has no traces, so there are no cases.", path=self._path)
+            return _empty_log(metadata, self._findings, self._path)
         case_columns = self._join_cases()
         names = _text_of(case_columns, ACTIVITY, self._cases).cast(pa.string())
         event_columns = self._join_events()
+        steps = _texts(event_columns, LIFECYCLE, self._events)
+        keys = self._classifier(event_columns, metadata)
+        parts = [_texts(event_columns, key, self._events) or pa.nulls(self._events, pa.string()) for key in keys]
         labels = _text_of(event_columns, ACTIVITY, self._events)
         times = event_columns.get(_TIME)
         if times is None:
             times = pa.nulls(self._events, TIMESTAMP_TYPE)
         index = np.concatenate(self._event_cases) if self._event_cases else np.zeros(0, dtype=np.int64)
 
+        keep_events = self._check_transitions(labels, steps, told_apart=LIFECYCLE in keys)
         names, keep_cases = self._check_names(names)
-        keep_events = self._check_events(labels, times)
+        keep_events = self._check_events(labels, times, keep_events)
         keep_cases &= self._check_empty(index, keep_events)
         keep_events &= keep_cases[index]
         self._check_order(index, times, keep_events)
+        if keys:
+            labels = joined(parts).dictionary_encode()
 
         events = _table(
             {
@@ -179,26 +197,45 @@ class Assembler:
                 keep[again] = False
         return names, keep
 
-    def _check_events(self, labels: pa.Array, times: pa.Array) -> Mask:
-        keep = np.ones(self._events, dtype=np.bool_)
+    def _classifier(self, columns: dict[ColumnKey, pa.Array], metadata: Metadata) -> tuple[str, ...]:
+        """The attributes that make an activity, where the owner names them or a classifier of the log."""
+        if self._declared.classifier is None:
+            return ()
+        known = dict.fromkeys([ACTIVITY, TIMESTAMP, *(key.key for key in columns)])
+        return classifier_keys(self._declared.classifier, known, metadata.classifiers)
+
+    def _check_transitions(self, labels: pa.Array, steps: pa.Array | None, *, told_apart: bool) -> Mask:
+        if steps is None:
+            if self._declared.lifecycle is not None and self._events:
+                raise no_life_cycle(self._declared.lifecycle)
+            return np.ones(self._events, dtype=np.bool_)
+        transitions = Transitions(self._declared.lifecycle)
+        keep = transitions.keep(labels, steps)
+        transitions.done(self._findings, told_apart=told_apart)
+        return keep
+
+    def _check_events(self, labels: pa.Array, times: pa.Array, keep: Mask) -> Mask:
         if not self._events:
             return keep
-        lines = np.concatenate(self._event_lines)
+        lines, keep = np.concatenate(self._event_lines), keep.copy()
 
         def check(rule: str, rows: Ints) -> None:
+            rows = rows[keep[rows]]
             if not len(rows):
                 return
             example = f"event {int(rows[0]) + 1} of the log"
             if self._findings.add(rule, example, line=int(lines[rows[0]]), count=len(rows)) == "drop":
                 keep[rows] = False
 
+        counted = int(keep.sum())
         check("event-without-activity", np.flatnonzero(to_numpy(labels.is_null())))
         bad = np.concatenate(self._bad_times)
         if len(bad) and self._dropping("bad-timestamp"):
             keep[bad] = False
         untimed = np.setdiff1d(np.flatnonzero(to_numpy(times.is_null())), bad)
-        if len(untimed) == self._events:
-            self._findings.add("no-timestamps", f"{self._events} events")
+        # Events are left out only where the owner says so, and then whatever the events of other cases have.
+        if int(keep[untimed].sum()) == counted and self._findings.policy("missing-timestamp") != "drop":
+            self._findings.add("no-timestamps", f"{counted} events")
         else:
             check("missing-timestamp", untimed)
         if len(self._zones) > 1:
@@ -212,12 +249,13 @@ class Assembler:
 
     def _check_empty(self, index: Ints, keep_events: Mask) -> Mask:
         keep = np.ones(self._cases, dtype=np.bool_)
-        empty = np.flatnonzero(np.bincount(index, minlength=self._cases) == 0)
+        dropped = self._findings.policy("empty-trace") == "drop"
+        counted = index[keep_events] if dropped else index
+        empty = np.flatnonzero(np.bincount(counted, minlength=self._cases) == 0)
         if len(empty):
             line = int(np.concatenate(self._case_lines)[empty[0]])
-            policy = self._findings.add("empty-trace", f"case {int(empty[0]) + 1}", line=line, count=len(empty))
-            if policy == "drop":
-                keep[np.bincount(index[keep_events], minlength=self._cases) == 0] = False
+            self._findings.add("empty-trace", f"case {int(empty[0]) + 1}", line=line, count=len(empty))
+            keep[empty] = not dropped
         return keep
 
     def _check_order(self, index: Ints, times: pa.Array, keep: Mask) -> None:
@@ -278,6 +316,21 @@ def _join(chunks: list[pa.Array]) -> pa.Array:
     if pa.types.is_dictionary(joined.type):
         joined = joined.unify_dictionaries()
     return joined.combine_chunks()
+
+
+def _empty_log(metadata: Metadata, findings: Findings, path: str) -> EventLog:
+    """The log without cases: what is left when its only case is taken out."""
+    none = np.zeros(0, dtype=np.int64)
+    labels, times = pa.nulls(0, LABEL_TYPE), pa.nulls(0, TIMESTAMP_TYPE)
+    first = {CASE_INDEX: from_numpy(none), EVENT_INDEX: from_numpy(none), ACTIVITY: labels, TIMESTAMP: times}
+    cases = _table({ACTIVITY: pa.nulls(0, pa.string())}, {}, {})
+    return EventLog(_table(first, {}, {}), cases, metadata, findings.result(), path)
+
+
+def _texts(columns: dict[ColumnKey, pa.Array], key: str, size: int) -> pa.Array | None:
+    """The values under a key as text; None where no event has it."""
+    found = {column: values for column, values in columns.items() if column.key == key}
+    return _text_of(found, key, size).cast(pa.string()) if found else None
 
 
 def _text_of(columns: dict[ColumnKey, pa.Array], key: str, size: int) -> pa.Array:

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 from xml.parsers import expat
 
 from veilog.errors import InputError
+from veilog.logs.streams import MAX_VALUE
 from veilog.logs.xes_text import Unusual
 
-__all__ = ["Fast", "Plain", "Source", "count_lines"]
+__all__ = ["Fast", "Plain", "Source", "count_lines", "too_long"]
 
 _TRUNCATED = {
     expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS],
@@ -39,6 +40,17 @@ def count_lines(data: bytes) -> int:
     """Ends of lines in ``data``: a line feed, or a carriage return without one."""
     newlines = data.count(b"\n")
     return newlines if b"\r" not in data else newlines + data.count(b"\r") - data.count(b"\r\n")
+
+
+def too_long(path: str, line: int, column: int | None = None) -> InputError:
+    """The refusal of what may be a bomb."""
+    return InputError(
+        f"A tag with its attributes, a comment or a text is longer than {MAX_VALUE >> 20} MB.",
+        path=path,
+        line=line,
+        column=column,
+        advice="No event log has such a value: take it out, or export the log again.",
+    )
 
 
 class _Checked:
@@ -68,6 +80,9 @@ class _Checked:
                 line=1,
                 advice="Save it as UTF-8.",
             ) from None
+        # Where the parser waits for the end of a tag or a comment, it is at that one's beginning.
+        if 0 <= self.parser.CurrentByteIndex < self._fed - MAX_VALUE:
+            raise too_long(self.path, self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1)
 
     def _fault(self, error: expat.ExpatError, *, final: bool) -> InputError:
         reason = expat.ErrorString(error.code)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, TIMESTAMP, TIMESTAMP_TYPE
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE
 from veilog.logs.xes_values import Dates, from_numpy, from_texts, parse_dates, parse_scalar, to_numpy, unescape
 
 __all__ = [
@@ -57,7 +57,7 @@ def name_columns(columns: Iterable[ColumnKey], reserved: Iterable[str]) -> list[
     """
     columns = list(columns)
     taken = set(reserved)
-    canonical = {ACTIVITY: "string", TIMESTAMP: "date"}
+    canonical = {ACTIVITY: "string", TIMESTAMP: "date", LIFECYCLE: "string"}
     names: dict[ColumnKey, str] = {}
     for column in columns:
         wanted = canonical.get(column.key, column.type)

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from veilog.errors import InputError
-from veilog.logs.streams import consumed_fraction, open_input
-from veilog.logs.xes_bytes import Fast, Plain, Source, count_lines
+from veilog.logs.streams import MAX_VALUE, consumed_fraction, open_input
+from veilog.logs.xes_bytes import Fast, Plain, Source, count_lines, too_long
 from veilog.logs.xes_scan import Block, Scanner
 from veilog.logs.xes_text import Element, Note, Piece, Unusual, parse_piece, stray_note
 from veilog.logs.xes_values import unescape
@@ -89,6 +89,7 @@ def read_blocks(reading: Reading, progress: Progress | None = None) -> Generator
                 if final and stop < 0:
                     stop = len(data)
                 if start < 0 or stop < 0:
+                    _check_length(data, line, path)
                     continue
                 at = line + count_lines(data[:start])
                 reading.root, piece = _root(data[start:stop], at, path)
@@ -97,9 +98,11 @@ def read_blocks(reading: Reading, progress: Progress | None = None) -> Generator
                 line += count_lines(data[:stop])
                 data, depth = data[stop:], 1
             if len(data) < wanted and not final:
+                _check_length(data, line, path)
                 continue
             found = scanner.scan(data, depth, line, final=final)
             if found is None:
+                _check_length(data, line, path)
                 wanted = 2 * len(data)  # an element larger than a block: take twice as much before trying again
                 continue
             block, used, depth = found
@@ -111,6 +114,14 @@ def read_blocks(reading: Reading, progress: Progress | None = None) -> Generator
             if progress is not None:
                 progress(consumed_fraction(stream))
         reading.lines = line - 1 + count_lines(data)
+
+
+def _check_length(data: bytes, line: int, path: str) -> None:
+    """Raise if what follows the last tag, which may go on, is longer than any value or text may be."""
+    if len(data) > MAX_VALUE:
+        start = data.rfind(b"<")
+        if len(data) - start > MAX_VALUE:
+            raise too_long(path, line + count_lines(data[: max(start, 0)]))
 
 
 def _texts(stream: BinaryIO, source: Source, part: Part) -> Iterator[bytes]:

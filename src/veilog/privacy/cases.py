@@ -146,7 +146,8 @@ class RawCases:
         """The whole column of an attribute, one integer for each kept event or each case."""
         column = attribute_column(self.log, coding.name)
         if coding.edges:
-            numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            # Whole numbers beyond 2^53 are rounded, each by itself: no value of one case may stop the question.
+            numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             known = ~np.isnan(numbers)
             bins = np.searchsorted(np.array(coding.edges), numbers, side="right") - 1
             coded = np.where(known, np.clip(bins, 0, coding.size - 1), -1)

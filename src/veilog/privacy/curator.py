@@ -82,7 +82,7 @@ class Curator:
         self._log = log
         self._randomness = randomness or noise.operating_system()
         self._charges: list[Charge] = []
-        together: tuple[str, ...] = getattr(held if log is None else log, "read_together", ())
+        together = held.read_together if log is None else log.read_together
         self._conditions: dict[Condition, None] = dict.fromkeys(unit.conditions)
         if together:
             self._conditions[Condition("columns-read-together", "program", " ".join(together))] = None

@@ -191,7 +191,7 @@ class _Site:
             kept = {
                 name: value
                 for name, value in fields.items()
-                if value and (name in ("case", "activity", "timestamp") or name.startswith("on_"))
+                if value and (name in ("case", "activity", "timestamp", "time_format") or name.startswith("on_"))
             }
             if log.reading is not None:
                 self._jobs.delete(log.reading.id)

@@ -6,6 +6,7 @@ Everything here is computed from the raw log, for the owner's eyes; nothing of i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from veilog.logs import delimited, files, tables
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.findings import RULES, Finding, Policy
 from veilog.logs.parquet import open_parquet
+from veilog.logs.roles import Declared
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 from veilog.logs.xes_columns import NESTED
@@ -56,8 +58,7 @@ def read_log(path: Path, columns: Mapping[str, str], out: Path, progress: Progre
         found["preview"] = _preview_of_table(path)
         found["columns"] = {"all": _listed(names, columns), "chosen": _chosen(columns), "taken": None, "how": None}
         try:
-            case, activity, timestamp = _roles(columns)
-            roles = files.roles_of(path, case=case, activity=activity, timestamp=timestamp)
+            roles = files.roles_of(path, _declared(columns))
         except InputError as error:
             return found | {"problem": clean(error.problem)}
         if roles is not None:
@@ -125,15 +126,12 @@ def _read(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLo
     def say(text: str, fraction: float | None) -> None:
         progress("reading the log" if text.startswith("reading ") else text, fraction)
 
-    case, activity, timestamp = _roles(columns)
-    return files.read(
-        path, case=case, activity=activity, timestamp=timestamp, policies=_policies(columns), progress=say
-    )
+    return files.read(path, **asdict(_declared(columns)), policies=_policies(columns), progress=say)
 
 
-def _roles(columns: Mapping[str, str]) -> tuple[str | None, str | None, str | None]:
-    """The columns of case, activity and timestamp, where they were chosen."""
-    return columns.get("case") or None, columns.get("activity") or None, columns.get("timestamp") or None
+def _declared(columns: Mapping[str, str]) -> Declared:
+    """The columns of case, activity and timestamp and the format of times, where they were chosen."""
+    return Declared(**{name: columns.get(name) or None for name in ("case", "activity", "timestamp", "time_format")})
 
 
 def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
@@ -175,9 +173,7 @@ def _what_stops(
     progress("looking for all that is wrong", None)
     stopping: list[Finding] = []
     try:
-        case, activity, timestamp = _roles(columns)
-        policies = _policies(columns)
-        findings = files.validate(path, case=case, activity=activity, timestamp=timestamp, policies=policies)
+        findings = files.validate(path, **asdict(_declared(columns)), policies=_policies(columns))
         stopping = [finding for finding in findings if finding.policy == "fail"]
     except VeilogError:
         pass  # what reading said is said below
@@ -232,19 +228,20 @@ def _preview_of_table(path: Path) -> dict[str, Any]:
         else:
             dialect = tables.csv_dialect(path, DEFAULT_LIMIT)
             batch = next(delimited.batches(path, dialect), None)
-    except (VeilogError, delimited.NotUtf8Error, pa.ArrowException):
+    except (VeilogError, pa.ArrowException):
         batch = None
     return _shown_table(pa.table({}) if batch is None else pa.Table.from_batches([batch.slice(0, _PREVIEW_ROWS)]))
 
 
 def _shown_table(table: pa.Table) -> dict[str, Any]:
-    names = [name for name in table.column_names if name not in (CASE_INDEX, EVENT_INDEX, NESTED)]
-    shown = names[:_PREVIEW_COLUMNS]
-    cells = [[_cell(value) for value in table.column(name).to_pylist()] for name in shown]
+    # By their places: two columns may have one name, which reading refuses in words.
+    places = [i for i, name in enumerate(table.column_names) if name not in (CASE_INDEX, EVENT_INDEX, NESTED)]
+    shown = places[:_PREVIEW_COLUMNS]
+    cells = [[_cell(value) for value in table.column(place).to_pylist()] for place in shown]
     return {
-        "headers": [short(name, 60) for name in shown],
+        "headers": [short(table.column_names[place], 60) for place in shown],
         "rows": [list(row) for row in zip(*cells, strict=True)],
-        "more": len(names) - len(shown),
+        "more": len(places) - len(shown),
     }
 
 

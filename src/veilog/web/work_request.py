@@ -23,6 +23,7 @@ FIELDS = (
 """The fields of the form; a parameter of a method is called ``p_`` and its name."""
 
 _FILES = ("rules",)
+_READING = ("case", "activity", "timestamp", "time_format")
 """Parameters that name a file: in a browser that would be one of the server's, so they are not offered."""
 _LONGEST = 20_000
 
@@ -96,7 +97,7 @@ class Asked:
             ("--max-length", self.max_length),
             ("--seed", seed),
         ]
-        pairs += [(f"--{role}", columns.get(role)) for role in ("case", "activity", "timestamp")]
+        pairs += [(f"--{role.replace('_', '-')}", columns.get(role)) for role in _READING]
         pairs += [("--on", f"{name[3:]}={policy}") for name, policy in columns.items() if name.startswith("on_")]
         for option, value in pairs:
             words += [] if value is None else [option, _plain(str(value))]
@@ -106,7 +107,7 @@ class Asked:
 
     def python(self, log: str, columns: Mapping[str, str], seed: int | None) -> str:
         """The same in Python."""
-        reading = {role: columns[role] for role in ("case", "activity", "timestamp") if columns.get(role)}
+        reading = {role: columns[role] for role in _READING if columns.get(role)}
         policies = {name[3:]: policy for name, policy in columns.items() if name.startswith("on_")}
         read = "".join(f", {name}={_plain(value)!r}" for name, value in reading.items())
         read += f", policies={policies!r}" if policies else ""

@@ -1,0 +1,173 @@
+"""What the columns of a log hold, and which of them may say whose a case is: for its owner, never part of a release.
+
+A guarantee for one case protects one visit, not the patient who came six times. So columns in which one value has
+several cases are pointed out before anything is released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog.logs.columns import is_text
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, EventLog
+from veilog.logs.stored import StoredLog
+from veilog.logs.xes_columns import NESTED
+
+__all__ = ["Attribute", "PersonColumn", "attributes_of", "person_columns", "transitions_of"]
+
+_CASES_OF_ONE = 10
+_RESERVED = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column beside activities and times: whose it is, what it holds, how many values, and how many are missing."""
+
+    name: str
+    level: Literal["case", "event"]
+    kind: str
+    values: int
+    missing: int
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def attributes_of(log: EventLog) -> tuple[Attribute, ...]:
+    """Return what each further column of the cases and of the events holds."""
+    found = []
+    for level, table in (("case", log.cases), ("event", log.events)):
+        for field in table.schema:
+            if field.name in _RESERVED and field.name != LIFECYCLE:
+                continue
+            column = table.column(field.name)
+            values = len(pc.unique(_flat(column.drop_null())))
+            found.append(Attribute(field.name, level, _kind(field.type), values, column.null_count))  # type: ignore[arg-type]
+    return tuple(found)
+
+
+def transitions_of(log: EventLog) -> dict[str, int] | None:
+    """Return how many events each transition of a life cycle has, the most frequent first; None without a column."""
+    if LIFECYCLE not in log.events.column_names:
+        return None
+    column = _flat(log.events.column(LIFECYCLE)).cast(pa.string()).drop_null()
+    counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(column).to_pylist()}
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _kind(kind: pa.DataType) -> str:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    for what, fits in (
+        ("boolean", pa.types.is_boolean),
+        ("whole number", pa.types.is_integer),
+        ("number", pa.types.is_floating),
+        ("time", pa.types.is_temporal),
+    ):
+        if fits(kind):
+            return what
+    return "text"
+
+
+@dataclass(frozen=True)
+class PersonColumn:
+    """A column that may name persons: how many values it has, for how many cases, and the most cases of one value."""
+
+    column: str
+    """As ``--unit`` takes it."""
+    values: int
+    cases: int
+    most: int
+
+    def __str__(self) -> str:
+        column = self.column if self.column.isidentifier() else repr(self.column)
+        return (
+            f"`{self.column}`: {self.values:,} values for {self.cases:,} cases, up to {self.most:,} each: "
+            f"--unit {column} --max-cases {self.most}"
+        )
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
+    """Return the columns that may say whose a case is, those with the most values first.
+
+    Looked at are attributes of cases, and those of events that are constant in each case; text and whole numbers only,
+    because a time, a measurement or a truth value names nobody. One value must have several cases. And the values must
+    be many, as persons are and categories are not: more than the square root of the cases that have one, so that they
+    outnumber the cases of an average value, and at least one for every ten cases. This is a hint, no proof: an age in
+    years may pass in a small log, and a person with hundreds of cases does not.
+    """
+    pieces = list(log.pieces()) if isinstance(log, StoredLog) else [log]
+    found = [_of_values(name, [_values(piece, name) for piece in pieces]) for name in _names(pieces)]
+    return tuple(sorted((f for f in found if f is not None), key=lambda f: (-f.values, f.column)))
+
+
+def _names(pieces: list[EventLog]) -> Iterator[str]:
+    """As ``--unit`` takes them: ``case:`` goes before a case's attribute where its name alone means something else."""
+    if not pieces:
+        return
+    cases, events = pieces[0].cases.schema, pieces[0].events.schema
+    for field in cases:
+        if field.name not in _RESERVED and _may_name(field.type):
+            yield f"case:{field.name}" if field.name in ("case", "person") else field.name
+    for field in events:
+        taken = field.name in cases.names or field.name.removeprefix("case:") in cases.names
+        if field.name not in (*_RESERVED, "case", "person") and not taken and _may_name(field.type):
+            yield field.name
+
+
+def _may_name(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return is_text(kind) or bool(pa.types.is_integer(kind))
+
+
+def _values(log: EventLog, name: str) -> pa.Array | None:
+    """The values of the cases that have one; None if some case has two."""
+    own = name.removeprefix("case:")
+    if own in log.cases.column_names:
+        return _flat(log.cases.column(own).drop_null())
+    column = _flat(log.events.column(name))
+    codes = _codes(column)
+    starts = log.offsets[:-1][np.diff(log.offsets) > 0]
+    owners = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(codes))))
+    if not np.array_equal(codes, codes[starts][owners]):
+        return None
+    return column.take(pa.array(starts)).drop_null()
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    column = column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column
+    flat = column.combine_chunks()
+    if isinstance(flat, pa.ChunkedArray):
+        flat = flat.chunk(0) if flat.num_chunks else pa.array([], flat.type)
+    return flat
+
+
+def _codes(column: pa.Array) -> npt.NDArray[np.int64]:
+    """A number for each value, -1 for none."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+    return np.asarray(codes, dtype=np.int64)
+
+
+def _of_values(name: str, values: list[pa.Array | None]) -> PersonColumn | None:
+    parts: list[Any] = []
+    for part in values:
+        if part is None:
+            return None
+        parts.append(part.cast(part.type.value_type) if pa.types.is_dictionary(part.type) else part)
+    together = pa.chunked_array(parts)
+    counts = pc.value_counts(together).field("counts").to_numpy(zero_copy_only=False)
+    size, cases = len(counts), int(counts.sum())
+    if not size or counts.max() < 2 or size <= math.isqrt(cases) or size * _CASES_OF_ONE < cases:
+        return None
+    return PersonColumn(name, size, cases, int(counts.max()))

@@ -1,0 +1,87 @@
+"""What is said of a log's columns to its owner: what they hold, and which may name persons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from veilog.logs import files
+from veilog.logs.facts import PersonColumn, attributes_of, person_columns, transitions_of
+from veilog.logs.stored import store
+
+CASES = 800
+
+
+def hospital() -> pa.Table:
+    """800 visits of 399 patients, one of whom came six times; two events each."""
+    visits = [0] * 6 + [1 + i % 398 for i in range(CASES - 6)]
+    rows = [visit for visit in range(CASES) for _ in range(2)]
+    return pa.table(
+        {
+            "case": [f"v{visit}" for visit in rows],
+            "activity": ["in", "out"] * CASES,
+            "time": pa.array(range(2 * CASES), pa.timestamp("s")),
+            "Patient": [f"p{visits[visit]}" for visit in rows],
+            "case:person": [visits[visit] for visit in rows],
+            "ward": [f"w{visit % 12}" for visit in rows],
+            "weight": [50.0 + visit % 300 for visit in rows],
+            "born": pa.array([visit % 300 for visit in rows], pa.timestamp("s")),
+            "urgent": [visit % 2 == 0 for visit in rows],
+            "nurse": [f"n{i % 500}" for i in range(2 * CASES)],
+            "invoice": [f"i{visit}" for visit in rows],
+            "clinic": ["one"] * len(rows),
+        }
+    )
+
+
+def test_the_patient_is_pointed_out_and_nothing_else() -> None:
+    found = person_columns(files.read(hospital()))
+    assert found == (
+        PersonColumn("Patient", 399, 800, 6),
+        PersonColumn("case:person", 399, 800, 6),
+    )
+    assert str(found[0]) == "`Patient`: 399 values for 800 cases, up to 6 each: --unit Patient --max-cases 6"
+
+
+def test_pieces_on_disk_tell_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veilog.logs.stored._PIECE", 300)
+    pq.write_table(hospital(), tmp_path / "log.parquet")
+    kept = store(tmp_path / "log.parquet")
+    assert kept is not None
+    assert len(kept.sizes) > 1
+    assert person_columns(kept) == person_columns(files.read(hospital()))
+
+
+def test_cases_without_a_value_or_without_events_do_not_count(tmp_path: Path) -> None:
+    table = hospital()
+    patients = [None if i < 20 else name for i, name in enumerate(table["Patient"].to_pylist())]
+    log = files.read(table.set_column(3, "Patient", pa.array(patients)))
+    assert person_columns(log)[1] == PersonColumn("Patient", 398, 790, 2)
+    traces = "".join(f"<trace><string key='p' value='{i // 2}'/></trace>" for i in range(6))
+    (tmp_path / "log.xes").write_text(f"<log>{traces}</log>")
+    log = files.read(tmp_path / "log.xes", policies={"case-without-name": "keep"})
+    assert person_columns(log) == (PersonColumn("p", 3, 6, 2),)
+    (tmp_path / "log.xes").write_text("<log/>")
+    assert person_columns(files.read(tmp_path / "log.xes")) == ()
+
+
+def test_every_column_is_told_with_its_kind() -> None:
+    log = files.read(hospital())
+    told = {a.name: (a.level, a.kind, a.values, a.missing) for a in attributes_of(log)}
+    assert told == {
+        "person": ("case", "whole number", 399, 0),
+        "Patient": ("event", "text", 399, 0),
+        "ward": ("event", "text", 12, 0),
+        "weight": ("event", "number", 300, 0),
+        "born": ("event", "time", 300, 0),
+        "urgent": ("event", "boolean", 2, 0),
+        "nurse": ("event", "text", 500, 0),
+        "invoice": ("event", "text", 800, 0),
+        "clinic": ("event", "text", 1, 0),
+    }
+    assert transitions_of(log) is None
+    steps = hospital().append_column("lifecycle:transition", pa.array(["start", "complete", "complete", None] * 400))
+    assert transitions_of(files.read(steps)) == {"complete": 800, "start": 400}
