@@ -179,6 +179,11 @@ def release_view(released: Release, target: str) -> Group:
     )
     remarks = [Text(remark, style="yellow") for remark in released.remarks]
     notes = [Text(f"For you only: {note}", style="magenta") for note in released.owner_only.notes]
+    notes += [
+        Text(f"For you only: reading the log, {f.rule}: {f.count:,} {f.policy}", style="magenta")
+        for f in released.owner_only.findings
+        if f.severity != "info"
+    ]
     return Group(top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks, *notes)
 
 

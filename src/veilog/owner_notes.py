@@ -8,14 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from veilog.logs.eventlog import EventLog
+from veilog.logs.facts import person_columns
 from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 from veilog.privacy.persons import Unit
 
-__all__ = ["notes_for_owner", "undeclared_activities"]
+__all__ = ["notes_for_owner", "undeclared_activities", "unprotected_persons"]
 
 _NAMED = 5
+_COLUMNS = 3
 
 
 def notes_for_owner(
@@ -24,12 +26,26 @@ def notes_for_owner(
     """Return the notes on a release of this log with these declarations."""
     variants = log if isinstance(log, Variants) else log.variants
     notes = undeclared_activities(variants, declared)
+    if unit.name == "case" and not isinstance(log, Variants):
+        notes += unprotected_persons(log)
     if not in_ledger:
         notes.append(
             "This release is entered in no ledger. What several releases of the same data cost adds up; "
             "`veilog ledger set LOG --epsilon BUDGET` keeps account from now on."
         )
     return tuple(notes)
+
+
+def unprotected_persons(log: EventLog | StoredLog) -> list[str]:
+    """Return a note on columns by which persons seem to have several cases, where a release protects single cases."""
+    found = person_columns(log)
+    if not found:
+        return []
+    return [
+        "This release protects single cases. If a column tells persons, protect them instead: "
+        + "; ".join(str(column) for column in found[:_COLUMNS])
+        + "."
+    ]
 
 
 def undeclared_activities(variants: Variants, declared: Domain) -> list[str]:

@@ -17,6 +17,7 @@ from veilog._version import __version__
 from veilog.errors import OutputError, VeilogError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
+from veilog.logs.findings import Finding
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata, extensions_of
 from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
@@ -54,9 +55,15 @@ class OwnerOnly:
     seconds: float
     """How long it took, which depends on the log."""
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """What was noticed when the log was read, with what was left out of it."""
 
     def to_json(self) -> dict[str, object]:
-        return {"seconds": self.seconds, "notes": list(self.notes)}
+        return {
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+            "findings": [finding.to_json() for finding in self.findings],
+        }
 
 
 @dataclass(frozen=True)
@@ -223,6 +230,14 @@ def _models(guarantee: Guarantee) -> str:
     return ", ".join([*models, *(statement.model for statement in guarantee.statements)]) or "none proven"
 
 
+def _conditions(guarantee: Guarantee) -> dict[str, str]:
+    """Whose word each condition is, and what it says; of one code together, because a key occurs once."""
+    told: dict[str, str] = {}
+    for c in guarantee.conditions:
+        told[c.code] = f"{told[c.code]} {c.text}" if c.code in told else f"{c.said_by}: {c.text}"
+    return told
+
+
 def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     facts: list[tuple[str, Any, str]] = [
         ("privacy:type", _models(guarantee), "string"),
@@ -240,7 +255,7 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     if guarantee.charges:
         facts.insert(1, ("privacy:level", f"{guarantee.unit}: {guarantee.neighbours}", "string"))
     facts += [(key, value, "float") for key, value in pairs if value is not None]
-    facts += [(f"privacy:condition-{c.code}", f"{c.said_by}: {c.text}", "string") for c in guarantee.conditions]
+    facts += [(f"privacy:condition-{code}", text, "string") for code, text in _conditions(guarantee).items()]
     held = " ".join(statement.holds for statement in guarantee.statements)
     facts += [("privacy:holds", held, "string")] if held else []
     facts += [("privacy:reason", "; ".join(guarantee.reasons), "string")] if guarantee.reasons else []

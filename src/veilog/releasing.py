@@ -171,7 +171,11 @@ def release(
         parameters=values,
         variants=made.variants,
         guarantee=guarantee,
-        owner_only=OwnerOnly(seconds, notes_for_owner(log, declared, protected, ledger is not None)),
+        owner_only=OwnerOnly(
+            seconds,
+            notes_for_owner(log, declared, protected, ledger is not None),
+            () if isinstance(log, Variants) else log.findings,
+        ),
         remarks=(*made.said, *_remarks(made.variants, asked_delta)),
         order=made.order,
         operations=_operations(made, guarantee),

@@ -22,16 +22,12 @@ from veilog.cli.common import (
     show_columns,
     shown_progress,
 )
+from veilog.cli.large import fits
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
-from veilog.logs.stored import is_large
 
 __all__ = ["convert", "info", "validate"]
-
-_LARGE_TEXT = 256 << 20
-"""Bytes of a CSV from which on ``info`` groups its events without reading the other columns."""
-_GZIPPED = 10
 
 
 def info(
@@ -44,7 +40,7 @@ def info(
     """Count cases, events, activities and variants of a log."""
     out = Output(json)
     show_columns(out, log, reading, grouping)
-    whole = read_log(log, reading) if _fits(log, grouping) else None
+    whole = read_log(log, reading) if fits(log, grouping) else None
     if whole is None:
         found, findings = read_grouped(log, reading, grouping)
         statistics, variants = Statistics.of(found.variants, found.start, found.end), found.variants
@@ -67,16 +63,6 @@ def info(
         out.show(display.persons_lines(persons))
     if findings:
         out.show(display.findings_table(findings))
-
-
-def _fits(log: Path, grouping: Grouping) -> bool:
-    """Whether the log is one file that may be read with all its columns; others are grouped, their columns unread."""
-    if grouping.engine != "duckdb" or not log.is_file() or is_large(log):
-        return False
-    name = log.name.lower()
-    if name.endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
-        return log.stat().st_size <= (_LARGE_TEXT // _GZIPPED if name.endswith(".gz") else _LARGE_TEXT)
-    return True
 
 
 def validate(

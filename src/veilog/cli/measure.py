@@ -64,12 +64,7 @@ def risk(
             arrangements=arrangements,
             progress=progress,
         )
-    out.json(
-        {
-            "results": [result.to_json() for result in results],
-            "findings": [finding.to_json() for finding in findings],
-        }
-    )
+    out.json([result.to_json() for result in results])
     out.show(display.risk_table(results))
     show_findings(out, findings, log)
 

@@ -20,12 +20,13 @@ from veilog.cli.common import (
     Reading,
     check_target,
     pair,
+    read_log,
     read_variants,
     show_columns,
     shown_progress,
 )
 from veilog.cli.details import NOTHING_MORE, Beyond
-from veilog.cli.large import read_events
+from veilog.cli.large import fits, read_events
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.cli.report import NO_REPORT, Reports
 from veilog.demo import run_demo
@@ -97,6 +98,8 @@ def release(
     original: EventLog | StoredLog | Variants
     if whole:
         original = read_events(log, reading, grouping, in_memory=chosen.full_log and not chosen.in_pieces)
+    elif fits(log, grouping):
+        original = read_log(log, reading)  # all columns: one of them may tell persons, which the owner should know
     else:
         original = read_variants(log, reading, grouping)
     if at_a_terminal() and not budget.as_published:

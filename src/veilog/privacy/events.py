@@ -113,6 +113,9 @@ class EventQuestions:
 
     def _assume_columns(self) -> None:
         self._conditions[_COLUMNS_FROM_LOG] = None
+        if self._columns.attributes_read_together:
+            text = " ".join(self._columns.attributes_read_together)
+            self._conditions[Condition("columns-read-together", "program", text)] = None
 
     def _check_codings(self, codings: Sequence[Coding]) -> None:
         """Refuse what the columns of the log cannot be coded as, before anything is charged."""
