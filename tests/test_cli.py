@@ -190,6 +190,20 @@ def test_the_demo_leaves_a_release(capsys: pytest.CaptureFixture[str], tmp_path:
     assert "Differentially private for one case" in out
 
 
+def test_the_demo_declares_what_is_public(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    made = as_json(capsys, "demo", tmp_path / "demo")
+    guarantee = made["released"]["guarantee"]
+    assert (guarantee["status"], guarantee["conditions"]) == ("proven", [])
+    assert Path(made["activities"]).read_text().splitlines() == list(simulate.ACTIVITIES)
+    again = tmp_path / "again.xes"  # the command that it tells to try by hand
+    declared = ("--activities", f"@{made['activities']}")
+    status, _, _ = run(
+        capsys, "release", made["original"], again, "-m", "evolve", "--epsilon", "1", *declared, "--no-compare"
+    )
+    assert status == 0
+    assert again.exists()
+
+
 def good_xes(event: str = "", trace_name: str = '<string key="concept:name" value="1"/>') -> str:
     timestamp = '<date key="time:timestamp" value="2024-01-01T00:00:00Z"/>'
     activity = '<string key="concept:name" value="a"/>'
