@@ -40,7 +40,8 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     show(display.info_table(original.statistics, str(original_path)))
     show(display.variants_table(original.variants))
 
-    show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}, the activities declared in {activities_path}", style="bold"))
+    show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}", style="bold"))
+    show(f"Its public activities are declared, in {activities_path}.")
     released = release(original, METHOD, epsilon=EPSILON, activities=simulate.ACTIVITIES)
     released.save(release_path)
     show(display.release_view(released, str(release_path)))
