@@ -28,6 +28,7 @@ from veilog.methods.evolve_settings import DEFAULTS, Settings
 from veilog.methods.method import Request
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
+from veilog.privacy.domain import ALL_FROM_LOG
 
 CELLS = {
     "sepsis": ("2", "1", "0.1"),
@@ -41,7 +42,7 @@ WIDE = ((400, 1200, 43), (600, 1100, 130))
 
 def release(log: Variants, epsilon: str, seed: int, settings: Settings = DEFAULTS) -> Variants:
     """A seeded release with other constants than the default ones."""
-    curator = Curator(log, randomness=noise.seeded(seed))
+    curator = Curator(log, domain=ALL_FROM_LOG, randomness=noise.seeded(seed))
     request = Request(Fraction(epsilon), Fraction(0), False, lambda text, done: None, lambda a, b: 0.0)
     return evolve(curator, request, settings=settings)
 

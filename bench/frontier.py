@@ -19,6 +19,7 @@ from typing import Any
 
 import veilog
 from veilog.measures.similarity import relative_log_similarity
+from veilog.privacy.domain import ALL_FROM_LOG
 
 LOGS = ("sepsis", "receipt", "bpic2013_incidents", "traffic_fines", "unrineweginfectie")
 EPSILONS = ("2", "1", "0.1", "0.01")
@@ -49,7 +50,7 @@ def measured(variants: veilog.Variants, method: str, delta: str, epsilon: str, r
     name, _, only = method.partition(", ")
     more = {"only_real": True} if only else {}
     for seed in range(runs):
-        release = veilog.release(variants, name, epsilon=epsilon, delta=delta, seed=seed, **more)
+        release = veilog.release(variants, name, domain=ALL_FROM_LOG, epsilon=epsilon, delta=delta, seed=seed, **more)
         charges = release.guarantee.charges
         assert sum(charge.epsilon for charge in charges) <= float(epsilon) * (1 + 1e-12), "equal derived epsilon"
         counts = release.variants.to_dict()

@@ -39,6 +39,7 @@ from veilog.methods.event_log import released_cases
 from veilog.methods.timestamps import released_times
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
+from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.privacy.persons import Unit, bounded
 
 ACTIVITIES = 20
@@ -87,7 +88,7 @@ def release(cases: int, target: Path, method: str) -> None:
     walks, lengths = made_up(2000, 2)
     weights = 1 / np.arange(1, 2001) ** 1.1
     log = variants_of(walks, lengths, np.random.default_rng(1).multinomial(cases, weights / weights.sum()))
-    made = veilog.release(log, method, epsilon=1, delta="1e-9" if method == "travas" else 0)
+    made = veilog.release(log, method, domain=ALL_FROM_LOG, epsilon=1, delta="1e-9" if method == "travas" else 0)
     told(step="release", method=method, cases=made.variants.cases, events=made.variants.events)
     made.save(target)
     told(step="save", target=target.name, megabytes=target.stat().st_size // 1_000_000)

@@ -22,6 +22,7 @@ import numpy as np
 import veilog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
+from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing import release
 
 SAMPLES = ((1.0, 1), (0.9, 1), (0.5, 1), (0.5, 2), (0.2, 5), (0.05, 20))
@@ -42,7 +43,10 @@ def main(path: str, runs: int) -> None:
     for query, delta in (("laplace", "0"), ("travas", "0.001"), ("evolve", "0")):
         for epsilon in ("1", "0.1"):
             whole = [
-                similarity(original, release(original, query, epsilon=epsilon, delta=delta, seed=seed).variants)
+                similarity(
+                    original,
+                    release(original, query, domain=ALL_FROM_LOG, epsilon=epsilon, delta=delta, seed=seed).variants,
+                )
                 for seed in range(runs)
             ]
             row(f"{query}, epsilon {epsilon}: the whole log", whole)
@@ -52,14 +56,18 @@ def main(path: str, runs: int) -> None:
                 settings = {"query": query, "gamma": gamma, "samples": samples, "times_share": 0}
                 found = [
                     similarity(
-                        original, release(log, "libra", epsilon=epsilon, delta=delta, seed=seed, **settings).variants
+                        original,
+                        release(
+                            log, "libra", domain=ALL_FROM_LOG, epsilon=epsilon, delta=delta, seed=seed, **settings
+                        ).variants,
                     )
                     for seed in range(runs)
                 ]
                 row(f"{query}, epsilon {epsilon}: {samples} samples of {gamma:g}", found)
     for delta in ("0.1", "0.01", "0.001", "0.0001"):
         found = [
-            release(log, "libra", epsilon=1, delta=delta, as_published=True, seed=seed).variants for seed in range(runs)
+            release(log, "libra", domain=ALL_FROM_LOG, epsilon=1, delta=delta, as_published=True, seed=seed).variants
+            for seed in range(runs)
         ]
         row(f"as published, epsilon 1, delta {delta}: cases", [float(v.cases) for v in found])
         row(f"as published, epsilon 1, delta {delta}: similarity", [similarity(original, v) for v in found])
@@ -78,8 +86,12 @@ def seconds(work: Callable[[int], object], runs: int) -> float:
 def speed(runs: int) -> None:
     for name in ("sepsis", "receipt", "bpic2013_incidents"):
         log = veilog.read(Path(os.environ["VEILOG_LOGS"]) / f"{name}.xes.gz")
-        alone = seconds(lambda seed, log=log: release(log.variants, "evolve", epsilon=1, seed=seed), runs)
-        whole = seconds(lambda seed, log=log: release(log, "libra", epsilon=1, seed=seed).log, runs)
+        alone = seconds(
+            lambda seed, log=log: release(log.variants, "evolve", domain=ALL_FROM_LOG, epsilon=1, seed=seed), runs
+        )
+        whole = seconds(
+            lambda seed, log=log: release(log, "libra", domain=ALL_FROM_LOG, epsilon=1, seed=seed).log, runs
+        )
         print(f"{name:20s} CPU s {whole:6.2f}, {whole / alone:.1f} times evolve alone ({alone:.2f})", flush=True)
 
 

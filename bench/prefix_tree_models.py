@@ -24,6 +24,7 @@ from typing import Any
 from prefix_trees import TABLE_4
 from veilog import Variants, read, release
 from veilog.measures.models import MEASURES, model_quality
+from veilog.privacy.domain import ALL_FROM_LOG
 
 LOGS = ("receipt", "sepsis")
 SETS = ("published", "certified", "play-out")
@@ -77,7 +78,9 @@ def _thresholds(harmful: int, harmless: int | None) -> tuple[tuple[str, Any], ..
 
 
 def measured(cell: Cell, original: Variants, seconds: float, prefixes: int) -> dict[str, Any]:
-    released = release(original, cell.method, epsilon=cell.epsilon, seed=cell.seed, **dict(cell.parameters)).variants
+    released = release(
+        original, cell.method, domain=ALL_FROM_LOG, epsilon=cell.epsilon, seed=cell.seed, **dict(cell.parameters)
+    ).variants
     size = {"cases": released.cases / original.cases, "variants": len(released)}
     if released.events == 0:
         return {**size, "problem": "nothing released"}

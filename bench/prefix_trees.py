@@ -27,6 +27,7 @@ from veilog.logs.simulate import hospital
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.directly_follows import exact_relation
 from veilog.methods.playout import balanced, play_out, play_out_guided
+from veilog.privacy.domain import ALL_FROM_LOG
 
 TABLE_4 = {
     "receipt": (("1", 10, 3, None), ("0.1", 10, 25, 22), ("0.01", 10, 220, 200)),
@@ -123,7 +124,7 @@ def averages(
     """Mean similarity (0 for an empty release), its standard deviation, and mean size ratio."""
     values, sizes = [], []
     for seed in range(runs):
-        released = release(variants, method, epsilon=epsilon, seed=seed, **parameters).variants
+        released = release(variants, method, domain=ALL_FROM_LOG, epsilon=epsilon, seed=seed, **parameters).variants
         values.append(relative_log_similarity(variants, released).value if released.cases else 0.0)
         sizes.append(released.cases / variants.cases)
     return statistics.fmean(values), statistics.pstdev(values), statistics.fmean(sizes)
@@ -193,7 +194,9 @@ def number_of_cases(logs: dict[str, Variants], runs: int) -> list[str]:
                 for share in (0, 0.1):
                     similar, sizes = [], []
                     for seed in range(100, 100 + runs):
-                        released = release(variants, method, epsilon=epsilon, seed=seed, count_share=share).variants
+                        released = release(
+                            variants, method, domain=ALL_FROM_LOG, epsilon=epsilon, seed=seed, count_share=share
+                        ).variants
                         similar.append(relative_log_similarity(variants, released).value if released.cases else 0.0)
                         if released.cases:
                             sizes.append(released.cases / variants.cases)

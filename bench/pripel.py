@@ -24,6 +24,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.directly_follows import time_emd
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.matching import match
+from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing import release
 
 LOGS = ("sepsis", "receipt", "bpic2013_incidents")
@@ -41,10 +42,10 @@ def measured(log: EventLog, name: str, settings: dict[str, Any], runs: int) -> N
     query = settings.get("query") or ("laplace" if settings.get("as_published") else "evolve")
     for seed in range(runs):
         started = time.process_time()
-        released = release(log, "pripel", epsilon=1, seed=seed, **settings)
+        released = release(log, "pripel", domain=ALL_FROM_LOG, epsilon=1, seed=seed, **settings)
         seconds.append(time.process_time() - started)
         started = time.process_time()
-        release(log, query, epsilon=1, seed=seed, as_published=settings.get("as_published", False))
+        release(log, query, domain=ALL_FROM_LOG, epsilon=1, seed=seed, as_published=settings.get("as_published", False))
         alone.append(time.process_time() - started)
         cases.append(released.variants.cases)
         similar.append(relative_log_similarity(log.variants, released.variants).value)

@@ -23,6 +23,7 @@ from veilog.methods.event_log import released_cases
 from veilog.methods.timestamps import released_times
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
+from veilog.privacy.domain import ALL_FROM_LOG
 
 LOGS = ("sepsis", "bpic2013_incidents", "receipt", "unrineweginfectie", "traffic_fines")
 EPSILONS = ("0.1", "0.3", "1", "3", "10")
@@ -107,7 +108,8 @@ def main() -> None:
             f"\n## {name}\n\n| variants | epsilon | {' | '.join(COLUMNS)} |\n|{'---|' * (len(COLUMNS) + 2)}", flush=True
         )
         releases = [
-            veilog.release(log.variants, "evolve", epsilon=1, seed=seed).variants for seed in range(arguments.runs)
+            veilog.release(log.variants, "evolve", domain=ALL_FROM_LOG, epsilon=1, seed=seed).variants
+            for seed in range(arguments.runs)
         ]
         for which in ("own", "evolve"):
             for epsilon in arguments.epsilons.split(","):

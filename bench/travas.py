@@ -19,6 +19,7 @@ import numpy as np
 import veilog
 from veilog.measures.log_difference import absolute_log_difference
 from veilog.measures.similarity import relative_log_similarity
+from veilog.privacy.domain import ALL_FROM_LOG
 
 EPSILONS = ("2", "1", "0.1", "0.01")
 DELTAS = ("0.5", "0.1", "0.05", "0.01", "0.001")
@@ -44,7 +45,9 @@ def releases(
     """Seeded runs that released anything; at most four times as many are tried."""
     found = []
     for seed in range(4 * runs):
-        released = veilog.release(variants, method, epsilon=epsilon, delta=delta, seed=seed, **parameters).variants
+        released = veilog.release(
+            variants, method, domain=ALL_FROM_LOG, epsilon=epsilon, delta=delta, seed=seed, **parameters
+        ).variants
         if released.cases:
             found.append(released)
         if len(found) == runs:

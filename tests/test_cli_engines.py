@@ -10,6 +10,8 @@ from veilog import cli
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 
+SAID = ("--activities", "log", "--max-length", "log")
+
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -48,7 +50,7 @@ def test_a_folder_a_pattern_and_a_table_are_one_log(warehouse: Path, capsys: pyt
 def test_a_release_from_a_table_within_a_memory_limit(warehouse: Path, capsys: pytest.CaptureFixture[str]) -> None:
     means = ("--memory-limit", "300MB", "--temp-directory", str(warehouse))
     table = ("events", "--engine", "duckdb:log.duckdb")
-    released = results(capsys, "release", *table, "out.csv", "-m", "laplace", "--epsilon", "1", *means)
+    released = results(capsys, "release", *table, "out.csv", "-m", "laplace", *SAID, "--epsilon", "1", *means)
     assert released["guarantee"]["status"] == "proven"
     assert (warehouse / "out.csv").exists()
     assert not list(warehouse.glob("veilog-*"))
@@ -58,7 +60,10 @@ def test_a_release_from_a_table_within_a_memory_limit(warehouse: Path, capsys: p
     ("arguments", "said"),
     [
         (("release", "events", "out.csv", "-m", "amun", "-p", "guessing_advantage=0.2"), "needs the events themselves"),
-        (("release", "events", "out.csv", "-m", "laplace", "--epsilon", "1", "--times", "0.3"), "needs the events"),
+        (
+            ("release", "events", "out.csv", "-m", "laplace", *SAID, "--epsilon", "1", "--times", "0.3"),
+            "needs the events",
+        ),
         (
             ("train", "events", "out.model", "-m", "travag", "--epsilon", "1", "--delta", "1e-6", "--unit", "who"),
             "needs",

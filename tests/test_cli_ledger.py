@@ -39,7 +39,8 @@ def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict:
 
 
 def released(log: Path, epsilon: object, *more: object) -> tuple[object, ...]:
-    return ("release", log, log.with_name("out.csv"), "-m", "laplace", "--epsilon", epsilon, "--no-compare", *more)
+    said = ("--activities", "log", "--max-length", "log", "--no-compare")
+    return ("release", log, log.with_name("out.csv"), "-m", "laplace", "--epsilon", epsilon, *said, *more)
 
 
 def test_a_budget_is_set_spent_and_kept(capsys: pytest.CaptureFixture[str], log: Path) -> None:

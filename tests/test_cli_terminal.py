@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 
+import openly
 import veilog
 from veilog.cli import main
 from veilog.cli.terminal import SafeConsole
@@ -48,7 +49,7 @@ def test_a_command_shows_an_activity_that_is_an_escape_sequence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = veilog.Variants.from_dict({(HOSTILE, "b"): 30, ("b",): 20})
-    veilog.release(log, "travas", epsilon=5, delta="0.01", seed=1).save(tmp_path / "hostile.parquet")
+    openly.release(log, "travas", epsilon=5, delta="0.01", seed=1).save(tmp_path / "hostile.parquet")
     assert main(["info", str(tmp_path / "hostile.parquet")]) == 0
     assert main(["compare", str(tmp_path / "hostile.parquet"), str(tmp_path / "hostile.parquet")]) == 0
     assert main(["info", str(tmp_path / f"{HOSTILE}.csv".replace("\0", ""))]) == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import veilog
+import openly
 from veilog import METHODS, Variants, cli
 from veilog.errors import ParameterError
 from veilog.privacy.guessing import advantage_of, epsilon_of
@@ -19,7 +19,7 @@ WITH_EPSILON = sorted(name for name, m in METHODS.items() if m.budget != "none" 
 @pytest.mark.parametrize("name", WITH_EPSILON)
 def test_every_method_with_an_epsilon_takes_a_guessing_advantage_and_keeps_it(name: str) -> None:
     delta = "1e-3" if METHODS[name].budget == "epsilon and delta" else 0
-    guarantee = veilog.release(LOG, name, guessing_advantage="0.3", delta=delta, **QUICK.get(name, {})).guarantee
+    guarantee = openly.release(LOG, name, guessing_advantage="0.3", delta=delta, **QUICK.get(name, {})).guarantee
     assert guarantee.proven and guarantee.guessing_advantage is not None
     assert 0 < guarantee.guessing_advantage <= 0.3
     assert guarantee.nominal_epsilon == pytest.approx(float(epsilon_of("0.3", delta=delta)))
@@ -27,33 +27,33 @@ def test_every_method_with_an_epsilon_takes_a_guessing_advantage_and_keeps_it(na
 
 
 def test_a_release_by_epsilon_states_its_guessing_advantage() -> None:
-    guarantee = veilog.release(LOG, "laplace", epsilon=1).guarantee
+    guarantee = openly.release(LOG, "laplace", epsilon=1).guarantee
     assert guarantee.guessing_advantage == pytest.approx(float(advantage_of(1)))
     assert guarantee.to_json()["guessing_advantage"] == guarantee.guessing_advantage
     assert "whether a given case is in the log rises by at most 0.245." in guarantee.in_words()
 
 
 def test_with_a_delta_both_numbers_are_stated_and_never_understated() -> None:
-    guarantee = veilog.release(LOG, "travas", epsilon=1, delta="1e-3").guarantee
+    guarantee = openly.release(LOG, "travas", epsilon=1, delta="1e-3").guarantee
     assert guarantee.guessing_advantage == pytest.approx(float(advantage_of(1, "1e-3")))
     assert guarantee.guessing_advantage_without_delta == pytest.approx(float(advantage_of(1)))
     assert "by at most 0.2453 (0.245 but for the failures that delta allows)" in guarantee.in_words()
 
 
 def test_the_advantage_of_a_person_is_that_of_all_their_cases() -> None:
-    release = veilog.release(LOG, "laplace", guessing_advantage=0.2, unit="person", max_cases=3)
+    release = openly.release(LOG, "laplace", guessing_advantage=0.2, unit="person", max_cases=3)
     assert release.guarantee.guessing_advantage == 0.2
     assert "a given person is in the log" in release.guarantee.in_words()
 
 
 def test_the_released_file_carries_it() -> None:
-    operations = veilog.release(LOG, "laplace", guessing_advantage=0.2).log.metadata.attributes[0]
+    operations = openly.release(LOG, "laplace", guessing_advantage=0.2).log.metadata.attributes[0]
     facts = {a.key: a.value for a in operations.children[0].children}
     assert facts["privacy:guessing_advantage"] == 0.2
 
 
 def test_what_is_not_proven_states_none() -> None:
-    guarantee = veilog.release(LOG, "laplace", guessing_advantage=0.2, seed=1).guarantee
+    guarantee = openly.release(LOG, "laplace", guessing_advantage=0.2, seed=1).guarantee
     assert guarantee.guessing_advantage is None and "guess" not in guarantee.in_words()
 
 
@@ -74,13 +74,14 @@ def test_what_is_not_proven_states_none() -> None:
 )
 def test_senseless_requests_are_refused(name: str, changes: dict[str, object], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
-        veilog.release(LOG, name, **{"guessing_advantage": 0.2, **changes})  # type: ignore[arg-type]
+        openly.release(LOG, name, **{"guessing_advantage": 0.2, **changes})  # type: ignore[arg-type]
 
 
 def test_the_command_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, out, facts = tmp_path / "log.parquet", tmp_path / "out.parquet", tmp_path / "facts.json"
-    veilog.release(LOG, "laplace", epsilon=20, seed=1).save(log)
+    openly.release(LOG, "laplace", epsilon=20, seed=1).save(log)
     arguments = ["release", str(log), str(out), "--method", "laplace", "--guessing-advantage", "0.2", "--no-compare"]
+    arguments += ["--activities", "log", "--max-length", "log"]
     assert cli.main([*arguments, "--json", str(facts)]) == 0
     assert json.loads(facts.read_text())["guarantee"]["guessing_advantage"] == 0.2
     out.unlink()

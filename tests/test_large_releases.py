@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import openly
 import veilog
 from veilog import Domain, Variants
 from veilog.logs import files, parquet
@@ -23,7 +24,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def released(**changes: object) -> veilog.Release:
-    return veilog.release(LOG, "travas", **{"epsilon": 2, "delta": "1e-2", "seed": 1, **changes})  # type: ignore[arg-type]
+    return openly.release(LOG, "travas", **{"epsilon": 2, "delta": "1e-2", "seed": 1, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -44,7 +45,7 @@ def test_the_file_is_that_of_the_log_written_at_once(tmp_path: Path, suffix: str
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_so_it_is_with_times_and_attributes(tmp_path: Path, suffix: str) -> None:
     domain = Domain(attributes={"leucocytes": (0.0, 30.0), "urgency": ("1", "2", "3"), "age group": ("0-17", "18-64")})
-    release = veilog.release(
+    release = openly.release(
         hospital(200, seed=2),
         "evolve",
         epsilon=50,

@@ -16,6 +16,7 @@ LAYERS = (
     {"measures"},
     {"budgets"},
     {"released"},
+    {"owner_notes"},
     {"releasing"},
     {"suggesting"},
     {"audit"},

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import openly
 import veilog
 from veilog import Ledger, ParameterError, Variants, cli
 from veilog.errors import BudgetError
@@ -33,7 +34,7 @@ def test_it_costs_its_share_and_leaves_the_rest() -> None:
 def test_what_is_left_can_be_released_with() -> None:
     found = veilog.suggest(FEW, epsilon="0.5", delta="1e-5")
     words = found.arguments().split()
-    released = veilog.release(FEW, words[1], epsilon=words[3], delta=words[5])
+    released = openly.release(FEW, words[1], epsilon=words[3], delta=words[5])
     assert Fraction(str(released.guarantee.epsilon)) + Fraction(str(found.guarantee.epsilon)) == Fraction(1, 2)
 
 

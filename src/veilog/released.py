@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from veilog._version import __version__
 from veilog.errors import OutputError, VeilogError
 from veilog.logs import files
-from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
-from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
+from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
+from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata, extensions_of
 from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
+from veilog.logs.xes_columns import legal_keys
 from veilog.methods.event_log import Details, assembled, eventless, pieces_of, rows_of, shuffled
 from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.ledger import Reservation
@@ -26,19 +28,13 @@ from veilog.privacy.ledger import Reservation
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Operation", "OwnerOnly", "Release"]
+__all__ = ["Operation", "OwnerOnly", "Release", "as_released"]
 
 Progress = Callable[[str, float | None], None]
 
-_EXTENSIONS = (
-    ("Concept", "concept", "http://www.xes-standard.org/concept.xesext"),
-    ("Time", "time", "http://www.xes-standard.org/time.xesext"),
-)
+_PRIVACY = ("Privacy", "privacy", "http://www.xes-standard.org/privacy.xesext")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_OPTIONAL_EXTENSIONS = {
-    "org:": ("Organizational", "org", "http://www.xes-standard.org/org.xesext"),
-    "lifecycle:": ("Lifecycle", "lifecycle", "http://www.xes-standard.org/lifecycle.xesext"),
-}
+_COMPLETE = "complete"
 
 
 @dataclass(frozen=True)
@@ -95,9 +91,9 @@ class Release:
         """
         if self.full is not None:
             whole = self.full.whole() if isinstance(self.full, StoredLog) else self.full
-            return replace(whole, metadata=_metadata(self))
+            return as_released(whole, _metadata(self))
         details = self.details or Details(rows_of(self.variants.sequences, self._owner))
-        return assembled(details, _metadata(self))
+        return as_released(assembled(details, Metadata()), _metadata(self))
 
     @cached_property
     def _owner(self) -> npt.NDArray[np.int32]:
@@ -154,7 +150,7 @@ class Release:
     def _written(self, pieces: Iterable[EventLog], progress: Progress) -> Iterator[EventLog]:
         metadata, done, cases = _metadata(self), 0, self.variants.cases
         for log in pieces:
-            yield replace(log, metadata=metadata)
+            yield as_released(log, metadata)
             done += log.cases.num_rows
             progress(f"{done:,} of {cases:,} cases written", done / cases)
 
@@ -173,43 +169,63 @@ class Release:
         }
 
 
+def as_released(log: EventLog, metadata: Metadata) -> EventLog:
+    """The log as it leaves the house: with what it says about itself, with keys that are legal in XES, and with a life
+    cycle, without which some tools refuse a log.
+
+    Where no life cycle was released, every event is complete: a constant, whatever the original says, so that it
+    depends on nothing in it.
+    """
+    events = log.events
+    if LIFECYCLE not in events.column_names:
+        codes = pa.array(np.zeros(events.num_rows, dtype=np.int32))
+        events = events.append_column(LIFECYCLE, pa.DictionaryArray.from_arrays(codes, pa.array([_COMPLETE])))
+    return replace(log, events=legal_keys(events), cases=legal_keys(log.cases), metadata=metadata)
+
+
 def _metadata(released: Release) -> Metadata:
     """XES privacy metadata (Rafiei, van der Aalst, "Privacy-Preserving Data Publishing in Process Mining", 2020): one
-    numbered child for each operation. Only what the guarantee says; no statistic of the original."""
+    numbered child for each operation. Only what the guarantee says; no statistic of the original.
+
+    They are nested strings, not containers, and the numbers are part of longer keys: so the file is XES 1.0, which has
+    no containers, and in which no key begins with a digit.
+    """
     details = released.details
-    columns = [] if details is None else [*details.columns.cases, *details.columns.events]
+    of_cases, of_events = ([], []) if details is None else (details.columns.cases, details.columns.events)
     full = released.full.shape if isinstance(released.full, StoredLog) else released.full
     if full is not None:
-        columns = [*full.cases.column_names, *full.events.column_names]
-    used = [e for prefix, e in _OPTIONAL_EXTENSIONS.items() if any(name.startswith(prefix) for name in columns)]
+        of_cases, of_events = full.cases.column_names, full.events.column_names
     anonymizations = tuple(
-        Attribute(str(i + 1), None, "container", tuple(_facts(operation, released.guarantee)))
-        for i, operation in enumerate(released.operations)
+        Attribute(f"privacy:operation{i}", operation.method, "string", tuple(_facts(operation, released.guarantee)))
+        for i, operation in enumerate(released.operations, 1)
     )
-    attributes = [Attribute("privacy:anonymizations", None, "container", anonymizations)]
+    attributes = [Attribute("privacy:anonymizations", _models(released.guarantee), "string", anonymizations)]
     timeless = details is None or details.times is None
     if full is not None:
         timeless = any(a.key == ARTIFICIAL_TIMES for a in full.metadata.attributes)
     if timeless:
         attributes.append(Attribute(ARTIFICIAL_TIMES, True, "boolean"))
+    of_every_event = [Attribute(ACTIVITY, "", "string"), Attribute(TIMESTAMP, _EPOCH, "date")]
+    if LIFECYCLE not in of_events:
+        of_every_event.append(Attribute(LIFECYCLE, _COMPLETE, "string"))
     return Metadata(
         version="1.0",
         features="nested-attributes",
-        extensions=(*_EXTENSIONS, *used),
-        globals=(
-            ("trace", (Attribute(ACTIVITY, "", "string"),)),
-            ("event", (Attribute(ACTIVITY, "", "string"), Attribute(TIMESTAMP, _EPOCH, "date"))),
-        ),
+        extensions=(*extensions_of((ACTIVITY, TIMESTAMP, LIFECYCLE, *of_cases, *of_events)), _PRIVACY),
+        globals=(("trace", (Attribute(ACTIVITY, "", "string"),)), ("event", tuple(of_every_event))),
         classifiers=(("Activity", ACTIVITY, "event"),),
         attributes=tuple(attributes),
     )
 
 
-def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
+def _models(guarantee: Guarantee) -> str:
     models = ["differential privacy"] if guarantee.proven else []
-    models += [statement.model for statement in guarantee.statements]
+    return ", ".join([*models, *(statement.model for statement in guarantee.statements)]) or "none proven"
+
+
+def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     facts: list[tuple[str, Any, str]] = [
-        ("privacy:type", ", ".join(models) or "none proven", "string"),
+        ("privacy:type", _models(guarantee), "string"),
         ("privacy:target", operation.target, "string"),
         ("privacy:method", operation.method, "string"),
         ("privacy:status", guarantee.status, "string"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import openly
 import veilog
 from veilog.logs import files, simulate
 from veilog.logs.eventlog import EventLog
@@ -35,7 +36,7 @@ def test_pieces_are_the_same_log(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_case_without_events_is_refused_where_it_has_no_place(tmp_path: Path, suffix: str) -> None:
     variants = veilog.Variants.from_dict({(): 50, ("a",): 40})
-    log = veilog.release(variants, "travas", epsilon=10, delta=0.9, seed=1).log
+    log = openly.release(variants, "travas", epsilon=10, delta=0.9, seed=1).log
     assert log.cases.num_rows > len(log) > 0
     with pytest.raises(veilog.OutputError, match="no event"):
         files.write_pieces([log], tmp_path / f"out{suffix}")

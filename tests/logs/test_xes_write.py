@@ -154,7 +154,7 @@ def test_the_exact_bytes() -> None:
     log = simple({"n": pa.array([1, None]), "t": pa.array(['<"&\n', "b"])})
     assert written(log).decode() == (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
-        '<log xes.version="1849-2016" xes.features="nested-attributes" xmlns="http://www.xes-standard.org/">\n'
+        '<log xes.version="1.0" xes.features="nested-attributes" xmlns="http://www.xes-standard.org/">\n'
         '\t<extension name="Concept" prefix="concept" uri="http://www.xes-standard.org/concept.xesext"/>\n'
         '\t<extension name="Time" prefix="time" uri="http://www.xes-standard.org/time.xesext"/>\n'
         '\t<trace>\n\t\t<string key="concept:name" value="c"/>\n'

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from openly import release
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Variants
 from veilog.measures import models, models_worker
 from veilog.measures.models import MEASURES, model_quality, running
 from veilog.measures.models_replay import Replayed
-from veilog.releasing import release
 
 needs_pm4py = pytest.mark.skipif(importlib.util.find_spec("pm4py") is None, reason="pm4py is not installed")
 SMALL = Variants.from_dict({("a", "b", "c"): 5, ("a", "c"): 2})

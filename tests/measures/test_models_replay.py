@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import openly
 import veilog
 
 pm4py = pytest.importorskip("pm4py")
@@ -60,7 +61,7 @@ def test_random_logs_are_replayed_as_pm4py_does(seed: int) -> None:
 
 def test_sepsis_under_noise_is_replayed_as_pm4py_does(logs: Path) -> None:
     original = veilog.read_variants(logs / "sepsis.xes.gz")
-    released = veilog.release(original, "laplace", epsilon=1, seed=0).variants
+    released = openly.release(original, "laplace", epsilon=1, seed=0).variants
     counted = dict(zip(released.sequences, released.counts.tolist(), strict=True))
     traces = sorted(original.sequences, key=lambda trace: (len(trace), trace))
     assert check(counted, [*traces[:40:4], *traces[200:800:60]]) > 20

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-import veilog
+import openly
 from veilog import display
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -174,7 +174,7 @@ def test_why_the_start_is_of_no_use_is_said() -> None:
     events = hospital(50, seed=1)
     assert "variants" in str(singling_out(events, events.variants).without_start)
     assert "different times" in str(singling_out(events, later(events, 9999)).without_start)
-    made = veilog.release(events, "evolve", epsilon=5, seed=1).log
+    made = openly.release(events, "evolve", epsilon=5, seed=1).log
     result = compare(events, made)
     assert result.singling_out is not None and "artificial" in str(result.singling_out.without_start)
     assert all(not row.with_start for row in result.singling_out.results)

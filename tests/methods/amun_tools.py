@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+import openly
 import veilog
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.metadata import Metadata
@@ -60,7 +61,7 @@ def by_case(view: AnnotatedLog, values: Any) -> list[list[Any]]:
 
 
 def released(log: EventLog, **parameters: Any) -> veilog.Release:
-    return veilog.release(log, "amun", as_published=True, **parameters)
+    return openly.release(log, "amun", as_published=True, **parameters)
 
 
 def times_of(log: EventLog) -> list[list[int]]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from openly import release
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy import noise
@@ -22,7 +23,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.gradients import Training
-from veilog.releasing import Release, release
+from veilog.releasing import Release
 
 Log = EventLog | Variants
 

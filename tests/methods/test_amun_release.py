@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from amun_tools import MINUTES_OF_TABLE_2, MODES, SECOND, example, log_of, released, times_of, view_of
 
+import openly
 import veilog
 from veilog.errors import InputError, ParameterError
-from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.measures.directly_follows import frequency_emd
 from veilog.methods.amun_priors import (
     prior_knowledge,
@@ -37,17 +38,17 @@ def test_the_guarantee_is_none_with_reasons_and_the_statement_of_the_attack_mode
 
 def test_there_is_no_certified_release_and_no_epsilon() -> None:
     with pytest.raises(ParameterError, match="no certified release"):
-        veilog.release(example(), "amun")
+        openly.release(example(), "amun")
     with pytest.raises(ParameterError, match="takes no epsilon"):
         released(example(), epsilon=1)
 
 
-def test_a_release_has_fresh_case_names_the_three_attributes_and_is_repeatable_by_seed() -> None:
+def test_a_release_has_fresh_case_names_no_other_attributes_and_is_repeatable_by_seed() -> None:
     log = example()
     first, second = (released(log, mode="oversampling", seed=11).log for _ in range(2))
     assert first.events.equals(second.events) and first.cases.equals(second.cases)
     assert first.cases.column_names == [ACTIVITY]
-    assert set(first.events.column_names) == {"case:index", "event:index", ACTIVITY, TIMESTAMP}
+    assert set(first.events.column_names) == {"case:index", "event:index", ACTIVITY, TIMESTAMP, LIFECYCLE}
     names = first.cases.column(ACTIVITY).to_pylist()
     assert names == [str(i) for i in range(1, len(names) + 1)]
     other = released(log, mode="oversampling", seed=12).log

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import openly
 import veilog
 from veilog import Domain
 from veilog.errors import EngineError, InputError, ParameterError, VeilogError
@@ -63,7 +64,7 @@ def in_pieces(log: EventLog, size: int) -> StoredLog:
 def released(log: EventLog | StoredLog, **parameters: Any) -> veilog.Release | str:
     """The release, or why there is none."""
     try:
-        return veilog.release(log, "amun", as_published=True, **parameters)
+        return openly.release(log, "amun", as_published=True, **parameters)
     except VeilogError as error:
         return str(error)
 
@@ -194,7 +195,7 @@ def test_a_disk_without_room_is_an_error_that_says_so(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(Path, "open", full)
     with pytest.raises(EngineError, match=r"No space left.*--temp-directory"):
-        veilog.release(stored, "amun", as_published=True, seed=1)
+        openly.release(stored, "amun", as_published=True, seed=1)
 
 
 def test_events_without_times_are_refused_and_counted_in_all_pieces() -> None:
@@ -205,7 +206,7 @@ def test_events_without_times_are_refused_and_counted_in_all_pieces() -> None:
     for missing, said in (({3, 20}, "2 events have no timestamp"), (set(range(24)), "No event has a timestamp")):
         column = pa.array([None if i in missing else t for i, t in enumerate(times)], kind)
         with pytest.raises(InputError, match=said):
-            veilog.release(
+            openly.release(
                 in_pieces(EventLog(log.events.set_column(place, TIMESTAMP, column), log.cases), 4),
                 "amun",
                 as_published=True,
@@ -221,7 +222,7 @@ def test_the_largest_release_is_that_of_memory_or_ten_times_the_log(monkeypatch:
     assert view.most_events == 240
     monkeypatch.setattr(amun_stored, "_MOST_GROWTH", 0)
     with pytest.raises(ParameterError, match="or on the disk"):
-        veilog.release(stored, "amun", as_published=True, mode="oversampling", seed=1, guessing_advantage=0.01)
+        openly.release(stored, "amun", as_published=True, mode="oversampling", seed=1, guessing_advantage=0.01)
 
 
 def test_no_name_of_the_log_is_released() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import openly
 import veilog
 from veilog import Domain
 from veilog.errors import ParameterError
@@ -62,7 +63,7 @@ COLOURED = log_of(
 
 def released(log: EventLog = COLOURED, **changes: Any) -> veilog.Release:
     arguments: dict[str, Any] = {"epsilon": 4, "delta": "1e-3", "attributes_share": "0.5", **changes}
-    return veilog.release(log, "travas", **arguments)
+    return openly.release(log, "travas", **arguments)
 
 
 # Budget and sensitivity
@@ -85,13 +86,13 @@ def test_each_operation_says_what_it_cost() -> None:
     assert [o.epsilon for o in release.operations] == [1.0, 1.0, 2.0]
     assert [o.delta for o in release.operations] == [5e-4, 0.0, 5e-4]
     children = release.log.metadata.attributes[0].children
-    assert [c.key for c in children] == ["1", "2", "3"]
+    assert [c.key for c in children] == ["privacy:operation1", "privacy:operation2", "privacy:operation3"]
 
 
 @pytest.mark.parametrize(("share", "to_flow"), [(0.2, "5e-4"), (0, "0")])
 def test_evolve_splits_a_delta_with_attributes_exactly(share: float, to_flow: str) -> None:
     more: dict[str, Any] = {"times": "0.1", "attributes": ["kind"], "attributes_share": "0.3"}
-    release = veilog.release(COLOURED, "evolve", epsilon="0.7", delta="1e-3", real_share=share, **more)
+    release = openly.release(COLOURED, "evolve", epsilon="0.7", delta="1e-3", real_share=share, **more)
     charges = release.guarantee.charges
     assert sum((c.epsilon for c in charges), Fraction(0)) == Fraction("0.7")
     assert sum((c.delta for c in charges), Fraction(0)) == Fraction("1e-3")
@@ -103,14 +104,14 @@ def test_evolve_splits_a_delta_with_attributes_exactly(share: float, to_flow: st
 
 
 def test_a_purely_private_method_takes_a_delta_for_values_only() -> None:
-    release = veilog.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"])
+    release = openly.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"])
     assert (release.guarantee.epsilon, release.guarantee.delta) == (2.0, 1e-4)
     assert [o.delta for o in release.operations] == [0.0, 1e-4]
     declared = Domain(attributes={"kind": ("new", "old")})
-    pure = veilog.release(COLOURED, "laplace", epsilon=2, attributes=["kind"], domain=declared)
+    pure = openly.release(COLOURED, "laplace", epsilon=2, attributes=["kind"], domain=declared)
     assert (pure.guarantee.epsilon, pure.guarantee.delta) == (2.0, 0.0)
     with pytest.raises(ParameterError, match="needs no delta"):
-        veilog.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"], domain=declared)
+        openly.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"], domain=declared)
 
 
 Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
@@ -170,7 +171,7 @@ def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[Any]) -> No
 
 
 def test_released_values_are_in_the_declared_domain_and_distributed_like_the_original() -> None:
-    release = veilog.release(
+    release = openly.release(
         HOSPITAL,
         "travas",
         epsilon=12,
@@ -181,9 +182,7 @@ def test_released_values_are_in_the_declared_domain_and_distributed_like_the_ori
         seed=1,
     )
     log = release.log
-    assert release.guarantee.assumptions == (
-        "The names and types of attributes are public; they were taken from the log.",
-    )
+    assert [c.code for c in release.guarantee.conditions] == ["columns-from-log"]
     assert log.cases.schema.field("urgency").type == pa.int64()
     ages, urgencies = (log.cases.column(name).to_pylist() for name in ("age group", "urgency"))
     assert set(ages) <= {*AGES, None}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openly import release
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Variants
@@ -17,7 +18,6 @@ from veilog.methods.directly_follows import exact_relation, pairs, resized
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
-from veilog.releasing import release
 
 ABC = ("a", "b", "c")
 trace = st.lists(st.sampled_from(ABC), max_size=6).map(tuple)

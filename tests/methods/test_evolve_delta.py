@@ -8,6 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+import openly
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.simulate import variants_only
@@ -20,6 +21,7 @@ from veilog.methods.evolve_settings import DEFAULTS, Settings
 from veilog.methods.method import Request
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
+from veilog.privacy.domain import ALL_FROM_LOG
 
 LOG = Variants.from_dict(
     {("register", "check", "pay"): 400, ("register", "check", "check", "pay"): 150, ("register", "reject"): 250}
@@ -42,7 +44,7 @@ def found_by(log: Variants, **wanted: object) -> tuple[veilog.Release, dict[tupl
         return answers[-1]
 
     with patch.object(Curator, "partitions", partitions):
-        release = veilog.release(log, "evolve", **wanted)
+        release = openly.release(log, "evolve", **wanted)
     (answer,) = answers
     return release, answer.to_dict()
 
@@ -50,7 +52,7 @@ def found_by(log: Variants, **wanted: object) -> tuple[veilog.Release, dict[tupl
 @pytest.mark.parametrize("epsilon", ["0.001", "1", "1/3", "30"])
 @pytest.mark.parametrize("share", [0.2, 0.07, 1e-5, 0.9])
 def test_with_a_delta_epsilon_and_delta_are_exactly_what_was_asked(epsilon: str, share: float) -> None:
-    released = veilog.release(LOG, "evolve", epsilon=Fraction(epsilon), delta="1e-6", real_share=share)
+    released = openly.release(LOG, "evolve", epsilon=Fraction(epsilon), delta="1e-6", real_share=share)
     charges = released.guarantee.charges
     assert sum(charge.epsilon for charge in charges) == Fraction(epsilon)
     asked = [(charge.epsilon, charge.delta) for charge in charges if charge.delta]
@@ -60,7 +62,7 @@ def test_with_a_delta_epsilon_and_delta_are_exactly_what_was_asked(epsilon: str,
 
 
 def test_without_a_delta_the_share_for_real_variants_changes_nothing() -> None:
-    first, other = (veilog.release(LOG, "evolve", epsilon=1, seed=4, real_share=share) for share in (0.2, 0.9))
+    first, other = (openly.release(LOG, "evolve", epsilon=1, seed=4, real_share=share) for share in (0.2, 0.9))
     assert first.variants == other.variants
     assert first.guarantee.charges == other.guarantee.charges
     assert first.guarantee.nominal_delta is None
@@ -68,13 +70,13 @@ def test_without_a_delta_the_share_for_real_variants_changes_nothing() -> None:
 
 def test_where_no_share_finds_real_variants_a_delta_is_refused() -> None:
     with pytest.raises(ParameterError, match="needs no delta"):
-        veilog.release(LOG, "evolve", epsilon=1, delta="1e-6", real_share=0)
+        openly.release(LOG, "evolve", epsilon=1, delta="1e-6", real_share=0)
 
 
 @pytest.mark.parametrize("epsilon", ["0.00002", "0.001", "0.1", "1", "1/3", "30"])
 @pytest.mark.parametrize("log", [LOG, MANY, variants_only(300, 70, 8.0)], ids=["few variants", "many", "wide"])
 def test_by_default_too_the_charges_add_up_to_epsilon_and_delta_exactly(log: Variants, epsilon: str) -> None:
-    charges = veilog.release(log, "evolve", epsilon=Fraction(epsilon), delta="1e-6").guarantee.charges
+    charges = openly.release(log, "evolve", epsilon=Fraction(epsilon), delta="1e-6").guarantee.charges
     assert sum(charge.epsilon for charge in charges) == Fraction(epsilon)
     assert [charge.delta for charge in charges if charge.delta] == [Fraction("1e-6")]
     assert all(charge.epsilon > 0 for charge in charges)
@@ -98,26 +100,26 @@ def test_real_variants_that_are_found_are_all_released_and_it_says_so(log: Varia
 
 def test_a_log_without_frequent_variants_is_released_without_real_ones() -> None:
     log = Variants.from_dict({("a", "b"): 3, ("a",): 2})
-    release = veilog.release(log, "evolve", epsilon=1, delta="1e-6", seed=1)
+    release = openly.release(log, "evolve", epsilon=1, delta="1e-6", seed=1)
     assert "No variant is frequent enough" in str(release.remarks)
     assert release.variants.cases > 0
     assert max(charge.delta for charge in release.guarantee.charges) == Fraction("1e-6"), "asked and charged"
 
 
 def test_where_few_variants_hold_most_cases_no_relations_are_asked() -> None:
-    release = veilog.release(LOG, "evolve", epsilon=1, delta="1e-4", seed=1)
+    release = openly.release(LOG, "evolve", epsilon=1, delta="1e-4", seed=1)
     assert asked(release) == ["count", "concentration", "partitions", "histogram", "histogram"][: len(asked(release))]
     assert "starts from those that are certain to be real" in str(release.remarks)
 
 
 def test_where_they_do_not_relations_are_asked() -> None:
-    release = veilog.release(MANY, "evolve", epsilon=1, delta="1e-4", seed=1)
+    release = openly.release(MANY, "evolve", epsilon=1, delta="1e-4", seed=1)
     assert asked(release)[:4] == ["count", "concentration", "partitions", "sums"]
     assert "starts from" not in str(release.remarks)
 
 
 def test_a_given_share_asks_for_no_concentration_and_coverage_alone_decides() -> None:
-    few, many = (veilog.release(log, "evolve", epsilon=1, delta="1e-4", seed=1, real_share=0.3) for log in (LOG, MANY))
+    few, many = (openly.release(log, "evolve", epsilon=1, delta="1e-4", seed=1, real_share=0.3) for log in (LOG, MANY))
     assert asked(few)[:3] == ["partitions", "count", "histogram"]
     assert asked(many)[:3] == ["partitions", "count", "sums"]
 
@@ -125,7 +127,7 @@ def test_a_given_share_asks_for_no_concentration_and_coverage_alone_decides() ->
 def test_a_share_that_cannot_find_anything_is_kept_small() -> None:
     """At epsilon 0.05 a variant would have to hold 900 of the 2,000 cases to be found, and none does."""
     with patch.object(Curator, "count", lambda self, epsilon: MANY.cases):
-        release = veilog.release(MANY, "evolve", epsilon="0.05", delta="1e-6", seed=1)
+        release = openly.release(MANY, "evolve", epsilon="0.05", delta="1e-6", seed=1)
     (found,) = [charge for charge in release.guarantee.charges if charge.question == "partitions"]
     assert float(found.epsilon) / 0.05 == pytest.approx(0.02, abs=0.003)
 
@@ -134,7 +136,7 @@ def test_a_wide_log_of_few_variants_needs_no_frequent_activities() -> None:
     """The alphabet has 200 activities; four of them are in the two variants that nearly everybody follows."""
     rare = {tuple(f"x{j}" for j in range(i, i + 3)): 1 for i in range(196)}
     log = Variants.from_dict({("a", "b", "c"): 3000, ("a", "d"): 1500, **rare})
-    release = veilog.release(log, "evolve", epsilon=1, delta="1e-4", seed=3)
+    release = openly.release(log, "evolve", epsilon=1, delta="1e-4", seed=3)
     assert "sums" not in asked(release)
     assert set(release.variants.labels) == {"a", "b", "c", "d"}
     assert "4 of 202 are there" in str(release.remarks)
@@ -176,7 +178,7 @@ def test_rare_cases_stand_where_they_resemble_a_real_variant_most() -> None:
     rare = {("x", "y", "z", f"r{i}"): 1 for i in range(100)}
     log = Variants.from_dict({("a", "b"): 600, ("x", "y", "z"): 300, **rare})
     counts = [
-        veilog.release(log, method, epsilon=3, delta="1e-4", seed=1, **more).variants.to_dict()
+        openly.release(log, method, epsilon=3, delta="1e-4", seed=1, **more).variants.to_dict()
         for method, more in (("evolve", {"only_real": True}), ("travas", {}))
     ]
     assert [set(found) for found in counts] == [{("a", "b"), ("x", "y", "z")}] * 2
@@ -190,13 +192,13 @@ def test_of_very_many_real_variants_the_most_frequent_alone_stand_for_cases_that
     log = Variants.from_dict({("a", "b"): 600, ("x", "y"): 300, **rare})
     request = Request(Fraction(5), Fraction("1e-3"), False, lambda text, done: None, lambda a, b: 0.0)
     for most, expected in ((1000, (600, 400)), (1, (700, 300))):
-        curator = Curator(log, randomness=noise.seeded(1))
+        curator = Curator(log, domain=ALL_FROM_LOG, randomness=noise.seeded(1))
         counts = evolve(curator, request, only_real=True, settings=Settings(most_prototypes=most)).to_dict()
         assert (counts["a", "b"], counts["x", "y"]) == pytest.approx(expected, abs=20)
 
 
 def test_nothing_real_found_is_nothing_released() -> None:
-    release = veilog.release(MANY, "evolve", epsilon="0.01", delta="1e-6", only_real=True, seed=1)
+    release = openly.release(MANY, "evolve", epsilon="0.01", delta="1e-6", only_real=True, seed=1)
     assert release.variants.cases == 0
     assert "nothing is released" in str(release.remarks)
     assert [charge.question for charge in release.guarantee.charges] == ["partitions"]
@@ -205,7 +207,7 @@ def test_nothing_real_found_is_nothing_released() -> None:
 @pytest.mark.parametrize("wrong", [{}, {"delta": "1e-4", "real_share": 0}])
 def test_only_real_variants_need_a_delta_and_a_share(wrong: dict[str, object]) -> None:
     with pytest.raises(ParameterError, match="delta"):
-        veilog.release(LOG, "evolve", epsilon=1, only_real=True, **wrong)
+        openly.release(LOG, "evolve", epsilon=1, only_real=True, **wrong)
 
 
 @pytest.mark.parametrize("name", ["sepsis", "bpic2013_incidents", "unrineweginfectie"])
@@ -215,7 +217,7 @@ def test_only_real_variants_are_nearer_to_the_log_than_those_of_travas(logs: Pat
         np.mean(
             [
                 relative_log_similarity(
-                    log, veilog.release(log, method, epsilon=1, delta="1e-4", seed=seed, **more).variants
+                    log, openly.release(log, method, epsilon=1, delta="1e-4", seed=seed, **more).variants
                 ).value
                 for seed in range(3)
             ]
@@ -258,7 +260,7 @@ def test_with_a_delta_evolve_reaches_what_the_page_says(logs: Path, name: str, e
     log = veilog.read(logs / f"{name}.xes.gz").variants
     values = [
         relative_log_similarity(
-            log, veilog.release(log, "evolve", epsilon=epsilon, delta="1e-4", seed=seed).variants
+            log, openly.release(log, "evolve", epsilon=epsilon, delta="1e-4", seed=seed).variants
         ).value
         for seed in range(4)
     ]

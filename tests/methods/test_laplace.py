@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openly import release
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Sequences, Variants
@@ -16,7 +17,6 @@ from veilog.methods.growth import split_budget
 from veilog.methods.prefix_counts import _by_level, _parents, _reconciled, _shared
 from veilog.methods.prefix_tree import PrefixTree, assign_continuation, assign_deepest, noise_threshold, to_variants
 from veilog.privacy.domain import Domain
-from veilog.releasing import release
 
 trace = st.lists(st.sampled_from("abc"), max_size=6).map(tuple)
 traces = st.lists(trace, min_size=1, max_size=30)
@@ -91,11 +91,11 @@ def test_shares_of_the_depths_are_positive_and_add_up(epsilon: Fraction, depth: 
     assert split == "uniform" or list(shares) == sorted(shares, reverse=True)
 
 
-def test_the_assumptions_name_what_was_taken_from_the_log() -> None:
-    assumed = release(SMALL, "laplace", epsilon=1).guarantee.assumptions
-    assert len(assumed) == 2 and "labels" in assumed[0] + assumed[1] and "longest" in assumed[0] + assumed[1]
+def test_the_conditions_name_what_was_taken_from_the_log() -> None:
+    assumed = release(SMALL, "laplace", epsilon=1).guarantee.conditions
+    assert sorted(c.code for c in assumed) == ["activities-from-log", "length-from-log"]
     declared = release(SMALL, "laplace", epsilon=1, domain=Domain(("a", "b", "c", "d"), 9))
-    assert declared.guarantee.assumptions == ()
+    assert declared.guarantee.conditions == ()
 
 
 # What it counts ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy.integrate import quad
 
+import openly
 import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
@@ -110,16 +111,16 @@ def test_a_lot_that_is_used_up_is_kept_whole() -> None:
 def test_sepsis_is_clipped_to_nothing_from_a_thousandth_on_and_certified_it_is_not(logs: Path, delta: str) -> None:
     """As TraVaG's authors report of Libra; at a delta of 0.01 its most frequent variant survives."""
     log = veilog.read(logs / "sepsis.xes.gz")
-    published = veilog.release(log, "libra", epsilon=1, as_published=True, delta=delta)
+    published = openly.release(log, "libra", epsilon=1, as_published=True, delta=delta)
     assert published.variants.cases == 0 and "empty" in " ".join(published.remarks)
-    more = veilog.release(log, "libra", epsilon=1, as_published=True, delta="0.01", seed=1)
+    more = openly.release(log, "libra", epsilon=1, as_published=True, delta="0.01", seed=1)
     assert more.variants.cases > 0 and set(more.variants.sequences) <= set(log.variants.sequences)
-    certified = veilog.release(log, "libra", epsilon=1, delta=delta, query="travas")
+    certified = openly.release(log, "libra", epsilon=1, delta=delta, query="travas")
     assert certified.guarantee.proven and certified.variants.cases > 0
 
 
 def test_as_published_derives_nothing_and_says_why() -> None:
-    released = veilog.release(HOSPITAL, "libra", epsilon=1, seed=2, **PUBLISHED)
+    released = openly.release(HOSPITAL, "libra", epsilon=1, seed=2, **PUBLISHED)
     assert released.guarantee.status == "none"
     words = " ".join(released.guarantee.reasons)
     assert "clipped by their exact" in words and "with replacement" in words and "within a sample" in words
@@ -131,7 +132,7 @@ def test_as_published_derives_nothing_and_says_why() -> None:
 
 
 def test_more_noise_clips_more() -> None:
-    kept = [veilog.release(HOSPITAL, "libra", epsilon=5, seed=1, b=b, **PUBLISHED).variants for b in (0.5, 5, 30, 100)]
+    kept = [openly.release(HOSPITAL, "libra", epsilon=5, seed=1, b=b, **PUBLISHED).variants for b in (0.5, 5, 30, 100)]
     assert [len(v) for v in kept] == sorted((len(v) for v in kept), reverse=True)
     assert len(kept[0]) == 3 and len(kept[-1]) == 0
 
@@ -155,7 +156,7 @@ def test_certified_costs_exactly_the_budget_and_never_peeks(name: str, monkeypat
     monkeypatch.setattr(Curator, "peek", refused)
     monkeypatch.setattr(Curator, "peek_log", refused)
     settings = SETTINGS[name]
-    released = veilog.release(HOSPITAL, "libra", epsilon=2, **settings)
+    released = openly.release(HOSPITAL, "libra", epsilon=2, **settings)
     assert (released.guarantee.status, released.guarantee.epsilon) == ("proven", 2.0)
     assert released.guarantee.delta == pytest.approx(float(settings.get("delta", 0)))
     sampled = [c for c in released.guarantee.charges if "Poisson sample" in c.mechanism or settings.get("gamma") == 1]
@@ -165,7 +166,7 @@ def test_certified_costs_exactly_the_budget_and_never_peeks(name: str, monkeypat
 
 
 def test_a_person_with_several_cases_is_protected_too() -> None:
-    released = veilog.release(HOSPITAL, "libra", epsilon=3, query="laplace", unit="person", max_cases=2)
+    released = openly.release(HOSPITAL, "libra", epsilon=3, query="laplace", unit="person", max_cases=2)
     assert released.guarantee.proven and released.guarantee.epsilon == pytest.approx(3)
     assert released.guarantee.epsilon is not None and released.guarantee.epsilon <= 3
 
@@ -196,19 +197,19 @@ def test_a_person_with_several_cases_is_protected_too() -> None:
 )
 def test_bad_parameters_are_refused_in_words(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
-        veilog.release(HOSPITAL, "libra", epsilon=1, **settings)
+        openly.release(HOSPITAL, "libra", epsilon=1, **settings)
 
 
 def test_too_small_an_epsilon_for_the_accountant_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"cannot reach epsilon = 0\.01"):
-        veilog.release(HOSPITAL, "libra", epsilon="0.01", **PUBLISHED)
+        openly.release(HOSPITAL, "libra", epsilon="0.01", **PUBLISHED)
 
 
 def test_missing_times_are_refused_as_published() -> None:
     with pytest.raises(InputError, match="1 events have no timestamp"):
-        veilog.release(log_of([("a", 0), ("b", None)]), "libra", epsilon=1, **PUBLISHED)
+        openly.release(log_of([("a", 0), ("b", None)]), "libra", epsilon=1, **PUBLISHED)
 
 
 def test_tiny_logs_come_out_empty() -> None:
     for log in (log_of([("a", 0)]), log_of([], [("a", 0)])):
-        assert veilog.release(log, "libra", epsilon=1, **PUBLISHED).variants.cases == 0
+        assert openly.release(log, "libra", epsilon=1, **PUBLISHED).variants.cases == 0

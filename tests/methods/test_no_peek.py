@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from openly import release
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
-from veilog.releasing import release
 
 LOG = Variants.from_dict({("a", "b", "c"): 300, ("a", "c"): 200, ("b",): 100, ("c", "a", "a"): 5, (): 2})
 

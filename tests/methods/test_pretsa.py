@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
+import openly
 import veilog
 from veilog.errors import OutputError, ParameterError
-from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES
 from veilog.methods.prefix_groups import merged, prefix_tree, shared_prefix
 
@@ -22,7 +23,7 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def released(log: EventLog, **parameters: object) -> veilog.Release:
-    return veilog.release(log, "pretsa", **parameters)
+    return openly.release(log, "pretsa", **parameters)
 
 
 @given(traces, st.integers(1, 6))
@@ -132,7 +133,7 @@ def test_names_stay_names_and_whole_numbers_whole() -> None:
 def test_only_the_control_flow_leaves_unless_more_is_asked_for() -> None:
     log = log_of([("a", "b")] * 4, events={"comment": ["x"] * 8}, cases={"name": ["n"] * 4})
     release = released(log, k=2)
-    assert release.log.events.column_names == ["case:index", "event:index", ACTIVITY, TIMESTAMP]
+    assert release.log.events.column_names == ["case:index", "event:index", ACTIVITY, TIMESTAMP, LIFECYCLE]
     assert release.log.cases.column_names == [ACTIVITY]
     assert any("comment, name" in remark for remark in release.remarks)
     assert {a.key: a.value for a in release.log.metadata.attributes}[ARTIFICIAL_TIMES] is True

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+import openly
 import veilog
 from veilog import Domain
 from veilog.errors import InputError, ParameterError, VeilogError
-from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
+from veilog.logs.eventlog import LIFECYCLE, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
 from veilog.methods.matching import match
 from veilog.methods.pripel_noise import bounded_noise, randomised_response
@@ -141,7 +142,7 @@ def test_a_start_that_stems_from_the_midst_of_a_case_stays_in_the_range_of_start
     log = log_of(*[[("a", i), ("b", 5_000_000 + i), ("c", 5_000_060)] for i in range(30)])
     beheaded = 0
     for seed in range(5):
-        released = veilog.release(log, "pripel", epsilon="0.3", as_published=True, seed=seed, query="df-laplace").log
+        released = openly.release(log, "pripel", epsilon="0.3", as_published=True, seed=seed, query="df-laplace").log
         opening = released.offsets[:-1][np.diff(released.offsets) > 0]
         first = released.events.column("time:timestamp").cast(pa.int64()).to_numpy()[opening]
         assert (first < (T0 + 3_700) * 1_000_000).all()
@@ -161,7 +162,7 @@ def test_columns_of_extreme_numbers_get_noise_within_their_type() -> None:
         "nothing": pa.array([None] * 30, pa.float64()),
         "no text": pa.array([None] * 30, pa.string()).dictionary_encode(),
     }
-    released = veilog.release(log_of(*[CASE] * 10, events=columns), "pripel", epsilon=1, as_published=True, seed=2).log
+    released = openly.release(log_of(*[CASE] * 10, events=columns), "pripel", epsilon=1, as_published=True, seed=2).log
     for name, column in columns.items():
         assert released.events.column(name).type == column.type
     assert np.isfinite(released.events.column("wide").drop_null().to_numpy()).all()
@@ -172,7 +173,7 @@ def test_columns_of_extreme_numbers_get_noise_within_their_type() -> None:
 
 
 def test_as_published_derives_nothing_and_says_why() -> None:
-    released = veilog.release(RICH, "pripel", epsilon=1, as_published=True)
+    released = openly.release(RICH, "pripel", epsilon=1, as_published=True)
     assert released.guarantee.status == "none" and released.guarantee.epsilon is None
     assert released.guarantee.nominal_epsilon == 1
     words = " ".join(released.guarantee.reasons)
@@ -180,7 +181,7 @@ def test_as_published_derives_nothing_and_says_why() -> None:
 
 
 def test_as_published_every_attribute_gets_noise_within_its_raw_domain() -> None:
-    released = veilog.release(RICH, "pripel", epsilon="0.5", as_published=True, seed=3).log
+    released = openly.release(RICH, "pripel", epsilon="0.5", as_published=True, seed=3).log
     assert set(COLUMNS) | {"channel", "due"} <= {*released.events.column_names, *released.cases.column_names}
     for name in COLUMNS:
         assert released.events.column(name).type == RICH.events.column(name).type
@@ -199,7 +200,7 @@ def test_as_published_every_attribute_gets_noise_within_its_raw_domain() -> None
 
 
 def test_a_pair_that_always_takes_equally_long_gets_noise_too() -> None:
-    released = veilog.release(log_of(*[CASE] * 60), "pripel", epsilon=1, as_published=True, seed=5).log
+    released = openly.release(log_of(*[CASE] * 60), "pripel", epsilon=1, as_published=True, seed=5).log
     gaps = gaps_of(released)
     assert len(set(gaps["a", "b"])) > 30 and len(set(gaps["b", "c"])) > 30
     assert max(gaps["a", "b"]) <= 3_600
@@ -208,19 +209,19 @@ def test_a_pair_that_always_takes_equally_long_gets_noise_too() -> None:
 @pytest.mark.parametrize("matching", ["optimal", "greedy"])
 @pytest.mark.parametrize("query", ["laplace", "sacofa", "sapa", "evolve", "df-laplace"])
 def test_any_variant_method_is_a_query(query: str, matching: str) -> None:
-    released = veilog.release(
+    released = openly.release(
         RICH, "pripel", epsilon=1, as_published=True, seed=1, query=query, matching=matching, attribute_names="size"
     )
     assert released.variants.cases > 0 and released.variants == released.log.variants
-    assert released.log.events.column_names[4:] == ["size"]
+    assert released.log.events.column_names[4:] == ["size", LIFECYCLE]
 
 
 def test_tiny_logs_and_empty_answers_come_out_as_logs() -> None:
     for log in (log_of([("a", 0)]), log_of([], [("a", 0)]), log_of([("a", 0), ("b", 0)], [("a", None)])):
         for seed in range(4):
-            released = veilog.release(log, "pripel", epsilon="0.5", as_published=True, seed=seed, query="laplace")
+            released = openly.release(log, "pripel", epsilon="0.5", as_published=True, seed=seed, query="laplace")
             assert released.log.cases.num_rows == released.variants.cases
-    empty = veilog.release(log_of([("a", 0)]), "pripel", epsilon="0.5", delta="1e-6", as_published=True, query="travas")
+    empty = openly.release(log_of([("a", 0)]), "pripel", epsilon="0.5", delta="1e-6", as_published=True, query="travas")
     assert empty.variants.cases == 0 and "empty" in " ".join(empty.remarks)
 
 
@@ -264,7 +265,7 @@ def test_gaps_equal_original_ones_no_more_often_than_those_of_another_release(
     What copies gaps fails by far."""
     log = veilog.read(logs / "sepsis.xes.gz")
     original = gaps_of(log)
-    one, other = (gaps_of(veilog.release(log, "pripel", seed=seed, **settings).log) for seed in (1, 2))
+    one, other = (gaps_of(openly.release(log, "pripel", seed=seed, **settings).log) for seed in (1, 2))
     for released, independent in ((one, other), (other, one)):
         with_original, with_other = equal_gaps(released, original, independent, least)
         assert with_original <= with_other + 3 * np.sqrt(with_original + with_other + 1)
@@ -308,7 +309,7 @@ def test_certified_costs_exactly_the_budget_and_never_peeks(name: str, monkeypat
     monkeypatch.setattr(Curator, "peek", refused)
     monkeypatch.setattr(Curator, "peek_log", refused)
     settings = SETTINGS[name]
-    released = veilog.release(HOSPITAL, "pripel", epsilon=2, **settings)
+    released = openly.release(HOSPITAL, "pripel", epsilon=2, **settings)
     assert (released.guarantee.status, released.guarantee.epsilon) == ("proven", 2.0)
     assert released.guarantee.delta == float(settings.get("delta", 0))
     assert released.variants.cases > 0 and released.log.variants == released.variants
@@ -359,23 +360,23 @@ PUBLISHED = {"as_published": True}
 )
 def test_bad_parameters_are_refused_in_words(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
-        veilog.release(RICH, "pripel", epsilon=1, **settings)
+        openly.release(RICH, "pripel", epsilon=1, **settings)
 
 
 def test_a_log_without_times_is_refused_as_published() -> None:
     with pytest.raises(InputError, match="timestamp"):
-        veilog.release(log_of([("a", None)], [("b", None)]), "pripel", epsilon=1, as_published=True)
+        openly.release(log_of([("a", None)], [("b", None)]), "pripel", epsilon=1, as_published=True)
 
 
 def test_variants_alone_are_not_enough() -> None:
     with pytest.raises(ParameterError, match="needs an event log"):
-        veilog.release(RICH.variants, "pripel", epsilon=1)
+        openly.release(RICH.variants, "pripel", epsilon=1)
 
 
 def test_an_attribute_that_tells_events_apart_is_left_out_or_refused() -> None:
     log = log_of(*[CASE] * 10, events={"ticket": pa.array([f"t{i}" for i in range(30)])})
-    released = veilog.release(log, "pripel", epsilon=1, as_published=True)
+    released = openly.release(log, "pripel", epsilon=1, as_published=True)
     assert "ticket" not in released.log.events.column_names
     assert "'ticket' has 30 different values in 30" in " ".join(released.remarks)
     with pytest.raises(VeilogError, match="tells them apart"):
-        veilog.release(log, "pripel", epsilon=1, as_published=True, attribute_names="ticket")
+        openly.release(log, "pripel", epsilon=1, as_published=True, attribute_names="ticket")

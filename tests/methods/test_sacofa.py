@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from openly import release
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.exponential import drawn_number
 from veilog.methods.prefix_tree import PrefixTree
 from veilog.methods.rules import Rules, exact_rules
 from veilog.methods.sacofa import _advanced, _broken_by, _History
-from veilog.releasing import release
 
 ABC = ("a", "b", "c")
 trace = st.lists(st.sampled_from(ABC), max_size=6).map(tuple)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openly import release
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.sapa import _within_steps, within_distance
-from veilog.releasing import release
 
 ABC = ("a", "b", "c")
 traces = st.lists(st.lists(st.sampled_from(ABC), max_size=6).map(tuple), min_size=1, max_size=12)

@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 from time_tools import HOSPITAL, YEAR
 
-import veilog
+import openly
 from veilog.errors import ParameterError
 
 
 @pytest.mark.parametrize("share", [0, 1, "1.5", "-0.1", "much", float("nan"), True])
 def test_a_nonsensical_share_is_refused(share: Any) -> None:
     with pytest.raises(ParameterError, match="times"):
-        veilog.release(HOSPITAL, "travas", epsilon=1, delta="0.01", times=share)
+        openly.release(HOSPITAL, "travas", epsilon=1, delta="0.01", times=share)
 
 
 def test_shares_that_leave_nothing_are_refused() -> None:
     with pytest.raises(ParameterError, match="nothing is left"):
-        veilog.release(
+        openly.release(
             HOSPITAL, "travas", epsilon=1, delta="0.01", times="0.6", attributes=["urgency"], attributes_share="0.4"
         )
 
@@ -35,13 +35,13 @@ def test_shares_that_leave_nothing_are_refused() -> None:
 )
 def test_a_nonsensical_window_is_refused(window: Any, problem: str) -> None:
     with pytest.raises(ParameterError, match=problem):
-        veilog.release(HOSPITAL, "travas", epsilon=1, delta="0.01", times="0.5", window=window)
+        openly.release(HOSPITAL, "travas", epsilon=1, delta="0.01", times="0.5", window=window)
 
 
 def test_times_need_events_and_a_certified_release() -> None:
     with pytest.raises(ParameterError, match="need an event log"):
-        veilog.release(HOSPITAL.variants, "travas", epsilon=1, delta="0.01", times="0.5")
+        openly.release(HOSPITAL.variants, "travas", epsilon=1, delta="0.01", times="0.5")
     with pytest.raises(ParameterError, match="certified"):
-        veilog.release(HOSPITAL, "travas", epsilon=1, delta="0.01", times="0.5", as_published=True)
+        openly.release(HOSPITAL, "travas", epsilon=1, delta="0.01", times="0.5", as_published=True)
     with pytest.raises(ParameterError, match="A window is of use with a share for times only"):
-        veilog.release(HOSPITAL, "travas", epsilon=1, delta="0.01", window=YEAR)
+        openly.release(HOSPITAL, "travas", epsilon=1, delta="0.01", window=YEAR)

@@ -10,6 +10,7 @@ from group_tools import log_of, patterns_of, traces, traces_of, violations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import openly
 import veilog
 import veilog.logs.files
 from veilog import cli
@@ -23,7 +24,7 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def released(log: EventLog, **parameters: object) -> veilog.Release:
-    return veilog.release(log, "tlkc", **parameters)
+    return openly.release(log, "tlkc", **parameters)
 
 
 @given(
@@ -211,7 +212,7 @@ def test_attributes_of_cases_and_of_events_may_share_a_name() -> None:
 
 def test_numbers_of_a_declared_range_are_its_quarters() -> None:
     domain = veilog.Domain(attributes={"age": (0, 100)})
-    log = veilog.release(RICH, "tlkc", k=2, background="set", sensitive="age", domain=domain).log
+    log = openly.release(RICH, "tlkc", k=2, background="set", sensitive="age", domain=domain).log
     assert set(log.cases.column("age").to_pylist()) == {"25 to 50", "50 to 75", "75 to 100"}
 
 
@@ -224,7 +225,7 @@ def test_suppressed_labels_are_nowhere_in_the_release() -> None:
 
 def test_undeclared_activities_do_not_leave() -> None:
     log = log_of([("a", "b")] * 5)
-    release = veilog.release(log, "tlkc", k=2, background="set", domain=veilog.Domain.of(["a"]))
+    release = openly.release(log, "tlkc", k=2, background="set", domain=veilog.Domain.of(["a"]))
     assert release.variants.to_dict() == {("a",): 5}
 
 
@@ -314,7 +315,7 @@ def test_the_command_refuses_in_words_and_writes_nothing(tmp_path: Path, capsys:
 
 def test_variants_alone_are_refused() -> None:
     with pytest.raises(ParameterError, match="needs an event log"):
-        veilog.release(veilog.Variants.from_dict({("a",): 5}), "tlkc", k=2)
+        openly.release(veilog.Variants.from_dict({("a",): 5}), "tlkc", k=2)
 
 
 def test_an_attribute_of_mixed_types_is_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import Levenshtein
 
+import openly
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
@@ -51,7 +52,7 @@ def test_certified_it_costs_exactly_what_was_asked_for(epsilon: str, delta: str,
         raise AssertionError(f"peeked: {reason}")
 
     monkeypatch.setattr(Curator, "peek", refused)
-    guarantee = veilog.release(LOG, "travag", epsilon=epsilon, delta=delta, free_generator_steps=50).guarantee
+    guarantee = openly.release(LOG, "travag", epsilon=epsilon, delta=delta, free_generator_steps=50).guarantee
     assert guarantee.proven and (guarantee.epsilon, guarantee.delta) == (float(epsilon), float(delta))
     assert [charge.question for charge in guarantee.charges] == ["count", "partitions", "gradients"]
     assert "floating-point" in guarantee.numerics
@@ -141,7 +142,7 @@ def test_draws_have_the_shares_of_the_nearest_variants() -> None:
 
 
 def test_the_same_seed_draws_the_same() -> None:
-    one, other = (veilog.release(LOG, "travag", epsilon=1, delta=1e-5, seed=3, free_generator_steps=20) for _ in "ab")
+    one, other = (openly.release(LOG, "travag", epsilon=1, delta=1e-5, seed=3, free_generator_steps=20) for _ in "ab")
     assert one.variants == other.variants and not one.guarantee.proven
 
 
@@ -182,7 +183,7 @@ def test_shares_are_the_closest_to_what_the_gradients_say_that_respects_the_colu
 
 @pytest.mark.parametrize("counts", [{("a",): 500}, {(): 500}, {("a",): 500, ("b", "a"): 400}])
 def test_logs_with_one_or_two_variants_can_be_learned(counts: dict[tuple[str, ...], int]) -> None:
-    released = veilog.release(
+    released = openly.release(
         Variants.from_dict(counts), "travag", epsilon=1, delta=1e-5, seed=0, free_generator_steps=30
     ).variants
     assert set(released.sequences) == set(counts)
@@ -190,7 +191,7 @@ def test_logs_with_one_or_two_variants_can_be_learned(counts: dict[tuple[str, ..
 
 def test_where_no_variant_is_frequent_the_release_is_empty_and_training_says_so() -> None:
     rare = Variants.from_dict({(a, b): 1 for a in "abcdefgh" for b in "abcdefgh"})
-    release = veilog.release(rare, "travag", epsilon="0.5", delta="1e-6", seed=0)
+    release = openly.release(rare, "travag", epsilon="0.5", delta="1e-6", seed=0)
     assert release.variants.cases == 0 and "Nothing survived" in release.remarks[0]
     with pytest.raises(ParameterError, match="No variant is frequent enough"):
         train(curator(rare), request("0.5", "1e-6"), QUICK)
@@ -273,13 +274,13 @@ def test_as_published_an_interrupted_run_goes_on() -> None:
 def test_the_papers_configurations_are_chosen_by_name_at_their_own_budget() -> None:
     assert set(METHODS["travag"].parameters[0].choices) == set(PUBLISHED)
     with pytest.raises(ParameterError, match="needs the name of one of the paper's configurations"):
-        veilog.release(LOG, "travag", epsilon=1, delta=1e-6, as_published=True)
+        openly.release(LOG, "travag", epsilon=1, delta=1e-6, as_published=True)
     with pytest.raises(ParameterError, match=r"is the paper's for epsilon = 0\.1"):
-        veilog.release(LOG, "travag", epsilon=1, delta=1e-6, as_published=True, configuration="bpic13-0.1-1e-6")
+        openly.release(LOG, "travag", epsilon=1, delta=1e-6, as_published=True, configuration="bpic13-0.1-1e-6")
     with pytest.raises(ParameterError, match="no guarantee can be derived"):
-        veilog.release(LOG, "travag", epsilon=1, delta=1e-6, configuration="bpic13-1-1e-6")
+        openly.release(LOG, "travag", epsilon=1, delta=1e-6, configuration="bpic13-1-1e-6")
     with pytest.raises(ParameterError, match="says what outside is"):
-        veilog.release(
+        openly.release(
             LOG, "travag", epsilon=1, delta=1e-6, as_published=True, configuration="bpic13-1-1e-6", outside="drop"
         )
 
@@ -288,12 +289,12 @@ def test_as_published_logs_that_do_not_fit_are_refused_in_words() -> None:
     one, few = Variants.from_dict({("a",): 500}), Variants.from_dict({("a",): 5, ("b",): 5})
     name = {"configuration": "bpic13-1-1e-6"}
     with pytest.raises(ParameterError, match="a single variant"):
-        veilog.release(one, "travag", epsilon=1, delta=1e-6, as_published=True, **name)
+        openly.release(one, "travag", epsilon=1, delta=1e-6, as_published=True, **name)
     with pytest.raises(ParameterError, match="batches of 64, but the log has 10 cases"):
-        veilog.release(few, "travag", epsilon=1, delta=1e-6, as_published=True, **name)
+        openly.release(few, "travag", epsilon=1, delta=1e-6, as_published=True, **name)
     with pytest.raises(ParameterError, match="more than memory is reckoned with"):
         many = Variants.from_sequences([(str(i),) for i in range(40_000)])
-        veilog.release(many, "travag", epsilon=1, delta=1e-6, as_published=True, **name)
+        openly.release(many, "travag", epsilon=1, delta=1e-6, as_published=True, **name)
 
 
 # Real logs -----------------------------------------------------------------------------------------------------------
@@ -304,7 +305,7 @@ def test_on_bpic13_it_beats_the_published_similarity_at_the_same_budget(
     logs: Any, epsilon: str, delta: str, paper: float
 ) -> None:
     variants = veilog.read(logs / "bpic2013_incidents.xes.gz").variants
-    released = veilog.release(
+    released = openly.release(
         variants, "travag", epsilon=epsilon, delta=delta, seed=0, free_generator_steps=150
     ).variants
     assert relative_log_similarity(variants, released).value > paper + 0.1

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import openly
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
@@ -37,28 +38,28 @@ PUBLISHED = {
 
 
 def test_travas_costs_exactly_what_was_asked() -> None:
-    guarantee = veilog.release(LOG, "travas", epsilon="0.3", delta="1e-5").guarantee
+    guarantee = openly.release(LOG, "travas", epsilon="0.3", delta="1e-5").guarantee
     assert guarantee.proven
     assert (guarantee.epsilon, guarantee.delta) == (0.3, 1e-5)
-    assert guarantee.assumptions == ()
+    assert guarantee.conditions == ()
 
 
 def test_travas_as_published_derives_the_same() -> None:
-    guarantee = veilog.release(LOG, "travas", epsilon=1, delta="1e-5", as_published=True).guarantee
+    guarantee = openly.release(LOG, "travas", epsilon=1, delta="1e-5", as_published=True).guarantee
     assert guarantee.proven
     assert (guarantee.epsilon, guarantee.nominal_epsilon) == (1.0, 1.0)
 
 
 @given(n=st.integers(1, 12))
 def test_utravas_splits_its_budget_without_a_remainder(n: int) -> None:
-    guarantee = veilog.release(LOG, "utravas", epsilon="0.7", delta="0.001", subqueries=n).guarantee
+    guarantee = openly.release(LOG, "utravas", epsilon="0.7", delta="0.001", subqueries=n).guarantee
     assert guarantee.proven
     assert (guarantee.epsilon, guarantee.delta) == (0.7, 0.001)
     assert len(guarantee.charges) == n
 
 
 def test_utravas_as_published_derives_nothing_and_says_why() -> None:
-    released = veilog.release(LOG, "utravas", epsilon=1, delta="0.01", as_published=True, subqueries=4, repetitions=2)
+    released = openly.release(LOG, "utravas", epsilon=1, delta="0.01", as_published=True, subqueries=4, repetitions=2)
     guarantee = released.guarantee
     assert (guarantee.status, guarantee.epsilon, guarantee.nominal_epsilon) == ("none", None, 1.0)
     assert "scores best against the raw log" in guarantee.reasons[0]
@@ -68,7 +69,7 @@ def test_utravas_as_published_derives_nothing_and_says_why() -> None:
 def test_utravas_keeps_frequent_variants_near_their_counts() -> None:
     """Mean of 200 seeded runs within 5 standard errors of the truth, with room for the missing-answer estimate."""
     counts = [
-        veilog.release(LOG, "utravas", epsilon=1, delta="0.01", subqueries=3, seed=s).variants.to_dict()[("a", "b")]
+        openly.release(LOG, "utravas", epsilon=1, delta="0.01", subqueries=3, seed=s).variants.to_dict()[("a", "b")]
         for s in range(200)
     ]
     assert np.mean(counts) == pytest.approx(500, abs=1.5)
@@ -86,25 +87,25 @@ def test_the_count_of_an_unreleased_variant_is_the_weighted_mean() -> None:
 
 def test_only_real_variants_come_out() -> None:
     for seed in range(20):
-        released = veilog.release(LOG, "travas", epsilon="0.05", delta="0.4", seed=seed).variants
+        released = openly.release(LOG, "travas", epsilon="0.05", delta="0.4", seed=seed).variants
         assert set(released.to_dict()) <= set(LOG.to_dict())
 
 
 @pytest.mark.parametrize("arguments", [{}, {"delta": 0}, {"epsilon": 1}, {"epsilon": 1, "delta": 0}])
 def test_a_missing_budget_is_refused(arguments: dict[str, float]) -> None:
     with pytest.raises(ParameterError):
-        veilog.release(LOG, "travas", **arguments)  # type: ignore[arg-type]
+        openly.release(LOG, "travas", **arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("subqueries", [0, -1, "two", 1.5, 10**6, float("nan")])
 def test_a_senseless_number_of_subqueries_is_refused(subqueries: object) -> None:
     with pytest.raises(ParameterError, match="subqueries"):
-        veilog.release(LOG, "utravas", epsilon=1, delta="0.1", subqueries=subqueries)
+        openly.release(LOG, "utravas", epsilon=1, delta="0.1", subqueries=subqueries)
 
 
 def test_as_published_one_subquery_is_refused() -> None:
     with pytest.raises(ParameterError, match="2 subqueries"):
-        veilog.release(LOG, "utravas", epsilon=1, delta="0.1", subqueries=1, as_published=True)
+        openly.release(LOG, "utravas", epsilon=1, delta="0.1", subqueries=1, as_published=True)
 
 
 @pytest.fixture(scope="module", params=sorted(PUBLISHED))
@@ -116,7 +117,7 @@ def nonempty_runs(variants: Variants, epsilon: str, delta: str, runs: int = 10) 
     """Seeded releases without the empty ones, whose similarity is undefined (the papers leave them out as well)."""
     found = []
     for seed in range(10 * runs):
-        released = veilog.release(variants, "travas", epsilon=epsilon, delta=delta, seed=seed).variants
+        released = openly.release(variants, "travas", epsilon=epsilon, delta=delta, seed=seed).variants
         if released.cases:
             found.append(released)
         if len(found) == runs:

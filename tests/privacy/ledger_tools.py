@@ -24,7 +24,7 @@ def guarantee(epsilon: Fraction, delta: Fraction = Fraction(0), status: str = "p
         unit="case",
         neighbours="logs that differ by a case",
         numerics="exact",
-        assumptions=(),
+        conditions=(),
         reasons=() if proven else ("looked at",),
         charges=(Charge("count", "cases", "discrete Laplace", "1", epsilon, delta),),
     )

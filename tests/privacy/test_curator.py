@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -17,7 +18,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Domain
+from veilog.privacy.domain import ALL_FROM_LOG, Domain
 
 trace = st.lists(st.sampled_from("abcd"), max_size=5).map(tuple)
 traces = st.lists(trace, min_size=1, max_size=30)
@@ -115,8 +116,8 @@ def test_an_assignment_is_asked_for_single_sequences(cases: list[tuple[str, ...]
 def test_only_sequences_and_no_counts_reach_an_assignment() -> None:
     seen = []
     Curator(log([("a",), ("a",), ("b",)])).histogram(lambda s: seen.append(s) or [0] * len(s), 1, 1)
-    assert [type(s) for s in seen] == [Sequences]
-    assert not hasattr(seen[0], "counts")
+    assert {type(s) for s in seen} == {Sequences}
+    assert not any(hasattr(s, "counts") for s in seen)
 
 
 @given(size=st.integers(4, 60), keep_above=st.integers(0, 3), seed=st.integers(0, 2**32))
@@ -188,14 +189,38 @@ def test_an_impossible_size_is_refused(size: int) -> None:
         Curator(log([("a",)])).histogram(lambda s: s.lengths, size, 1)
 
 
-@pytest.mark.parametrize(
-    "assign", [lambda s: [7] * len(s), lambda s: [-2] * len(s), lambda s: [0.5] * len(s), lambda s: [0]]
-)
-def test_an_assignment_outside_its_bins_is_refused_uncharged(assign: object) -> None:
+@pytest.mark.parametrize("assign", [lambda s: [0.5] * len(s), lambda s: [0], lambda s: s.nothing, lambda s: 1 // 0])
+def test_an_assignment_that_fails_is_charged_and_says_nothing(assign: Any) -> None:
     curator = Curator(log([("a",), ("b",), ("c",)]))
-    with pytest.raises(ParameterError, match="assign must give"):
-        curator.histogram(assign, 7, 1)  # type: ignore[arg-type]
-    assert curator.guarantee().charges == ()
+    with pytest.raises(ParameterError, match="The function that was given to a question failed") as caught:
+        curator.histogram(assign, 3, 1)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+    assert [c.epsilon for c in curator.charges] == [1]
+
+
+@pytest.mark.parametrize("assign", [lambda s: [7] * len(s), lambda s: [-2] * len(s)])
+def test_a_bin_out_of_range_is_none(assign: Any) -> None:
+    with noise_off():
+        assert Curator(log([("a",), ("b",)])).histogram(assign, 3, 1).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "assign",
+    [
+        lambda s: np.arange(len(s)),
+        lambda s: np.argsort(s.lengths, kind="stable"),
+        lambda s: (s.lengths > s.lengths.mean()).astype(int),
+        lambda s: np.full(len(s), len(s)),
+    ],
+    ids=["row numbers", "ranks", "above the mean", "how many there are"],
+)
+def test_a_function_that_looks_at_other_cases_is_refused(assign: Any) -> None:
+    curator = Curator(log([("a",), ("b",), ("a", "b"), ("a", "b", "c"), ("c",)]))
+    with pytest.raises(ParameterError, match="does not treat each case by itself"):
+        curator.histogram(assign, 9, 1)
+    with pytest.raises(ParameterError, match="does not treat each case by itself"):
+        curator.sums(lambda s: (np.arange(len(s)), np.zeros(len(s), int), np.asarray(assign(s))), 1, 9, 1)
+    assert len(curator.charges) == 2
 
 
 def test_a_variant_that_nobody_has_is_never_released() -> None:
@@ -256,24 +281,32 @@ def test_deltas_that_add_up_to_one_leave_no_guarantee() -> None:
     assert not curator.guarantee().proven
 
 
-def test_public_facts_taken_from_the_log_are_assumptions() -> None:
-    curator = Curator(log([("b", "a")]))
-    assert curator.guarantee().assumptions == ()
+def test_public_facts_taken_from_the_log_are_conditions() -> None:
+    curator = Curator(log([("b", "a")]), domain=ALL_FROM_LOG)
+    assert curator.guarantee().conditions == ()
     assert (curator.activities, curator.max_length) == (("a", "b"), 2)
-    assert len(curator.guarantee().assumptions) == 2
+    assert {c.code for c in curator.guarantee().conditions} == {"activities-from-log", "length-from-log"}
 
 
-def test_declared_facts_need_no_assumption() -> None:
+def test_public_facts_that_nobody_declared_cannot_be_read() -> None:
+    curator = Curator(log([("b", "a")]))
+    for fact in ("activities", "max_length"):
+        with pytest.raises(ParameterError, match="Nothing is declared"):
+            getattr(curator, fact)
+    assert not curator.contacted
+
+
+def test_declared_facts_need_no_condition() -> None:
     curator = Curator(log([("b", "a")]), domain=Domain.of(["a", "b", "z"], 9))
     assert (curator.activities, curator.max_length) == (("a", "b", "z"), 9)
-    assert curator.guarantee().assumptions == ()
+    assert curator.guarantee().conditions == ()
 
 
 @given(cases=traces, extra=trace, length=st.integers(1, 4))
 def test_fitting_a_domain_keeps_neighbours_neighbours(
     cases: list[tuple[str, ...]], extra: tuple[str, ...], length: int
 ) -> None:
-    domain = Domain.of("abd", length)
+    domain = Domain.of(list("abd"), length)
     expected = Counter(tuple(a for a in case if a in "abd")[:length] for case in cases)
     assert domain.fit(log(cases)).to_dict() == expected
     expected[tuple(a for a in extra if a in "abd")[:length]] += 1

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_tools import OTHER, SMALL, guarantee, spent
 
+import openly
 import veilog
 from veilog.errors import BudgetError, OutputError, ParameterError
 from veilog.logs import simulate
@@ -42,7 +43,7 @@ def test_a_release_is_reserved_then_charged_then_written(path: Path, tmp_path: P
 
 
 def test_the_digest_in_the_ledger_is_that_of_the_file(path: Path, tmp_path: Path) -> None:
-    released = veilog.release(SMALL, "laplace", epsilon=1, ledger=path)
+    released = openly.release(SMALL, "laplace", epsilon=1, ledger=path)
     released.save(tmp_path / "out.csv")
     released.save(tmp_path / "out.xes.gz")
     (account,) = Ledger.open(path).show()
@@ -51,7 +52,7 @@ def test_the_digest_in_the_ledger_is_that_of_the_file(path: Path, tmp_path: Path
 
 
 def test_a_ledger_that_vanished_is_told_after_the_file_is_written(path: Path, tmp_path: Path) -> None:
-    released = veilog.release(SMALL, "laplace", epsilon=3, ledger=path)
+    released = openly.release(SMALL, "laplace", epsilon=3, ledger=path)
     path.unlink()
     with pytest.raises(OutputError, match=r"out\.csv: The release is written, and was charged, but .* no such ledger"):
         released.save(tmp_path / "out.csv")
@@ -62,18 +63,18 @@ def test_sums_are_exact_so_that_ten_tenths_fit_into_one(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(SMALL, 1)
     for _ in range(10):
-        veilog.release(SMALL, "laplace", epsilon=0.1, ledger=ledger)
+        openly.release(SMALL, "laplace", epsilon=0.1, ledger=ledger)
     assert spent(path) == 1
     with pytest.raises(BudgetError, match="of 1 in all 0 is left"):
-        veilog.release(SMALL, "laplace", epsilon="1e-9", ledger=ledger)
+        openly.release(SMALL, "laplace", epsilon="1e-9", ledger=ledger)
 
 
 def test_delta_has_a_budget_of_its_own(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(SMALL, 10, "1e-5")
-    veilog.release(SMALL, "travas", epsilon=1, delta="1e-5", ledger=ledger)
+    openly.release(SMALL, "travas", epsilon=1, delta="1e-5", ledger=ledger)
     with pytest.raises(BudgetError, match="delta = 1e-07 was asked for, and of 1e-05 in all 0 is left"):
-        veilog.release(SMALL, "travas", epsilon=1, delta="1e-7", ledger=ledger)
+        openly.release(SMALL, "travas", epsilon=1, delta="1e-7", ledger=ledger)
     assert spent(path) == 1
 
 
@@ -87,7 +88,7 @@ def test_too_dear_a_release_is_refused_before_any_question(path: Path, monkeypat
     for question in ("count", "concentration", "histogram", "sums", "partitions", "peek", "peek_log", "peek_pieces"):
         monkeypatch.setattr(Curator, question, asked)
     with pytest.raises(BudgetError):
-        veilog.release(SMALL, "laplace", epsilon="1.001", ledger=ledger)
+        openly.release(SMALL, "laplace", epsilon="1.001", ledger=ledger)
     assert spent(path) == 0
 
 
@@ -101,7 +102,7 @@ def test_the_reservation_stands_while_questions_are_asked(path: Path, monkeypatc
         return histogram(self, *a, **k)  # type: ignore[call-overload]
 
     monkeypatch.setattr(Curator, "histogram", looked)
-    veilog.release(SMALL, "laplace", epsilon=2, ledger=path)
+    openly.release(SMALL, "laplace", epsilon=2, ledger=path)
     assert set(seen) == {("reserved", Fraction(2))}
 
 
@@ -114,7 +115,7 @@ def test_a_release_that_fails_is_charged_what_it_asked(path: Path, monkeypatch: 
 
     monkeypatch.setattr(Curator, "histogram", fails)
     with pytest.raises(KeyboardInterrupt):
-        veilog.release(SMALL, "laplace", epsilon=1, ledger=path)
+        openly.release(SMALL, "laplace", epsilon=1, ledger=path)
     (entry,) = Ledger.open(path).show()[0].entries
     assert entry.state == "charged"
     assert entry.epsilon is not None and 0 < entry.epsilon < 1
@@ -126,7 +127,7 @@ def test_a_release_that_fails_before_it_asks_costs_nothing(path: Path, monkeypat
 
     monkeypatch.setattr(Curator, "histogram", fails)
     with pytest.raises(ParameterError, match="not so"):
-        veilog.release(SMALL, "laplace", epsilon=1, ledger=path)
+        openly.release(SMALL, "laplace", epsilon=1, ledger=path)
     assert spent(path) == 0
     assert Ledger.open(path).show()[0].entries[0].state == "withdrawn"
 
@@ -147,22 +148,22 @@ def test_a_method_that_breaks_its_word_is_withheld_and_stays_reserved(path: Path
 
 def test_what_nothing_bounds_is_recorded_without_a_budget_and_refused_with_one(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
-    veilog.release(SMALL, "sacofa", epsilon=1, as_published=True, ledger=ledger)
-    veilog.release(SMALL, "laplace", epsilon=1, seed=1, ledger=ledger)
+    openly.release(SMALL, "sacofa", epsilon=1, as_published=True, ledger=ledger)
+    openly.release(SMALL, "laplace", epsilon=1, seed=1, ledger=ledger)
     (account,) = ledger.show()
     assert [entry.epsilon for entry in account.entries] == [None, None]
     assert account.spent is None
     assert ledger.set_budget(SMALL, 5).left == (0, 0)
     with pytest.raises(BudgetError, match="Nothing is left"):
-        veilog.release(SMALL, "laplace", epsilon=1, ledger=ledger)
+        openly.release(SMALL, "laplace", epsilon=1, ledger=ledger)
     ledger.set_budget(OTHER, 5)
     for argument in ({"as_published": True}, {"seed": 1}):
         with pytest.raises(BudgetError, match="nothing bounds"):
-            veilog.release(OTHER, "laplace", epsilon=1, ledger=ledger, **argument)  # type: ignore[arg-type]
+            openly.release(OTHER, "laplace", epsilon=1, ledger=ledger, **argument)  # type: ignore[arg-type]
 
 
 def test_as_published_is_charged_what_is_derived_where_something_is(path: Path) -> None:
-    released = veilog.release(SMALL, "laplace", epsilon=1, as_published=True, depth=4, ledger=path)
+    released = openly.release(SMALL, "laplace", epsilon=1, as_published=True, depth=4, ledger=path)
     assert released.guarantee.epsilon is not None and released.guarantee.epsilon > 1
     assert spent(path) == Fraction(str(released.guarantee.epsilon))
 
@@ -170,20 +171,20 @@ def test_as_published_is_charged_what_is_derived_where_something_is(path: Path) 
 def test_changed_data_do_not_evade_a_budget(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(SMALL, 2)
-    veilog.release(SMALL, "laplace", epsilon=1, ledger=ledger)
+    openly.release(SMALL, "laplace", epsilon=1, ledger=ledger)
     with pytest.raises(BudgetError, match="not the same"):
-        veilog.release(OTHER, "laplace", epsilon=1, ledger=ledger)
+        openly.release(OTHER, "laplace", epsilon=1, ledger=ledger)
     joined = ledger.enter(OTHER, account=1)
     assert (joined.number, joined.left) == (1, (1, 0))
-    veilog.release(OTHER, "laplace", epsilon=1, ledger=ledger)
+    openly.release(OTHER, "laplace", epsilon=1, ledger=ledger)
     with pytest.raises(BudgetError):
-        veilog.release(SMALL, "laplace", epsilon=1, ledger=ledger)
+        openly.release(SMALL, "laplace", epsilon=1, ledger=ledger)
 
 
 def test_accounts_that_are_put_together_keep_all_that_was_spent(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     for data in (SMALL, OTHER):
-        veilog.release(data, "laplace", epsilon=1, ledger=ledger)
+        openly.release(data, "laplace", epsilon=1, ledger=ledger)
     first, second = ledger.show()
     joined = ledger.set_budget(OTHER, 3, account=first.number)
     assert joined.spent == (2, 0)
@@ -202,7 +203,7 @@ def test_putting_accounts_together_never_loses_a_budget(path: Path) -> None:
 
 def test_a_budget_below_what_is_spent_leaves_nothing(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
-    veilog.release(SMALL, "laplace", epsilon=2, ledger=ledger)
+    openly.release(SMALL, "laplace", epsilon=2, ledger=ledger)
     assert ledger.set_budget(SMALL, 1).left == (0, 0)
     assert ledger.set_budget(SMALL, 3).left == (1, 0)
     assert ledger.set_budget(SMALL, None).left is None
@@ -218,12 +219,12 @@ def test_budgets_that_are_none_are_refused(path: Path, epsilon: object) -> None:
 def test_costs_of_different_units_are_never_added_up(path: Path) -> None:
     log = veilog.read(_people())
     ledger = Ledger.open(path, create=True)
-    veilog.release(log, "laplace", epsilon=1, unit="patient", max_cases=2, ledger=ledger)
+    openly.release(log, "laplace", epsilon=1, unit="patient", max_cases=2, ledger=ledger)
     account = ledger.set_budget(log, 3)
     assert (account.unit, account.left) == ("patient", (2, 0))
     with pytest.raises(BudgetError, match="for the unit 'patient' and this release for 'case'"):
-        veilog.release(log, "laplace", epsilon=1, ledger=ledger)
-    veilog.release(log, "laplace", epsilon=2, unit="patient", max_cases=2, ledger=ledger)
+        openly.release(log, "laplace", epsilon=1, ledger=ledger)
+    openly.release(log, "laplace", epsilon=2, unit="patient", max_cases=2, ledger=ledger)
     assert spent(path) == 3
     assert ledger.set_budget(log, 3, unit="case").spent is None
 
@@ -307,10 +308,10 @@ def test_nothing_of_the_log_is_in_the_ledger(tmp_path: Path, path: Path) -> None
     names = ("case:concept:name", "concept:name", "time:timestamp", "ward")
     log = veilog.read(pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)}))
     for method in ("evolve", "laplace", "df-laplace", "sapa", "sacofa"):
-        veilog.release(log, method, epsilon=1, ledger=path).save(tmp_path / "o.csv")
-    veilog.release(log, "travas", epsilon=1, delta=0.01, ledger=path)
-    veilog.release(log, "evolve", epsilon=5, delta=0.01, times=0.3, attributes=["ward"], window="log", ledger=path)
-    veilog.release(log, "utravas", epsilon=1, delta=0.01, as_published=True, ledger=path)
+        openly.release(log, method, epsilon=1, ledger=path).save(tmp_path / "o.csv")
+    openly.release(log, "travas", epsilon=1, delta=0.01, ledger=path)
+    openly.release(log, "evolve", epsilon=5, delta=0.01, times=0.3, attributes=["ward"], window="log", ledger=path)
+    openly.release(log, "utravas", epsilon=1, delta=0.01, as_published=True, ledger=path)
     content = path.read_bytes()
     assert b"evolve" in content
     for word in (b"Zqx", b"deed", b"Wvy", b"Kjh", b"2024-03", *(a.encode() for a in acts)):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from ledger_tools import OTHER, SMALL, guarantee, spent
 
+import openly
 import veilog
 from veilog.errors import BudgetError, InputError
 from veilog.privacy.ledger import Ledger, Reservation
@@ -21,6 +22,8 @@ def path(tmp_path: Path) -> Path:
 
 PROLOGUE = """
 import os, sys, time, random, signal
+sys.path.insert(0, sys.argv.pop())
+import openly
 import veilog
 from veilog.errors import BudgetError
 from veilog.privacy.ledger import Ledger
@@ -41,7 +44,7 @@ for i in range(16):
         os.close(go)
         os.read(start, 1)
         try:
-            veilog.release(log, "laplace", epsilon=1, ledger=Ledger.open(path, patience=60)).save(f"{folder}/{i}.csv")
+            openly.release(log, "laplace", epsilon=1, ledger=Ledger.open(path, patience=60)).save(f"{folder}/{i}.csv")
         except BudgetError:
             os._exit(3)
         os._exit(0)
@@ -63,7 +66,7 @@ for i in range(kills):
     child = os.fork()
     if child == 0:
         try:
-            veilog.release(log, "laplace", epsilon="0.1", largest_log=1000 + i, ledger=path).save(f"{folder}/{i}.csv")
+            openly.release(log, "laplace", epsilon="0.1", largest_log=1000 + i, ledger=path).save(f"{folder}/{i}.csv")
         except BudgetError:
             os._exit(3)
         os._exit(0)
@@ -89,7 +92,7 @@ print(outputs, *(states.count(s) for s in ("reserved", "charged", "written")))
 
 def run_script(script: str, *arguments: object) -> list[int]:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments)],
+        [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments), str(Path(openly.__file__).parent)],
         capture_output=True,
         text=True,
         timeout=900,

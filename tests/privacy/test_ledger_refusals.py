@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ledger_tools import SMALL, spent
 
-import veilog
+import openly
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.privacy import ledger_file
 from veilog.privacy.ledger import Ledger
@@ -26,7 +26,7 @@ def used(path: Path) -> Path:
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(SMALL, 7, "1e-3")
     for epsilon in ("0.25", "1"):
-        veilog.release(SMALL, "laplace", epsilon=epsilon, ledger=ledger)
+        openly.release(SMALL, "laplace", epsilon=epsilon, ledger=ledger)
     return path
 
 
@@ -72,7 +72,7 @@ def test_a_ledger_of_a_newer_version_is_refused(used: Path) -> None:
         connection.execute("PRAGMA user_version = 9")
     before = used.read_bytes()
     with pytest.raises(InputError, match="newer veilog"):
-        veilog.release(SMALL, "laplace", epsilon=1, ledger=used)
+        openly.release(SMALL, "laplace", epsilon=1, ledger=used)
     assert used.read_bytes() == before
 
 
@@ -84,7 +84,7 @@ def test_another_database_or_file_is_left_as_it_is(tmp_path: Path) -> None:
     for name in ("db", "text", "empty"):
         before = (tmp_path / name).read_bytes()
         with pytest.raises(InputError, match="not a ledger"):
-            veilog.release(SMALL, "laplace", epsilon=1, ledger=tmp_path / name)
+            openly.release(SMALL, "laplace", epsilon=1, ledger=tmp_path / name)
         assert (tmp_path / name).read_bytes() == before
 
 
@@ -101,7 +101,7 @@ def test_folders_and_links_to_nothing_are_refused_and_links_are_followed(used: P
     with pytest.raises(InputError, match="cannot be used"):
         Ledger.open("a\0b")
     (tmp_path / "link").symlink_to(used)
-    veilog.release(SMALL, "laplace", epsilon=1, ledger=tmp_path / "link")
+    openly.release(SMALL, "laplace", epsilon=1, ledger=tmp_path / "link")
     assert spent(used) == Fraction(9, 4)
 
 
@@ -125,7 +125,7 @@ def test_without_a_writable_ledger_there_is_no_release(used: Path, monkeypatch: 
     monkeypatch.setattr(ledger_file, "_connected", read_only)
     assert len(Ledger.open(used).show()) == 1
     with pytest.raises(OutputError, match="read-only"):
-        veilog.release(SMALL, "laplace", epsilon=1, ledger=used)
+        openly.release(SMALL, "laplace", epsilon=1, ledger=used)
 
 
 def test_names_that_are_no_text_can_be_entered(path: Path) -> None:

@@ -14,7 +14,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Domain
+from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.guarantee import Charge
 from veilog.privacy.persons import Unit
 from veilog.privacy.sampling import SampleAccount, amplified, poisson_sample, unamplified
@@ -150,11 +150,11 @@ def test_group_privacy_comes_after_amplification() -> None:
     assert curator.guarantee().epsilon == pytest.approx(3 * float(amplified(Fraction(1), Fraction(1, 2))))
 
 
-def test_public_facts_assumptions_and_peeks_of_a_sample_are_those_of_the_log() -> None:
-    curator = Curator(LOG)
+def test_public_facts_conditions_and_peeks_of_a_sample_are_those_of_the_log() -> None:
+    curator = Curator(LOG, domain=ALL_FROM_LOG)
     sample = curator.subsample(Fraction(1, 1000))
     assert sample.activities == ("a", "b", "c") and sample.max_length == 3
-    assert len(curator.guarantee().assumptions) == 2
+    assert len(curator.guarantee().conditions) == 2
     assert sample.subsample(Fraction(1)).activities == ("a", "b", "c")
     sample.peek("to see")
     assert curator.guarantee().reasons == ("to see",)

@@ -13,6 +13,7 @@ import pytest
 import veilog
 from veilog import EventLog, Variants, report
 from veilog.errors import InputError, OutputError
+from veilog.logs.metadata import Attribute
 from veilog.logs.simulate import hospital
 
 LOG = hospital(300, seed=1)
@@ -266,9 +267,37 @@ def test_operations_of_a_file_add_up_and_never_to_less(tmp_path: Path) -> None:
     assert told.timed
 
 
-def test_a_log_that_says_nothing_of_privacy_is_refused() -> None:
+def in_containers(log: EventLog) -> EventLog:
+    """The log as releases said it before: in containers, with numbers for keys."""
+
+    def boxed(number: int, operation: Attribute) -> Attribute:
+        return Attribute(str(number), None, "container", operation.children)
+
+    said, *others = log.metadata.attributes
+    box = Attribute(said.key, None, "container", tuple(boxed(i, one) for i, one in enumerate(said.children, 1)))
+    return replace(log, metadata=replace(log.metadata, attributes=(box, *others)))
+
+
+@pytest.mark.parametrize("suffix", [".xes", ".parquet"])
+def test_every_form_of_the_file_tells_the_same(tmp_path: Path, suffix: str) -> None:
+    from veilog.report.told import told_by_file
+
+    released = veilog.release(LOG, "evolve", epsilon=1, times="0.3")
+    told = told_by_file(read_again(released, tmp_path))
+    assert (told.guarantee.status, len(told.operations)) == ("proven", 2)
+    assert told.guarantee.assumptions == (" ".join(released.guarantee.assumptions),)
+    veilog.write(in_containers(released.log), tmp_path / f"before{suffix}")
+    assert told_by_file(veilog.read(tmp_path / f"before{suffix}")) == told
+    released.save(tmp_path / f"now{suffix}")
+    assert told_by_file(veilog.read(tmp_path / f"now{suffix}")) == told
+
+
+def test_a_log_that_says_nothing_of_privacy_is_refused(tmp_path: Path, proven: veilog.Release) -> None:
     with pytest.raises(InputError, match="does not say how it was made private"):
         report.html(LOG)
+    proven.save(tmp_path / "release.csv")
+    with pytest.raises(InputError, match="in XES or Parquet; CSV has no place for this"):
+        report.html(veilog.read(tmp_path / "release.csv"))
 
 
 ODD_FILES = {

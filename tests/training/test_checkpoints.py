@@ -14,6 +14,7 @@ from veilog.methods.travag_model import state_from, state_to
 from veilog.methods.travag_settings import TrainingState
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
+from veilog.privacy.guarantee import Condition
 from veilog.training.checkpoints import ONE_RUN, Interrupts, Keeper, held_interrupts, remove
 from veilog.training.runs import Earlier, Saver, claimed, earlier, source
 
@@ -223,11 +224,14 @@ def test_a_seeded_run_goes_on_with_fresh_noise() -> None:
     assert drawn[0] == noise.seeded(5).words(8).tolist()
 
 
+EARTH = Condition("columns-from-log", "owner", "The earth is round.")
+
+
 def test_the_guarantee_says_that_it_is_of_one_run(path: Path) -> None:
     guarantee = Curator(LOG).guarantee()
-    before = Earlier(assumptions=("The earth is round.",))
+    before = Earlier(conditions=(EARTH,))
     assert claimed(guarantee, before, None) == guarantee
-    assert claimed(guarantee, before, Keeper(path)).assumptions == ("The earth is round.", ONE_RUN)
+    assert claimed(guarantee, before, Keeper(path)).conditions == (EARTH, Condition("one-run", "program", ONE_RUN))
 
 
 def test_a_first_ctrl_c_waits_for_the_end_of_a_step_and_a_second_does_not() -> None:

@@ -81,7 +81,7 @@ def release(
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
     # Before a large log is read: what can be refused without it.
     chosen = method_named(method)
-    values = chosen.parse({n: v for n, v in parameters.items() if n != "guessing_advantage"})
+    values = chosen.parse(parameters)
     budget.check()
     if not (budget.as_published or at_a_terminal()):
         public_facts(chosen, values, domain, budget.as_published)

@@ -11,6 +11,7 @@ from veilog.measures.log_difference import absolute_log_difference
 from veilog.measures.models import MEASURES, model_quality
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS
+from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.released import Release
 from veilog.releasing import release
 
@@ -25,7 +26,7 @@ def released(given: Given, cell: Cell) -> Release:
     """The cell's release, seeded by its run."""
     settings: dict[str, Any] = dict(cell.settings)
     log = given.log if METHODS[cell.method].full_log else given.log.variants
-    return release(log, cell.method, seed=cell.run, **settings)
+    return release(log, cell.method, seed=cell.run, domain=ALL_FROM_LOG, **settings)
 
 
 def utility(original: Variants, made: Variants, *, difference: bool = True) -> dict[str, Number]:

@@ -20,11 +20,12 @@ from veilog.logs.variants import IntArray, Variants
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ACTIVITY", "CASE", "CASE_INDEX", "EVENT_INDEX", "TIMESTAMP", "EventLog", "Statistics"]
+__all__ = ["ACTIVITY", "CASE", "CASE_INDEX", "EVENT_INDEX", "LIFECYCLE", "TIMESTAMP", "EventLog", "Statistics"]
 
 CASE = "case:concept:name"
 ACTIVITY = "concept:name"
 TIMESTAMP = "time:timestamp"
+LIFECYCLE = "lifecycle:transition"
 CASE_INDEX = "case:index"
 EVENT_INDEX = "event:index"
 

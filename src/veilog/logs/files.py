@@ -219,7 +219,8 @@ def write_pieces(
     All pieces have the columns of the first, which also says what the log says about itself; names of cases go on
     from piece to piece. Parquet says beforehand which cases have no events: it refuses them unless ``eventless`` lists
     them (columns as in the pieces, and ``case:index``, their places among all cases). CSV refuses them unless
-    ``lossy``. The file is the one that :func:`write` makes of the whole log; numbers in CSV may be formatted otherwise.
+    ``lossy``. The file is the one that :func:`write` makes of the whole log; numbers in CSV may be formatted otherwise,
+    and XES with nested attributes may say 2.0 without need.
     """
     from veilog.logs import parquet, tables
     from veilog.logs.xes_write import write_xes_pieces

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ARTIFICIAL_TIMES", "Attribute", "Metadata"]
+__all__ = ["ARTIFICIAL_TIMES", "Attribute", "Metadata", "extensions_of"]
 
 ARTIFICIAL_TIMES = "veilog:artificial_timestamps"
 """Log attribute (boolean): the timestamps carry the order of events and nothing else."""
+
+_EXTENSIONS = (
+    ("Concept", "concept", "http://www.xes-standard.org/concept.xesext"),
+    ("Lifecycle", "lifecycle", "http://www.xes-standard.org/lifecycle.xesext"),
+    ("Organizational", "org", "http://www.xes-standard.org/org.xesext"),
+    ("Time", "time", "http://www.xes-standard.org/time.xesext"),
+)
+
+
+def extensions_of(keys: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
+    """The standard extensions that define attributes with these keys, as (name, prefix, uri)."""
+    prefixes = {key.partition(":")[0] for key in keys if ":" in key}
+    return tuple(extension for extension in _EXTENSIONS if extension[1] in prefixes)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,11 +15,25 @@ import pyarrow.compute as pc
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, TIMESTAMP, TIMESTAMP_TYPE
 from veilog.logs.xes_values import Dates, from_numpy, from_texts, parse_dates, parse_scalar, to_numpy, unescape
 
-__all__ = ["NESTED", "ColumnKey", "Converted", "arrow_type", "convert", "field_key", "field_type", "name_columns"]
+__all__ = [
+    "NESTED",
+    "ColumnKey",
+    "Converted",
+    "arrow_type",
+    "convert",
+    "field_key",
+    "field_type",
+    "legal_keys",
+    "name_columns",
+]
 
 NESTED = "xes:nested"
 
 _ARROW = {"int": pa.int64(), "float": pa.float64(), "boolean": pa.bool_(), "date": TIMESTAMP_TYPE}
+_LETTERS = ":A-Z_a-zÀ-ÖØ-öø-ÿΑ-ΡΣ-ώА-яぁ-ゔァ-ヺ一-\u9fa5가-힣"
+_NAME_BEGINS = re.compile(f"[{_LETTERS}]")
+_BETWEEN_NAMES = re.compile(f"[^{_LETTERS}0-9.-]")
+"""Names by XML 1.0 in all its editions: later ones have more letters, which checkers may not know."""
 _INT = "^-?[0-9]{1,18}$"
 _FLOAT = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?$"
 
@@ -71,6 +86,25 @@ def field_key(field: pa.Field) -> str:
     """The XES key of a column."""
     key = (field.metadata or {}).get(b"xes:key")
     return str(field.name) if key is None else key.decode("utf-8")
+
+
+def legal_keys(table: pa.Table) -> pa.Table:
+    """The table with a key for each column that is a name in XML, as the schema of XES wants it, under which it is
+    written as XES: ``age_group`` for ``age group``. The columns keep their names."""
+    keys = [field_key(field) for field in table.schema]
+    taken = set(keys)
+    fields = list(table.schema)
+    for place, key in enumerate(keys):
+        legal = _BETWEEN_NAMES.sub("_", key)
+        legal = legal if _NAME_BEGINS.match(legal) else f"_{legal}"
+        if legal == key:
+            continue
+        free, number = legal, 2
+        while free in taken:
+            free, number = f"{legal}_{number}", number + 1
+        taken.add(free)
+        fields[place] = fields[place].with_metadata({**(fields[place].metadata or {}), b"xes:key": free.encode()})
+    return table.cast(pa.schema(fields)) if taken != set(keys) else table
 
 
 def field_type(field: pa.Field) -> str:

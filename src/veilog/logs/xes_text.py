@@ -13,7 +13,18 @@ from typing import Any
 from veilog.logs.metadata import Attribute
 from veilog.logs.xes_values import ROOT_TIME, format_date, format_float, parse_scalar, unescape
 
-__all__ = ["SCALARS", "Element", "Note", "Piece", "Unusual", "from_json", "parse_piece", "read_attribute", "read_tree"]
+__all__ = [
+    "NESTING",
+    "SCALARS",
+    "Element",
+    "Note",
+    "Piece",
+    "Unusual",
+    "from_json",
+    "parse_piece",
+    "read_attribute",
+    "read_tree",
+]
 
 SCALARS = ("string", "date", "int", "float", "boolean", "id")
 NESTING = ("list", "container")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, BinaryIO
@@ -19,22 +19,20 @@ import pyarrow.compute as pc
 
 from veilog.errors import OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
-from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.metadata import Attribute, Metadata, extensions_of
 from veilog.logs.xes_columns import NESTED, field_key, field_type
-from veilog.logs.xes_text import SCALARS, from_json
+from veilog.logs.xes_text import NESTING, SCALARS, from_json
 from veilog.logs.xes_values import format_date, format_dates, format_float, from_numpy, from_texts
 
 __all__ = ["write_xes", "write_xes_pieces"]
 
 _BATCH = 20_000
 _TEXT = pa.large_string()
-_VERSION = ("1849-2016", "nested-attributes")
-_EXTENSIONS = (
-    ("Concept", "concept", "http://www.xes-standard.org/concept.xesext"),
-    ("Lifecycle", "lifecycle", "http://www.xes-standard.org/lifecycle.xesext"),
-    ("Organizational", "org", "http://www.xes-standard.org/org.xesext"),
-    ("Time", "time", "http://www.xes-standard.org/time.xesext"),
-)
+_FEATURES = "nested-attributes"
+_BEFORE_LISTS = re.compile(r"1(\.[0-9]+)?")
+"""Versions of XES without lists and containers, which came with 2.0."""
+_LISTS = f'"type": ?"({"|".join(NESTING)})"'
+"""Where the JSON of a nested attribute has a list or container; a quote inside a text has a backslash before it."""
 
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _ESCAPED = re.compile('[&<>"\n\r\t]')
@@ -45,17 +43,25 @@ _SUSPECT = re.compile(b'[\x00-\x1f&<>"]|\xef\xbf[\xbe\xbf]')
 def write_xes(log: EventLog, target: BinaryIO) -> None:
     """Write a log as XES in UTF-8: extensions, globals, classifiers, attributes, cases and events, in their order.
 
-    A log that names neither its XES version nor any extension gets the current version and the standard extensions
-    that it uses. Raises :class:`OutputError` for what XML 1.0 cannot carry.
+    A log that does not name its XES version gets 1.0, or 2.0 where it has lists or containers, which 1.x does not
+    know; if it names no extension either, it gets the standard ones that it uses. Raises :class:`OutputError` for what
+    XML 1.0 cannot carry.
     """
-    write_xes_pieces([log], target)
+    _write([log], target, _has_lists)
 
 
 def write_xes_pieces(logs: Iterable[EventLog], target: BinaryIO) -> None:
-    """Write one log that comes in pieces, at least one, with the columns and the metadata of the first."""
+    """Write one log that comes in pieces, at least one, with the columns and the metadata of the first.
+
+    Its version allows lists as soon as there is a column of nested attributes, because a later piece may have them.
+    """
+    _write(logs, target, _may_have_lists)
+
+
+def _write(logs: Iterable[EventLog], target: BinaryIO, lists: Callable[[EventLog], bool]) -> None:
     for number, log in enumerate(logs):
         if number == 0:
-            target.write(_opening(log).encode("utf-8"))
+            target.write(_opening(log, lists=lists(log)).encode("utf-8"))
         _write_cases(log, target)
     target.write(b"</log>\n")
 
@@ -270,16 +276,33 @@ def _value_text(attribute: Attribute) -> str:
     return str(value)
 
 
-def _opening(log: EventLog) -> str:
+def _may_have_lists(log: EventLog) -> bool:
+    return any(NESTED in table.column_names for table in (log.events, log.cases)) or _has_lists(log)
+
+
+def _has_lists(log: EventLog) -> bool:
+    """Whether the log has lists or containers anywhere."""
+    metadata = log.metadata
+    if any(map(_is_list, [*metadata.attributes, *(a for _, found in metadata.globals for a in found)])):
+        return True
+    columns = [t.column(NESTED).cast(pa.string()) for t in (log.events, log.cases) if NESTED in t.column_names]
+    return any(pc.any(pc.match_substring_regex(column, _LISTS)).as_py() for column in columns)
+
+
+def _is_list(attribute: Attribute) -> bool:
+    return attribute.type in NESTING or any(map(_is_list, attribute.children))
+
+
+def _opening(log: EventLog, *, lists: bool) -> str:
     """The document up to the first trace."""
     metadata = log.metadata
     features, version, extensions = metadata.features, metadata.version, metadata.extensions
     if version is None and not extensions:
-        version, features = _VERSION[0], features if features is not None else _VERSION[1]
-        extensions = _used_extensions(log)
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>\n<log']
-    if version is not None:
-        lines.append(f' xes.version="{escape(version, "xes.version")}"')
+        features = _FEATURES if features is None else features
+        extensions = extensions_of(field_key(f) for table in (log.events, log.cases) for f in table.schema)
+    if version is None or (lists and _BEFORE_LISTS.fullmatch(version)):
+        version = "2.0" if lists else "1.0"
+    lines = [f'<?xml version="1.0" encoding="UTF-8"?>\n<log xes.version="{escape(version, "xes.version")}"']
     if features is not None:
         lines.append(f' xes.features="{escape(features, "xes.features")}"')
     lines.append(' xmlns="http://www.xes-standard.org/">\n')
@@ -299,9 +322,3 @@ def _described(metadata: Metadata) -> Iterator[str]:
         yield f'\t<classifier name="{escape(name, name)}"{where} keys="{escape(keys, name)}"/>\n'
     for attribute in metadata.attributes:
         yield attribute_text(attribute, "\t")
-
-
-def _used_extensions(log: EventLog) -> tuple[tuple[str, str, str], ...]:
-    keys = {field_key(f) for table in (log.events, log.cases) for f in table.schema}
-    prefixes = {key.partition(":")[0] for key in keys if ":" in key}
-    return tuple(e for e in _EXTENSIONS if e[1] in prefixes)

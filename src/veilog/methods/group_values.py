@@ -21,7 +21,6 @@ from veilog.privacy.cases import Kind, Level, attribute_kind, attribute_level
 from veilog.privacy.domain import Domain
 
 __all__ = [
-    "LIFECYCLE",
     "Events",
     "Sensitive",
     "attribute_names",
@@ -39,7 +38,6 @@ __all__ = [
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-LIFECYCLE = "lifecycle:transition"
 TOO_DISTINCT = 0.5
 """With more values than this share of what has one, values tell cases or events apart and are no categories."""
 INTERVALS = 4

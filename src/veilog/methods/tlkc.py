@@ -30,11 +30,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.methods.group_checks import check_tlkc
 from veilog.methods.group_suppression import Bounds, Known, largest_k, left
 from veilog.methods.group_values import (
-    LIFECYCLE,
     Events,
     Sensitive,
     attribute_names,

@@ -25,7 +25,7 @@ IntArray = npt.NDArray[np.int64]
 Triples = tuple[IntArray, IntArray, IntArray]
 """Rows, columns and values of sparse vectors of integers, one a case; equal places add up."""
 
-_AGAIN = 256
+_AGAIN = 128
 """So many cases of the first block are given twice: a difference shows in few, and a second look costs time."""
 
 _FAILED = "The function that was given to a question failed, or gave something other than integers for each case."

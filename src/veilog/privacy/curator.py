@@ -146,7 +146,8 @@ class Curator:
         if not 0 < rate <= 1:
             raise ParameterError(f"A sampling rate is above 0 and at most 1, not {float(rate):g}.", parameter="rate")
         sampled = poisson_sample(self._variants, rate, self._randomness)
-        sample = Curator(sampled, domain=self.domain, unit=self.unit, randomness=self._randomness)
+        # A part of a log in which everybody's cases are bounded is one.
+        sample = Curator(Bounded(sampled, self.unit), domain=self.domain, randomness=self._randomness)
         sample._whole = self
         sample._charges = SampleAccount(self._charges, rate)
         sample._conditions, sample._peeks, sample._statements = self._conditions, self._peeks, self._statements
@@ -423,7 +424,7 @@ class Curator:
         if not charges and not reasons:
             reasons.append("nothing was asked of the data")
         if self._randomness.seed is not None:
-            reasons.append(f"seeded: the noise can be recomputed from the seed {self._randomness.seed}")
+            reasons.append("seeded: whoever knows the seed can recompute the noise")  # goes out, so without the seed
             numerics = "exact integer noise from a seeded generator, for experiments only"
         if any(charge.question == "gradients" for charge in charges):
             numerics += _FLOAT_NOISE
@@ -467,7 +468,7 @@ def _undeclared(fact: Fact) -> ParameterError:
     """What a method is told that needs a fact about which nothing was said."""
     what = "activities" if fact == "activities" else "length of the longest trace"
     return ParameterError(
-        f"The public {what} is not declared.".replace("activities is", "activities are"),
+        f"Nothing is declared about the public {what}.",
         parameter=fact,
         advice="Declare it, or give 'log' to say that what the log holds is public.",
     )

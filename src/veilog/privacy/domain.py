@@ -21,7 +21,7 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 
-__all__ = ["FROM_LOG", "PRIVATELY", "Domain", "Fact", "Values", "Window"]
+__all__ = ["ALL_FROM_LOG", "FROM_LOG", "PRIVATELY", "Domain", "Fact", "Values", "Window"]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -125,6 +125,10 @@ class Domain:
             at_start = np.concatenate([kept_before, [keep.sum()]])[offsets[:-1]]
             keep &= kept_before - at_start[owner] < self.longest
         return keep
+
+
+ALL_FROM_LOG = Domain(FROM_LOG, FROM_LOG)
+"""The owner's word that the activities and the longest trace are public as the log has them: for experiments."""
 
 
 def _values(name: str, declared: Iterable[str] | Iterable[float]) -> Values:

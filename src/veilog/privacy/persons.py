@@ -138,7 +138,7 @@ def _growth(epsilon: Fraction, most: int) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """The token that a log holds no more cases of a person than its unit says; :func:`bounded` alone makes one.
+    """The token that a log holds no more cases of a person than its unit says: what :func:`bounded` makes of one.
 
     A curator whose unit is told by a column takes nothing else, so that no way to it can leave out the bounding.
     """

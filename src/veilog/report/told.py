@@ -78,7 +78,7 @@ def told_by_file(log: EventLog) -> Told:
         raise InputError(
             "The log does not say how it was made private, so there is no guarantee to report.",
             path=log.source,
-            advice="Take the .xes that veilog release wrote; tables (CSV, Parquet) do not keep this.",
+            advice="Take the file that veilog release wrote, in XES or Parquet; CSV has no place for this.",
         )
     operations = tuple(_operation(fact) for fact in facts)
     method = next((o.method for o in operations if o.method.removesuffix(" (as published)") in METHODS), "")

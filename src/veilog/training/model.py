@@ -32,7 +32,7 @@ from veilog.privacy.accounting import compose
 from veilog.privacy.figures import round_up
 from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.ledger import Reservation
-from veilog.released import Operation, OwnerOnly, Release
+from veilog.released import Operation, OwnerOnly, Release, as_released
 
 __all__ = ["Model"]
 
@@ -203,7 +203,7 @@ class Model:
 
     def _piece(self, owner: IntArray, before: int, metadata: Metadata) -> EventLog:
         """These cases as an event log, their names counting on from so many before."""
-        return assembled(Details(rows_of(self.columns, owner)), metadata, before=before)
+        return as_released(assembled(Details(rows_of(self.columns, owner)), Metadata(), before=before), metadata)
 
     def _check_room(self, number: int, path: Path, suffix: str, metadata: Metadata) -> None:
         """Refuse what the disk cannot hold, going by the size of a few cases."""
