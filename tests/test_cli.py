@@ -159,7 +159,7 @@ def test_compare_measures_the_loss(capsys: pytest.CaptureFixture[str], log: Path
 
 def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     told = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
-    results = told["results"]
+    results = told
     assert told["findings"] == []
     assert [(r["background"], r["size"]) for r in results] == [(b, s) for b in ("set", "sequence") for s in (1, 2, 3)]
     fields = "background size candidates case_disclosure trace_disclosure worst_case unique exact seconds"
@@ -195,6 +195,20 @@ def test_the_demo_leaves_a_release(capsys: pytest.CaptureFixture[str], tmp_path:
     assert status == 0
     assert veilog.read(tmp_path / "demo" / "release.xes").variants.cases > 0
     assert "Differentially private for one case" in out
+
+
+def test_the_demo_declares_what_is_public(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    made = as_json(capsys, "demo", tmp_path / "demo")
+    guarantee = made["released"]["guarantee"]
+    assert (guarantee["status"], guarantee["conditions"]) == ("proven", [])
+    assert Path(made["activities"]).read_text().splitlines() == list(simulate.ACTIVITIES)
+    again = tmp_path / "again.xes"  # the command that it tells to try by hand
+    declared = ("--activities", f"@{made['activities']}")
+    status, _, _ = run(
+        capsys, "release", made["original"], again, "-m", "evolve", "--epsilon", "1", *declared, "--no-compare"
+    )
+    assert status == 0
+    assert again.exists()
 
 
 def good_xes(event: str = "", trace_name: str = '<string key="concept:name" value="1"/>') -> str:

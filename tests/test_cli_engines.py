@@ -41,7 +41,7 @@ def test_a_folder_a_pattern_and_a_table_are_one_log(warehouse: Path, capsys: pyt
     risk = ("--background", "set", "--size", "1")
     drop = {"seconds"}
     here, there = (
-        [{k: v for k, v in row.items() if k not in drop} for row in results(capsys, "risk", *log, *risk)["results"]]
+        [{k: v for k, v in row.items() if k not in drop} for row in results(capsys, "risk", *log, *risk)]
         for log in (("warehouse",), ("events", "--engine", "duckdb:log.duckdb"))
     )
     assert here == there

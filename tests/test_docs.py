@@ -14,6 +14,10 @@ import veilog
 from veilog import METHODS, cli
 from veilog.experiments import EXPERIMENTS
 from veilog.logs.findings import RULES
+from veilog.logs.simulate import ACTIVITIES, hospital
+from veilog.privacy.guarantee import Code
+from veilog.privacy.guessing import epsilon_of
+from veilog.privacy.strength import STRENGTHS, strength_of
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -81,19 +85,20 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert broken == []
 
 
-def run_blocks(page: Path, least: int) -> None:
-    """Runs the sh and python blocks of a page in order, in the current folder."""
-    names: dict[str, object] = {}
+def run_blocks(page: Path, least: int, names: dict[str, object] | None = None) -> None:
+    """Runs the sh and python blocks of a page in order, in the current folder; of a shell's lines those of veilog."""
+    names = {} if names is None else names
     blocks = re.findall(r"^```(sh|python)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) >= least
     for language, text in blocks:
         if language == "python":
             exec(text, names)
             continue
-        for line in text.strip().splitlines():
-            program, *arguments = shlex.split(line)
-            assert program == "veilog"
-            assert cli.main(arguments) == 0, line
+        for line in text.replace("\\\n", " ").strip().splitlines():
+            program, *arguments = shlex.split(line, comments=True)
+            assert program in ("veilog", "make", "pip")
+            if program == "veilog":
+                assert cli.main(arguments) == 0, line
 
 
 def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,6 +115,49 @@ def test_the_how_to_pages_run(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
             pytest.importorskip(needed)
     monkeypatch.chdir(tmp_path)
     run_blocks(page, 2)
+
+
+PAGES = [ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "methods").glob("*.md"), *(DOCS / "measures").glob("*.md")]
+ELSEWHERE = {"tutorial", "models"}
+"""The first is run by itself; the blocks of the second write files of any size and draw without end."""
+WITH_BLOCKS = [p for p in PAGES if re.search(r"^```(sh|python)$", p.read_text(), re.MULTILINE)]
+
+
+@pytest.mark.parametrize("page", sorted(p for p in WITH_BLOCKS if p.stem not in ELSEWHERE), ids=lambda p: p.stem)
+def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a log under the names that the pages have for one."""
+    monkeypatch.chdir(tmp_path)
+    log = hospital(300, seed=1)
+    for name in ("hospital.xes", "log.xes", "large.parquet"):
+        veilog.write(log, name)
+    Path("activities.txt").write_text("\n".join(ACTIVITIES))
+    run_blocks(page, 1, {"veilog": veilog, "log": log, "activities": ACTIVITIES})
+
+
+@pytest.mark.parametrize("page", ["guarantees", "promise"])
+def test_every_condition_is_documented(page: str) -> None:
+    text = (DOCS / f"{page}.md").read_text()
+    rows = re.findall(r"^\| `([a-z-]+)` \|", text.partition("## Conditions")[2].partition("\n## ")[0], re.MULTILINE)
+    assert sorted(rows) == sorted(get_args(Code))
+
+
+def test_the_borders_of_strength_are_those_of_the_code() -> None:
+    text = (DOCS / "guarantees.md").read_text().partition("## What a guarantee is worth")[2]
+    rows = re.findall(r"^\| ([a-z ]+) \| ([\d.]*) \| ([\d.]*) \| ([\d.]*) \|$", text, re.MULTILINE)
+    assert tuple(word for word, *_ in rows) == STRENGTHS[:-1]
+    for place, (word, advantage, epsilon, exposed) in enumerate(rows):
+        assert strength_of(float(advantage)) == word
+        assert strength_of(float(advantage) + 1e-9) == STRENGTHS[place + 1]
+        assert float(epsilon) == round(float(epsilon_of(advantage)), 2)
+        assert strength_of(float(advantage), float(exposed) / 1000, 1000) == word
+        assert STRENGTHS.index(strength_of(0.0, float(exposed) * 1.001 / 1000, 1000)) > place
+
+
+def test_what_the_json_of_a_release_holds_is_documented() -> None:
+    made = veilog.release(hospital(100, seed=1), "evolve", epsilon=1, activities="log").to_json()
+    section = (DOCS / "command.md").read_text().partition("## veilog release")[2].partition("\n## ")[0]
+    fields = {*made, *made["guarantee"], *made["guarantee"]["conditions"][0], *made["owner_only"]}
+    assert [name for name in sorted(fields) if f"`{name}`" not in section] == []
 
 
 def test_every_experiment_is_documented() -> None:

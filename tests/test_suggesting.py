@@ -84,6 +84,13 @@ def test_a_delta_too_large_is_remarked() -> None:
     assert any("well below one over" in text for text in veilog.suggest(FEW, epsilon=1, delta="0.01").remarks)
 
 
+def test_a_suggestion_of_evolve_says_that_the_activities_are_to_be_declared() -> None:
+    said = "which activities are public"
+    assert said in str(veilog.suggest(RARE, epsilon="0.5", seed=1).remarks)
+    declared = veilog.Domain.of(RARE.labels)
+    assert said not in str(veilog.suggest(RARE, epsilon="0.5", seed=1, domain=declared).remarks)
+
+
 def test_every_method_considered_is_certified() -> None:
     assert all(veilog.METHODS[name].certified for name in veilog.suggest(FEW, epsilon=1).considered)
 

@@ -11,7 +11,7 @@
 from veilog import report
 from veilog._version import __version__
 from veilog.audit.auditing import AuditResult, audit
-from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError
+from veilog.errors import BudgetError, InputError, OutputError, ParameterError, UndeclaredError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read, read_variants, validate, write
 from veilog.logs.findings import Finding
@@ -20,8 +20,9 @@ from veilog.measures.comparison import Comparison, compare
 from veilog.measures.disclosure import RiskResult, risk
 from veilog.methods import METHODS, Method
 from veilog.privacy.domain import Domain
-from veilog.privacy.guarantee import Charge, Guarantee
+from veilog.privacy.guarantee import Charge, Condition, Guarantee
 from veilog.privacy.ledger import Account, Ledger
+from veilog.released import OwnerOnly
 from veilog.releasing import Release, release
 from veilog.suggesting import Suggestion, suggest
 from veilog.training.model import Model
@@ -34,6 +35,7 @@ __all__ = [
     "BudgetError",
     "Charge",
     "Comparison",
+    "Condition",
     "Domain",
     "EventLog",
     "Finding",
@@ -43,10 +45,12 @@ __all__ = [
     "Method",
     "Model",
     "OutputError",
+    "OwnerOnly",
     "ParameterError",
     "Release",
     "RiskResult",
     "Suggestion",
+    "UndeclaredError",
     "Variants",
     "VeilogError",
     "__version__",

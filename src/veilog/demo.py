@@ -29,16 +29,20 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     except OSError as error:
         raise OutputError(f"The folder cannot be made: {error.strerror}.", path=folder) from error
     original_path, release_path = folder / "hospital.xes", folder / "release.xes"
+    activities_path = folder / "activities.txt"
 
     made = simulate.hospital(CASES, seed=1)
     files.write(made, original_path)
+    # A real hospital has this list from its documentation; this one's is as public as the program that made it up.
+    activities_path.write_text("\n".join(simulate.ACTIVITIES) + "\n", encoding="utf-8")
     show(Text(f"1. A made-up hospital log of {CASES:,} patients, written to {original_path}", style="bold"))
     original = files.read(original_path)
     show(display.info_table(original.statistics, str(original_path)))
     show(display.variants_table(original.variants))
 
     show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}", style="bold"))
-    released = release(original, METHOD, epsilon=EPSILON)
+    show(f"Its public activities are declared, in {activities_path}.")
+    released = release(original, METHOD, epsilon=EPSILON, activities=simulate.ACTIVITIES)
     released.save(release_path)
     show(display.release_view(released, str(release_path)))
 
@@ -51,15 +55,17 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     report.write(released, outside)
     show(Text("\n4. Reports about the release, to open in a browser", style="bold"))
     show(f"  {inside}: with exact numbers of the original, for its owner only")
-    show(f"  {outside}: without them, for whoever gets the release")
+    show(f"  {outside}: without them, for the recipients of the release")
 
     seconds = time.perf_counter() - started
     show(Text(f"\nDone in {seconds:.1f} s. The same by hand:", style="bold"))
     show(f"  veilog info {original_path}")
-    show(f"  veilog release {original_path} {release_path} --method {METHOD} --epsilon {EPSILON}")
+    budget = f"--method {METHOD} --epsilon {EPSILON} --activities @{activities_path}"
+    show(f"  veilog release {original_path} {release_path} {budget}")
     show(f"  veilog compare {original_path} {release_path}")
     return {
         "original": str(original_path),
+        "activities": str(activities_path),
         "release": str(release_path),
         "info": original.statistics.to_json(),
         "released": released.to_json(),

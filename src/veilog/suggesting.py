@@ -201,7 +201,10 @@ def _remarks(method: str, cases: int, delta_left: Fraction, domain: Domain | Non
             "else, which is better for discovering a model."
         )
     if method == "evolve" and (domain is None or domain.activities is None):
-        remarks.append("evolve takes the activities from the log, as an assumption, unless you declare --activities.")
+        remarks.append(
+            "evolve has to know which activities are public: add --activities A,B,C or @FILE, or --activities log if "
+            "all labels in the log may be known."
+        )
     return remarks
 
 
