@@ -156,7 +156,7 @@ def release(
             method,
             epsilon=None if unbounded else asked,
             delta=asked_delta,
-            parameters={**values, **_beyond(wanted)},
+            parameters={**values, **_beyond(wanted), **protected.in_ledger},
             unit=unit,
             as_published=as_published,
         )

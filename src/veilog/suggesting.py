@@ -16,7 +16,6 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy import noise
@@ -118,8 +117,6 @@ def suggest(
     """
     eps, failure, part = parse_epsilon(epsilon), parse_delta(delta), parse_share(share, "share")
     variants = log if isinstance(log, Variants) else log.variants
-    if variants.cases == 0:
-        raise ParameterError("The log has no cases, so no method fits it.", parameter="log")
     source = noise.operating_system() if seed is None else noise.seeded(seed)
     curator = Curator(variants, domain=domain, randomness=source)
     spent, spent_delta = eps * part, failure * part

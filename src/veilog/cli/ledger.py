@@ -163,6 +163,9 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     facts = [("account", f"{account.number} ({account.name}), for one {_unit(account)}")]
     spent, left = account.spent, account.left
     facts.append(("spent", "without a bound" if spent is None else _cost(spent)))
+    facts.append(("protection left", account.strength))
+    if account.most_cases is not None:
+        facts.append(("holds for", f"a person of at most {account.most_cases} cases, the least that a release said"))
     if account.budget is not None and left is not None:
         facts.append(("left", f"{_cost(left, down=True)} of {_cost(account.budget)}"))
     return facts

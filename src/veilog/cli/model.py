@@ -101,11 +101,8 @@ def train(
         remove(checkpoint)
     seconds = time.perf_counter() - started
     account = None if trained.entry is None else trained.entry.account()
-    out.json(
-        _facts(trained)
-        | {"owner_only": {"seconds": seconds}}
-        | ({} if account is None else {"account": account.totals()})
-    )
+    facts = _facts(trained) | {"owner_only": {"seconds": seconds}}
+    out.json(facts | ({} if account is None else {"account": account.totals()}))
     out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
     if trained.entry is not None and account is not None:
         out.show(account_view(trained.entry.ledger, account))

@@ -17,11 +17,14 @@ from veilog.cli.common import (
     Log,
     Output,
     Reading,
+    read_log,
     read_variants,
     show_columns,
     shown_progress,
 )
+from veilog.cli.large import fits
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
+from veilog.owner_notes import unprotected_persons
 from veilog.privacy.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.suggesting import Suggestion
 from veilog.suggesting import suggest as suggest_method
@@ -53,12 +56,17 @@ def suggest(
     parse_share(share, "share")
     keeping.of(log)
     show_columns(out, log, reading, grouping)
-    variants = read_variants(log, reading, grouping)
+    whole = read_log(log, reading) if fits(log, grouping) else None
+    variants = read_variants(log, reading, grouping) if whole is None else whole.variants
     with shown_progress() as progress:
         found = suggest_method(variants, epsilon=epsilon, delta=delta, share=share, ledger=keeping.of(log, progress))
     account = None if found.entry is None else found.entry.account()
-    out.json(found.to_json() | ({} if account is None else {"account": account.totals()}))
+    notes = [] if whole is None else unprotected_persons(whole)
+    facts = found.to_json() | {"owner_only": {"notes": notes}}
+    out.json(facts | ({} if account is None else {"account": account.totals()}))
     out.show(_view(found, str(log)))
+    for note in notes:
+        out.show(Text(f"For you only: {note}", style="magenta"))
     if found.entry is not None and account is not None:
         out.show(account_view(found.entry.ledger, account))
 

@@ -11,7 +11,9 @@ from fractions import Fraction
 
 from veilog.errors import BudgetError
 from veilog.privacy.figures import round_up
+from veilog.privacy.guessing import advantage_of
 from veilog.privacy.ledger_file import AccountRow, Entry
+from veilog.privacy.strength import Strength, strength_of
 
 __all__ = ["Account", "Cost", "as_csv", "as_json", "check_paid", "check_unknown", "in_figures"]
 
@@ -57,6 +59,21 @@ class Account:
             return Fraction(0), Fraction(0)
         return max(self.budget[0] - spent[0], Fraction(0)), max(self.budget[1] - spent[1], Fraction(0))
 
+    @property
+    def strength(self) -> Strength:
+        """What all releases together are still worth, by the guessing advantage of their sum."""
+        spent = self.spent
+        return strength_of(None if spent is None or spent[1] >= 1 else float(advantage_of(*spent)))
+
+    @property
+    def most_cases(self) -> int | None:
+        """Where it was only said, not bounded, how many cases a person has at most: the smallest such number. The sums
+        are for persons of no more cases than that."""
+        if self.unit != "person":
+            return None
+        said = [entry.parameters.get("max_cases") for entry in self.entries if entry.state != "withdrawn"]
+        return min((int(number) for number in said if isinstance(number, int)), default=None)
+
     def totals(self) -> dict[str, object]:
         """The sums, for machines; costs are rounded up, what is left is rounded down."""
         return {
@@ -65,6 +82,8 @@ class Account:
             "unit": self.unit,
             "budget": _cost_json(self.budget),
             "spent": _cost_json(self.spent),
+            "strength": self.strength,
+            "most_cases": self.most_cases,
             "left": _cost_json(self.left, down=True),
         }
 

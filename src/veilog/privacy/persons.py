@@ -86,6 +86,11 @@ class Unit:
         )
 
     @property
+    def in_ledger(self) -> dict[str, object]:
+        """What an entry in a ledger says about persons."""
+        return {} if self.name == "case" else {"max_cases": self.most_cases}
+
+    @property
     def conditions(self) -> tuple[Condition, ...]:
         """What is taken for granted about persons."""
         if self.name == "case" or self.column is not None:

@@ -113,7 +113,8 @@ def train(
         if account is not None:
             cost = None if as_published or seed is not None else asked
             mark = None if keeper is None else secrets.token_hex(16)
-            found = _reserved(account, before, cost, log, chosen, asked[1], values, unit, as_published, mark)
+            given = {**values, **protected.in_ledger}
+            found = _reserved(account, before, cost, log, chosen, asked[1], given, unit, as_published, mark)
             entry = replace(found, mark=mark)
             if found.mark is None and keeper is not None:  # begun before ledgers kept marks
                 before = replace(before, conditions=tuple(dict.fromkeys([*before.conditions, ONE_RUN])))
