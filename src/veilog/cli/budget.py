@@ -131,7 +131,7 @@ def agreed(out: Output, domain: Domain, needed: Iterable[Fact], log: EventLog | 
         out.show(Text(f"Everybody who gets the release may learn that the longest case has {longest} events."))
     if not lacking:
         return domain
-    answer = out.console.input("Is all of that public? Only if it would be so without any single case [y/N] ")
+    answer = out.console.input(Text("Is all of that public? Only if it would be so without any single case [y/N] "))
     if answer.strip().lower() not in ("y", "yes"):
         return domain  # the release refuses, and says what else can be done
     return domain.taken_from_log(lacking)

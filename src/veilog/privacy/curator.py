@@ -21,14 +21,13 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy import noise
-from veilog.privacy.accounting import Number, compose, parse_delta, parse_epsilon
+from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.clipping import Features, check_sums, exact_sums, sums_mechanism
-from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact
+from veilog.privacy.deriving import derived
+from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, undeclared
 from veilog.privacy.events import EventQuestions
-from veilog.privacy.figures import round_up
-from veilog.privacy.gradients import Training, check_clips
+from veilog.privacy.gradients import Training, check_training
 from veilog.privacy.guarantee import Charge, Condition, Guarantee, Statement
-from veilog.privacy.guessing import advantage_of
 from veilog.privacy.histograms import Assign, SparseHistogram, bins_above, cases_in_bins, check_size, every_bin
 from veilog.privacy.labels import WEIGHT, frequent_labels, label_threshold
 from veilog.privacy.persons import ONE_CASE, Bounded, Unit
@@ -101,7 +100,7 @@ class Curator:
             self._conditions[_ACTIVITIES_FROM_LOG] = None
             return self._variants.labels
         if self.domain.alphabet is None:
-            raise _undeclared("activities")
+            raise undeclared("activities")
         return self.domain.alphabet
 
     @property
@@ -113,7 +112,7 @@ class Curator:
             self._conditions[_LENGTH_FROM_LOG] = None
             return int(self._variants.lengths.max(initial=0))
         if self.domain.longest is None:
-            raise _undeclared("max_length")
+            raise undeclared("max_length")
         return self.domain.longest
 
     @property
@@ -343,11 +342,7 @@ class Curator:
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         done = tuple(taken) if taken is not None else (0,) * len(plan)
-        if not len(plan) == len(clips) == len(done) > 0:
-            raise ParameterError("Each part of the training needs a clipping bound.", parameter="clips")
-        check_clips(clips)
-        if any(not 0 <= had <= part.steps for had, part in zip(done, plan, strict=True)):
-            raise ParameterError("More steps were taken than the training has.", parameter="taken")
+        check_training(plan, clips, done)
         cost = composed_epsilon(plan, failure, about=float(eps))
         if cost > float(eps):
             raise ParameterError(
@@ -419,33 +414,17 @@ class Curator:
         A method may ask fewer questions than it could afford because of what it was answered. What such a run spent is
         then known to its readers, but it bounds nothing beforehand: a release claims the budget that it had.
         """
-        charges = self.unit.charges(self._charges)
-        epsilon, delta = (max(asked, least) for asked, least in zip(compose(charges), at_least, strict=True))
-        reasons = list(self._peeks)
-        numerics = "exact integer noise from the operating system's cryptographic source"
-        if not charges and not reasons:
-            reasons.append("nothing was asked of the data")
-        if self._randomness.seed is not None:
-            reasons.append("seeded: whoever knows the seed can recompute the noise")  # goes out, so without the seed
-            numerics = "exact integer noise from a seeded generator, for experiments only"
-        if delta >= 1:
-            reasons.append("the deltas of the questions add up to 1 or more")
-        proven = not reasons
-        return Guarantee(
-            status="proven" if proven else "none",
-            epsilon=round_up(epsilon) if proven else None,
-            delta=round_up(delta) if proven else None,
-            nominal_epsilon=None if nominal_epsilon is None else float(Fraction(parse_epsilon(nominal_epsilon))),
-            nominal_delta=None if nominal_delta is None else float(parse_delta(nominal_delta)),
+        return derived(
+            self.unit.charges(self._charges),
+            at_least,
+            None if nominal_epsilon is None else parse_epsilon(nominal_epsilon),
+            None if nominal_delta is None else parse_delta(nominal_delta),
+            reasons=tuple(self._peeks),
+            seeded=self._randomness.seed is not None,
             unit=self.unit.name,
             neighbours=self.unit.neighbours,
-            numerics=numerics,
             conditions=tuple(self._conditions),
-            reasons=tuple(reasons),
-            charges=charges,
             statements=tuple(self._statements),
-            guessing_advantage=round_up(advantage_of(epsilon, delta)) if proven else None,
-            guessing_advantage_without_delta=round_up(advantage_of(epsilon)) if proven and delta else None,
         )
 
     def _charge(
@@ -462,13 +441,3 @@ class Curator:
 
 def _cases_of(log: EventLog | StoredLog) -> int:
     return log.number_of_cases if isinstance(log, StoredLog) else int(log.cases.num_rows)
-
-
-def _undeclared(fact: Fact) -> ParameterError:
-    """What a method is told that needs a fact about which nothing was said."""
-    what = "activities" if fact == "activities" else "length of the longest trace"
-    return ParameterError(
-        f"Nothing is declared about the public {what}.",
-        parameter=fact,
-        advice="Declare it, or give 'log' to say that what the log holds is public.",
-    )

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 
-__all__ = ["ALL_FROM_LOG", "FROM_LOG", "PRIVATELY", "Domain", "Fact", "Values", "Window"]
+__all__ = ["ALL_FROM_LOG", "FROM_LOG", "PRIVATELY", "Domain", "Fact", "Values", "Window", "undeclared"]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -129,6 +129,16 @@ class Domain:
 
 ALL_FROM_LOG = Domain(FROM_LOG, FROM_LOG)
 """The owner's word that the activities and the longest trace are public as the log has them: for experiments."""
+
+
+def undeclared(fact: Fact) -> ParameterError:
+    """What a method is told that needs a fact about which nothing was said."""
+    what = "activities" if fact == "activities" else "length of the longest trace"
+    return ParameterError(
+        f"Nothing is declared about the public {what}.",
+        parameter=fact,
+        advice="Declare it, or give 'log' to say that what the log holds is public.",
+    )
 
 
 def _values(name: str, declared: Iterable[str] | Iterable[float]) -> Values:

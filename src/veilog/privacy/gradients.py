@@ -20,7 +20,7 @@ from veilog.privacy.noise import Randomness, fast
 from veilog.privacy.sampling import poisson_counts
 from veilog.privacy.training_accounting import NoisedSteps, integer_variance
 
-__all__ = ["FactorsOf", "Training", "check_clips"]
+__all__ = ["FactorsOf", "Training", "check_training"]
 
 IntArray = npt.NDArray[np.int64]
 FactorsOf = Callable[[IntArray], Factors]
@@ -114,8 +114,12 @@ class Training:
         return in_floats(sums, clip, [terms[0].errors.dtype for terms in asked])
 
 
-def check_clips(clips: Sequence[float]) -> None:
-    """Refuse clipping bounds that floats of the networks could not work with."""
+def check_training(plan: Sequence[NoisedSteps], clips: Sequence[float], taken: Sequence[int]) -> None:
+    """Refuse a training whose parts do not fit, or clipping bounds that floats of the networks could not work with."""
+    if not len(plan) == len(clips) == len(taken) > 0:
+        raise ParameterError("Each part of the training needs a clipping bound.", parameter="clips")
+    if any(not 0 <= had <= part.steps for had, part in zip(taken, plan, strict=True)):
+        raise ParameterError("More steps were taken than the training has.", parameter="taken")
     for clip in clips:
         if not LEAST_CLIP <= clip <= MOST_CLIP:
             raise ParameterError(

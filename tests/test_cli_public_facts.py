@@ -1,0 +1,152 @@
+"""What the owner says before a release: what is public, whom to protect, and that a weak guarantee will do."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.logs import simulate
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.xes"
+    veilog.write(simulate.hospital(300, seed=2), path)
+    return path
+
+
+def told(log: Path, target: Path, *more: str) -> dict[str, Any]:
+    facts = target.with_suffix(".json")
+    assert main(["release", str(log), str(target), "--no-compare", "--json", str(facts), *more]) == 0
+    found: dict[str, Any] = json.loads(facts.read_text())
+    return found
+
+
+def test_without_a_word_about_labels_nothing_is_asked_and_nothing_written(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    account = str(tmp_path / "account.ledger")
+    command = ["release", str(log), str(tmp_path / "out.xes"), "-m", "evolve", "--epsilon", "1", "--ledger", account]
+    assert main(command) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "--activities log" in said and "Nothing was asked of the data" in said
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_owners_word_is_the_one_condition(log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.xes"
+    facts = told(log, out, "-m", "evolve", "--epsilon", "1", "--activities", "log")
+    (condition,) = facts["guarantee"]["conditions"]
+    assert facts["guarantee"]["status"] == "proven"
+    assert (condition["code"], condition["said_by"]) == ("activities-from-log", "owner")
+    assert "privacy:condition-activities-from-log" in out.read_text()
+    page = tmp_path / "page.html"
+    assert main(["report", str(out), str(page)]) == 0
+    assert "activities-from-log" in page.read_text()
+
+
+def test_a_declaration_that_leaves_labels_out_is_remarked_on_to_the_owner_alone(log: Path, tmp_path: Path) -> None:
+    labels = list(veilog.read(log).variants.labels)
+    out = tmp_path / "out.xes"
+    declared = ",".join([*labels[1:], labels[0] + "x"])
+    facts = told(log, out, "-m", "evolve", "--epsilon", "1", "--activities", declared)
+    note = next(note for note in facts["owner_only"]["notes"] if "leaves out 1 activity" in note)
+    assert labels[0] in note and "events were not used" in note
+    assert facts["guarantee"]["conditions"] == []
+    assert "leaves out" not in out.read_text()
+    facts.pop("owner_only")
+    assert "leaves out" not in json.dumps(facts)
+
+
+def test_labels_are_found_privately_with_a_delta(log: Path, tmp_path: Path) -> None:
+    facts = told(
+        *(log, tmp_path / "out.xes", "-m", "evolve", "--epsilon", "8", "--delta", "1e-3"),
+        *("--activities", "privately", "--no-ledger"),
+    )
+    guarantee = facts["guarantee"]
+    assert guarantee["conditions"] == [] and (guarantee["epsilon"], guarantee["delta"]) == (8.0, 1e-3)
+    assert guarantee["charges"][0]["question"] == "labels" and guarantee["charges"][0]["epsilon"] == 0.8
+    assert any("found privately" in remark for remark in facts["remarks"])
+    assert set(veilog.read(tmp_path / "out.xes").variants.labels) < set(veilog.read(log).variants.labels)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["-m", "evolve", "--epsilon", "1", "--activities", "privately"], "delta above 0"),
+        (["-m", "travas", "--epsilon", "1", "--delta", "1e-4", "--activities", "privately"], "has no use for"),
+        (["-m", "evolve", "--epsilon", "1", "--activities", "log", "--max-length", "long"], "whole number, or log"),
+        (["-m", "laplace", "--epsilon", "1", "--activities", "log"], "--max-length log"),
+        (["-m", "evolve", "--epsilon", "50", "--activities", "log"], "--weak-guarantee"),
+        (["-m", "evolve", "--guessing-advantage", "0.99", "--activities", "log"], "--weak-guarantee"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(
+    more: list[str], words: str, log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["release", str(log), str(tmp_path / "out.xes"), *more]) == 1
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "out.xes").exists()
+
+
+def test_a_weak_guarantee_is_called_what_it_is(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    more = ["--activities", "log", "--weak-guarantee", "--report-outside", str(page)]
+    facts = told(log, tmp_path / "out.xes", "-m", "evolve", "--epsilon", "50", *more)
+    assert facts["guarantee"]["strength"] == "none in practice"
+    text = page.read_text()
+    assert 'class="tile bad"' in text and "protection is none in practice" in text
+    assert "can learn much" not in text and "tile good" not in text
+    assert "none in practice" in capsys.readouterr().out
+
+
+def test_columns_that_tell_persons_are_pointed_out(tmp_path: Path) -> None:
+    lines = ["case,activity,timestamp,Patient"]
+    for case in range(60):
+        lines += [f"{case},{a},2024-01-{1 + case % 28:02}T10:0{i}:00Z,p{case % 25}" for i, a in enumerate("ab")]
+    log = tmp_path / "log.csv"
+    log.write_text("\n".join(lines))
+    facts = told(log, tmp_path / "out.xes", "-m", "evolve", "--epsilon", "1", "--activities", "a,b")
+    assert any("--unit Patient --max-cases 3" in note for note in facts["owner_only"]["notes"])
+    assert "one case, such as one visit" in facts["guarantee"]["protects"]
+    person = ["--unit", "Patient", "--max-cases", "3"]
+    protected = told(log, tmp_path / "two.xes", "-m", "evolve", "--epsilon", "1", "--activities", "a,b", *person)
+    assert protected["guarantee"]["unit"] == "person"
+    assert not any("--unit" in note for note in protected["owner_only"]["notes"])
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 1)])
+def test_at_a_terminal_the_labels_are_shown_and_the_owner_is_asked(
+    answer: str, status: int, log: Path, tmp_path: Path
+) -> None:
+    leader, follower = pty.openpty()
+    out = tmp_path / "out.xes"
+    command = [sys.executable, "-m", "veilog", "release", str(log), str(out), "-m", "evolve", "--epsilon", "1"]
+    running = subprocess.Popen([*command, "--no-compare"], stdin=follower, stdout=follower, stderr=follower)
+    os.close(follower)
+    shown, answered, until = b"", False, time.monotonic() + 120
+    while time.monotonic() < until:
+        if select.select([leader], [], [], 0.2)[0]:
+            try:
+                shown += os.read(leader, 4096)
+            except OSError:  # the other end is closed
+                break
+        elif running.poll() is not None:
+            break
+        if not answered and b"[y/N]" in shown:
+            os.write(leader, f"{answer}\n".encode())
+            answered = True
+    os.close(leader)
+    assert running.wait(60) == status
+    assert answered and b"Triage" in shown
+    assert out.exists() == (status == 0)
