@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from xes_rules import is_name, problems
 
+import openly
 import veilog
 from veilog.logs import files, simulate
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, LIFECYCLE, EventLog
@@ -71,7 +72,7 @@ RELEASES: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.fixture(scope="module", params=RELEASES)
 def released(request: pytest.FixtureRequest) -> Release:
     method, settings = RELEASES[request.param]
-    made = veilog.release(LOG, method, **settings)
+    made = openly.release(LOG, method, **settings)
     assert made.variants.events
     return made
 
@@ -105,7 +106,7 @@ def test_every_released_event_has_a_life_cycle(released: Release, tmp_path: Path
 
 
 def test_a_release_that_is_kept_on_disk_is_the_same(tmp_path: Path) -> None:
-    made = veilog.release(LOG, "pretsa", k=2)
+    made = openly.release(LOG, "pretsa", k=2)
     assert isinstance(made.full, EventLog)
     on_disk = replace(made, full=keep([made.full]))
     for suffix in (".xes", ".csv"):
@@ -116,7 +117,7 @@ def test_a_release_that_is_kept_on_disk_is_the_same(tmp_path: Path) -> None:
 
 def test_a_life_cycle_that_was_released_stays() -> None:
     domain = veilog.Domain(attributes={LIFECYCLE: ["start", "complete"]})
-    made = veilog.release(LOG, "evolve", epsilon=8, attributes=[LIFECYCLE], domain=domain)
+    made = openly.release(LOG, "evolve", epsilon=8, attributes=[LIFECYCLE], domain=domain)
     assert made.details is not None
     assert made.log.events.column_names.count(LIFECYCLE) == 1
     assert made.log.events.column(LIFECYCLE).to_pylist() == made.details.columns.events[LIFECYCLE].to_pylist()
@@ -131,7 +132,7 @@ def test_a_release_without_events_has_the_column_too() -> None:
 
 
 def test_a_file_says_nothing_of_its_owner(tmp_path: Path) -> None:
-    made = veilog.release(LOG, "evolve", epsilon=1)
+    made = openly.release(LOG, "evolve", epsilon=1)
     first = replace(made, order=np.random.default_rng(1))
     other = replace(
         made, order=np.random.default_rng(1), seconds=made.seconds + 400_000, remarks=("98 765 cases",), parameters={}
@@ -142,7 +143,7 @@ def test_a_file_says_nothing_of_its_owner(tmp_path: Path) -> None:
 
 def test_a_file_does_not_give_the_seed_away(tmp_path: Path) -> None:
     method, settings = RELEASES["seeded"]
-    made = veilog.release(LOG, method, **settings)
+    made = openly.release(LOG, method, **settings)
     document = saved(made, tmp_path / "out.xes")
     assert b"seeded" in document
     assert b"123454321" not in document
@@ -220,7 +221,7 @@ def test_keys_become_names_and_none_falls_together() -> None:
 
 def test_an_attribute_keeps_its_name_where_that_is_legal(tmp_path: Path) -> None:
     method, settings = RELEASES["with times and attributes"]
-    made = veilog.release(LOG, method, **settings)
+    made = openly.release(LOG, method, **settings)
     assert "age group" in made.log.cases.column_names
     saved(made, tmp_path / "out.xes")
     assert "age_group" in veilog.read(tmp_path / "out.xes").cases.column_names
