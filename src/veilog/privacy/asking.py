@@ -111,7 +111,7 @@ def _parts(cases: int) -> list[IntArray]:
 
 
 def _alone(block: B, rows: IntArray) -> B:
-    """These cases as they would be in a log without others: no label but theirs, and these coded the other way round."""
+    """These cases as in a log without others: no label but theirs, and these coded the other way round."""
     part = block.take(rows)
     if not isinstance(part, Sequences):
         return part
