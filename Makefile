@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo test lint format bench mutants docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo
@@ -23,6 +23,10 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python bench/run.py
+
+# For every night, not for every change: it takes hours.
+mutants: $(VENV)/.dev
+	$(BIN)/python bench/mutants.py
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build

@@ -282,10 +282,15 @@ def audit_view(result: AuditResult) -> Group:
             ("method", name),
             ("nominal epsilon", _pair(result.nominal_epsilon, result.delta)),
             ("derived epsilon", _pair(result.derived_epsilon, result.delta)),
+            ("if", ", ".join(c.code for c in result.conditions) or "nothing"),
             ("audited epsilon", f"at least {result.audited_epsilon:.4g}, at {result.confidence:.0%} confidence"),
             ("best attack", result.attack),
             ("seen", f"{result.score} {t.event}: {chances}"),
             ("runs", f"{result.runs:,} on each log, {result.seconds:.0f} s"),
+        ]
+        + [
+            (f"beyond it ({found.breaks})", f"{found.attack}: at least {found.audited_epsilon:.4g}")
+            for found in result.beyond
         ]
     )
     tried = Table(box=None, padding=(0, 2, 0, 0))

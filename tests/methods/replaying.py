@@ -53,7 +53,7 @@ def recorded_and_replayed(
     with patch.context() as context:
         _install(context, tape)
         first = release(one, method, seed=1, domain=domain, **wanted)
-        tape.position = 0
+        tape.position, tape.domain = 0, domain or Domain()
         second = release(other, method, seed=1, domain=domain, **wanted)
     return first, second, tape
 
@@ -75,6 +75,7 @@ def _install(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     for holder, names in ((Curator, _QUESTIONS), (EventQuestions, _EVENT_QUESTIONS)):
         for name in names:
             patch.setattr(holder, name, _question(getattr(holder, name), holder.__name__, tape))
+    patch.setattr(Curator, "find_activities", _finding(Curator.find_activities, tape))
     for name in ("subsample", "training"):
         patch.setattr(Curator, name, _opened(getattr(Curator, name), tape))
     patch.setattr(Training, "step", _step(Training.step, tape))
@@ -102,6 +103,20 @@ def _question(question: Callable[..., Any], holder: str, tape: Tape) -> Callable
         return answer
 
     return ask
+
+
+def _finding(question: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
+    """The question that narrows the domain: the answer holds for the tape's cases, too, and for those of the curator
+    that was not asked itself."""
+    ask = _question(question, Curator.__name__, tape)
+
+    def find(self: Curator, *given: Any, **named: Any) -> Any:
+        found = ask(self, *given, **named)
+        tape.domain = self.domain = dataclasses.replace(self.domain, activities=found)
+        self._variants = self.domain.fit(self._variants)
+        return found
+
+    return find
 
 
 def _opened(question: Callable[..., Any], tape: Tape) -> Callable[..., Any]:

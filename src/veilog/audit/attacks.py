@@ -1,11 +1,14 @@
 """The attacks: pairs of neighbouring logs that a mechanism should not tell apart, and what to look at to do so.
 
 Each attempt is a log without and a log with one case (or one person's cases), and a score of a release. Which attempt
-shows most is found by trying; see :mod:`veilog.audit.auditing`.
+shows most is found by trying; see :mod:`veilog.audit.auditing`. An attempt may break a condition: a guarantee that has
+it does not speak of these two logs, and what is seen shows what the condition is worth.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,16 +19,20 @@ import pyarrow as pa
 
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
+from veilog.privacy.guarantee import Code
 from veilog.released import Release
 
-__all__ = ["ALPHABET", "LONGEST", "PERSON", "Attempt", "Score", "attempts", "attempts_on"]
+__all__ = ["ALPHABET", "LONGEST", "MANY_CASES", "PERSON", "Attempt", "Score", "attempts", "attempts_on"]
 
 Trace = tuple[str, ...]
 
 ALPHABET = tuple("abcdef")
 LONGEST = 12
-"""The declared facts about the logs made here; every log reaches them, so none is told apart by them."""
+"""The declared facts about the logs made here; every log reaches them, so none is told apart by them, but for the
+attempts that break a condition about them."""
 PERSON = "case:person"
+MANY_CASES = 20
+"""Cases of the person who has more than a guarantee for one case speaks of."""
 
 _USUAL: tuple[tuple[Trace, int], ...] = (
     (tuple("abcde"), 60),
@@ -36,6 +43,10 @@ _USUAL: tuple[tuple[Trace, int], ...] = (
 _CANARY: Trace = tuple("edcba")
 _NEW_PAIRS: Trace = tuple("adbecaebdca")
 """None of its directly-follows pairs occurs in the usual cases."""
+_OWN_LABEL: Trace = ("a", "z: nobody else has it", "e")
+_SLOW: Trace = tuple("abcde") * 4000
+"""Enough events to make a release slower, which is to be told to nobody."""
+_TELLS_TIME = re.compile("second|duration|elapsed|took|runtime")
 _COPIES = (*range(1, 11), 12, 14, 17, 20, 24, 28, 34, 40, 50)
 
 _MINUTE = 60_000_000
@@ -46,10 +57,22 @@ _YEAR_2024 = 1_704_067_200_000_000
 class Score:
     """A number that an attacker reads off a release."""
 
-    what: Literal["cases of the variant", "cases that begin so", "all cases", "events of its pairs", "longest gap"]
+    what: Literal[
+        "cases of the variant",
+        "cases that begin so",
+        "cases with its label",
+        "all cases",
+        "events of its pairs",
+        "longest gap",
+        "seconds told",
+        "characters told",
+    ]
     trace: Trace = ()
 
     def of(self, released: Release) -> float:
+        if self.what in ("seconds told", "characters told"):
+            told = {name: value for name, value in released.to_json().items() if name != "owner_only"}
+            return _seconds(told) if self.what == "seconds told" else float(len(json.dumps(told, default=str)))
         if self.what == "all cases":
             return float(released.variants.cases)
         if self.what == "longest gap":
@@ -61,6 +84,8 @@ class Score:
             return int(trace == self.trace)
         if self.what == "cases that begin so":
             return int(trace[: len(self.trace)] == self.trace)
+        if self.what == "cases with its label":
+            return int(self.trace[0] in trace)
         wanted = set(pairwise(self.trace))
         return sum(pair in wanted for pair in pairwise(trace))
 
@@ -73,16 +98,24 @@ class Attempt:
     without: Variants | EventLog
     with_: Variants | EventLog
     scores: tuple[Score, ...]
+    breaks: frozenset[Code] = frozenset()
+    """The conditions that do not hold for these logs."""
+    cases: int = 1
+    """By how many cases of one person they differ."""
 
 
 def attempts(whole_logs: bool, cases: int = 1) -> Iterator[Attempt]:
     """The attempts on logs made for the purpose. ``whole_logs`` where a method needs events and people, not only
     variants; ``cases`` is how many cases the person has who is there or not."""
 
-    def attempt(attack: str, before: Sequence[tuple[Trace, int]], trace: Trace, *scores: Score) -> Attempt:
+    def attempt(
+        attack: str, before: Sequence[tuple[Trace, int]], trace: Trace, *scores: Score, n: int = cases,
+        breaks: Iterable[Code] = (),
+    ) -> Attempt:  # fmt: skip
+        known = frozenset(breaks)
         if whole_logs:
-            return Attempt(attack, _log(before, ()), _log(before, [trace] * cases), scores)
-        return Attempt(attack, _variants(before), _variants([*before, (trace, cases)]), scores)
+            return Attempt(attack, _log(before, ()), _log(before, [trace] * n), scores, known, n)
+        return Attempt(attack, _variants(before), _variants([*before, (trace, n)]), scores, known, n)
 
     usual = list(_USUAL)
     canary = (Score("cases of the variant", _CANARY), Score("cases that begin so", _CANARY[:1]))
@@ -95,11 +128,17 @@ def attempts(whole_logs: bool, cases: int = 1) -> Iterator[Attempt]:
         before = [*usual, (_CANARY, copies)]
         scores = (*canary, Score("cases that begin so", _CANARY[:2]), Score("events of its pairs", _CANARY))
         yield attempt(f"one more than {copies} cases of a variant", before, _CANARY, *scores)
+    own = (Score("cases with its label", _OWN_LABEL[1:2]), Score("characters told"))
+    yield attempt("a case with a label of its own", usual, _OWN_LABEL, *own, breaks=["activities-from-log"])
+    told = (Score("seconds told"), Score("characters told"))
+    yield attempt("a case of very many events", usual, _SLOW, *told, breaks=["length-from-log"])
+    if cases < MANY_CASES:
+        yield attempt(f"a person with {MANY_CASES} cases", usual, _CANARY, *canary, n=MANY_CASES)
     if whole_logs:
         before = [*usual, (_CANARY, 3)]
-        slow = _log(before, [_CANARY] * cases, gap=600 * _MINUTE)
+        late = _log(before, [_CANARY] * cases, gap=600 * _MINUTE)
         score = Score("longest gap", _CANARY[:2])
-        yield Attempt("the time of a rare transition", _log(before, ()), slow, (score,))
+        yield Attempt("the time of a rare transition", _log(before, ()), late, (score,), cases=cases)
 
 
 def attempts_on(log: Variants | EventLog, most: int = 6) -> Iterator[Attempt]:
@@ -115,9 +154,34 @@ def attempts_on(log: Variants | EventLog, most: int = 6) -> Iterator[Attempt]:
     for trace in dict.fromkeys([*rare, *many]):
         without = _less_one(log, trace)
         name = f"one of {known[trace]} cases of a variant of {len(trace)} events"
-        yield Attempt(name, without, log, (Score("cases of the variant", trace), Score("events of its pairs", trace)))
+        scores = [Score("cases of the variant", trace), Score("events of its pairs", trace)]
+        scores += [Score("cases with its label", (label,)) for label in sorted(set(trace)) if frequency[label] == 1][:1]
+        yield Attempt(name, without, log, (*scores, Score("seconds told")), _broken(without, variants))
     common = max(known, key=lambda t: known[t])
-    yield Attempt("the number of cases", _less_one(log, common), log, (Score("all cases"),))
+    less = _less_one(log, common)
+    yield Attempt("the number of cases", less, log, (Score("all cases"),), _broken(less, variants))
+
+
+def _broken(without: Variants | EventLog, with_: Variants) -> frozenset[Code]:
+    """The conditions that do not hold where only one of two logs has this case."""
+    less = without if isinstance(without, Variants) else without.variants
+    broken: set[Code] = {"activities-from-log"} if less.labels != with_.labels else set()
+    if less.lengths.max(initial=0) != with_.lengths.max(initial=0):
+        broken.add("length-from-log")
+    return frozenset(broken)
+
+
+def _seconds(told: object) -> float:
+    """The largest number under a name that speaks of time, -1 where there is none."""
+    if isinstance(told, dict):
+        within = [_seconds(value) for value in told.values()]
+        found = [
+            float(value)
+            for name, value in told.items()
+            if _TELLS_TIME.search(name) and isinstance(value, int | float) and not isinstance(value, bool)
+        ]
+        return max([*within, *found], default=-1.0)
+    return max((_seconds(value) for value in told), default=-1.0) if isinstance(told, list) else -1.0
 
 
 def _less_one(log: Variants | EventLog, trace: Trace) -> Variants | EventLog:

@@ -10,17 +10,20 @@ from __future__ import annotations
 import concurrent.futures
 import multiprocessing
 import os
+import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from veilog.audit.attacks import ALPHABET, LONGEST, PERSON, Attempt, Score, attempts, attempts_on
+from veilog.audit.attacks import ALPHABET, LONGEST, MANY_CASES, PERSON, Attempt, Score, attempts, attempts_on
 from veilog.audit.bounds import Event, Tally, choose_event, runs_to_see, tally
+from veilog.audit.results import AuditResult, Beyond, Broken
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -28,6 +31,7 @@ from veilog.methods import Method, method_named
 from veilog.methods.method import Progress
 from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.domain import Domain
+from veilog.privacy.guarantee import Guarantee
 from veilog.privacy.guessing import advantage_of
 from veilog.releasing import release
 from veilog.threads import one_thread_each
@@ -46,71 +50,8 @@ _PROVING = 0.5
 """Share of the runs that prove."""
 _REFUSED = -2.0
 """The score of a run that ended in a refusal: the refusal is something an attacker sees, too."""
-
-
-@dataclass(frozen=True)
-class AuditResult:
-    """What was claimed, what is proved, and what was seen."""
-
-    method: str
-    as_published: bool
-    nominal_epsilon: float
-    derived_epsilon: float | None
-    """None where nothing can be derived."""
-    audited_epsilon: float
-    """The true epsilon (at this delta) is at least so large, at the confidence."""
-    delta: float
-    confidence: float
-    attack: str
-    score: str
-    tally: Tally
-    runs: int
-    """On each of the two logs, all stages together."""
-    tried: tuple[tuple[str, float], ...]
-    """Every attempt with what it seemed to show on the short runs."""
-    seconds: float
-    person_cases: int = 1
-    """Cases of the person by whom the logs differ."""
-    promised: bool = True
-    """Whether the release promises anything about such a person, and not of one case alone."""
-
-    @property
-    def claim(self) -> float:
-        """What a release promises: the derived epsilon, or the paper's where none is derived."""
-        return self.nominal_epsilon if self.derived_epsilon is None else self.derived_epsilon
-
-    @property
-    def verdict(self) -> str:
-        seen = f"at least {self.audited_epsilon:.3g} at {self.confidence:.0%} confidence"
-        if not self.promised:
-            return f"A person with {self.person_cases} cases, of whom this release promises nothing: epsilon is {seen}."
-        if self.derived_epsilon is not None and self.audited_epsilon > self.derived_epsilon:
-            return f"The audit contradicts the derived epsilon: it is {seen}. Please report this."
-        if self.audited_epsilon > self.nominal_epsilon:
-            return f"The nominal epsilon does not hold: it is {seen}."
-        return f"Nothing contradicts the claim: epsilon is {seen}."
-
-    def to_json(self) -> dict[str, object]:
-        t = self.tally
-        return {
-            "method": self.method,
-            "as_published": self.as_published,
-            "nominal_epsilon": self.nominal_epsilon,
-            "derived_epsilon": self.derived_epsilon,
-            "audited_epsilon": self.audited_epsilon,
-            "delta": self.delta,
-            "confidence": self.confidence,
-            "attack": self.attack,
-            "score": self.score,
-            "event": str(t.event),
-            "seen_with": [t.seen_with, t.runs_with],
-            "seen_without": [t.seen_without, t.runs_without],
-            "runs": self.runs,
-            "tried": [{"attack": name, "seemed": seemed} for name, seemed in self.tried],
-            "person_cases": self.person_cases,
-            "verdict": self.verdict,
-            "seconds": self.seconds,
-        }
+_BEYOND = 0.2
+"""Runs on logs that a guarantee does not speak of, as a share of the others."""
 
 
 def audit(
@@ -124,6 +65,7 @@ def audit(
     log: Log | None = None,
     pairs: Sequence[Attempt] | None = None,
     domain: Domain | None = None,
+    activities: Iterable[str] | str | None = None,
     unit: str = "case",
     max_cases: int | None = None,
     person_cases: int | None = None,
@@ -137,19 +79,24 @@ def audit(
     The neighbours are made for the purpose, or with a ``log`` are that log with and without one of its cases. They
     differ by one case, or by a person with ``person_cases`` cases; with ``unit`` and ``max_cases`` releases protect
     that person. ``pairs`` are attempts of your own in place of these. ``seed`` repeats an audit.
+
+    ``domain`` and ``activities`` are those of the releases; what is not declared of the made-up logs is filled in. Logs
+    that the guarantee does not speak of, because a condition of it does not hold for them or a person has more cases
+    than it protects, are attacked apart, with fewer runs.
     """
     chosen = method_named(method)
     eps, failure = parse_epsilon(epsilon), parse_delta(delta)
-    person = person_cases if person_cases is not None else 1 if max_cases is None else 2 * max_cases
+    person = _person_cases(person_cases, unit, max_cases)
     _check(person, runs, confidence, processes, log, unit)
     budget, values = _arguments(chosen, eps, failure, parameters)
     arguments: dict[str, Any] = {
         **budget,
         **values,
         "as_published": as_published,
-        "domain": domain or (Domain.of(ALPHABET, LONGEST) if log is None else None),
+        "domain": _public(domain, activities, made_up=log is None),
         "unit": unit,
         "max_cases": max_cases,
+        "weak_guarantee": True,
     }
     whole_logs = chosen.full_log or unit not in ("case", "person") or parameters.get("times") is not None
     if not pairs:
@@ -164,27 +111,79 @@ def audit(
             advice=f"At least {round(enough / _PROVING) + 1} runs would do.",
         )
     started = time.perf_counter()
-    workers = processes or min(2, os.cpu_count() or 1)
     report = progress or (lambda text, fraction: None)
-    with one_thread_each(), _Runner(method, arguments, workers, report) as runner:
-        proof = audit_runs(runner, pairs, runs, float(failure), confidence, np.random.SeedSequence(seed), report)
-    return AuditResult(
+    seeds = np.random.SeedSequence(seed)
+    kinds = _kinds(pairs, derived, max_cases)
+    proofs: dict[Broken | None, Proof] = {}
+    with one_thread_each(), _Runner(method, arguments, _workers(processes), report) as runner:
+        for breaks, some in kinds.items():
+            number = runs if not proofs else max(round(runs * _BEYOND), min(runs, 2 * enough))
+            proofs[breaks] = audit_runs(runner, some, number, float(failure), confidence, seeds, report)
+            seeds = seeds.spawn(1)[0]
+    return _result(
+        proofs,
         method=method,
         as_published=as_published,
         nominal_epsilon=float(eps),
         derived_epsilon=derived.epsilon,
-        audited_epsilon=proof.tally.epsilon,
         delta=float(failure),
         confidence=confidence,
-        attack=proof.attempt.attack,
-        score=proof.score.what,
-        tally=proof.tally,
         runs=runs,
-        tried=proof.tried,
         seconds=time.perf_counter() - started,
-        person_cases=person,
-        promised=person == 1 or unit == PERSON or (unit == "person" and max_cases is not None and person <= max_cases),
+        conditions=derived.conditions,
     )
+
+
+def _result(proofs: dict[Broken | None, Proof], **facts: Any) -> AuditResult:
+    """The first proof is what the audit is about, the others are beyond it."""
+    (breaks, main), *others = proofs.items()
+    return AuditResult(
+        audited_epsilon=main.tally.epsilon,
+        attack=main.attempt.attack,
+        score=main.score.what,
+        tally=main.tally,
+        tried=tuple(found for proof in proofs.values() for found in proof.tried),
+        person_cases=main.attempt.cases,
+        breaks=breaks,
+        beyond=tuple(
+            Beyond(code, proof.attempt.attack, proof.score.what, proof.tally, proof.attempt.cases)
+            for code, proof in others
+            if code is not None
+        ),
+        **facts,
+    )
+
+
+def _person_cases(asked: int | None, unit: str, max_cases: int | None) -> int:
+    """Of the person by whom logs differ: more than count where cases are bounded, and as many as there may be where
+    nobody has more."""
+    if asked is not None or max_cases is None:
+        return 1 if asked is None else asked
+    return max(2 * max_cases, MANY_CASES) if unit == PERSON else max_cases
+
+
+def _public(domain: Domain | None, activities: Iterable[str] | str | None, *, made_up: bool) -> Domain:
+    """What is public about the logs: as said, and for those made here what they are made of."""
+    said = domain or Domain()
+    if activities is not None:
+        said = replace(said, activities=Domain.of(activities).activities)
+    if not made_up:
+        return said
+    return replace(said, activities=said.activities or ALPHABET, max_length=said.max_length or LONGEST)
+
+
+def _kinds(pairs: Sequence[Attempt], guarantee: Guarantee, max_cases: int | None) -> dict[Broken | None, list[Attempt]]:
+    """The attempts by why the guarantee does not speak of them; first those that it speaks of."""
+    codes = {condition.code for condition in guarantee.conditions}
+    kinds: dict[Broken | None, list[Attempt]] = {None: []}
+    for pair in pairs:
+        broken: list[Broken] = sorted(pair.breaks & codes)
+        if guarantee.unit == "case" and pair.cases > 1:
+            broken.append("unit")
+        elif "nobody-has-more" in codes and pair.cases > (max_cases or 1):
+            broken.append("nobody-has-more")
+        kinds.setdefault(broken[0] if broken else None, []).append(pair)
+    return {breaks: some for breaks, some in kinds.items() if some}
 
 
 @dataclass(frozen=True)
@@ -278,6 +277,26 @@ def _arguments(
         parameter="method",
         advice="It is checked on every release instead; see its page.",
     )
+
+
+def _workers(asked: int | None) -> int:
+    """How many processes run releases. New ones read the main script again, so one without a guard gets none."""
+    name, path = "__main__", getattr(sys.modules["__main__"], "__file__", None)
+    guarded = True
+    if path is not None and getattr(sys.modules[name], "__spec__", None) is None:
+        try:
+            guarded = "__name__" in Path(path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            guarded = True
+    if asked is None:
+        return min(2, os.cpu_count() or 1) if guarded else 1
+    if asked > 1 and not guarded:
+        raise ParameterError(
+            "More processes would each run your script from its beginning.",
+            parameter="processes",
+            advice='Put what it does under `if __name__ == "__main__":`, or leave processes out.',
+        )
+    return asked
 
 
 class _Runner:

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from veilog import display
 from veilog.audit.auditing import audit as audit_method
+from veilog.cli.budget import Budget
 from veilog.cli.common import AS_USUAL, Json, Output, Reading, pair, read_log, shown_progress
 
 __all__ = ["audit"]
@@ -29,6 +30,10 @@ def audit(
     log: Annotated[
         Path | None, Parameter(help="Attack with this log, with and without one of its cases; else made-up logs.")
     ] = None,
+    activities: Annotated[
+        str | None, Parameter(help="Of the releases: log, privately, or their names; else those of the made-up logs.")
+    ] = None,
+    max_length: Annotated[str | None, Parameter(help="Of the releases: a number, or log.")] = None,
     unit: Annotated[str, Parameter(help="case, or case:person to protect the person of the made-up logs.")] = "case",
     max_cases: Annotated[int | None, Parameter(help="Cases of a person that count.")] = None,
     person_cases: Annotated[int | None, Parameter(help="Cases that the person has who is there or not.")] = None,
@@ -50,6 +55,7 @@ def audit(
             runs=runs,
             confidence=confidence,
             log=own,
+            domain=Budget(activities=activities, max_length=max_length).domain(),
             unit=unit,
             max_cases=max_cases,
             person_cases=person_cases,

@@ -5,8 +5,9 @@ answer of the wrong shape, becomes one error with a fixed text, without the exce
 depends on nothing in the log, and the question is paid for. Numbers out of range are none (a bin) or cut (a value).
 
 That a function treats every case by itself is what all sensitivities rest on. It cannot be proved of a function that is
-given, but carelessness shows: some cases of the first block are given a second time, in another order and in parts, and
-a function whose answers differ (ranks, row numbers, means over the block) is refused.
+given, but carelessness shows: some cases of the first block are given a second time, in another order, in parts and
+with no other labels than theirs, and a function whose answers differ (ranks, row numbers, means over the block, codes
+of labels taken for numbers) is refused.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences
 
 __all__ = ["Triples", "answered", "bins_of", "triples_of"]
 
@@ -69,7 +71,7 @@ def bins_of(function: Callable[[B], object], block: B, size: int, *, check: bool
     bins = answered(function, read, block)
     if check:
         for rows in _parts(len(block)):
-            _same(answered(function, read, block.take(rows)), bins[rows])
+            _same(answered(function, read, _alone(block, rows)), bins[rows])
     return bins
 
 
@@ -96,7 +98,7 @@ def triples_of(function: Callable[[B], object], block: B, size: int, largest: in
             rows, columns, values = found
             asked = place[rows] >= 0
             first = (place[rows][asked], columns[asked], values[asked])
-            again = answered(function, read, block.take(part))
+            again = answered(function, read, _alone(block, part))
             for one, other in zip(_sorted(again), _sorted(first), strict=True):
                 _same(one, other)
     return found
@@ -106,6 +108,17 @@ def _parts(cases: int) -> list[IntArray]:
     """Some of the first cases, backwards, in two parts of unequal size."""
     backwards = np.arange(min(cases, _AGAIN), dtype=np.int64)[::-1]
     return [part for part in np.split(backwards, [len(backwards) // 3]) if len(part)]
+
+
+def _alone(block: B, rows: IntArray) -> B:
+    """These cases as in a log without others: no label but theirs, and these coded the other way round."""
+    part = block.take(rows)
+    if not isinstance(part, Sequences):
+        return part
+    used, places = np.unique(part.codes, return_inverse=True)
+    labels = tuple(part.labels[code] for code in used[::-1].tolist())
+    codes = (len(used) - 1 - places).astype(part.codes.dtype)
+    return type(part)(labels, codes, part.offsets)
 
 
 def _sorted(triples: Triples) -> Triples:

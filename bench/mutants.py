@@ -1,0 +1,363 @@
+"""Mutants of the kernel: are there lines of sensitivity, scale, charge and clipping that could be wrong unnoticed?
+
+    python bench/mutants.py [--only privacy.curator] [--processes 2] [--list] [--out mutants.json]
+
+Each mutant is one small change in one function of ``TARGETS``: a number one larger, a comparison that takes in its
+border or not, plus for minus, a factor two on a budget, two arguments exchanged, a call left out, a condition turned
+round. It is killed if a test of the kernel fails with it. Error texts are not changed, because what they say is no part
+of a guarantee (that they say nothing of the data is tested elsewhere).
+
+This does what mutmut and cosmic-ray do; it is a program of its own because neither can be kept to some lines and some
+kinds of change at once, neither knows the two changes that matter most here (a budget doubled, a charge left out), and
+because a mutant is put into a fork of one process that has imported everything: it takes as long as the first test
+that fails.
+"""
+
+import argparse
+import ast
+import contextlib
+import copy
+import importlib
+import io
+import json
+import os
+import re
+import signal
+import sys
+import time
+import types
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TESTS = ROOT / "tests" / "privacy"
+SECONDS = 120
+"""A mutant that takes longer never ends, which is seen."""
+
+TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "privacy.curator": (
+        (
+            "Curator.count",
+            "Curator.concentration",
+            "Curator.histogram",
+            "Curator.sums",
+            "Curator.find_activities",
+            "Curator.partitions",
+            "Curator.training",
+            "Curator.subsample",
+            "Curator.carry",
+            "Curator.guarantee",
+            "Curator._charge",
+        ),
+        ("scales", "curator", "trust", "labels"),
+    ),
+    "privacy.clipping": (
+        ("check_sums", "exact_sums", "contributions", "clipped"),
+        ("sums", "scales", "trust", "case_questions"),
+    ),
+    "privacy.histograms": (
+        ("check_size", "cases_in_bins", "every_bin", "bins_above", "_surviving_empty_bins"),
+        ("scales", "curator", "trust"),
+    ),
+    "privacy.events": (
+        ("EventQuestions.sums", "EventQuestions.distinct", "EventQuestions.frequent_values", "EventQuestions._charge"),
+        ("scales", "case_questions", "trust"),
+    ),
+    "privacy.labels": (("label_threshold", "_smallest", "_holds", "label_weights", "frequent_labels"), ("labels",)),
+    "privacy.noise": (
+        (
+            "check_scale",
+            "_two_sided",
+            "discrete_laplace",
+            "geometric",
+            "laplace_tail",
+            "tsgd_tail",
+            "tsgd_bound",
+            "tsgd_noise",
+            "_tsgd_zero",
+            "_laplace_zero",
+        ),
+        ("noise", "scales", "trust", "persons"),
+    ),
+    "privacy.sampling": (
+        ("amplified", "unamplified", "_suffices", "SampleAccount.append", "poisson_sample"),
+        ("sampling", "scales"),
+    ),
+    "privacy.persons": (("Unit.of_one_case", "Unit.charges", "_growth", "bounded"), ("persons", "trust")),
+    "privacy.accounting": (("parse_epsilon", "parse_delta", "compose"), ("accounting", "scales", "curator")),
+    "privacy.guarantee": (("Charge.__post_init__",), ("trust",)),
+    "privacy.asking": (("bins_of", "triples_of", "_parts", "_alone", "_sorted", "_same"), ("trust", "sums", "scales")),
+    "privacy.figures": (("round_up", "up"), ("figures",)),
+    "privacy.strength": (("strength_of",), ("figures",)),
+}
+"""Of each module the functions that are changed, and the tests that are run: the likeliest to fail first."""
+
+QUIETLY = ("-q", "-p", "no:cacheprovider", "--tb=no", "-k", "not (every_function or empty_log or row_2 or ledger)")
+"""Without the tests of whole releases, which take longest and are about methods."""
+BUDGETS = {"eps", "epsilon", "failure", "delta", "bound", "clip", "scale", "resolution", "step"}
+EXCHANGED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+    ast.Add: (ast.Sub,),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.FloorDiv,),
+    ast.Div: (ast.Mult,),
+    ast.FloorDiv: (ast.Mult,),
+    ast.Pow: (ast.Mult,),
+    ast.Mod: (ast.Mult,),
+    ast.And: (ast.Or,),
+    ast.Or: (ast.And,),
+    ast.BitAnd: (ast.BitOr,),
+    ast.BitOr: (ast.BitAnd,),
+}
+NAMES = {"max": "min", "min": "max", "minimum": "maximum", "maximum": "minimum", "all": "any", "any": "all"}
+
+REASONS_FILE = Path(__file__).with_name("mutants_that_live.json")
+"""Mutants that no test kills, with the reason why none has to: equivalent, or a matter of speed or words."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    module: str
+    function: str
+    line: str
+    """The changed line as it was."""
+    change: str
+    number: int
+    """Which of the changes of the function."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.module}.{self.function}: {self.line}  [{self.change}]"
+
+
+def function_in(tree: ast.Module, name: str) -> ast.FunctionDef:
+    """The last definition of this name: earlier ones are overloads."""
+    body: list[ast.stmt] = tree.body
+    *classes, own = name.split(".")
+    for part in classes:
+        body = next(node.body for node in body if isinstance(node, ast.ClassDef) and node.name == part)
+    return [node for node in body if isinstance(node, ast.FunctionDef) and node.name == own][-1]
+
+
+def changes(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, str]]:
+    """The function changed in place, one change after the other, each undone before the next."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    for parent, field, place, node in _nodes(body, function):
+        yield from _of_node(parent, field, place, node)
+
+
+def _nodes(body: list[ast.stmt], owner: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
+    stack: list[tuple[ast.AST, str, int | None, ast.AST]] = [
+        (owner, "body", owner.body.index(stmt), stmt)  # type: ignore[attr-defined]
+        for stmt in reversed(body)
+    ]
+    while stack:
+        parent, field, place, node = stack.pop()
+        if isinstance(node, ast.Raise):
+            continue
+        yield parent, field, place, node
+        children: list[tuple[ast.AST, str, int | None, ast.AST]] = []
+        for name, value in ast.iter_fields(node):
+            if name in ("annotation", "returns"):
+                continue
+            if isinstance(value, ast.AST):
+                children.append((node, name, None, value))
+            elif isinstance(value, list):
+                children += [(node, name, i, item) for i, item in enumerate(value) if isinstance(item, ast.AST)]
+        stack += reversed(children)
+
+
+def _of_node(parent: ast.AST, field: str, place: int | None, node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    def put(new: ast.AST) -> None:
+        if place is None:
+            setattr(parent, field, new)
+        else:
+            getattr(parent, field)[place] = new
+
+    for new, said in _instead(parent, field, node):
+        put(ast.copy_location(new, node) if not hasattr(new, "lineno") else new)
+        yield node, said
+        put(node)
+
+
+def _instead(parent: ast.AST, field: str, node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    if isinstance(node, ast.Constant) and not isinstance(node.value, str | bytes | None | bool):
+        yield ast.Constant(node.value + 1), f"{node.value} -> {node.value + 1}"
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield ast.Constant(not node.value), f"{node.value} -> {not node.value}"
+    for other in EXCHANGED.get(type(node), ()):
+        yield other(), f"{type(node).__name__} -> {other.__name__}"
+    if isinstance(node, ast.Name) and node.id in BUDGETS and isinstance(node.ctx, ast.Load) and field != "func":
+        double = ast.BinOp(ast.Name(node.id, ast.Load()), ast.Mult(), ast.Constant(2))
+        yield ast.fix_missing_locations(ast.copy_location(double, node)), f"{node.id} -> {node.id} * 2"
+    if isinstance(node, ast.Name) and node.id in NAMES:
+        yield ast.Name(NAMES[node.id], ast.Load()), f"{node.id} -> {NAMES[node.id]}"
+    if isinstance(node, ast.Attribute) and node.attr in NAMES:
+        yield ast.Attribute(node.value, NAMES[node.attr], node.ctx), f"{node.attr} -> {NAMES[node.attr]}"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
+        yield node.operand, f"{type(node.op).__name__} left out"
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        yield ast.Pass(), "call left out"
+    if isinstance(node, ast.AugAssign):
+        yield ast.Pass(), "left out"
+    if isinstance(node, ast.If | ast.IfExp | ast.While):
+        turned = copy.copy(node)
+        turned.test = ast.copy_location(ast.UnaryOp(ast.Not(), node.test), node.test)
+        yield turned, "condition turned round"
+    if isinstance(node, ast.Call) and len(node.args) >= 2:
+        swapped = copy.copy(node)
+        swapped.args = [node.args[1], node.args[0], *node.args[2:]]
+        if ast.dump(node.args[0]) != ast.dump(node.args[1]):
+            yield swapped, "first two arguments exchanged"
+
+
+def mutants() -> Iterator[Mutant]:
+    for module, (functions, _) in TARGETS.items():
+        source = source_of(module)
+        for name in functions:
+            tree = ast.parse(source)
+            for number, (node, change) in enumerate(changes(function_in(tree, name))):
+                line = getattr(node, "lineno", None) or "?"
+                text = source.splitlines()[line - 1].strip() if isinstance(line, int) else ast.dump(node)[:40]
+                yield Mutant(module, name, text, change, number)
+
+
+def source_of(module: str) -> str:
+    found = importlib.import_module(f"veilog.{module}").__file__
+    assert found is not None
+    return Path(found).read_text()
+
+
+def code_of(mutant: Mutant) -> types.CodeType:
+    tree = ast.parse(source_of(mutant.module))
+    for number, _ in enumerate(changes(function_in(tree, mutant.function))):
+        if number == mutant.number:
+            compiled = compile(ast.fix_missing_locations(tree), f"mutant of {mutant.function}", "exec")
+            break
+    code = compiled
+    for part in mutant.function.split("."):
+        code = [c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == part][-1]
+    return code
+
+
+def put_in(mutant: Mutant) -> None:
+    """Change the function where it is, so that whoever imported it has the change."""
+    held: Any = importlib.import_module(f"veilog.{mutant.module}")
+    for part in mutant.function.split("."):
+        held = vars(held)[part]
+    held = getattr(held, "__wrapped__", held)
+    if isinstance(held, staticmethod):
+        held = held.__func__
+    held.__code__ = code_of(mutant)
+    for name in TARGETS:  # answers that were kept before
+        for value in vars(importlib.import_module(f"veilog.{name}")).values():
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()
+
+
+def tests_fail(files: tuple[str, ...], more: list[str]) -> bool:
+    """Whether one of these tests fails, in this process; file by file, because most mutants fail in the first."""
+    with (
+        Path(os.devnull).open("w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        return any(pytest.main(["-x", *QUIETLY, *more, str(TESTS / f"test_{name}.py")]) != 0 for name in files)
+
+
+def forked(work: Any) -> int | None:
+    """What ``work`` returns in a fork of this process; None where it takes too long."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(SECONDS)
+        try:
+            answer = int(work())
+        except BaseException:  # noqa: BLE001 - a mutant may raise anything at all
+            answer = 1
+        os._exit(answer)
+    _, status = os.waitpid(child, 0)
+    return None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def killed(mutant: Mutant, skipped: list[str]) -> bool:
+    def work() -> bool:
+        put_in(mutant)
+        return tests_fail(TARGETS[mutant.module][1], [f"--deselect={name}" for name in skipped])
+
+    return forked(work) != 0
+
+
+class Failures:
+    """The tests that fail without any mutant; they can kill none."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.names.append(report.nodeid)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="a regular expression that the names of the mutants match")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--list", action="store_true", help="say which there are, and run none")
+    parser.add_argument("--out", type=Path, default=None, help="write what was found as JSON")
+    given = parser.parse_args()
+    chosen = [mutant for mutant in mutants() if re.search(given.only, mutant.name)]
+    if given.list:
+        print(*(mutant.name for mutant in chosen), f"{len(chosen)} mutants", sep="\n")
+        return
+    os.chdir(ROOT)
+    os.environ.setdefault("HYPOTHESIS_PROFILE", "repeatable")
+    files = tuple(dict.fromkeys(name for mutant in chosen for name in TARGETS[mutant.module][1]))
+    before = Failures()
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main(
+            [*QUIETLY, *(str(TESTS / f"test_{n}.py") for n in files)],
+            plugins=[before],
+        )
+    if before.names:
+        print(f"{len(before.names)} tests fail without a mutant and are left out:", *before.names, sep="\n  ")
+    reasons = json.loads(REASONS_FILE.read_text()) if REASONS_FILE.exists() else {}
+    started, lived = time.perf_counter(), []
+    with ThreadPoolExecutor(given.processes) as pool:
+        for mutant, dead in zip(chosen, pool.map(lambda m: killed(m, before.names), chosen), strict=True):
+            if not dead:
+                lived.append(mutant)
+                print("lives:", mutant.name, flush=True)
+    table(chosen, lived, reasons, time.perf_counter() - started)
+    if given.out is not None:
+        given.out.write_text(json.dumps({m.name: reasons.get(m.name, "") for m in lived}, indent=1) + "\n")
+    sys.exit(any(mutant.name not in reasons for mutant in lived))
+
+
+def table(chosen: list[Mutant], lived: list[Mutant], reasons: dict[str, str], seconds: float) -> None:
+    print(f"\n{'module':24} mutants  killed  share  without a reason")
+    for module in [*TARGETS, ""]:
+        all_ = [m for m in chosen if m.module.startswith(module)]
+        left = [m for m in lived if m.module.startswith(module)]
+        if all_:
+            share = 1 - len(left) / len(all_)
+            open_ = sum(m.name not in reasons for m in left)
+            print(f"{module or 'together':24} {len(all_):7} {len(all_) - len(left):7} {share:6.1%} {open_:8}")
+    print(f"{seconds:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

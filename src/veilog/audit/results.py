@@ -1,0 +1,125 @@
+"""What an audit says: what was claimed, what is proved, and what was seen where the guarantee does not speak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from veilog.audit.bounds import Tally
+from veilog.privacy.guarantee import Code, Condition
+
+__all__ = ["AuditResult", "Beyond", "Broken"]
+
+Broken = Code | Literal["unit"]
+"""Why a guarantee does not speak of two logs: a condition of it does not hold, or they differ by more than its unit."""
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What was seen on logs that the guarantee does not speak of."""
+
+    breaks: Broken
+    attack: str
+    score: str
+    tally: Tally
+    cases: int
+    """Of the person by whom the logs differ."""
+
+    @property
+    def audited_epsilon(self) -> float:
+        return self.tally.epsilon
+
+    def says(self, claim: float, confidence: float) -> str:
+        seen = f"epsilon is at least {self.audited_epsilon:.3g} at {confidence:.0%} confidence"
+        if self.breaks == "unit":
+            return f"A person with {self.cases} cases, of whom this release promises nothing: {seen}."
+        more = f", more than the {claim:g} that holds where it does" if self.audited_epsilon > claim else ""
+        return f"The condition {self.breaks} does not hold for these logs ({self.attack}): there {seen}{more}."
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "breaks": self.breaks,
+            "audited_epsilon": self.audited_epsilon,
+            "attack": self.attack,
+            "score": self.score,
+            "event": str(self.tally.event),
+            "person_cases": self.cases,
+        }
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What was claimed, what is proved, and what was seen."""
+
+    method: str
+    as_published: bool
+    nominal_epsilon: float
+    derived_epsilon: float | None
+    """None where nothing can be derived."""
+    audited_epsilon: float
+    """The true epsilon (at this delta) is at least so large, at the confidence."""
+    delta: float
+    confidence: float
+    attack: str
+    score: str
+    tally: Tally
+    runs: int
+    """On each of the two logs, all stages together."""
+    tried: tuple[tuple[str, float], ...]
+    """Every attempt with what it seemed to show on the short runs."""
+    seconds: float
+    person_cases: int = 1
+    """Cases of the person by whom the logs differ."""
+    conditions: tuple[Condition, ...] = ()
+    """What the derived guarantee takes for granted."""
+    breaks: Broken | None = None
+    """Why the guarantee does not speak of any of the logs that were tried, if it does not."""
+    beyond: tuple[Beyond, ...] = ()
+    """Attacks with logs that it does not speak of, apart from the others."""
+
+    @property
+    def claim(self) -> float:
+        """What a release promises: the derived epsilon, or the paper's where none is derived."""
+        return self.nominal_epsilon if self.derived_epsilon is None else self.derived_epsilon
+
+    @property
+    def verdict(self) -> str:
+        more = [found.says(self.claim, self.confidence) for found in self.beyond]
+        return " ".join([self._within(), *more])
+
+    def _within(self) -> str:
+        if self.breaks is not None:
+            found = Beyond(self.breaks, self.attack, self.score, self.tally, self.person_cases)
+            return found.says(self.claim, self.confidence)
+        seen = f"at least {self.audited_epsilon:.3g} at {self.confidence:.0%} confidence"
+        if self.derived_epsilon is not None and self.audited_epsilon > self.derived_epsilon:
+            return f"The audit contradicts the derived epsilon: it is {seen}. Please report this."
+        if self.audited_epsilon > self.nominal_epsilon:
+            return f"The nominal epsilon does not hold: it is {seen}."
+        given = " where its conditions hold" if self.conditions else ""
+        return f"Nothing contradicts the claim{given}: epsilon is {seen}."
+
+    def to_json(self) -> dict[str, object]:
+        t = self.tally
+        return {
+            "method": self.method,
+            "as_published": self.as_published,
+            "nominal_epsilon": self.nominal_epsilon,
+            "derived_epsilon": self.derived_epsilon,
+            "audited_epsilon": self.audited_epsilon,
+            "delta": self.delta,
+            "confidence": self.confidence,
+            "attack": self.attack,
+            "score": self.score,
+            "event": str(t.event),
+            "seen_with": [t.seen_with, t.runs_with],
+            "seen_without": [t.seen_without, t.runs_without],
+            "runs": self.runs,
+            "tried": [{"attack": name, "seemed": seemed} for name, seemed in self.tried],
+            "person_cases": self.person_cases,
+            "conditions": [condition.to_json() for condition in self.conditions],
+            "breaks": self.breaks,
+            "beyond": [found.to_json() for found in self.beyond],
+            "verdict": self.verdict,
+            "seconds": self.seconds,
+        }
