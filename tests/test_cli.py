@@ -444,9 +444,8 @@ def test_the_life_cycle_and_the_classifier_are_options(capsys: pytest.CaptureFix
 
 def test_risk_and_compare_show_what_reading_dropped(capsys: pytest.CaptureFixture[str], visits: Path) -> None:
     drop = ("--on", "missing-timestamp=drop")
-    told = as_json(capsys, "risk", visits, *drop, "--size", "1")
-    assert {"missing-timestamp", "lifecycle-transitions"} <= {f["rule"] for f in told["findings"]}
-    assert "1 event dropped: missing-timestamp" in run(capsys, "risk", visits, *drop, "--size", "1")[1]
+    _, out, _ = run(capsys, "risk", visits, *drop, "--size", "1")
+    assert "1 event dropped: missing-timestamp" in out and "lifecycle-transitions" in out
     both = as_json(capsys, "compare", visits, visits, *drop)["findings"]
     assert both["original"] == both["released"]
     assert "missing-timestamp" in {f["rule"] for f in both["original"]}
