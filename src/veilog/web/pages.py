@@ -165,6 +165,7 @@ def _of_result(result: Mapping[str, Any], job: JobRecord, log: LogRecord, settin
     return {
         "r": result,
         "files": _FILES,
+        "written": any(name.startswith("release.") for name in result["files"]),
         "command": command,
         "python": python,
         "kind_words": KINDS,

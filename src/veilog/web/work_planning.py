@@ -208,8 +208,9 @@ def refuse_unknown(ledger: Ledger) -> None:
     if any(account.budget is not None for account in ledger.show()):
         raise BudgetError(
             "The ledger has a budget, but not for these data.",
-            advice="Nothing was asked of the data. Whoever runs this server can give them a budget of their own (veilog "
-            "ledger set LOG --epsilon BUDGET), or put them on the account of the same people (--account NUMBER).",
+            advice="Nothing was asked of the data. Whoever runs this server can give them a budget of their own "
+            "(veilog ledger set LOG --epsilon BUDGET), or put them on the account of the same people "
+            "(--account NUMBER).",
         )
 
 

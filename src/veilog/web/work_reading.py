@@ -310,7 +310,7 @@ def _units(log: EventLog) -> list[dict[str, Any]]:
     for a category, cases seem to be people's."""
     names = [n for n in log.cases.column_names if n != ACTIVITY]
     names += [n for n in log.events.column_names if n != ACTIVITY and n not in names]
-    found = []
+    found: list[dict[str, Any]] = []
     for name in names:
         if name in (TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED) or len(found) == _UNITS:
             continue

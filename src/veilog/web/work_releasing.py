@@ -125,7 +125,7 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, s
         except VeilogError as error:
             missing.append(f"{name} was not written: {_reason(error)}")
             unwritten += [name] if _no_room(error) else []
-    return result | {"missing": missing, "unwritten": unwritten, "files": _sizes(out)}
+    return {**result, "missing": missing, "unwritten": unwritten, "files": _sizes(out)}
 
 
 def _linked(source: Path, target: Path) -> None:
@@ -170,7 +170,7 @@ def _written(released: Release, out: Path, progress: Progress) -> tuple[list[str
     unwritten: list[str] = []
     if (out / _SPARE).exists():
         os.truncate(out / _SPARE, _MARGIN // 4)  # for the records at the end
-    _kept(released, out, progress, missing)
+    _secured(released, out, progress, missing)
     if released.variants.cases == 0:
         return missing, unwritten
     for name in (*_LOGS, "outside.html"):
@@ -186,7 +186,7 @@ def _written(released: Release, out: Path, progress: Progress) -> tuple[list[str
     return missing, unwritten
 
 
-def _kept(released: Release, out: Path, progress: Progress, missing: list[str]) -> None:
+def _secured(released: Release, out: Path, progress: Progress, missing: list[str]) -> None:
     """Write the certificate and the release itself, however long it takes until the disk has room: it is paid for, and
     until then it is in memory alone."""
     certificate = json.dumps(_for_all(released), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -12,7 +12,7 @@ from veilog.budgets import LARGEST_UNASKED, budget, public_facts
 from veilog.errors import ParameterError, UndeclaredError
 from veilog.methods import Method, Parameter, method_named
 from veilog.privacy.accounting import parse_epsilon
-from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Window
+from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Window
 from veilog.report.explorer import clean
 
 __all__ = ["FIELDS", "WEAK", "Asked", "asked_for", "offered"]
@@ -29,7 +29,7 @@ _FILES = ("rules",)
 _LONGEST = 20_000
 WEAK = "weak"
 """The word to be typed for an epsilon that protects nobody in practice."""
-_HOW_TO_SAY: Mapping[Fact, str] = {
+_HOW_TO_SAY: Mapping[str, str] = {
     "activities": "Tick that all labels of the log may be known, or list those that are public, or, with a δ, have "
     "them found privately.",
     "max_length": "Tick that the length of the longest case may be known, or give the longest possible.",
