@@ -53,7 +53,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def released() -> veilog.Release:
-    return veilog.release(LOG, "evolve", epsilon=1, times="0.3", seed=1)
+    return veilog.release(LOG, "evolve", epsilon=1, times="0.3", activities="log", seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_outside_no_number_or_name_of_the_original_is_found() -> None:
 
 
 def test_outside_questions_and_remarks_of_a_release_without_a_guarantee_are_left_out() -> None:
-    released = veilog.release(LOG, "laplace", epsilon=1, seed=1)
+    released = veilog.release(LOG, "laplace", epsilon=1, seed=1, activities="log", depth=5)
     assert not released.guarantee.proven
     noted = replace(released, remarks=("A remark that looked at the log.",))
     outside, inside = page_of(noted).text, page_of(noted, LOG).text
@@ -254,7 +254,7 @@ def test_the_file_alone_tells_the_same_guarantee(tmp_path: Path, proven: veilog.
 
 
 def test_operations_of_a_file_add_up_and_never_to_less(tmp_path: Path) -> None:
-    released = veilog.release(LOG, "evolve", epsilon=1, times="0.3")
+    released = veilog.release(LOG, "evolve", epsilon=1, times="0.3", activities="log")
     from veilog.report.told import told_by_file
 
     told = told_by_file(read_again(released, tmp_path))
@@ -311,7 +311,7 @@ def test_what_a_file_states_is_text_and_bounded(tmp_path: Path) -> None:
 
 def test_sepsis_has_a_page(logs: Path) -> None:
     log = veilog.read(logs / "sepsis.xes.gz")
-    released = veilog.release(log, "evolve", epsilon=1)
+    released = veilog.release(log, "evolve", epsilon=1, activities="log")
     page = page_of(released, log)
     assert "1,050 before" in page.text
     assert "case disclosure: original" in page.text

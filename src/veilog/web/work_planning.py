@@ -17,15 +17,15 @@ from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
 from veilog.privacy.accounting import LARGEST_EPSILON, parse_delta, parse_epsilon
-from veilog.privacy.guarantee import Guarantee
+from veilog.privacy.domain import PRIVATELY
+from veilog.privacy.guarantee import Charge, Guarantee
 from veilog.privacy.guessing import advantage_of
 from veilog.privacy.ledger import Account, Ledger
 from veilog.privacy.ledger_accounts import Cost, check_paid, in_figures
 from veilog.privacy.strength import Strength, strength_of
-from veilog.releasing import release
+from veilog.releasing import LABELS_SHARE, release
 from veilog.report import words
 from veilog.report.explorer import clean
-from veilog.report.told import told_by_release
 from veilog.web.records import LogRecord, Settings
 from veilog.web.work_request import Asked, asked_for
 
@@ -115,8 +115,26 @@ def _tried(form: tuple[tuple[str, str], ...], seed: int | None) -> tuple[Guarant
     # What nobody has said yet is tried as if the log's were public; the release itself is refused.
     lacking = asked.domain.lacks(() if asked.undeclared is None else asked.method.needs(asked.method.parse(parameters)))
     facts = asked.arguments() | {"domain": asked.domain.taken_from_log(lacking)}
-    released = release(_made_up(), asked.method.name, **facts, seed=seed)
-    return released.guarantee, [list(pair) for pair in words.chances(told_by_release(released).guarantee)]
+    found = _labels_found(asked) if asked.activities == PRIVATELY else None
+    if found is not None:  # so few patients have no labels that are frequent enough
+        labels = replace(asked.domain, activities=tuple(_made_up().variants.labels))
+        spends = asked.method.spends_delta(asked.method.parse(parameters))
+        rest = parse_epsilon(asked.epsilon or 0) - found.epsilon
+        facts |= {"domain": labels, "epsilon": rest, "delta": found.delta if spends else 0}
+    guarantee = release(_made_up(), asked.method.name, **facts, seed=seed).guarantee
+    if found is not None:
+        whole = {"epsilon": float(asked.epsilon or 0), "delta": float(asked.delta)} if guarantee.proven else {}
+        guarantee = replace(guarantee, charges=(found, *guarantee.charges), **whole)
+    return guarantee, [list(pair) for pair in words.chances(guarantee)]
+
+
+def _labels_found(asked: Asked) -> Charge:
+    """What finding the labels privately costs."""
+    uses = 1 + asked.method.spends_delta(asked.method.parse(asked.parameters))
+    epsilon, delta = parse_epsilon(asked.epsilon or 0) * LABELS_SHARE, parse_delta(asked.delta) / uses
+    return Charge(
+        "labels", "the activities that enough cases have", "discrete Laplace", "1 (L1, split)", epsilon, delta
+    )
 
 
 @lru_cache(maxsize=1)

@@ -315,7 +315,7 @@ def _units(log: EventLog) -> list[dict[str, Any]]:
         if name in (TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED) or len(found) == _UNITS:
             continue
         owners = _owners(log, name)
-        if owners is None or owners.min(initial=0) < 0:
+        if owners is None or owners.min(initial=0) < 0 or owners.max(initial=0) == owners.min(initial=0):
             continue
         cases = np.bincount(owners)
         values, most = int((cases > 0).sum()), int(cases.max(initial=0))
