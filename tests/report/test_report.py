@@ -14,6 +14,7 @@ import veilog
 from veilog import EventLog, Variants, report
 from veilog.errors import InputError, OutputError
 from veilog.logs.simulate import hospital
+from veilog.released import OwnerOnly
 
 LOG = hospital(300, seed=1)
 VOID = {"meta", "img", "input", "br", "link"}
@@ -69,7 +70,8 @@ def test_it_says_what_was_released_and_what_is_guaranteed(proven: veilog.Release
     text = page_of(proven).text
     for said in (
         "An event log, released with travas",
-        "Random noise hides each single case",
+        "Protection is good.",
+        "Random noise stands before each single case",
         "the odds change by a factor of at most 2.72",
         "ε = 1, δ = 0.0001",
         "k-truncated symmetric geometric",
@@ -115,7 +117,8 @@ def test_outside_equal_releases_of_different_originals_give_equal_bytes() -> Non
     first = veilog.release(LOG, "travas", epsilon=1, delta="1e-4", seed=5)
     second = veilog.release(other, "travas", epsilon=1, delta="1e-4", seed=5)
     assert first.variants != second.variants
-    same = replace(second, variants=first.variants, seconds=99.0, remarks=first.remarks)
+    notes = OwnerOnly(99.0, ("A note on the log.",))
+    same = replace(second, variants=first.variants, owner_only=notes, remarks=first.remarks)
     assert report.html(first) == report.html(same)
     assert report.html(first) != report.html(second)
 

@@ -273,6 +273,7 @@ def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: 
     text = ordinary["result"]
     order = [
         "Protection is good: ε = 1",
+        "Holds only if:",
         "Download",
         "Original beside release",
         "Risk before and after",

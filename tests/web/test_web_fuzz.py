@@ -55,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 PAGES = ("", "/exposure", "/release", "/events", "/files/")
-ACTIONS = ("/columns", "/plan", "/plan", "/jobs", "/jobs", "/cancel", "/delete")
+ACTIONS = ("/columns", "/plan", "/plan", "/jobs", "/jobs", "/cancel", "/write", "/delete")
 
 
 class Fuzzer:

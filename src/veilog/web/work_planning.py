@@ -123,8 +123,9 @@ def _tried(form: tuple[tuple[str, str], ...], seed: int | None) -> tuple[Guarant
         facts |= {"domain": labels, "epsilon": rest, "delta": found.delta if spends else 0}
     guarantee = release(_made_up(), asked.method.name, **facts, seed=seed).guarantee
     if found is not None:
-        whole = {"epsilon": float(asked.epsilon or 0), "delta": float(asked.delta)} if guarantee.proven else {}
-        guarantee = replace(guarantee, charges=(found, *guarantee.charges), **whole)
+        guarantee = replace(guarantee, charges=(found, *guarantee.charges))
+        if guarantee.proven:
+            guarantee = replace(guarantee, epsilon=float(asked.epsilon or 0), delta=float(asked.delta))
     return guarantee, [list(pair) for pair in words.chances(guarantee)]
 
 
