@@ -330,23 +330,26 @@ def test_a_budget_of_one_browser_is_none_of_anothers(server: Served) -> None:
 
 
 def test_a_ledger_that_the_operator_shares_names_nobodys_files(tmp_path: Path) -> None:
-    with served(tmp_path / "data", ledger=tmp_path / "all.ledger") as server:
-        with server.browser() as owner, server.browser() as other:
-            mine = upload(owner, SMALL, "ward-7.csv").headers["location"]
-            read_at_once(server, mine)
-            spend(server, owner, mine, SMALL)
-            table = server.settings.folder / "spend.csv"
-            table = table.rename(table.with_name("ward-7.csv"))
-            Ledger.open(server.settings.ledger_of("")).set_budget(veilog.read(table), "1")
-            theirs = upload(other, SMALL.replace(b"see", b"saw")).headers["location"]
-            read_at_once(server, theirs)
-            said = planned(other, theirs)
-            assert "would be refused" in said and "not for these data" in said
-            assert "ward-7" not in said and "spend" not in said and "account 1" not in said
-            work = server.settings.folder / "work"
-            work.mkdir()
-            with pytest.raises(InputError, match="not for these data") as refused:
-                request = {"method": "evolve", "epsilon": "0.1", "labels": "log"}
-                (path,) = (server.settings.folder / theirs[1:]).iterdir()
-                release_log(path, {}, request, work, server.settings, lambda text, fraction: None)
-            assert "ward-7" not in str(refused.value) and "spend" not in str(refused.value)
+    with (
+        served(tmp_path / "data", ledger=tmp_path / "all.ledger") as server,
+        server.browser() as owner,
+        server.browser() as other,
+    ):
+        mine = upload(owner, SMALL, "ward-7.csv").headers["location"]
+        read_at_once(server, mine)
+        spend(server, owner, mine, SMALL)
+        table = server.settings.folder / "spend.csv"
+        table = table.rename(table.with_name("ward-7.csv"))
+        Ledger.open(server.settings.ledger_of("")).set_budget(veilog.read(table), "1")
+        theirs = upload(other, SMALL.replace(b"see", b"saw")).headers["location"]
+        read_at_once(server, theirs)
+        said = planned(other, theirs)
+        assert "would be refused" in said and "not for these data" in said
+        assert "ward-7" not in said and "spend" not in said and "account 1" not in said
+        work = server.settings.folder / "work"
+        work.mkdir()
+        with pytest.raises(InputError, match="not for these data") as refused:
+            request = {"method": "evolve", "epsilon": "0.1", "labels": "log"}
+            (path,) = (server.settings.folder / theirs[1:]).iterdir()
+            release_log(path, {}, request, work, server.settings, lambda text, fraction: None)
+        assert "ward-7" not in str(refused.value) and "spend" not in str(refused.value)
