@@ -70,7 +70,7 @@ def test_it_says_what_was_released_and_what_is_guaranteed(proven: veilog.Release
     text = page_of(proven).text
     for said in (
         "An event log, released with travas",
-        "Protection is good.",
+        f"Protection is {proven.guarantee.strength}.",
         "Random noise stands before each single case",
         "the odds change by a factor of at most 2.72",
         "ε = 1, δ = 0.0001",

@@ -153,7 +153,10 @@ def test_a_plan_tells_cost_and_questions_and_leaves_the_account_as_it_is(
     assert sum(q["epsilon"] for q in found["tried"]["asked"]) == pytest.approx(0.8)
     assert found["advantage"] >= 100 * float(advantage_of("0.8"))
     assert found["advantage"] == pytest.approx(100 * float(advantage_of("0.8")), abs=0.02)
-    assert found["ledger"] == {"problem": None, "refused": None, "known": False, "strength": "good"}
+    assert found["ledger"] == {"problem": None, "refused": None, "known": False} | {
+        "strength": "good",
+        "shared": True,
+    }
     assert not settings.ledger.exists()
 
 

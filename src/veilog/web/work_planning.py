@@ -194,6 +194,7 @@ def _foreseen(log: LogRecord, cost: Cost | None, unit: str, settings: Settings) 
     except (VeilogError, ValueError) as error:
         return {"problem": clean(str(error))}
     facts: dict[str, Any] = {"problem": None, "refused": refused, "known": account is not None}
+    facts |= {"strength": None, "shared": settings.ledger is not None}
     if account is not None:
         spent, left = account.spent, account.left
         facts |= {
