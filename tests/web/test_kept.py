@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -119,6 +120,9 @@ def test_what_had_no_room_is_written_again_without_another_question(
     assert kept.metadata == log.metadata, "with its guarantee"
     page = pages.job_page(job("release", again, EVOLVE), record(read(path)), "once", settings=settings)
     assert "Your release is ready" in page and "Write again" not in page
+    failed = replace(job("release", None, {**EVOLVE, WRITE: "f" * 32}), state="failed", problem="No room.")
+    page = pages.job_page(failed, record(read(path)), "once", settings=settings)
+    assert f'href="/jobs/{"f" * 32}"' in page and "Try again, with changes" not in page, "that would cost once more"
     shutil.rmtree(first)
     with pytest.raises(InputError, match="not there any more"):
         write_again(first, second, settings, silent)
