@@ -98,6 +98,10 @@ def test_labels_that_are_found_privately_are_a_question_of_their_own(log: LogRec
     assert sum(q["delta"] for q in both["asked"]) == pytest.approx(1e-6)
 
 
+def test_the_longest_cases_that_may_be_imagined_have_a_dry_run(log: LogRecord, settings: Settings) -> None:
+    assert plan(log, {**EVOLVE, "p_max_length": "1000"}, settings)["problem"] is None
+
+
 @pytest.mark.parametrize(
     ("form", "activities", "max_length"),
     [

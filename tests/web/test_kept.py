@@ -23,7 +23,7 @@ from veilog.released import Release
 from veilog.web import pages
 from veilog.web.records import FILES, WRITE, Settings
 from veilog.web.work import write_again
-from veilog.web.worker import RESULT
+from veilog.web.worker import RESULT, Task, work_on
 
 
 @pytest.fixture
@@ -110,7 +110,8 @@ def test_what_had_no_room_is_written_again_without_another_question(
     assert "The release is paid for and kept" in page and "Write again" in page
     (first / RESULT).write_text(json.dumps(result))
     before = Ledger.open(settings.ledger_of("")).show()[0]
-    again = write_again(first, second, settings, silent)
+    task = Task("release", str(path), "log.xes", {}, {**EVOLVE, WRITE: "first"}, str(second))
+    again = work_on(task, settings, silent)
     assert (again["missing"], again["unwritten"], set(again["files"])) == ([], [], set(FILES))
     after = Ledger.open(settings.ledger_of("")).show()[0]
     assert (after.spent, len(after.entries)) == (before.spent, 1)

@@ -1,5 +1,6 @@
 """What is at which address: the flow from an upload to a release, forms sent twice, and requests that make no sense."""
 
+import html
 import json
 import re
 import time
@@ -107,6 +108,27 @@ def test_a_form_that_was_refused_can_be_corrected_and_sent_again(client: httpx.C
         assert "<form" in answer.text, "the form again, with what is wrong"
     right = client.post(f"{log}/jobs", data={"once": once, **LAPLACE})
     assert right.status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"labels": ""}, "has to know which activities are public"),
+        ({"longest": ""}, "has to know how long a trace can be"),
+        ({"epsilon": "20"}, "type the word weak"),
+        ({"labels": "privately"}, "needs a δ above 0"),
+    ],
+)
+def test_no_job_is_started_before_all_is_said_that_has_to_be(
+    server: Served, client: httpx.Client, log: str, fields: dict[str, str], words: str
+) -> None:
+    before = server.store.ids()[1]
+    answer = ask(client, log, **fields)
+    assert answer.status_code == 400
+    assert words in html.unescape(answer.text)
+    assert server.store.ids()[1] == before
+    said = {"epsilon": "20", "weak_guarantee": "weak"} if "epsilon" in fields else {}
+    assert ask(client, log, **said).status_code == 303
 
 
 @pytest.mark.parametrize(
