@@ -101,7 +101,7 @@ def brought(client: httpx.Client, log: Path, epsilon: str) -> dict[str, str]:
         address = client.post("/logs", data={"once": once_of(client.get("/"))}, files=files).headers["location"]
     (job,) = set(re.findall(r"/jobs/[0-9a-f]{32}", client.get(address).text))
     assert ended(client, job) == "done"
-    form = {"once": once_of(client.get(f"{address}/release")), "method": "evolve", "epsilon": epsilon}
+    form = {"once": once_of(client.get(f"{address}/release")), "method": "evolve", "epsilon": epsilon, "labels": "log"}
     release = client.post(f"{address}/jobs", data=form).headers["location"]
     assert ended(client, release) == "done"
     return {

@@ -14,6 +14,7 @@ import pytest
 from veilog import cli
 from veilog.web import serving
 from veilog.web.records import Settings
+from veilog.web.store import Store
 
 GOOD = "0123456789abcdefABCDEF"
 
@@ -52,6 +53,17 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, capsys: pytest
     assert "holds other things" in refused(capsys, "--folder", str(tmp_path))
     assert "not a folder" in refused(capsys, "--folder", str(tmp_path / "thesis.txt"))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_ledger_that_all_browsers_shared_is_not_left_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = serving.prepared(tmp_path / "data")
+    Store(folder / "veilog.sqlite").close()
+    (folder / "veilog.ledger").write_bytes(b"what was spent")
+    said = refused(capsys, "--folder", str(folder))
+    assert "Each browser has a ledger of its own now" in said and f"--ledger {folder / 'veilog.ledger'}" in said
+    serving.check_ledger(folder, folder / "veilog.ledger")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of folders")

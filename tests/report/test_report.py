@@ -15,6 +15,7 @@ from veilog import EventLog, Variants, report
 from veilog.errors import InputError, OutputError
 from veilog.logs.metadata import Attribute
 from veilog.logs.simulate import hospital
+from veilog.released import OwnerOnly
 
 LOG = hospital(300, seed=1)
 VOID = {"meta", "img", "input", "br", "link"}
@@ -54,7 +55,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def released() -> veilog.Release:
-    return veilog.release(LOG, "evolve", epsilon=1, times="0.3", seed=1)
+    return veilog.release(LOG, "evolve", epsilon=1, times="0.3", activities="log", seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,8 @@ def test_it_says_what_was_released_and_what_is_guaranteed(proven: veilog.Release
     text = page_of(proven).text
     for said in (
         "An event log, released with travas",
-        "Random noise hides each single case",
+        f"Protection is {proven.guarantee.strength}.",
+        "Random noise stands before each single case",
         "the odds change by a factor of at most 2.72",
         "ε = 1, δ = 0.0001",
         "k-truncated symmetric geometric",
@@ -116,7 +118,8 @@ def test_outside_equal_releases_of_different_originals_give_equal_bytes() -> Non
     first = veilog.release(LOG, "travas", epsilon=1, delta="1e-4", seed=5)
     second = veilog.release(other, "travas", epsilon=1, delta="1e-4", seed=5)
     assert first.variants != second.variants
-    same = replace(second, variants=first.variants, seconds=99.0, remarks=first.remarks)
+    notes = OwnerOnly(99.0, ("A note on the log.",))
+    same = replace(second, variants=first.variants, owner_only=notes, remarks=first.remarks)
     assert report.html(first) == report.html(same)
     assert report.html(first) != report.html(second)
 
@@ -138,7 +141,7 @@ def test_outside_no_number_or_name_of_the_original_is_found() -> None:
 
 
 def test_outside_questions_and_remarks_of_a_release_without_a_guarantee_are_left_out() -> None:
-    released = veilog.release(LOG, "laplace", epsilon=1, seed=1)
+    released = veilog.release(LOG, "laplace", epsilon=1, seed=1, activities="log", depth=5)
     assert not released.guarantee.proven
     noted = replace(released, remarks=("A remark that looked at the log.",))
     outside, inside = page_of(noted).text, page_of(noted, LOG).text
@@ -255,7 +258,7 @@ def test_the_file_alone_tells_the_same_guarantee(tmp_path: Path, proven: veilog.
 
 
 def test_operations_of_a_file_add_up_and_never_to_less(tmp_path: Path) -> None:
-    released = veilog.release(LOG, "evolve", epsilon=1, times="0.3")
+    released = veilog.release(LOG, "evolve", epsilon=1, times="0.3", activities="log")
     from veilog.report.told import told_by_file
 
     told = told_by_file(read_again(released, tmp_path))
@@ -340,7 +343,7 @@ def test_what_a_file_states_is_text_and_bounded(tmp_path: Path) -> None:
 
 def test_sepsis_has_a_page(logs: Path) -> None:
     log = veilog.read(logs / "sepsis.xes.gz")
-    released = veilog.release(log, "evolve", epsilon=1)
+    released = veilog.release(log, "evolve", epsilon=1, activities="log")
     page = page_of(released, log)
     assert "1,050 before" in page.text
     assert "case disclosure: original" in page.text

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.skipif(not CHROMIUM.exists(), reason="there is no Chro
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reports")
     log = hospital(300, seed=1)
-    released = veilog.release(log, "evolve", epsilon=1, times="0.3", seed=1)
+    released = veilog.release(log, "evolve", epsilon=1, times="0.3", activities="log", seed=1)
     found = {"inside": folder / "inside.html", "outside": folder / "outside.html"}
     report.write(released, found["inside"], log)
     report.write(released, found["outside"])

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from web_serving import SMALL, TOKEN, Served, once_of, raw, served, upload
+from web_serving import SMALL, TOKEN, Served, once_of, raw, read_at_once, served, upload
 
+import veilog
+from veilog.errors import InputError
+from veilog.privacy.ledger import Ledger
 from veilog.web.access import authorities
+from veilog.web.work import release_log
 
 ID = "0123456789abcdef" * 2
 PAGES = ("/", f"/logs/{ID}", f"/logs/{ID}/exposure", f"/logs/{ID}/release", f"/jobs/{ID}", f"/jobs/{ID}/events")
@@ -16,7 +20,7 @@ FILES = (f"/jobs/{ID}/files/release.xes", "/static/veilog.js", "/static/htmx.min
 POSTS = (
     "/logs",
     *(f"/logs/{ID}/{action}" for action in ("columns", "plan", "jobs", "delete")),
-    *(f"/jobs/{ID}/{action}" for action in ("cancel", "delete")),
+    *(f"/jobs/{ID}/{action}" for action in ("cancel", "write", "delete")),
 )
 NO_ACCESS = "This browser has not been let in."
 
@@ -270,3 +274,82 @@ def test_the_names_of_a_server_for_others() -> None:
     assert authorities("127.0.0.1", 8000) == {"127.0.0.1:8000", "localhost:8000", "[::1]:8000"}
     assert "[fe80::1]:8000" in authorities("fe80::1", 8000)
     assert "0.0.0.0:1" in authorities("0.0.0.0", 1)
+
+
+# Accounts.
+
+
+def spend(server: Served, client: httpx.Client, log: str, content: bytes) -> None:
+    """What a worker does to the ledger of this browser's releases."""
+    found = server.store.any_job(_newest(server, log))
+    assert found is not None
+    table = server.settings.folder / "spend.csv"
+    table.write_bytes(content)
+    ledger = server.settings.ledger_of(found[0].session)
+    veilog.release(veilog.read(table), "evolve", epsilon="0.7", activities="log", ledger=ledger)
+
+
+def _newest(server: Served, log: str) -> str:
+    (job,) = [i for i in server.store.ids()[1] if (f := server.store.any_job(i)) and log.endswith(f[0].log)]
+    return job
+
+
+def planned(client: httpx.Client, log: str, epsilon: str = "0.1") -> str:
+    form = {"method": "evolve", "epsilon": epsilon, "labels": "log"}
+    return client.post(f"{log}/plan", data=form, headers={"hx-request": "true"}).text
+
+
+def test_the_account_of_a_log_says_nothing_to_whoever_guesses_the_log(server: Served) -> None:
+    with server.browser() as owner, server.browser() as guesser:
+        mine = upload(owner, SMALL, "ward-7-psychiatry.csv").headers["location"]
+        read_at_once(server, mine)
+        spend(server, owner, mine, SMALL)
+        guessed = upload(guesser, SMALL, "guess.csv").headers["location"]
+        read_at_once(server, guessed)
+        assert "1 release so far" in planned(owner, mine)
+        assert "Nothing has been released of these data yet" in planned(guesser, guessed)
+        assert "ward-7" not in planned(guesser, guessed)
+        wrong = upload(guesser, SMALL.replace(b"see", b"saw"), "guess.csv").headers["location"]
+        read_at_once(server, wrong)
+        assert planned(guesser, guessed) == planned(guesser, wrong), "a right guess looks like a wrong one"
+
+
+def test_a_budget_of_one_browser_is_none_of_anothers(server: Served) -> None:
+    with server.browser() as owner, server.browser() as other:
+        mine = upload(owner, SMALL, "ward-7.csv").headers["location"]
+        read_at_once(server, mine)
+        spend(server, owner, mine, SMALL)
+        found = server.store.any_job(_newest(server, mine))
+        assert found is not None
+        table = server.settings.folder / "spend.csv"
+        Ledger.open(server.settings.ledger_of(found[0].session)).set_budget(veilog.read(table), "1")
+        assert "would be refused" in planned(owner, mine, "0.9")
+        theirs = upload(other, SMALL.replace(b"see", b"saw")).headers["location"]
+        read_at_once(server, theirs)
+        assert "would be refused" not in planned(other, theirs, "0.9")
+
+
+def test_a_ledger_that_the_operator_shares_names_nobodys_files(tmp_path: Path) -> None:
+    with (
+        served(tmp_path / "data", ledger=tmp_path / "all.ledger") as server,
+        server.browser() as owner,
+        server.browser() as other,
+    ):
+        mine = upload(owner, SMALL, "ward-7.csv").headers["location"]
+        read_at_once(server, mine)
+        spend(server, owner, mine, SMALL)
+        table = server.settings.folder / "spend.csv"
+        table = table.rename(table.with_name("ward-7.csv"))
+        Ledger.open(server.settings.ledger_of("")).set_budget(veilog.read(table), "1")
+        theirs = upload(other, SMALL.replace(b"see", b"saw")).headers["location"]
+        read_at_once(server, theirs)
+        said = planned(other, theirs)
+        assert "would be refused" in said and "not for these data" in said
+        assert "ward-7" not in said and "spend" not in said and "account 1" not in said
+        work = server.settings.folder / "work"
+        work.mkdir()
+        with pytest.raises(InputError, match="not for these data") as refused:
+            request = {"method": "evolve", "epsilon": "0.1", "labels": "log"}
+            (path,) = (server.settings.folder / theirs[1:]).iterdir()
+            release_log(path, {}, request, work, server.settings, lambda text, fraction: None)
+        assert "ward-7" not in str(refused.value) and "spend" not in str(refused.value)

@@ -133,6 +133,13 @@ def test_a_log_is_brought_looked_at_released_and_downloaded(
         page.get_by_text("Choose another method").click()
         page.get_by_role("link", name=f"Take this one: {method}", exact=True).click()
     plan = page.locator("#plan")
+    public: tuple[str, ...] = ()
+    if method == "evolve":
+        sync_api.expect(plan.get_by_text("Something has to be said first.")).to_be_visible(timeout=PATIENCE)
+        assert page.locator("p.labels").inner_text().count(", ") == 15
+        page.get_by_label("All of these may be known").check()
+        sync_api.expect(plan.get_by_text("Holds only if:")).to_be_visible(timeout=PATIENCE)
+        public = ("--activities", "log")
     sync_api.expect(plan.get_by_text("It would ask the log")).to_be_visible(timeout=PATIENCE)
     page.get_by_label("Budget ε", exact=True).fill("0.5")
     sync_api.expect(plan.locator("table").last).to_contain_text("0.")
@@ -140,6 +147,14 @@ def test_a_log_is_brought_looked_at_released_and_downloaded(
     slider.focus()
     slider.press("End")
     assert page.get_by_label("Budget ε", exact=True).input_value() == "10"
+    word = page.get_by_label("type the word weak")
+    assert not word.is_visible()
+    page.get_by_label("Budget ε", exact=True).fill("20")
+    assert word.is_visible()
+    sync_api.expect(plan.get_by_text("protects nobody in practice")).to_be_visible(timeout=PATIENCE)
+    word.fill("weak")
+    sync_api.expect(plan.get_by_text("It would ask the log")).to_be_visible(timeout=PATIENCE)
+    word.fill("")
     page.get_by_label("Budget ε", exact=True).fill("1")
     assert slider.input_value() == "200"
     visit.release()
@@ -148,7 +163,7 @@ def test_a_log_is_brought_looked_at_released_and_downloaded(
     assert page.get_by_role("heading", name="Risk before and after").is_visible()
     assert page.get_by_text("What it kept.").is_visible()
     came = visit.download("release.xes", tmp_path).read_bytes()
-    assert came == released_by_command(logs / name, tmp_path, "--method", method, "--epsilon", "1", *options)
+    assert came == released_by_command(logs / name, tmp_path, "--method", method, "--epsilon", "1", *options, *public)
     table = files.read(visit.download("release.csv", tmp_path))
     assert table.variants == files.read(visit.download("release.parquet", tmp_path)).variants
     assert "NOT FOR RELEASE" in visit.download("inside.html", tmp_path).read_text()
@@ -176,7 +191,7 @@ def test_columns_are_corrected_by_hand(visit: Visit, tmp_path: Path) -> None:
 def test_a_job_shows_its_progress_and_is_cancelled(visit: Visit, patients: Path) -> None:
     page = visit.page
     visit.bring(patients)
-    page.goto(page.url + "/release?method=travag&epsilon=2")
+    page.goto(page.url + "/release?method=travag&epsilon=2&labels=log")
     page.get_by_role("button", name="Make the release").click()
     page.get_by_role("heading", name="The release is being made").wait_for(timeout=PATIENCE)
     words = page.locator("[data-text]")
@@ -198,12 +213,18 @@ def test_everything_can_be_done_without_javascript(visit_without_script: Visit, 
     page.get_by_role("link", name="Choose how to release it").first.click()
     assert not page.get_by_role("slider").is_visible()
     page.get_by_label("Budget ε", exact=True).fill("0,5")
+    page.get_by_role("button", name="Make the release").click()
+    assert page.get_by_role("alert").get_by_text("has to know which activities are public").is_visible()
+    visit.errors.clear()  # the browser notes the status 400, as it should
+    page.get_by_label("All of these may be known").check()
     page.get_by_role("button", name="Show what it would ask").click()
     assert page.get_by_text("It would ask the log").is_visible()
     assert page.get_by_label("Budget ε", exact=True).input_value() == "0,5"
     visit.release()
     came = visit.download("release.xes", tmp_path).read_bytes()
-    assert came == released_by_command(patients, tmp_path, "--method", "evolve", "--epsilon", "0.5")
+    assert came == released_by_command(
+        patients, tmp_path, "--method", "evolve", "--epsilon", "0.5", "--activities", "log"
+    )
     page.get_by_text("Delete this result").click()
     page.get_by_role("button", name="Yes, delete").click()
     assert urlsplit(page.url).path == "/"
@@ -215,7 +236,7 @@ def test_a_mistake_is_shown_beside_the_form(visit: Visit, patients: Path) -> Non
     visit.bring(patients)
     page.goto(page.url + "/release")
     page.get_by_label("Budget ε", exact=True).fill("much")
-    sync_api.expect(page.locator("#plan .warning")).to_contain_text("epsilon", timeout=PATIENCE)
+    sync_api.expect(page.locator("#plan [role=alert]")).to_contain_text("epsilon", timeout=PATIENCE)
     visit.errors.clear()
     page.get_by_role("button", name="Make the release").click()
     page.get_by_role("heading", name="This cannot be done as it is").wait_for()

@@ -59,7 +59,7 @@ def ordinary(settings: Settings) -> dict[str, str]:
     """Every page about an ordinary log."""
     path = settings.folder / "ward.xes"
     files.write(hospital(150, seed=3), path)
-    return every_page(path, "ward.xes", {"method": "evolve", "epsilon": "1", "times": "0.3"}, settings)
+    return every_page(path, "ward.xes", {"method": "evolve", "epsilon": "1", "times": "0.3", "labels": "log"}, settings)
 
 
 @pytest.fixture(scope="module")
@@ -271,11 +271,18 @@ def test_the_delta_offered_is_below_one_over_the_cases(cases: int) -> None:
 
 def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: dict[str, str]) -> None:
     text = ordinary["result"]
-    order = ["Protected: ε = 1", "Download", "Original beside release", "Risk before and after", "What is promised"]
+    order = [
+        "Protection is good: ε = 1",
+        "Holds only if:",
+        "Download",
+        "Original beside release",
+        "Risk before and after",
+        "What is promised",
+    ]
     assert [text.index(words) for words in order] == sorted(text.index(words) for words in order)
     after = text.index("Original beside release")
     assert "For you only" in text[after : after + 600]
-    assert "veilog release ward.xes release.xes --method evolve --epsilon 1 --times 0.3" in text
+    assert "veilog release ward.xes release.xes --method evolve --epsilon 1 --times 0.3 --activities log" in text
     for name in ("release.xes", "release.csv", "release.parquet", "inside.html", "outside.html", "certificate.json"):
         assert f"/files/{name}" in text
 

@@ -1,5 +1,6 @@
 """What is at which address: the flow from an upload to a release, forms sent twice, and requests that make no sense."""
 
+import html
 import json
 import re
 import time
@@ -12,6 +13,7 @@ from web_serving import SMALL, Served, once_of, raw, read_at_once, served, uploa
 from veilog.web.records import FILES
 
 LIGHT = 300_000
+LAPLACE = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log"}
 PAGES = ("/", "/nothing", "/static/veilog.js")
 
 
@@ -37,7 +39,7 @@ def log(server: Served, client: httpx.Client) -> str:
 
 def ask(client: httpx.Client, log: str, **fields: str) -> httpx.Response:
     once = once_of(client.get(f"{log}/release"))
-    return client.post(f"{log}/jobs", data={"once": once, "method": "laplace", "epsilon": "1", **fields})
+    return client.post(f"{log}/jobs", data={"once": once, **LAPLACE, **fields})
 
 
 def send(client: httpx.Client, page: str, action: str, **fields: str) -> httpx.Response:
@@ -86,7 +88,7 @@ def _is_of(server: Served, job: str, log: str) -> bool:
 
 def test_the_same_form_sent_twice_is_one_release(server: Served, client: httpx.Client, log: str) -> None:
     once = once_of(client.get(f"{log}/release"))
-    fields = {"once": once, "method": "laplace", "epsilon": "1"}
+    fields = {"once": once, **LAPLACE}
     first, second = (client.post(f"{log}/jobs", data=fields) for _ in range(2))
     assert first.headers["location"] == second.headers["location"]
     changed = client.post(f"{log}/jobs", data={**fields, "epsilon": "2"})
@@ -104,8 +106,29 @@ def test_a_form_that_was_refused_can_be_corrected_and_sent_again(client: httpx.C
         answer = client.post(f"{log}/jobs", data={"once": once, **wrong})
         assert answer.status_code == 400
         assert "<form" in answer.text, "the form again, with what is wrong"
-    right = client.post(f"{log}/jobs", data={"once": once, "method": "laplace", "epsilon": "1"})
+    right = client.post(f"{log}/jobs", data={"once": once, **LAPLACE})
     assert right.status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"labels": ""}, "has to know which activities are public"),
+        ({"longest": ""}, "has to know how long a trace can be"),
+        ({"epsilon": "20"}, "type the word weak"),
+        ({"labels": "privately"}, "needs a δ above 0"),
+    ],
+)
+def test_no_job_is_started_before_all_is_said_that_has_to_be(
+    server: Served, client: httpx.Client, log: str, fields: dict[str, str], words: str
+) -> None:
+    before = server.store.ids()[1]
+    answer = ask(client, log, **fields)
+    assert answer.status_code == 400
+    assert words in html.unescape(answer.text)
+    assert server.store.ids()[1] == before
+    said = {"epsilon": "20", "weak_guarantee": "weak"} if "epsilon" in fields else {}
+    assert ask(client, log, **said).status_code == 303
 
 
 @pytest.mark.parametrize(
@@ -120,7 +143,7 @@ def test_no_file_of_the_server_is_read_because_a_form_names_it(
 
 
 def test_the_dry_run_is_a_part_or_a_page_and_asks_nothing(server: Served, client: httpx.Client, log: str) -> None:
-    fields = {"method": "laplace", "epsilon": "1"}
+    fields = {**LAPLACE}
     part = client.post(f"{log}/plan", data=fields, headers={"hx-request": "true"})
     page = client.post(f"{log}/plan", data=fields)
     assert part.status_code == page.status_code == 200
@@ -128,7 +151,7 @@ def test_the_dry_run_is_a_part_or_a_page_and_asks_nothing(server: Served, client
     assert "<html" in page.text
     wrong = client.post(f"{log}/plan", data={**fields, "epsilon": "0"}, headers={"hx-request": "true"})
     assert wrong.status_code == 200, "htmx shows what is wrong only then"
-    assert not server.settings.ledger.exists()
+    assert not list((server.settings.folder / "ledgers").iterdir())
 
 
 def test_progress_is_told_until_the_end(client: httpx.Client, log: str) -> None:

@@ -55,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 PAGES = ("", "/exposure", "/release", "/events", "/files/")
-ACTIONS = ("/columns", "/plan", "/plan", "/jobs", "/jobs", "/cancel", "/delete")
+ACTIONS = ("/columns", "/plan", "/plan", "/jobs", "/jobs", "/cancel", "/write", "/delete")
 
 
 class Fuzzer:
@@ -70,7 +70,13 @@ class Fuzzer:
         """A log that has been read and a job on it, if the last ones were deleted."""
         self.log = upload(self.client, SMALL).headers["location"]
         read_at_once(self.server, self.log)
-        form = {"once": once_of(self.client.get("/")), "method": "laplace", "epsilon": "1"}
+        form = {
+            "once": once_of(self.client.get("/")),
+            "method": "laplace",
+            "epsilon": "1",
+            "labels": "log",
+            "longest": "log",
+        }
         self.job = self.client.post(f"{self.log}/jobs", data=form).headers["location"]
 
     def text(self) -> str:
@@ -164,7 +170,7 @@ def test_no_request_finds_a_defect_a_secret_or_a_way_out(server: Served) -> None
     with server.browser() as owner, server.browser() as client:
         hidden = upload(owner, SMALL.replace(b"see", SECRET.encode()), f"{SECRET}.csv").headers["location"]
         read_at_once(server, hidden)
-        form = {"once": once_of(owner.get("/")), "method": "laplace", "epsilon": "1"}
+        form = {"once": once_of(owner.get("/")), "method": "laplace", "epsilon": "1", "labels": "log", "longest": "log"}
         job = owner.post(f"{hidden}/jobs", data=form).headers["location"]
         fuzzer = Fuzzer(server, client, [hidden, job], seed=20)
         seen: Counter[int] = Counter()

@@ -3,11 +3,11 @@
 import json
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from web_logs import EVOLVE, read, record, released, written
 
 import veilog
 from veilog import cli
@@ -18,13 +18,9 @@ from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.privacy.guessing import advantage_of
 from veilog.privacy.ledger import Ledger, fingerprint
-from veilog.web.records import FILES, JobRecord, LogRecord, Settings
-from veilog.web.work import plan, read_log, release_log
+from veilog.web.records import FILES, Settings
+from veilog.web.work import plan
 from veilog.web.work_request import asked_for, offered
-
-
-def silent(text: str, fraction: float | None) -> None:
-    """Nobody watches."""
 
 
 @pytest.fixture
@@ -37,22 +33,6 @@ def hospital_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("hospital") / "log.xes"
     files.write(hospital(150, seed=3), path)
     return path
-
-
-def read(path: Path, columns: dict[str, str] | None = None) -> dict[str, Any]:
-    result = read_log(path, columns or {}, path.parent, silent)
-    assert len(json.dumps(result)) < 1_000_000
-    return result
-
-
-def written(path: Path, header: str, *rows: str) -> Path:
-    path.write_text("\n".join([header, *rows]) + "\n")
-    return path
-
-
-def record(result: dict[str, Any] | None, columns: dict[str, str] | None = None) -> LogRecord:
-    job = JobRecord("b" * 32, "s", "a" * 32, "read", "done", {}, result, None, 0, 0, 0, "", None, 0, None)
-    return LogRecord("a" * 32, "s", "log.xes", 10, 0.0, ".xes", columns or {}, job)
 
 
 @pytest.fixture(autouse=True)
@@ -149,10 +129,11 @@ def test_what_is_no_log_is_refused_without_a_path_of_this_machine(tmp_path: Path
 
 
 def test_a_form_is_read_as_people_write_numbers() -> None:
-    asked = asked_for({"method": "evolve", "epsilon": "0,5", "delta": "", "p_rounds": "2", "unit": ""})
+    form = {"method": "evolve", "epsilon": "0,5", "delta": "", "p_rounds": "2", "unit": "", "labels": "log"}
+    asked = asked_for(form)
     assert (asked.epsilon, asked.delta, asked.unit, asked.parameters) == ("0.5", "0", "case", {"rounds": "2"})
     assert asked.command("a b.xes", {}, None) == (
-        "veilog release 'a b.xes' release.xes --method evolve --epsilon 0.5 -p rounds=2"
+        "veilog release 'a b.xes' release.xes --method evolve --epsilon 0.5 --activities log -p rounds=2"
     )
 
 
@@ -190,13 +171,16 @@ def test_a_plan_tells_cost_and_questions_and_leaves_the_account_as_it_is(
     hospital_file: Path, settings: Settings
 ) -> None:
     log = record(read(hospital_file))
-    found = plan(log, {"method": "evolve", "epsilon": "0.8"}, settings)
+    found = plan(log, {"method": "evolve", "epsilon": "0.8", "labels": "log"}, settings)
     assert found["problem"] is None
     assert found["tried"]["proven"]
     assert sum(q["epsilon"] for q in found["tried"]["asked"]) == pytest.approx(0.8)
     assert found["advantage"] >= 100 * float(advantage_of("0.8"))
     assert found["advantage"] == pytest.approx(100 * float(advantage_of("0.8")), abs=0.02)
-    assert found["ledger"] == {"problem": None, "refused": None, "known": False}
+    assert found["ledger"] == {"problem": None, "refused": None, "known": False} | {
+        "strength": "good",
+        "shared": True,
+    }
     assert not settings.ledger.exists()
 
 
@@ -211,7 +195,7 @@ def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path
     published = {"method": "evolve", "epsilon": "0.4", "as_published": "on"}
     assert "nothing bounds" in plan(log, published, settings)["ledger"]["refused"]
     other = record({**read(hospital_file), "fingerprint": "00" * 32})
-    assert "not the same" in plan(other, {"method": "evolve", "epsilon": "0.1"}, settings)["ledger"]["refused"]
+    assert "not for these data" in plan(other, {"method": "evolve", "epsilon": "0.1"}, settings)["ledger"]["refused"]
 
 
 def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
@@ -250,16 +234,9 @@ def test_a_mistake_is_told_and_raises_nothing(settings: Settings) -> None:
 # The release.
 
 
-def released(path: Path, request: dict[str, str], settings: Settings, out: Path) -> dict[str, Any]:
-    out.mkdir(exist_ok=True)
-    result = release_log(path, {}, request, out, settings, silent)
-    assert len(json.dumps(result)) < 1_000_000
-    return result
-
-
 def test_a_release_leaves_its_files_and_is_entered(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    request = {"method": "evolve", "epsilon": "1", "times": "0.3", "log_name": "ward.xes"}
+    request = {"method": "evolve", "epsilon": "1", "times": "0.3", "labels": "log", "log_name": "ward.xes"}
     result = released(hospital_file, request, settings, out)
     assert {path.name for path in out.iterdir()} == set(FILES) == set(result["files"])
     assert result["missing"] == []
@@ -281,8 +258,8 @@ def test_a_release_leaves_its_files_and_is_entered(hospital_file: Path, settings
 
 def test_the_same_seed_gives_the_librarys_release(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
     test_mode = Settings(folder=tmp_path, ledger=settings.ledger, token="t", seed=11)
-    released(hospital_file, {"method": "evolve", "epsilon": "2"}, test_mode, tmp_path / "out")
-    again = veilog.release(files.read(hospital_file).variants, "evolve", epsilon="2", seed=11)
+    released(hospital_file, {"method": "evolve", "epsilon": "2", "labels": "log"}, test_mode, tmp_path / "out")
+    again = veilog.release(files.read(hospital_file).variants, "evolve", epsilon="2", activities="log", seed=11)
     again.save(tmp_path / "again.xes")
     assert (tmp_path / "out" / "release.xes").read_bytes() == (tmp_path / "again.xes").read_bytes()
 
@@ -290,8 +267,18 @@ def test_the_same_seed_gives_the_librarys_release(hospital_file: Path, settings:
 @pytest.mark.parametrize(
     "request_",
     [
-        {"method": "evolve", "epsilon": "2", "times": "0.3", "window_start": "2024-01-01", "window_end": "2024-06-30"},
-        {"method": "laplace", "epsilon": "90", "unit": "age group", "max_cases": "30", "p_depth": "4"},
+        {
+            "method": "evolve",
+            "epsilon": "2",
+            "labels": "log",
+            "times": "0.3",
+            "window_start": "2024-01-01",
+            "window_end": "2024-06-30",
+        },
+        {"method": "laplace", "epsilon": "90", "unit": "age group", "max_cases": "30", "p_depth": "4"}
+        | {"labels": "log", "weak_guarantee": "weak"},
+        {"method": "df-laplace", "epsilon": "3", "labels": "log", "longest": "log"},
+        {"method": "laplace", "epsilon": "9", "delta": "0.01", "labels": "privately", "p_depth": "3"},
         {"method": "travas", "epsilon": "2", "delta": "0.001", "as_published": "on"},
         {"method": "evolve", "epsilon": "2", "activities": "Arrival, desk\nTriage\nDischarge", "max_length": "5"},
     ],
@@ -332,7 +319,7 @@ def test_what_the_account_cannot_pay_is_refused_and_costs_nothing(
     ledger = Ledger.open(settings.ledger, create=True)
     ledger.set_budget(files.read(hospital_file), "0.5")
     with pytest.raises(InputError, match="does not suffice"):
-        released(hospital_file, {"method": "evolve", "epsilon": "1"}, settings, tmp_path / "out")
+        released(hospital_file, EVOLVE, settings, tmp_path / "out")
     assert ledger.show()[0].entries == ()
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -344,7 +331,7 @@ def test_measures_that_fail_do_not_lose_the_release(
         raise MemoryError
 
     monkeypatch.setattr("veilog.web.work_releasing.gathered", full)
-    result = released(hospital_file, {"method": "evolve", "epsilon": "1"}, settings, tmp_path / "out")
+    result = released(hospital_file, EVOLVE, settings, tmp_path / "out")
     assert "not enough memory" in result["missing"][0]
     assert "release.xes" in result["files"]
     assert files.read(tmp_path / "out" / "release.xes").variants != Variants.from_dict({})

@@ -53,7 +53,7 @@ def served(folder: Path, work: Work = work_on, **settings: Any) -> Iterator[Serv
     """With ``workers=0`` nothing that is queued ever runs, and starting is quick."""
     place = prepared(folder)
     sock = listening("127.0.0.1", 0)
-    facts = {"token": TOKEN, "workers": 0, "ledger": place / "veilog.ledger", "job_memory": 4 << 30} | settings
+    facts = {"token": TOKEN, "workers": 0, "ledger": None, "job_memory": 4 << 30} | settings
     own = Settings(folder=place, port=sock.getsockname()[1], **facts)
     server: uvicorn.Server
     app = make_app(own, work, closing=lambda: server.should_exit)

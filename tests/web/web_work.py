@@ -78,4 +78,12 @@ def _release(settings: Settings, progress: Progress, stop: bool) -> None:
         if stop and asked > 2:
             time.sleep(FOREVER)
 
-    release(hospital(SMALL_LOG, seed=1), "laplace", epsilon=1, ledger=settings.ledger, progress=pausing)
+    release(
+        hospital(SMALL_LOG, seed=1),
+        "laplace",
+        epsilon=1,
+        activities="log",
+        depth=5,
+        ledger=settings.ledger,
+        progress=pausing,
+    )

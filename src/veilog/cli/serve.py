@@ -29,7 +29,7 @@ def serve(
         Path | None, Parameter(help="Where logs and results lie; by default in your folder for programs' data.")
     ] = None,
     ledger: Annotated[
-        Path | None, Parameter(help="Ledger that releases are entered in; by default veilog.ledger in the folder.")
+        Path | None, Parameter(help="One ledger for the releases of all browsers; by default each has its own.")
     ] = None,
     no_open: Annotated[bool, Parameter(negative="", help="Do not open a browser.")] = False,
     workers: Annotated[int, Parameter(help="Jobs that run at once.")] = 2,
@@ -60,10 +60,11 @@ def serve(
         )
     token = serving.new_token() if token_file is None else serving.token_in(token_file)
     place = serving.prepared(folder or serving.default_folder())
+    serving.check_ledger(place, ledger)
     sock = serving.listening(host, port)
     settings = Settings(
         folder=place,
-        ledger=(ledger or place / "veilog.ledger").absolute(),
+        ledger=None if ledger is None else ledger.absolute(),
         token=token,
         lasting_token=token_file is not None,
         host=host,

@@ -28,7 +28,7 @@ from veilog.web.forms import check_once, fields_of, new_once
 from veilog.web.jobs import Jobs
 from veilog.web.own_files import OWN, own_file
 from veilog.web.problems import DISK_FULL, Problem, is_full
-from veilog.web.records import FILES, JobRecord, LogRecord, Settings
+from veilog.web.records import FILES, WRITE, JobRecord, LogRecord, Settings
 from veilog.web.store import Store
 from veilog.web.uploads import receive, shown_name, suffix_of
 from veilog.web.work_request import FIELDS
@@ -92,6 +92,7 @@ class _Site:
             Route("/jobs/{job}", self.job),
             Route("/jobs/{job}/events", self.events),
             Route("/jobs/{job}/cancel", self.cancel, methods=["POST"]),
+            Route("/jobs/{job}/write", self.write_again, methods=["POST"]),
             Route("/jobs/{job}/delete", self.delete_job, methods=["POST"]),
             Route("/jobs/{job}/files/{name}", self.file),
             Route(f"{OWN}{{name}}", own_file),
@@ -221,8 +222,8 @@ class _Site:
         values = _asked(fields)
         if not _is_read(log):
             raise Problem(409, "This log has not been read yet.", "Wait until it is, or correct its columns.")
-        problem = (await self._planned(log, values)).get("problem")
-        if problem:
+        plan = await self._planned(log, values)
+        if problem := plan.get("problem") or plan.get("undeclared"):
             return await run_in_threadpool(self._form, request, log, values, problem=str(problem), status=400)
 
         def queue() -> str:
@@ -239,6 +240,17 @@ class _Site:
             return f"/jobs/{job.id}" if job.kind == "release" else f"/logs/{job.log}"
 
         return await self._first_time(request, cancel)
+
+    async def write_again(self, request: Request) -> Response:
+        """A job of its own, which asks nothing: what was kept stays where it is, whatever becomes of this."""
+
+        def queue(fields: Mapping[str, str]) -> str:
+            job = self._job(request)
+            if job.state != "done" or not (job.result or {}).get("unwritten"):
+                raise Problem(400, "Nothing of this release is left to be written.", "Download it from its page.")
+            return f"/jobs/{self._jobs.submit(job.session, job.log, 'release', {**job.request, WRITE: job.id})}"
+
+        return await self._first_time(request, queue)
 
     async def delete_job(self, request: Request) -> Response:
         def delete(fields: Mapping[str, str]) -> str:

@@ -254,6 +254,7 @@ class Jobs:
             columns=log.columns,
             request=job.request | {"log_name": log.name},
             out=str(self.folder(job.id)),
+            session=job.session,
         )
 
     def _watched(self, running: _Running, process: Process, task: Task) -> tuple[bool, str | None]:

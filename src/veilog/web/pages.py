@@ -13,17 +13,19 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from veilog._version import __version__
+from veilog.budgets import LARGEST_UNASKED
 from veilog.errors import VeilogError
 from veilog.logs.files import SUFFIXES
 from veilog.plain import from_plain
 from veilog.report.flow_map import FlowMap
 from veilog.report.page import furnish
+from veilog.report.words import LEARNT
 from veilog.web.own_files import address
 from veilog.web.pages_charts import disclosure_chart, singled_out_chart
 from veilog.web.pages_methods import DEFAULT, cards
 from veilog.web.pages_words import FILTERS, HOW, KINDS, delta_for, exposure_in_words
-from veilog.web.records import JobRecord, LogRecord, Settings
-from veilog.web.work_request import asked_for
+from veilog.web.records import WRITE, JobRecord, LogRecord, Settings
+from veilog.web.work_request import WEAK, asked_for
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -38,7 +40,7 @@ _FILES = (
     ("outside.html", "Report for whoever gets the log"),
     ("inside.html", "Inside report"),
 )
-_MORE = ("unit", "max_cases", "activities", "max_length", "times", "window_start", "window_end", "attributes")
+_MORE = ("unit", "max_cases", "times", "window_start", "window_end", "attributes")
 
 
 def home(logs: Sequence[LogRecord], jobs: Sequence[JobRecord], settings: Settings | None, once: str) -> str:
@@ -112,10 +114,13 @@ def release_form(
         result=result,
         cards=all_cards,
         chosen=chosen,
+        needs=chosen.needs(given),
         default=DEFAULT,
         values=given,
         delta=delta_for(result["statistics"]["cases"]),
         attributes=names,
+        labels=result.get("labels", []),
+        units=result.get("units", []),
         open=any(name in given for name in _MORE) or any(name.startswith(("p_", "as_")) for name in given),
         plan=plan,
         problem=problem,
@@ -132,7 +137,7 @@ def job_page(job: JobRecord, log: LogRecord, once: str, *, settings: Settings | 
     """A job: how far it is, or what came out."""
     if job.kind == "read":
         return log_page(log, once, settings=settings)
-    again = {n: str(v) for n, v in job.request.items() if n not in ("once", "log_name") and v not in (None, "")}
+    again = {n: str(v) for n, v in job.request.items() if n not in ("once", "log_name", WRITE) and v not in (None, "")}
     facts: dict[str, Any] = {"again_query": urlencode(again)[:2000]}
     if job.state == "done" and job.result:
         facts |= _of_result(job.result, job, log, settings)
@@ -160,6 +165,7 @@ def _of_result(result: Mapping[str, Any], job: JobRecord, log: LogRecord, settin
     return {
         "r": result,
         "files": _FILES,
+        "written": any(name.startswith("release.") for name in result["files"]),
         "command": command,
         "python": python,
         "kind_words": KINDS,
@@ -203,5 +209,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(FILTERS)
-    environment.globals["own"] = address
+    environment.globals.update(own=address, LEARNT=LEARNT, WEAK=WEAK, LARGEST_UNASKED=LARGEST_UNASKED)
     return furnish(environment)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from veilog.errors import VeilogError
 from veilog.methods import METHODS, Method, Parameter
+from veilog.privacy.domain import Fact
 from veilog.web.work_request import offered
 
 __all__ = ["DEFAULT", "Card", "cards"]
@@ -33,7 +35,23 @@ class Card:
 
     @property
     def takes_delta(self) -> bool:
-        return self.method.budget in ("epsilon and delta", "epsilon, delta optional")
+        return self.takes_epsilon and (self.method.budget != "epsilon" or self.needs_labels)
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether it has to know the activities, which a delta can find privately."""
+        return "activities" in self.needs({})
+
+    def needs(self, form: Mapping[str, str]) -> frozenset[Fact]:
+        """Return the public facts that it has to know, with the parameters of a form."""
+        if not self.takes_epsilon or not self.method.certified:
+            return frozenset()
+        given = {name[2:]: value for name, value in form.items() if name.startswith("p_")}
+        try:
+            values = self.method.parse(given)
+        except VeilogError:  # which the dry run says
+            values = self.method.parse({})
+        return self.method.needs(values)
 
     @property
     def needs_delta(self) -> bool:

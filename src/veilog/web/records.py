@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["ENDED", "FILES", "JobRecord", "Kind", "LogRecord", "Settings", "State"]
+__all__ = ["ENDED", "FILES", "LEDGERS", "WRITE", "JobRecord", "Kind", "LogRecord", "Settings", "State"]
 
 Kind = Literal["read", "release"]
 State = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -15,6 +15,10 @@ ENDED: tuple[State, ...] = ("done", "failed", "cancelled")
 
 FILES = ("release.xes", "release.csv", "release.parquet", "inside.html", "outside.html", "certificate.json")
 """What a release may leave for download."""
+WRITE = "write"
+"""In a request: the job whose release is only to be written again, because the disk was full."""
+LEDGERS = "ledgers"
+"""The folder of the ledgers of single browsers, in that of the server."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,8 @@ class Settings:
 
     folder: Path
     """Where everything lies that people bring and make."""
-    ledger: Path
+    ledger: Path | None
+    """The one ledger of all browsers, if the operator names one; else each browser has its own."""
     token: str = field(repr=False)
     lasting_token: bool = False
     """The token is of a file, not of this start: who was let in by another one is let in no more."""
@@ -84,3 +89,7 @@ class Settings:
     """Bytes that one worker may take."""
     seed: int | None = None
     """Test mode: every release is repeatable, and none has a guarantee."""
+
+    def ledger_of(self, session: str) -> Path:
+        """Return the ledger that the releases of this browser are entered in."""
+        return self.ledger or self.folder / LEDGERS / f"{session}.ledger"

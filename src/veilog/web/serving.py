@@ -17,11 +17,13 @@ import uvicorn
 from veilog.errors import InputError, OutputError, ParameterError
 from veilog.threads import ONE_THREAD
 from veilog.web.app import make_app
-from veilog.web.records import Settings
+from veilog.web.records import LEDGERS, Settings
 
-__all__ = ["default_folder", "listening", "memory_for_each", "prepared", "serve", "token_in", "url_of"]
+__all__ = ["check_ledger", "default_folder", "listening", "memory_for_each", "prepared", "serve", "token_in", "url_of"]
 
 _RECORDS = "veilog.sqlite"
+_ONCE_SHARED = "veilog.ledger"
+"""Where earlier versions entered the releases of all browsers."""
 _SHORTEST_TOKEN = 20
 _FOR_STREAMS = 3
 """Seconds for what is being answered when the server stops."""
@@ -57,13 +59,24 @@ def prepared(folder: Path) -> Path:
             raise OutputError(
                 "Others on this machine may look into this folder.", path=place, advice=f"chmod 700 {place}"
             )
-        for part in ("incoming", "logs", "jobs"):
+        for part in ("incoming", "logs", "jobs", LEDGERS):
             (place / part).mkdir(mode=0o700, exist_ok=True)
         for left in (place / "incoming").iterdir():  # uploads that the last run did not finish
             left.unlink()
     except OSError as error:
         raise OutputError(f"The folder cannot be used: {error.strerror or error}.", path=place) from error
     return place
+
+
+def check_ledger(folder: Path, ledger: Path | None) -> None:
+    """Refuse to leave the accounts of an earlier version aside: what they say was spent would be spent once more."""
+    before = folder / _ONCE_SHARED
+    if ledger is None and before.exists():
+        raise ParameterError(
+            "Each browser has a ledger of its own now, and this folder has one that all browsers shared.",
+            parameter="ledger",
+            advice=f"Go on with that one: --ledger {before}. Or move it elsewhere, if it is of no account any more.",
+        )
 
 
 def token_in(path: Path) -> str:

@@ -2,6 +2,6 @@
 
 from veilog.web.work_planning import plan
 from veilog.web.work_reading import read_log
-from veilog.web.work_releasing import release_log
+from veilog.web.work_releasing import release_log, write_again
 
-__all__ = ["plan", "read_log", "release_log"]
+__all__ = ["plan", "read_log", "release_log", "write_again"]

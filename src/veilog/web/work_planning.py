@@ -16,20 +16,20 @@ from typing import Any
 from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
-from veilog.privacy.accounting import parse_delta, parse_epsilon
-from veilog.privacy.guarantee import Guarantee
+from veilog.privacy.accounting import LARGEST_EPSILON, parse_delta, parse_epsilon
+from veilog.privacy.domain import PRIVATELY
+from veilog.privacy.guarantee import Charge, Guarantee
 from veilog.privacy.guessing import advantage_of
 from veilog.privacy.ledger import Account, Ledger
-from veilog.privacy.ledger_accounts import Cost, check_paid, check_unknown, in_figures
-from veilog.privacy.ledger_file import AccountRow
-from veilog.releasing import release
+from veilog.privacy.ledger_accounts import Cost, check_paid, in_figures
+from veilog.privacy.strength import Strength, strength_of
+from veilog.releasing import LABELS_SHARE, release
 from veilog.report import words
 from veilog.report.explorer import clean
-from veilog.report.told import told_by_release
 from veilog.web.records import LogRecord, Settings
 from veilog.web.work_request import Asked, asked_for
 
-__all__ = ["plan"]
+__all__ = ["plan", "refuse_unknown", "worth"]
 
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="dry run")
 _PATIENCE = 5.0
@@ -51,6 +51,7 @@ def plan(log: LogRecord, request: Mapping[str, Any], settings: Settings) -> dict
     late = False
     try:
         asked = asked_for(request)
+        undeclared = asked.undeclared
         tried = None if _too_long(asked) else _trial(form, settings.seed).result(_PATIENCE)
     except TimeoutError:
         tried, late = None, True
@@ -58,6 +59,7 @@ def plan(log: LogRecord, request: Mapping[str, Any], settings: Settings) -> dict
         return {"problem": clean(str(error))}
     facts: dict[str, Any] = {
         "problem": None,
+        "undeclared": undeclared,
         "method": asked.method.name,
         "as_published": asked.as_published,
         "epsilon": asked.epsilon,
@@ -66,8 +68,9 @@ def plan(log: LogRecord, request: Mapping[str, Any], settings: Settings) -> dict
         "attributes": [clean(name) for name in asked.attributes],
         "patients": _PATIENTS,
         "advantage": None,
+        "strength": None,
         "late": late,
-        "tried": None if tried is None else _shown(tried),
+        "tried": None if tried is None else _shown(tried, asked),
         "in_general": asked.method.as_published if asked.as_published else asked.method.guarantee,
         "warnings": _warnings(log, asked),
     }
@@ -76,7 +79,16 @@ def plan(log: LogRecord, request: Mapping[str, Any], settings: Settings) -> dict
         cost = parse_epsilon(asked.epsilon), parse_delta(asked.delta)
     if asked.epsilon is not None and (late or (tried is not None and tried[0].proven)) and cost is not None:
         facts["advantage"] = _up(advantage_of(*cost))
+        facts["strength"] = worth(cost, _cases(log))
     return facts | {"ledger": _foreseen(log, cost, asked.unit, settings)}
+
+
+def worth(cost: Cost | None, cases: int | None = None) -> Strength:
+    """What a promise of this cost is worth, to one of so many cases; None: nothing bounds it."""
+    if cost is None or cost[0] > LARGEST_EPSILON or cost[1] >= 1:
+        return strength_of(None)
+    advantage = advantage_of(*cost) if cost[0] else cost[1]
+    return strength_of(float(advantage), float(cost[1]), cases)
 
 
 def _too_long(asked: Asked) -> bool:
@@ -98,10 +110,32 @@ def _tried(form: tuple[tuple[str, str], ...], seed: int | None) -> tuple[Guarant
     parameters |= {name: str(value) for name, value in _LESS_WORK.get(asked.method.name, {}).items()}
     person = "case" if asked.unit == "case" else "person"
     # Activities that are declared for the real log are not those of the made-up one; the questions are the same.
-    declared = None if asked.activities is None else tuple(_made_up().variants.labels)
+    declared = tuple(_made_up().variants.labels) if isinstance(asked.activities, tuple) else asked.activities
     asked = replace(asked, parameters=parameters, unit=person, attributes=(), activities=declared)
-    released = release(_made_up(), asked.method.name, **asked.arguments(), seed=seed)
-    return released.guarantee, [list(pair) for pair in words.chances(told_by_release(released).guarantee)]
+    # What nobody has said yet is tried as if the log's were public; the release itself is refused.
+    lacking = asked.domain.lacks(() if asked.undeclared is None else asked.method.needs(asked.method.parse(parameters)))
+    facts = asked.arguments() | {"domain": asked.domain.taken_from_log(lacking)}
+    found = _labels_found(asked) if asked.activities == PRIVATELY else None
+    if found is not None:  # so few patients have no labels that are frequent enough
+        labels = replace(asked.domain, activities=tuple(_made_up().variants.labels))
+        spends = asked.method.spends_delta(asked.method.parse(parameters))
+        rest = parse_epsilon(asked.epsilon or 0) - found.epsilon
+        facts |= {"domain": labels, "epsilon": rest, "delta": found.delta if spends else 0}
+    guarantee = release(_made_up(), asked.method.name, **facts, seed=seed).guarantee
+    if found is not None:
+        guarantee = replace(guarantee, charges=(found, *guarantee.charges))
+        if guarantee.proven:
+            guarantee = replace(guarantee, epsilon=float(asked.epsilon or 0), delta=float(asked.delta))
+    return guarantee, [list(pair) for pair in words.chances(guarantee)]
+
+
+def _labels_found(asked: Asked) -> Charge:
+    """What finding the labels privately costs."""
+    uses = 1 + asked.method.spends_delta(asked.method.parse(asked.parameters))
+    epsilon, delta = parse_epsilon(asked.epsilon or 0) * LABELS_SHARE, parse_delta(asked.delta) / uses
+    return Charge(
+        "labels", "the activities that enough cases have", "discrete Laplace", "1 (L1, split)", epsilon, delta
+    )
 
 
 @lru_cache(maxsize=1)
@@ -109,15 +143,19 @@ def _made_up() -> EventLog:
     return hospital(_PATIENTS, seed=1)
 
 
-def _shown(tried: tuple[Guarantee, list[list[str]]]) -> dict[str, Any]:
+def _shown(tried: tuple[Guarantee, list[list[str]]], asked: Asked) -> dict[str, Any]:
     guarantee, chances = tried
     charges = guarantee.charges
+    # Made-up people have no column that tells them apart, and what nobody has said is no condition yet.
+    not_asked_for = {"nobody-has-more"} if asked.unit not in ("case", "person") else set()
+    not_asked_for |= {"activities-from-log", "length-from-log"} if asked.undeclared is not None else set()
     return {
         "proven": guarantee.proven,
         "unit": guarantee.unit,
+        "protects": guarantee.protects,
         "reasons": list(guarantee.reasons),
         "statements": [s.to_json() for s in guarantee.statements],
-        "conditions": [condition.to_json() for condition in guarantee.conditions],
+        "conditions": [c.to_json() for c in guarantee.conditions if c.code not in not_asked_for],
         "chances": chances,
         "asked": [
             {"purpose": c.purpose, "question": c.question, "noise": c.mechanism}
@@ -130,8 +168,7 @@ def _shown(tried: tuple[Guarantee, list[list[str]]]) -> dict[str, Any]:
 
 def _warnings(log: LogRecord, asked: Asked) -> list[str]:
     """For the owner only: whether delta is small enough for this many cases."""
-    result = None if log.reading is None else log.reading.result
-    cases = int(((result or {}).get("statistics") or {}).get("cases", 0))
+    cases = _cases(log)
     delta = parse_delta(asked.delta)
     if delta * cases > Fraction(1, 10):
         return [
@@ -141,17 +178,23 @@ def _warnings(log: LogRecord, asked: Asked) -> list[str]:
     return []
 
 
+def _cases(log: LogRecord) -> int:
+    result = None if log.reading is None else log.reading.result
+    return int(((result or {}).get("statistics") or {}).get("cases", 0))
+
+
 def _foreseen(log: LogRecord, cost: Cost | None, unit: str, settings: Settings) -> dict[str, Any]:
     """What the account of these data says to a release of this cost; nothing is entered."""
     result = None if log.reading is None else log.reading.result
     mark = (result or {}).get("fingerprint")
     try:
-        ledger = Ledger.open(settings.ledger, create=True)
+        ledger = Ledger.open(settings.ledger_of(log.session), create=True)
         account = None if mark is None else ledger.account(bytes.fromhex(mark))
         refused = _refused(ledger, account, cost, unit)
     except (VeilogError, ValueError) as error:
         return {"problem": clean(str(error))}
     facts: dict[str, Any] = {"problem": None, "refused": refused, "known": account is not None}
+    facts |= {"strength": None, "shared": settings.ledger is not None}
     if account is not None:
         spent, left = account.spent, account.left
         facts |= {
@@ -161,18 +204,34 @@ def _foreseen(log: LogRecord, cost: Cost | None, unit: str, settings: Settings) 
             "left": _pair(left, down=True),
             "after": _pair(_after(account, cost), down=account.budget is not None),
         }
+    if cost is not None:
+        spent = (Fraction(0), Fraction(0)) if account is None else account.spent
+        total = None if spent is None else (spent[0] + cost[0], spent[1] + cost[1])
+        facts["strength"] = worth(total, _cases(log))
     return facts
 
 
 def _refused(ledger: Ledger, account: Account | None, cost: Cost | None, unit: str) -> str | None:
     try:
         if account is None:
-            check_unknown(AccountRow(a.number, a.name, a.unit, *(a.budget or (None, None))) for a in ledger.show())
+            refuse_unknown(ledger)
         else:
             check_paid(account, cost, unit)
     except (BudgetError, ParameterError) as error:
         return clean(str(error))
     return None
+
+
+def refuse_unknown(ledger: Ledger) -> None:
+    """Refuse data that the ledger does not know, where it has budgets, as the ledger itself would, but without the
+    names of the files that it knows: others may have brought them."""
+    if any(account.budget is not None for account in ledger.show()):
+        raise BudgetError(
+            "The ledger has a budget, but not for these data.",
+            advice="Nothing was asked of the data. Whoever runs this server can give them a budget of their own "
+            "(veilog ledger set LOG --epsilon BUDGET), or put them on the account of the same people "
+            "(--account NUMBER).",
+        )
 
 
 def _after(account: Account, cost: Cost | None) -> Cost | None:

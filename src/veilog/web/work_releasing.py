@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +14,7 @@ from typing import Any
 
 from veilog import report
 from veilog.charts import comparison_svg
-from veilog.errors import VeilogError
+from veilog.errors import InputError, OutputError, VeilogError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -19,7 +23,7 @@ from veilog.measures.comparison import Comparison
 from veilog.measures.disclosure import RiskResult
 from veilog.plain import to_plain
 from veilog.privacy.guarantee import Guarantee
-from veilog.privacy.ledger import Ledger
+from veilog.privacy.ledger import Ledger, Reservation
 from veilog.released import Release
 from veilog.releasing import release
 from veilog.report import words
@@ -27,13 +31,25 @@ from veilog.report.explorer import clean, short
 from veilog.report.facts import Facts, gathered
 from veilog.report.page import rendered
 from veilog.report.told import told_by_release
+from veilog.web.problems import is_full
 from veilog.web.records import Settings
+from veilog.web.work_planning import refuse_unknown, worth
 from veilog.web.work_reading import Progress, in_words, log_of, shown_rows
 from veilog.web.work_request import Asked, asked_for
+from veilog.web.worker import RESULT
 
-__all__ = ["release_log"]
+__all__ = ["release_log", "write_again"]
 
-_LOGS = ("release.xes", "release.csv", "release.parquet")
+_KEPT = "release.parquet"
+"""The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
+_LOGS = ("release.xes", "release.csv")
+_SPARE = "spare"
+_MARGIN = 16 << 20
+"""Bytes that reports and records may take."""
+_EACH_EVENT = 500
+"""Bytes of one event, in all formats together, as a rule less."""
+_AGAIN = 2.0
+"""Seconds between two looks whether the disk has room."""
 _CHARGES = 60
 _LONGEST_CHART = 100_000
 
@@ -45,65 +61,167 @@ def release_log(
     out: Path,
     settings: Settings,
     progress: Progress,
+    session: str = "",
 ) -> dict[str, Any]:
-    """Release a log as a form asks for it, enter it in the ledger, and write its files into ``out``.
+    """Release a log as a form asks for it, enter it in the ledger of the session, and write its files into ``out``.
 
     What goes wrong before anything was asked of the data raises and costs nothing. Once there is a release, what fails
     is said beside it: it is paid for and must not be lost.
     """
     asked = asked_for(request)
+    if asked.undeclared is not None:
+        raise InputError(asked.undeclared)
     name = short(str(request.get("log_name") or path.name), 120)
     log = replace(log_of(path, columns, progress), source=name)  # what its account is called
-    ledger = Ledger.open(settings.ledger, create=True, waiting=progress, name=name)
+    ledger = Ledger.open(settings.ledger_of(session), create=True, waiting=progress, name=name)
     data = log if asked.whole_log else log.variants
+    _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
     progress(f"releasing with {asked.method.name}", None)
     try:
+        if ledger.account(data) is None:
+            refuse_unknown(ledger)
         released = release(
             data, asked.method.name, **asked.arguments(), seed=settings.seed, ledger=ledger, progress=progress
         )
     except VeilogError as error:
+        (out / _SPARE).unlink(missing_ok=True)
         raise in_words(error) from error.__cause__
-    missing = _written(released, out, progress)
-    result = _about(released, asked)
+    missing, unwritten = _written(released, out, progress)
+    result = _about(released, asked) | {"unwritten": unwritten}
     try:
         result |= _seen_by_owner(released, log, out, progress)
     except (VeilogError, MemoryError) as error:
         missing.append(f"The release could not be compared with the original: {_reason(error)}")
+    (out / _SPARE).unlink(missing_ok=True)
     result["missing"] = missing
-    result["files"] = {file.name: file.stat().st_size for file in sorted(out.iterdir()) if file.is_file()}
+    result["files"] = _sizes(out)
     return result
 
 
-def _written(released: Release, out: Path, progress: Progress) -> list[str]:
-    """Write certificate, outside report and the log in three formats; returns what could not be written."""
-    missing: list[str] = []
-    certificate = json.dumps(released.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    with files.atomic_target(out / "certificate.json") as file:
-        file.write(certificate.encode("utf-8", "replace"))
-    if released.variants.cases == 0:
-        return missing
-    for name in _LOGS:
+def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, session: str = "") -> dict[str, Any]:
+    """Write what the disk had no room for when a release was made; the data are not asked again.
+
+    ``kept`` is the folder of that job, which stays as it is, so that this can be tried as often as need be.
+    """
+    try:
+        result = json.loads((kept / RESULT).read_text())
+        log = files.read(kept / _KEPT)
+    except (OSError, ValueError, VeilogError) as error:
+        raise InputError("What was kept of this release is not there any more.") from error
+    _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
+    for name in result["files"]:
+        _linked(kept / name, out / name)
+    (out / _SPARE).unlink()
+    entry = Reservation(Ledger.open(settings.ledger_of(session)), int(result["entry"]), None)
+    missing, unwritten = [], []
+    for name in result["unwritten"]:
         progress(f"writing {name}", None)
         try:
-            released.save(out / name)
+            if name in _LOGS:
+                files.write(log, out / name, lossy=True)
+                entry.written(out / name)
+            else:
+                report.write(log, out / name, progress=progress)
         except VeilogError as error:
             missing.append(f"{name} was not written: {_reason(error)}")
-    progress("writing the report", None)
+            unwritten += [name] if _no_room(error) else []
+    return {**result, "missing": missing, "unwritten": unwritten, "files": _sizes(out)}
+
+
+def _linked(source: Path, target: Path) -> None:
     try:
-        report.write(released, out / "outside.html", progress=progress)
-    except VeilogError as error:
-        missing.append(f"outside.html was not written: {_reason(error)}")
-    return missing
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _sizes(out: Path) -> dict[str, int]:
+    return {file.name: file.stat().st_size for file in sorted(out.iterdir()) if file.is_file()}
+
+
+def _set_aside(path: Path, size: int) -> None:
+    """Take the room that the files of a release may need, before anything is asked that has to be paid for."""
+    try:
+        with files.atomic_target(path) as file:
+            if shutil.disk_usage(path.parent).free < size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+    except OutputError as error:
+        if not _no_room(error):
+            return  # not every file system can
+        raise InputError(
+            f"The disk has no room for the files of this release, which may take {-(-size // 1_000_000):,} MB.",
+            advice="Nothing was asked of the data. Delete logs or results that are no longer needed, and try again.",
+        ) from error
+
+
+def _no_room(error: BaseException | None) -> bool:
+    """Whether this, or what caused it, says that the disk is full."""
+    while error is not None and not is_full(error):
+        error = error.__cause__
+    return error is not None
+
+
+def _written(released: Release, out: Path, progress: Progress) -> tuple[list[str], list[str]]:
+    """Write certificate, outside report and the log in three formats, in the room that was set aside; returns in words
+    what could not be written, and the names of what could be once the disk has room."""
+    missing: list[str] = []
+    unwritten: list[str] = []
+    if (out / _SPARE).exists():
+        os.truncate(out / _SPARE, _MARGIN // 4)  # for the records at the end
+    _secured(released, out, progress, missing)
+    if released.variants.cases == 0:
+        return missing, unwritten
+    for name in (*_LOGS, "outside.html"):
+        progress(f"writing {name}", None)
+        try:
+            if name in _LOGS:
+                released.save(out / name)
+            else:
+                report.write(released, out / name, progress=progress)
+        except VeilogError as error:
+            missing.append(f"{name} was not written: {_reason(error)}")
+            unwritten += [name] if _no_room(error) and (out / _KEPT).exists() else []
+    return missing, unwritten
+
+
+def _secured(released: Release, out: Path, progress: Progress, missing: list[str]) -> None:
+    """Write the certificate and the release itself, however long it takes until the disk has room: it is paid for, and
+    until then it is in memory alone."""
+    certificate = json.dumps(_for_all(released), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    while True:
+        try:
+            with files.atomic_target(out / "certificate.json") as file:
+                file.write(certificate.encode("utf-8", "replace"))
+            if released.variants.cases:
+                progress(f"writing {_KEPT}", None)
+                released.save(out / _KEPT)
+            return
+        except VeilogError as error:
+            if not _no_room(error):
+                missing.append(f"{_KEPT} was not written: {_reason(error)}")
+                return
+        words = "the disk is full: the release is paid for and kept; free some space, and it is written"
+        progress(words, None)
+        time.sleep(_AGAIN)
+
+
+def _for_all(released: Release) -> dict[str, Any]:
+    """What everybody may know of a release: nothing that is only its owner's."""
+    return {name: value for name, value in released.to_json().items() if name != "owner_only"}
 
 
 def _about(released: Release, asked: Asked) -> dict[str, Any]:
-    """What the release says about itself: this is also what others may know."""
+    """What the release says about itself, which others may know, too, and under ``owner_only`` what they may not."""
     told = told_by_release(released)
     g = released.guarantee
-    certificate = released.to_json() | {"guarantee": _shortened(g)}
+    certificate = _for_all(released) | {"guarantee": _shortened(g)}
     account = None
     if released.entry is not None:
-        account = released.entry.account().totals()
+        now = released.entry.account()
+        account = {name: value for name, value in now.totals().items() if name != "name"}
+        account["strength"] = worth(now.spent, released.variants.cases)
     return {
         "certificate": certificate,
         "more_charges": max(0, len(g.charges) - _CHARGES),
@@ -115,7 +233,8 @@ def _about(released: Release, asked: Asked) -> dict[str, Any]:
         "empty": released.variants.cases == 0,
         "account": account,
         "activities": len(released.variants.labels),
-        "seconds": released.owner_only.seconds,
+        "entry": None if released.entry is None else released.entry.number,
+        "owner_only": released.owner_only.to_json(),
         "asked": {"method": asked.method.name, "epsilon": asked.epsilon, "delta": asked.delta},
     }
 

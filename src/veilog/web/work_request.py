@@ -6,19 +6,21 @@ import datetime
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from veilog.budgets import budget
-from veilog.errors import ParameterError
+from veilog.budgets import LARGEST_UNASKED, budget, public_facts
+from veilog.errors import ParameterError, UndeclaredError
 from veilog.methods import Method, Parameter, method_named
-from veilog.privacy.domain import Domain, Window
+from veilog.privacy.accounting import parse_epsilon
+from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Window
 from veilog.report.explorer import clean
 
-__all__ = ["FIELDS", "Asked", "asked_for", "offered"]
+__all__ = ["FIELDS", "WEAK", "Asked", "asked_for", "offered"]
 
 FIELDS = (
     *("method", "epsilon", "delta", "as_published", "unit", "max_cases"),
-    *("times", "window_start", "window_end", "attributes", "activities", "max_length"),
+    *("times", "window_start", "window_end", "attributes", "weak_guarantee"),
+    *("labels", "activities", "longest", "max_length"),
 )
 """The fields of the form; a parameter of a method is called ``p_`` and its name."""
 
@@ -26,6 +28,14 @@ _FILES = ("rules",)
 _READING = ("case", "activity", "timestamp", "time_format")
 """Parameters that name a file: in a browser that would be one of the server's, so they are not offered."""
 _LONGEST = 20_000
+WEAK = "weak"
+"""The word to be typed for an epsilon that protects nobody in practice."""
+_HOW_TO_SAY: Mapping[str, str] = {
+    "activities": "Tick that all labels of the log may be known, or list those that are public, or, with a δ, have "
+    "them found privately.",
+    "max_length": "Tick that the length of the longest case may be known, or give the longest possible.",
+}
+"""How a form says that a fact is public."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +51,9 @@ class Asked:
     times: str | None
     window: Window | None
     attributes: tuple[str, ...]
-    activities: tuple[str, ...] | None
-    max_length: int | None
+    activities: tuple[str, ...] | Literal["log", "privately"] | None
+    max_length: int | Literal["log"] | None
+    weak_guarantee: bool
     parameters: dict[str, str]
 
     @property
@@ -67,20 +78,43 @@ class Asked:
             "times": self.times,
             "window": self.window,
             "attributes": list(self.attributes) or None,
+            "weak_guarantee": self.weak_guarantee,
             **self.parameters,
         }
 
     def check(self) -> None:
         """Refuse, in the user's words, what can be seen to be wrong without any data."""
         values = self.method.parse(self.parameters)
-        spends = self.method.spends_delta(values)
-        budget(self.method, self.epsilon, self.delta, spends or bool(self.attributes))
+        of_use = self.method.spends_delta(values) or bool(self.attributes) or self.activities == PRIVATELY
+        if self.epsilon is not None and parse_epsilon(self.epsilon) > LARGEST_UNASKED and not self.weak_guarantee:
+            raise ParameterError(
+                f"An ε of {self.epsilon} protects nobody in practice: who is in the log can nearly be read off the "
+                "release.",
+                parameter="weak_guarantee",
+                advice=f"Take 2 or less; or, if that is what you want, type the word {WEAK} below ε.",
+            )
+        budget(self.method, self.epsilon, self.delta, of_use, self.weak_guarantee)
+        if self.activities == PRIVATELY and self.delta == "0":
+            raise ParameterError(
+                "Finding the labels privately needs a δ above 0.",
+                parameter="delta",
+                advice="Take less than one over the number of cases, e.g. 1e-6.",
+            )
         if not (self.as_published or self.method.certified):
             raise ParameterError(
                 f"Method {self.method.name!r} has no certified release.",
                 parameter="as_published",
                 advice="Tick “as published” to take it as its paper has it, or choose another method.",
             )
+
+    @property
+    def undeclared(self) -> str | None:
+        """What has to be said to be public before the method can be asked to release anything, in words; or None."""
+        try:
+            public_facts(self.method, self.method.parse(self.parameters), self.domain, self.as_published)
+        except UndeclaredError as error:
+            return " ".join([error.problem, *(_HOW_TO_SAY[fact] for fact in error.facts)])
+        return None
 
     def command(self, log: str, columns: Mapping[str, str], seed: int | None) -> str:
         """The command that does the same."""
@@ -93,7 +127,7 @@ class Asked:
             ("--times", self.times),
             ("--window", None if self.window is None else "..".join(end.date().isoformat() for end in self.window)),
             ("--attributes", ",".join(self.attributes) or None),
-            ("--activities", None if self.activities is None else _one_option(self.activities)),
+            ("--activities", _one_option(self.activities) if isinstance(self.activities, tuple) else self.activities),
             ("--max-length", self.max_length),
             ("--seed", seed),
         ]
@@ -103,6 +137,7 @@ class Asked:
             words += [] if value is None else [option, _plain(str(value))]
         for name, value in self.parameters.items():
             words += ["-p", f"{name}={_plain(value)}"]
+        words += ["--weak-guarantee"] if self.weak_guarantee else []
         return shlex.join(words + (["--as-published"] if self.as_published else []))
 
     def python(self, log: str, columns: Mapping[str, str], seed: int | None) -> str:
@@ -149,18 +184,20 @@ def asked_for(form: Mapping[str, Any]) -> Asked:
             )
     method.parse(parameters)
     free = method.budget == "none"
+    published = given.get("as_published", "") not in ("", "0", "false", "no")
     asked = Asked(
         method=method,
         epsilon=None if free else _number(given.get("epsilon")),
-        delta="0" if free or method.budget == "epsilon" else _number(given.get("delta")) or "0",
-        as_published=given.get("as_published", "") not in ("", "0", "false", "no"),
+        delta="0" if free else _number(given.get("delta")) or "0",
+        as_published=published,
         unit=given.get("unit", "case"),
         max_cases=_whole(given, "max_cases"),
         times=_number(given.get("times")),
         window=_window(given.get("window_start"), given.get("window_end")),
         attributes=_listed(given.get("attributes", "")),
-        activities=_listed(given["activities"]) if "activities" in given else None,
-        max_length=_whole(given, "max_length"),
+        activities=_labels(given),
+        max_length=_longest(given),
+        weak_guarantee=_is_weak(given.get("weak_guarantee", "")),
         parameters=parameters,
     )
     asked.check()
@@ -179,6 +216,36 @@ def _whole(given: Mapping[str, str], name: str) -> int | None:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise ParameterError(f"{name} must be a whole number, not {text[:40]!r}.", parameter=name)
     return int(text)
+
+
+def _labels(given: Mapping[str, str]) -> tuple[str, ...] | Literal["log", "privately"] | None:
+    """What was said of the labels: which of the three choices, and the list only where none or that one is taken."""
+    text = given.get("activities", "")
+    said = given.get("labels", text if text in (FROM_LOG, PRIVATELY) else "list")
+    if said == FROM_LOG:
+        return FROM_LOG
+    if said == PRIVATELY:
+        return PRIVATELY
+    if said != "list":
+        raise ParameterError("There is no such choice about the labels.", parameter="labels")
+    return _listed(text) if text else None
+
+
+def _longest(given: Mapping[str, str]) -> int | Literal["log"] | None:
+    """A number that was declared counts more than that of the log, because it is no condition of the guarantee."""
+    if given.get("max_length", FROM_LOG) == FROM_LOG:
+        return FROM_LOG if FROM_LOG in (given.get("longest"), given.get("max_length")) else None
+    return _whole(given, "max_length")
+
+
+def _is_weak(text: str) -> bool:
+    if text and text.lower() != WEAK:
+        raise ParameterError(
+            f"To release at an ε above {LARGEST_UNASKED} the word {WEAK} has to be typed.",
+            parameter="weak_guarantee",
+            advice="Otherwise leave that field empty.",
+        )
+    return bool(text)
 
 
 def _window(start: str | None, end: str | None) -> Window | None:

@@ -25,7 +25,7 @@ from typing import Any
 from veilog.errors import VeilogError
 from veilog.logs import files
 from veilog.web.problems import DISK_FULL, is_full
-from veilog.web.records import Kind, Settings
+from veilog.web.records import WRITE, Kind, Settings
 
 __all__ = ["MEMORY", "RESULT", "Progress", "Task", "Work", "run", "work_on"]
 
@@ -55,6 +55,8 @@ class Task:
     request: dict[str, Any]
     out: str
     """The folder for what is made."""
+    session: str = ""
+    """Whose job it is."""
 
 
 Work = Callable[[Task, Settings, Progress], dict[str, Any]]
@@ -67,7 +69,9 @@ def work_on(task: Task, settings: Settings, progress: Progress) -> dict[str, Any
     path, out = Path(task.path), Path(task.out)
     if task.kind == "read":
         return work.read_log(path, task.columns, out, progress)
-    return work.release_log(path, task.columns, task.request, out, settings, progress)
+    if task.request.get(WRITE):
+        return work.write_again(out.parent / str(task.request[WRITE]), out, settings, progress, session=task.session)
+    return work.release_log(path, task.columns, task.request, out, settings, progress, session=task.session)
 
 
 def run(pipe: Connection, settings: Settings, work: Work) -> None:

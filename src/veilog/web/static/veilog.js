@@ -30,6 +30,16 @@
     follow();
   }
 
+  // The word for a budget that protects nobody is asked for only there.
+  for (const field of all("[data-above]")) {
+    const number = document.getElementById("epsilon");
+    const show = () => {
+      field.hidden = !(parseFloat(number.value.replace(",", ".")) > Number(field.dataset.above));
+    };
+    number.addEventListener("input", show);
+    show();
+  }
+
   // Progress: the same words as on the page that the server makes.
   const doing = (job) => {
     if (job.state === "queued") {
