@@ -21,7 +21,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, T
 from veilog.logs.stored import StoredLog
 from veilog.logs.xes_columns import NESTED
 
-__all__ = ["Attribute", "PersonColumn", "attributes_of", "person_columns", "transitions_of"]
+__all__ = ["Attribute", "PersonColumn", "attributes_of", "person_columns", "transitions_of", "unit_columns"]
 
 _CASES_OF_ONE = 10
 _RESERVED = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
@@ -85,6 +85,8 @@ class PersonColumn:
     values: int
     cases: int
     most: int
+    likely: bool
+    """Whether it looks as if it did: see :func:`person_columns`."""
 
     def __str__(self) -> str:
         column = self.column if self.column.isidentifier() else repr(self.column)
@@ -94,7 +96,7 @@ class PersonColumn:
         )
 
     def to_json(self) -> dict[str, object]:
-        return asdict(self)
+        return {"column": self.column, "values": self.values, "cases": self.cases, "most": self.most}
 
 
 def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
@@ -106,9 +108,14 @@ def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
     outnumber the cases of an average value, and at least one for every ten cases. This is a hint, no proof: an age in
     years may pass in a small log, and a person with hundreds of cases does not.
     """
+    return tuple(column for column in unit_columns(log) if column.likely)
+
+
+def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
+    """Return every column that could say whose a case is, likely or not, those with the most values first."""
     pieces = list(log.pieces()) if isinstance(log, StoredLog) else [log]
     found = [_of_values(name, [_values(piece, name) for piece in pieces]) for name in _names(pieces)]
-    return tuple(sorted((f for f in found if f is not None), key=lambda f: (-f.values, f.column)))
+    return tuple(sorted((f for f in found if f is not None), key=lambda f: (not f.likely, -f.values, f.column)))
 
 
 def _names(pieces: list[EventLog]) -> Iterator[str]:
@@ -168,6 +175,8 @@ def _of_values(name: str, values: list[pa.Array | None]) -> PersonColumn | None:
     together = pa.chunked_array(parts)
     counts = pc.value_counts(together).field("counts").to_numpy(zero_copy_only=False)
     size, cases = len(counts), int(counts.sum())
-    if not size or counts.max() < 2 or size <= math.isqrt(cases) or size * _CASES_OF_ONE < cases:
+    if size < 2:
         return None
-    return PersonColumn(name, size, cases, int(counts.max()))
+    most = int(counts.max())
+    likely = most > 1 and size > math.isqrt(cases) and size * _CASES_OF_ONE >= cases
+    return PersonColumn(name, size, cases, most, likely)

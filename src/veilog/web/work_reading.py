@@ -5,20 +5,18 @@ Everything here is computed from the raw log, for the owner's eyes; nothing of i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from veilog.charts import lasting
 from veilog.errors import InputError, VeilogError
 from veilog.logs import delimited, files, tables
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+from veilog.logs.facts import unit_columns
 from veilog.logs.findings import RULES, Finding, Policy
 from veilog.logs.parquet import open_parquet
 from veilog.logs.roles import Declared
@@ -61,7 +59,6 @@ def read_log(path: Path, columns: Mapping[str, str], out: Path, progress: Progre
     found: dict[str, Any] = {"problem": None, "columns": None, "preview": None, "findings": [], "choices": []}
     if not _is_xes(path):
         names = _column_names(path)
-        _refuse_namesakes(names)
         columns = _meant(columns, names)
         found["preview"] = _preview_of_table(path)
         found["columns"] = {"all": _listed(names, columns), "chosen": _chosen(columns), "taken": None, "how": None}
@@ -228,13 +225,6 @@ def _column_names(path: Path) -> list[str]:
         raise in_words(error) from error.__cause__
 
 
-def _refuse_namesakes(names: Sequence[str]) -> None:
-    """As the commands do: neither a choice of columns nor a preview could tell them apart."""
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
-        raise InputError(f"Two columns are called {short(repeated[0], 60)!r}.", advice="Rename one of them.")
-
-
 def _preview_of_table(path: Path) -> dict[str, Any]:
     """The first rows as they stand in the file; none where even these cannot be read, which reading then says."""
     try:
@@ -302,44 +292,11 @@ def _measured(log: EventLog, progress: Progress) -> dict[str, Any]:
 
 
 def _units(log: EventLog) -> list[dict[str, Any]]:
-    """The columns that may tell whose a case is: attributes of cases, and those of events that are constant in every
-    case; neither times nor fractions. ``person``: where one value has several cases, and there are too many values
-    for a category, cases seem to be people's."""
-    names = [n for n in log.cases.column_names if n != ACTIVITY]
-    names += [n for n in log.events.column_names if n != ACTIVITY and n not in names]
-    found: list[dict[str, Any]] = []
-    for name in names:
-        if name in (TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED) or len(found) == _UNITS:
-            continue
-        owners = _owners(log, name)
-        if owners is None or owners.min(initial=0) < 0 or owners.max(initial=0) == owners.min(initial=0):
-            continue
-        cases = np.bincount(owners)
-        values, most = int((cases > 0).sum()), int(cases.max(initial=0))
-        person = most > 1 and 10 * values >= len(owners)
-        # Called case or person, it would mean something else.
-        unit = f"case:{name}" if name in ("case", "person") else name
-        found.append({"unit": short(unit, _NAME), "values": values, "most": most, "person": person})
-    return sorted(found, key=lambda f: not f["person"])
-
-
-def _owners(log: EventLog, name: str) -> npt.NDArray[np.int64] | None:
-    """The value of each case as a number, -1 where it has none; None where a column cannot tell whose a case is."""
-    table = log.cases if name in log.cases.column_names else log.events
-    column = table.column(name).combine_chunks()
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
-        return None
-    if isinstance(column, pa.ChunkedArray):
-        column = column.unify_dictionaries().combine_chunks()
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    if table is log.cases:
-        return codes
-    lengths = np.diff(log.offsets)
-    first = np.full(len(lengths), -1, dtype=np.int64)
-    first[lengths > 0] = codes[log.offsets[:-1][lengths > 0]]
-    return first if np.array_equal(np.repeat(first, lengths), codes) else None
+    """The columns that may tell whose a case is, and whether cases seem to be people's by them."""
+    whole = [column for column in unit_columns(log) if column.cases == log.cases.num_rows]
+    return [
+        {"unit": short(c.column, _NAME), "values": c.values, "most": c.most, "person": c.likely} for c in whole[:_UNITS]
+    ]
 
 
 def _singled_out(log: EventLog, progress: Progress) -> list[dict[str, Any]]:
