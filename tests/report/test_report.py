@@ -73,7 +73,7 @@ def test_it_says_what_was_released_and_what_is_guaranteed(proven: veilog.Release
         "An event log, released with travas",
         f"Protection is {proven.guarantee.strength}.",
         "Random noise stands before each single case",
-        "the odds change by a factor of at most 2.72",
+        "change by a factor of at most 2.72",
         "ε = 1, δ = 0.0001",
         "k-truncated symmetric geometric",
         "logs that differ by adding or removing one case",
