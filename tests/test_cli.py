@@ -4,11 +4,14 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -16,6 +19,7 @@ from rich.console import Console
 import veilog
 from veilog import display
 from veilog.cli import main
+from veilog.errors import OutputError
 from veilog.logs import simulate
 
 README_TABLE = {
@@ -27,6 +31,9 @@ README_TABLE = {
     "ccc19": (20, 29, 1394, 20),
 }
 """Cases, activities, events and variants of the public logs."""
+
+
+TRAVAS = ("--method", "travas", "--epsilon", "1", "--delta", "0.01", "--no-compare")
 
 
 @pytest.fixture(scope="module")
@@ -458,3 +465,31 @@ def test_a_log_without_cases_is_told_as_such(capsys: pytest.CaptureFixture[str],
     (tmp_path / "log.xes").write_text("<log/>")
     assert as_json(capsys, "info", tmp_path / "log.xes")["cases"] == 0
     assert run(capsys, "info", tmp_path / "log.xes")[0] == 0
+
+
+def test_a_disk_without_room_is_told_before_anything_is_paid_for(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**6, 10**6 - 5, 5))
+    command = ("release", log, tmp_path / "out.xes", *TRAVAS, "--ledger", tmp_path / "account.ledger")
+    status, _, err = run(capsys, *command)
+    assert status == 1 and "no room" in err and "Nothing was asked" in err
+    assert not (tmp_path / "account.ledger").exists() and not (tmp_path / "out.xes").exists()
+
+
+def test_a_release_that_cannot_be_written_is_kept_elsewhere(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = veilog.Release.save
+
+    def full(released: veilog.Release, path: Path, **more: Any) -> None:
+        if Path(path).name == "out.xes":
+            raise OutputError("The file cannot be written: No space left on device.", path=path)
+        save(released, path, **more)
+
+    monkeypatch.setattr(veilog.Release, "save", full)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    status, _, err = run(capsys, "release", log, tmp_path / "out.xes", *TRAVAS)
+    (kept,) = tmp_path.glob("veilog-kept-*/release.parquet")
+    assert status == 1 and "paid for" in " ".join(err.split()) and not (tmp_path / "out.xes").exists()
+    assert veilog.read(kept).variants.cases > 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,18 +32,21 @@ from veilog.cli.large import fits, read_events
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.cli.report import NO_REPORT, Reports
 from veilog.demo import run_demo
-from veilog.errors import ParameterError
+from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
 from veilog.measures.comparison import compare as compare_logs
 from veilog.methods import METHODS, method_named
+from veilog.methods.method import Progress
 from veilog.released import Release
 from veilog.releasing import release as release_log
 
 __all__ = ["demo", "methods", "release"]
 
+_BYTES = {".xes": 400, ".csv": 120, "": 40}
+"""Of an event in a file that is not compressed, and of one in any that is; as a rule it takes less."""
 _COMPARE_AT_ONCE = 5_000
 """Up to so many variants a side `release` shows at once what was kept; beyond it takes longer than a glance."""
 
@@ -104,6 +109,7 @@ def release(
         original = read_variants(log, reading, grouping)
     if at_a_terminal() and not budget.as_published:
         domain = agreed(out, domain, chosen.needs(values), original)
+    _check_room(target, original)
     with shown_progress() as progress:
         progress(f"releasing with {method}", None)
         released = release_log(
@@ -118,7 +124,7 @@ def release(
             **parameters,
         )
         progress(f"writing {target.name}", None)
-        released.save(target, progress=progress)
+        _save(released, target, progress)
     account = None if released.entry is None else released.entry.account()
     out.json(released.to_json() | ({} if account is None else {"account": account.totals()}))
     out.show(display.release_view(released, str(target)))
@@ -130,6 +136,45 @@ def release(
     with shown_progress() as progress:
         for page in reports.write(released, original, comparison, progress):
             out.show(page)
+
+
+def _check_room(target: Path, original: EventLog | StoredLog | Variants) -> None:
+    """Refuse, before anything is paid for, what the disk will hardly hold: a release is about as large as its log."""
+    events = (original if isinstance(original, Variants) else original.variants).events
+    plain = not target.name.endswith((".gz", ".parquet"))
+    needed = events * (_BYTES[".xes" if ".xes" in target.name else ".csv"] if plain else _BYTES[""])
+    if shutil.disk_usage(target.absolute().parent).free < needed:
+        raise OutputError(
+            f"The disk has no room for this release, which may take {-(-needed // 1_000_000):,} MB.",
+            path=target,
+            advice="Nothing was asked of the data. Free some space, or write to a .xes.gz or .parquet file.",
+        )
+
+
+def _save(released: Release, target: Path, progress: Progress) -> None:
+    """Write the release; where that fails it is paid for all the same, so it is kept wherever there is room."""
+    before = _mark(target)
+    try:
+        released.save(target, progress=progress)
+    except OutputError as error:
+        if released.variants.cases == 0 or _mark(target) != before:  # nothing to write, or written and not entered
+            raise
+        kept = Path(tempfile.mkdtemp(prefix="veilog-kept-")) / "release.parquet"
+        try:
+            released.save(kept, progress=progress)
+        except OutputError:
+            raise error from None
+        raise OutputError(
+            f"{error.problem} The release is paid for, so it was written to {kept} instead.",
+            path=target,
+            advice=f"veilog convert {kept} {target.name} writes it in another format, for nothing.",
+        ) from error
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    """Return what a file is recognised by, None where there is none."""
+    found = path.stat() if path.exists() else None
+    return None if found is None else (found.st_ino, found.st_mtime_ns)
 
 
 def demo(

@@ -141,6 +141,8 @@ class Guarantee:
         """Whom it protects and whom it does not, in a sentence."""
         if not self.proven:
             return "Nobody is protected by differential privacy."
+        if self.strength == "none in practice":
+            return "Nobody is protected to speak of."
         if self.unit == "case":
             return "It protects one case, such as one visit, and not a person who has several."
         return f"It protects one {self.unit} with all the cases that count, and not a group such as a family or a ward."
