@@ -21,6 +21,7 @@ import importlib
 import io
 import json
 import os
+import random
 import re
 import signal
 import sys
@@ -316,10 +317,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="a regular expression that the names of the mutants match")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--sample", type=int, default=None, help="run so many of them, drawn at random but repeatably")
+    parser.add_argument("--tests", default=None, help="a,b: the tests to run, in place of those of the table")
     parser.add_argument("--list", action="store_true", help="say which there are, and run none")
     parser.add_argument("--out", type=Path, default=None, help="write what was found as JSON")
     given = parser.parse_args()
     chosen = [mutant for mutant in mutants() if re.search(given.only, mutant.name)]
+    if given.sample is not None and given.sample < len(chosen):
+        picked = set(random.Random(1).sample(range(len(chosen)), given.sample))
+        chosen = [mutant for place, mutant in enumerate(chosen) if place in picked]
+    if given.tests is not None:
+        for module, (functions, _) in TARGETS.items():
+            TARGETS[module] = functions, tuple(given.tests.split(","))
     if given.list:
         print(*(mutant.name for mutant in chosen), f"{len(chosen)} mutants", sep="\n")
         return
@@ -340,7 +349,7 @@ def main() -> None:
         for mutant, dead in zip(chosen, pool.map(lambda m: killed(m, before.names), chosen), strict=True):
             if not dead:
                 lived.append(mutant)
-                print("lives:", mutant.name, flush=True)
+            print("dies: " if dead else "lives:", mutant.name, flush=True)
     table(chosen, lived, reasons, time.perf_counter() - started)
     if given.out is not None:
         given.out.write_text(json.dumps({m.name: reasons.get(m.name, "") for m in lived}, indent=1) + "\n")
