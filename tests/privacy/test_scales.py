@@ -327,3 +327,14 @@ def test_a_training_without_a_bound_for_each_part_is_refused(clips: tuple[float,
     with pytest.raises(ParameterError):
         curator.training(lambda b: np.zeros(len(b), np.int64), 1, PLAN, clips, 20, "1e-3")
     assert not curator.contacted
+
+
+def test_a_training_may_cost_exactly_what_was_set_aside_and_has_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veilog.privacy.curator.composed_epsilon", lambda plan, delta, about: 2.0)
+    curator = Curator(LOG, randomness=noise.seeded(1))
+    a_training(curator, Fraction(2), Fraction(1, 1000))
+    with pytest.raises(ParameterError, match="more than the"):
+        a_training(curator, Fraction(2) - Fraction(1, 10**9), Fraction(1, 1000))
+    with pytest.raises(ParameterError, match="Each part"):
+        curator.training(lambda b: np.zeros(len(b), np.int64), 1, (), (), 2, "1e-3")
+    assert [charge.epsilon for charge in curator.charges] == [2]
