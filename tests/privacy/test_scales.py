@@ -338,3 +338,12 @@ def test_a_training_may_cost_exactly_what_was_set_aside_and_has_parts(monkeypatc
     with pytest.raises(ParameterError, match="Each part"):
         curator.training(lambda b: np.zeros(len(b), np.int64), 1, (), (), 2, "1e-3")
     assert [charge.epsilon for charge in curator.charges] == [2]
+
+
+def test_a_delta_of_one_is_no_guarantee_and_a_smaller_one_is() -> None:
+    curator = Curator(LOG)
+    curator.partitions(1, "0.6")
+    assert curator.guarantee().proven and curator.guarantee().delta == 0.6
+    curator.partitions(1, "0.4")
+    assert not curator.guarantee().proven
+    assert "add up to 1 or more" in curator.guarantee().in_words()
