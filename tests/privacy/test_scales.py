@@ -347,3 +347,17 @@ def test_a_delta_of_one_is_no_guarantee_and_a_smaller_one_is() -> None:
     curator.partitions(1, "0.4")
     assert not curator.guarantee().proven
     assert "add up to 1 or more" in curator.guarantee().in_words()
+
+
+def test_every_bin_counts_the_first_and_the_last_too() -> None:
+    """At an epsilon at which the noise is 0 but for a chance of exp(-900)."""
+    curator = Curator(LOG)
+    assert curator.histogram(lambda b: b.lengths - 1, 2, 900).tolist() == [34, 500]
+    above = curator.histogram(lambda b: b.lengths - 1, 2, 900, keep_above=0)
+    assert (above.bins.tolist(), above.counts.tolist()) == ([0, 1], [34, 500])
+
+
+def test_a_number_of_variants_is_a_whole_number_from_one_on() -> None:
+    for number in (0, True, 1.5):
+        with pytest.raises(ParameterError, match="number must be"):
+            Curator(LOG).concentration(number, Fraction(1, 2), 1)  # type: ignore[arg-type]
