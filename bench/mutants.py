@@ -21,6 +21,7 @@ import importlib
 import io
 import json
 import os
+import random
 import re
 import signal
 import sys
@@ -125,8 +126,8 @@ EXCHANGED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
 }
 NAMES = {"max": "min", "min": "max", "minimum": "maximum", "maximum": "minimum", "all": "any", "any": "all"}
 
-REASONS_FILE = Path(__file__).with_name("mutants_that_live.json")
-"""Mutants that no test kills, with the reason why none has to: equivalent, or a matter of speed or words."""
+REASONS: dict[str, str] = json.loads(Path(__file__).with_name("mutants_that_live.json").read_text())
+"""Regular expressions for mutants that no test kills, with the reason why none has to."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,8 @@ def changes(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, str]]:
     """The function changed in place, one change after the other, each undone before the next."""
     body = function.body[1:] if ast.get_docstring(function) else function.body
     for parent, field, place, node in _nodes(body, function):
-        yield from _of_node(parent, field, place, node)
+        for _, said in _of_node(parent, field, place, node):
+            yield (node if hasattr(node, "lineno") else parent), said
 
 
 def _nodes(body: list[ast.stmt], owner: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
@@ -316,10 +318,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="a regular expression that the names of the mutants match")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--sample", type=int, default=None, help="run so many of them, drawn at random but repeatably")
+    parser.add_argument("--tests", default=None, help="a,b: the tests to run, in place of those of the table")
     parser.add_argument("--list", action="store_true", help="say which there are, and run none")
     parser.add_argument("--out", type=Path, default=None, help="write what was found as JSON")
     given = parser.parse_args()
     chosen = [mutant for mutant in mutants() if re.search(given.only, mutant.name)]
+    if given.sample is not None and given.sample < len(chosen):
+        picked = set(random.Random(1).sample(range(len(chosen)), given.sample))
+        chosen = [mutant for place, mutant in enumerate(chosen) if place in picked]
+    if given.tests is not None:
+        for module, (functions, _) in TARGETS.items():
+            TARGETS[module] = functions, tuple(given.tests.split(","))
     if given.list:
         print(*(mutant.name for mutant in chosen), f"{len(chosen)} mutants", sep="\n")
         return
@@ -334,27 +344,31 @@ def main() -> None:
         )
     if before.names:
         print(f"{len(before.names)} tests fail without a mutant and are left out:", *before.names, sep="\n  ")
-    reasons = json.loads(REASONS_FILE.read_text()) if REASONS_FILE.exists() else {}
     started, lived = time.perf_counter(), []
     with ThreadPoolExecutor(given.processes) as pool:
         for mutant, dead in zip(chosen, pool.map(lambda m: killed(m, before.names), chosen), strict=True):
             if not dead:
                 lived.append(mutant)
-                print("lives:", mutant.name, flush=True)
-    table(chosen, lived, reasons, time.perf_counter() - started)
+            print("dies: " if dead else "lives:", mutant.name, flush=True)
+    table(chosen, lived, time.perf_counter() - started)
     if given.out is not None:
-        given.out.write_text(json.dumps({m.name: reasons.get(m.name, "") for m in lived}, indent=1) + "\n")
-    sys.exit(any(mutant.name not in reasons for mutant in lived))
+        given.out.write_text(json.dumps({m.name: reason_for(m) for m in lived}, indent=1) + "\n")
+    sys.exit(any(not reason_for(mutant) for mutant in lived))
 
 
-def table(chosen: list[Mutant], lived: list[Mutant], reasons: dict[str, str], seconds: float) -> None:
+def reason_for(mutant: Mutant) -> str:
+    """Why no test has to kill it; nothing where that is not known."""
+    return next((reason for pattern, reason in REASONS.items() if re.search(pattern, mutant.name)), "")
+
+
+def table(chosen: list[Mutant], lived: list[Mutant], seconds: float) -> None:
     print(f"\n{'module':24} mutants  killed  share  without a reason")
     for module in [*TARGETS, ""]:
         all_ = [m for m in chosen if m.module.startswith(module)]
         left = [m for m in lived if m.module.startswith(module)]
         if all_:
             share = 1 - len(left) / len(all_)
-            open_ = sum(m.name not in reasons for m in left)
+            open_ = sum(not reason_for(m) for m in left)
             print(f"{module or 'together':24} {len(all_):7} {len(all_) - len(left):7} {share:6.1%} {open_:8}")
     print(f"{seconds:.0f} s")
 

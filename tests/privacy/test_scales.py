@@ -327,3 +327,37 @@ def test_a_training_without_a_bound_for_each_part_is_refused(clips: tuple[float,
     with pytest.raises(ParameterError):
         curator.training(lambda b: np.zeros(len(b), np.int64), 1, PLAN, clips, 20, "1e-3")
     assert not curator.contacted
+
+
+def test_a_training_may_cost_exactly_what_was_set_aside_and_has_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veilog.privacy.curator.composed_epsilon", lambda plan, delta, about: 2.0)
+    curator = Curator(LOG, randomness=noise.seeded(1))
+    a_training(curator, Fraction(2), Fraction(1, 1000))
+    with pytest.raises(ParameterError, match="more than the"):
+        a_training(curator, Fraction(2) - Fraction(1, 10**9), Fraction(1, 1000))
+    with pytest.raises(ParameterError, match="Each part"):
+        curator.training(lambda b: np.zeros(len(b), np.int64), 1, (), (), 2, "1e-3")
+    assert [charge.epsilon for charge in curator.charges] == [2]
+
+
+def test_a_delta_of_one_is_no_guarantee_and_a_smaller_one_is() -> None:
+    curator = Curator(LOG)
+    curator.partitions(1, "0.6")
+    assert curator.guarantee().proven and curator.guarantee().delta == 0.6
+    curator.partitions(1, "0.4")
+    assert not curator.guarantee().proven
+    assert "add up to 1 or more" in curator.guarantee().in_words()
+
+
+def test_every_bin_counts_the_first_and_the_last_too() -> None:
+    """At an epsilon at which the noise is 0 but for a chance of exp(-900)."""
+    curator = Curator(LOG)
+    assert curator.histogram(lambda b: b.lengths - 1, 2, 900).tolist() == [34, 500]
+    above = curator.histogram(lambda b: b.lengths - 1, 2, 900, keep_above=0)
+    assert (above.bins.tolist(), above.counts.tolist()) == ([0, 1], [34, 500])
+
+
+def test_a_number_of_variants_is_a_whole_number_from_one_on() -> None:
+    for number in (0, True, 1.5):
+        with pytest.raises(ParameterError, match="number must be"):
+            Curator(LOG).concentration(number, Fraction(1, 2), 1)  # type: ignore[arg-type]
