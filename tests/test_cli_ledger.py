@@ -48,7 +48,7 @@ def test_a_budget_is_set_spent_and_kept(capsys: pytest.CaptureFixture[str], log:
     assert facts["ledger"] == f"{log}.ledger"
     assert facts["left"] == {"epsilon": 1.0, "delta": 1e-5}
     account = as_json(capsys, *released(log, "0.7"))["account"]
-    assert set(account) == {"account", "name", "unit", "budget", "spent", "left"}
+    assert set(account) == {"account", "name", "unit", "budget", "spent", "left", "strength", "most_cases"}
     assert (account["name"], account["left"]["epsilon"]) == ("log.xes", 0.3)
     log.with_name("out.csv").unlink()
     status, out, err = run(capsys, *released(log, "0.4"))

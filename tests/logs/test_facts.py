@@ -40,8 +40,8 @@ def hospital() -> pa.Table:
 def test_the_patient_is_pointed_out_and_nothing_else() -> None:
     found = person_columns(files.read(hospital()))
     assert found == (
-        PersonColumn("Patient", 399, 800, 6),
-        PersonColumn("case:person", 399, 800, 6),
+        PersonColumn("Patient", 399, 800, 6, True),
+        PersonColumn("case:person", 399, 800, 6, True),
     )
     assert str(found[0]) == "`Patient`: 399 values for 800 cases, up to 6 each: --unit Patient --max-cases 6"
 
@@ -59,11 +59,11 @@ def test_cases_without_a_value_or_without_events_do_not_count(tmp_path: Path) ->
     table = hospital()
     patients = [None if i < 20 else name for i, name in enumerate(table["Patient"].to_pylist())]
     log = files.read(table.set_column(3, "Patient", pa.array(patients)))
-    assert person_columns(log)[1] == PersonColumn("Patient", 398, 790, 2)
+    assert person_columns(log)[1] == PersonColumn("Patient", 398, 790, 2, True)
     traces = "".join(f"<trace><string key='p' value='{i // 2}'/></trace>" for i in range(6))
     (tmp_path / "log.xes").write_text(f"<log>{traces}</log>")
     log = files.read(tmp_path / "log.xes", policies={"case-without-name": "keep"})
-    assert person_columns(log) == (PersonColumn("p", 3, 6, 2),)
+    assert person_columns(log) == (PersonColumn("p", 3, 6, 2, True),)
     (tmp_path / "log.xes").write_text("<log/>")
     assert person_columns(files.read(tmp_path / "log.xes")) == ()
 

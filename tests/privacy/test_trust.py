@@ -452,15 +452,14 @@ def _with_urgency(log: EventLog, first: int) -> EventLog:
     return EventLog(log.events, log.cases.set_column(place, "urgency", pa.array(numbers, pa.int64())))
 
 
-@pytest.mark.xfail(raises=pa.ArrowInvalid, reason="whole numbers are cast before they are cut")
 @pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)])
 def test_row_15_a_whole_number_that_no_float_holds_is_a_value_like_any_other(number: int) -> None:
     told = []
     for held in (HOSPITAL, _with_urgency(HOSPITAL, number)):
         released = veilog.release(held, "travas", epsilon=4, delta="1e-2", attributes=("urgency",), domain=HOSPITALS)
-        told.append(released.guarantee)
         assert released.guarantee.proven
-    assert told[0].charges == told[1].charges
+        told.append([(charge.question, charge.epsilon, charge.delta) for charge in released.guarantee.charges])
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("method", sorted(SHIPPED))

@@ -285,14 +285,32 @@ def in_containers(log: EventLog) -> EventLog:
 def test_every_form_of_the_file_tells_the_same(tmp_path: Path, suffix: str) -> None:
     from veilog.report.told import told_by_file
 
-    released = veilog.release(LOG, "evolve", epsilon=1, times="0.3")
+    released = veilog.release(LOG, "evolve", epsilon=1, times="0.3", activities="log", window="log")
     told = told_by_file(read_again(released, tmp_path))
     assert (told.guarantee.status, len(told.operations)) == ("proven", 2)
-    assert told.guarantee.assumptions == (" ".join(released.guarantee.assumptions),)
+    assert told.guarantee.conditions == released.guarantee.conditions
     veilog.write(in_containers(released.log), tmp_path / f"before{suffix}")
     assert told_by_file(veilog.read(tmp_path / f"before{suffix}")) == told
     released.save(tmp_path / f"now{suffix}")
     assert told_by_file(veilog.read(tmp_path / f"now{suffix}")) == told
+
+
+def test_the_sentences_of_files_of_before_are_read_as_conditions(tmp_path: Path) -> None:
+    from veilog.report.told import told_by_file
+
+    released = veilog.release(LOG, "laplace", epsilon=1, activities="log", domain=veilog.Domain(max_length="log"))
+    log = read_again(released, tmp_path)
+
+    def before(attribute: Attribute) -> Attribute:
+        kept = [before(child) for child in attribute.children if "condition-" not in child.key]
+        told = [c.value.partition(": ")[2] for c in attribute.children if "condition-" in c.key]
+        kept += [Attribute("privacy:assumptions", " ".join(told), "string")] if told else []
+        return replace(attribute, children=tuple(kept))
+
+    attributes = tuple(before(attribute) for attribute in log.metadata.attributes)
+    found = told_by_file(replace(log, metadata=replace(log.metadata, attributes=attributes))).guarantee.conditions
+    assert {c.code for c in found} == {"activities-from-log", "length-from-log"}
+    assert {c.text for c in found} == {c.text for c in released.guarantee.conditions}
 
 
 def test_a_log_that_says_nothing_of_privacy_is_refused(tmp_path: Path, proven: veilog.Release) -> None:
@@ -327,7 +345,17 @@ def test_a_file_that_proves_nothing_is_not_believed(tmp_path: Path, facts: str) 
 
 def test_what_a_file_states_is_text_and_bounded(tmp_path: Path) -> None:
     evil = "&lt;script&gt;alert(1)&lt;/script&gt;" + "y" * 10_000
-    names = ("type", "level", "target", "method", "reason", "assumptions", "holds", "software")
+    names = (
+        "type",
+        "level",
+        "target",
+        "method",
+        "reason",
+        "condition-activities-from-log",
+        "assumptions",
+        "holds",
+        "software",
+    )
     said = "".join(f'<string key="privacy:{name}" value="{evil}"/>' for name in names)
     operations = "".join(f'<container key="{i}">{said}</container>' for i in range(200))
     (tmp_path / "evil.xes").write_text(

@@ -138,7 +138,7 @@ def test_a_log_is_brought_looked_at_released_and_downloaded(
         sync_api.expect(plan.get_by_text("Something has to be said first.")).to_be_visible(timeout=PATIENCE)
         assert page.locator("p.labels").inner_text().count(", ") == 15
         page.get_by_label("All of these may be known").check()
-        sync_api.expect(plan.get_by_text("Holds only if:")).to_be_visible(timeout=PATIENCE)
+        sync_api.expect(plan.get_by_text("Something has to be said first.")).to_be_hidden(timeout=PATIENCE)
         public = ("--activities", "log")
     sync_api.expect(plan.get_by_text("It would ask the log")).to_be_visible(timeout=PATIENCE)
     page.get_by_label("Budget ε", exact=True).fill("0.5")

@@ -241,9 +241,3 @@ def test_times_and_numbers_of_every_size_name_nobody(path: Path) -> None:
     assert units["age group"]["person"] is False
     log = files.read(path)
     assert set(units) <= {*log.cases.column_names, *log.events.column_names} - {"concept:name", "time:timestamp"}
-
-
-def test_two_columns_of_one_name_are_refused_in_the_words_of_the_command(tmp_path: Path) -> None:
-    table = written(tmp_path / "log.csv", "case,activity,timestamp,x,x", "1,a,2024-01-01,1,2", "1,b,2024-01-02,1,2")
-    with pytest.raises(InputError, match=r"Two columns are called .x.\. Rename one of them"):
-        read(table)

@@ -3,6 +3,7 @@ file is left, from the privacy metadata in that file."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,6 +24,14 @@ from veilog.report.explorer import short
 __all__ = ["Told", "has_times", "told_by_file", "told_by_release"]
 
 _ANONYMIZATIONS = "privacy:anonymizations"
+_OF_BEFORE: tuple[tuple[str, Code], ...] = (
+    ("set of activity labels", "activities-from-log"),
+    ("length of the longest trace", "length-from-log"),
+    ("last case start", "window-from-log"),
+    ("names and types of attributes", "columns-from-log"),
+    ("No person has more", "nobody-has-more"),
+    ("This is one run", "one-run"),
+)
 _NUMBERS = ("epsilon", "delta", "nominal_epsilon", "nominal_delta", "guessing_advantage")
 
 
@@ -155,7 +164,11 @@ def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...]) -
 
 
 def _conditions(fact: Mapping[str, Any]) -> Iterator[Condition]:
-    """The conditions of an operation; of files of old the sentences in one, whatever they were about."""
+    """The conditions of an operation; in files of before they are sentences, told apart by what they speak of."""
+    for sentence in re.split(r"(?<=[.]) ", str(fact.get("assumptions", ""))):
+        for words, code in _OF_BEFORE:
+            if words in sentence:
+                yield Condition(code, "program", sentence)
     for code in get_args(Code):
         said, _, text = str(fact.get(f"condition-{code}", "")).partition(": ")
         if text:
