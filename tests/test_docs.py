@@ -34,7 +34,7 @@ def commands(app: App, before: str = "") -> dict[str, App]:
     return found
 
 
-COMMANDS = commands(cli.app)
+COMMANDS = commands(cli.application(whole=True))
 
 
 def options(command: str) -> set[str]:

@@ -1,6 +1,8 @@
 """Data flows one way: a module imports its own layer and the layers before it, never a later one."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,21 @@ def test_methods_reach_raw_data_through_questions_only(path: Path) -> None:
             own = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
             assert not private or own, f"{path.name}:{node.lineno} uses {node.attr}"
             assert node.attr not in {"default_rng", "urandom"}, f"{path.name}:{node.lineno} draws {node.attr}"
+
+
+@pytest.mark.parametrize("start", ["import veilog", "from veilog.cli import main; main(['--version'])"])
+def test_a_start_waits_for_nothing_that_it_does_not_use(start: str) -> None:
+    """Which modules are imported, not how long that takes: numbers and tables come when they are asked for."""
+    code = f"import sys; {start}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"numpy", "scipy", "pyarrow", "duckdb", "ot", "jinja2", "dp_accounting", "pandas", "veilog.privacy"}
+    assert not heavy & set(done.stdout.split())
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    import veilog
+
+    assert all(getattr(veilog, name) is not None for name in veilog.__all__)
+    assert set(veilog.__all__) <= set(dir(veilog))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        veilog.nothing  # noqa: B018

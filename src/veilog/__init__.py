@@ -8,25 +8,32 @@
 >>> veilog.compare(log, released.variants).relative_log_similarity          # doctest: +SKIP
 """
 
-from veilog import report
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from veilog._version import __version__
-from veilog.audit.auditing import AuditResult, audit
-from veilog.errors import BudgetError, InputError, OutputError, ParameterError, UndeclaredError, VeilogError
-from veilog.logs.eventlog import EventLog
-from veilog.logs.files import read, read_variants, validate, write
-from veilog.logs.findings import Finding
-from veilog.logs.variants import Variants
-from veilog.measures.comparison import Comparison, compare
-from veilog.measures.disclosure import RiskResult, risk
-from veilog.methods import METHODS, Method
-from veilog.privacy.domain import Domain
-from veilog.privacy.guarantee import Charge, Condition, Guarantee
-from veilog.privacy.ledger import Account, Ledger
-from veilog.released import OwnerOnly
-from veilog.releasing import Release, release
-from veilog.suggesting import Suggestion, suggest
-from veilog.training.model import Model
-from veilog.training.training import train
+
+if TYPE_CHECKING:
+    from veilog import report
+    from veilog.audit.auditing import AuditResult, audit
+    from veilog.errors import BudgetError, InputError, OutputError, ParameterError, UndeclaredError, VeilogError
+    from veilog.logs.eventlog import EventLog
+    from veilog.logs.files import read, read_variants, validate, write
+    from veilog.logs.findings import Finding
+    from veilog.logs.variants import Variants
+    from veilog.measures.comparison import Comparison, compare
+    from veilog.measures.disclosure import RiskResult, risk
+    from veilog.methods import METHODS, Method
+    from veilog.privacy.domain import Domain
+    from veilog.privacy.guarantee import Charge, Condition, Guarantee
+    from veilog.privacy.ledger import Account, Ledger
+    from veilog.released import OwnerOnly
+    from veilog.releasing import Release, release
+    from veilog.suggesting import Suggestion, suggest
+    from veilog.training.model import Model
+    from veilog.training.training import train
 
 __all__ = [
     "METHODS",
@@ -66,3 +73,55 @@ __all__ = [
     "validate",
     "write",
 ]
+
+_HOMES = {
+    "Account": "veilog.privacy.ledger",
+    "AuditResult": "veilog.audit.auditing",
+    "BudgetError": "veilog.errors",
+    "Charge": "veilog.privacy.guarantee",
+    "Comparison": "veilog.measures.comparison",
+    "Condition": "veilog.privacy.guarantee",
+    "Domain": "veilog.privacy.domain",
+    "EventLog": "veilog.logs.eventlog",
+    "Finding": "veilog.logs.findings",
+    "Guarantee": "veilog.privacy.guarantee",
+    "InputError": "veilog.errors",
+    "Ledger": "veilog.privacy.ledger",
+    "METHODS": "veilog.methods",
+    "Method": "veilog.methods",
+    "Model": "veilog.training.model",
+    "OutputError": "veilog.errors",
+    "OwnerOnly": "veilog.released",
+    "ParameterError": "veilog.errors",
+    "Release": "veilog.releasing",
+    "RiskResult": "veilog.measures.disclosure",
+    "Suggestion": "veilog.suggesting",
+    "UndeclaredError": "veilog.errors",
+    "Variants": "veilog.logs.variants",
+    "VeilogError": "veilog.errors",
+    "audit": "veilog.audit.auditing",
+    "compare": "veilog.measures.comparison",
+    "read": "veilog.logs.files",
+    "read_variants": "veilog.logs.files",
+    "release": "veilog.releasing",
+    "risk": "veilog.measures.disclosure",
+    "suggest": "veilog.suggesting",
+    "train": "veilog.training.training",
+    "validate": "veilog.logs.files",
+    "write": "veilog.logs.files",
+}
+"""Where each public name lives: it is imported when it is first used, so that ``import veilog`` takes no second."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "report":
+        return importlib.import_module("veilog.report")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

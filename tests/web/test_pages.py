@@ -1,5 +1,6 @@
 """The pages as text: what stands in them, what can never stand in them, and how heavy they are."""
 
+import dataclasses
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 from veilog.methods import METHODS
-from veilog.web import pages
+from veilog.web import pages, pages_methods
 from veilog.web.pages_methods import cards
 from veilog.web.pages_words import delta_for
 from veilog.web.records import JobRecord, LogRecord, Settings
@@ -227,6 +228,16 @@ def test_every_method_has_a_card_with_its_guarantee_and_warning(ordinary: dict[s
         assert ('name="epsilon"' in text) == card.takes_epsilon
         for other in cards():
             assert other.title.split(",")[0] in text
+
+
+def test_a_method_that_the_pages_have_no_words_for_has_a_card_of_its_own_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = dataclasses.replace(METHODS["travas"], name="elsewhere", paper="A package outside (2026)")
+    monkeypatch.setattr(pages_methods, "METHODS", {**METHODS, "elsewhere": other})
+    *_, last = cards()
+    assert (last.name, last.title) == ("elsewhere", "Described in A package outside (2026)")
+    assert last.when == "(epsilon, delta) for one case, proven."
 
 
 @pytest.mark.parametrize(

@@ -6,67 +6,77 @@ usage; 130 interrupted.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError
 
-from veilog import display
 from veilog._version import __version__
-from veilog.cli import audit, experiment, ledger, logs, measure, model, release, report, serve, suggest
-from veilog.cli.common import Reading
-from veilog.cli.terminal import SafeConsole
+from veilog.cli.terminal import SafeConsole, error_line
 from veilog.errors import VeilogError
 
-__all__ = ["Reading", "app", "main"]
+__all__ = ["application", "main"]
 
-app = App(
-    name="veilog",
-    help="Share event logs of a process without giving away the people in them.",
-    version=__version__,
-    version_flags=["--version"],
-    help_format="plaintext",
-    result_action="return_value",
-    suppress_keyboard_interrupt=False,
-)
+_COMMANDS = {
+    "info": "logs:info",
+    "validate": "logs:validate",
+    "convert": "logs:convert",
+    "methods": "release:methods",
+    "suggest": "suggest:suggest",
+    "release": "release:release",
+    "report": "report:report",
+    "train": "model:train",
+    "sample": "model:sample",
+    "inspect": "model:inspect",
+    "risk": "measure:risk",
+    "compare": "measure:compare",
+    "audit": "audit:audit",
+    "experiment": "experiment:experiment",
+    "demo": "release:demo",
+    "serve": "serve:serve",
+    "ledger": "ledger:app",
+}
+"""Where each command lives: it is imported when it is called."""
 
-for _command in (
-    logs.info,
-    logs.validate,
-    logs.convert,
-    release.methods,
-    suggest.suggest,
-    release.release,
-    report.report,
-    model.train,
-    model.sample,
-    model.inspect,
-    measure.risk,
-    measure.compare,
-    audit.audit,
-    experiment.experiment,
-    release.demo,
-    serve.serve,
-):
-    app.command(_command)
-app.command(ledger.app)
+
+def application(*, whole: bool = False) -> App:
+    """Return the command; ``whole`` imports all of its parts at once, so that help knows what each does."""
+    app = App(
+        name="veilog",
+        help="Share event logs of a process without giving away the people in them.",
+        version=__version__,
+        version_flags=["--version"],
+        help_format="plaintext",
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
+    for name, place in _COMMANDS.items():
+        module, _, part = place.partition(":")
+        if whole:
+            app.command(getattr(importlib.import_module(f"veilog.cli.{module}"), part))
+        else:
+            app.command(f"veilog.cli.{place}", name=name)
+    return app
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     errors = SafeConsole(stderr=True, highlight=False)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    app = application(whole=not given or given[0] in ("-h", "--help"))
     try:
-        app(list(sys.argv[1:] if arguments is None else arguments), exit_on_error=False, print_error=False)
+        app(given, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         errors.print(f"{error}", markup=False, soft_wrap=True)
         errors.print("See veilog --help.", markup=False)
         return 2
     except VeilogError as error:
-        display.error_line(errors, str(error))
+        error_line(errors, str(error))
         return 1
     except KeyboardInterrupt:
-        display.error_line(errors, "interrupted; nothing half written was left.")
+        error_line(errors, "interrupted; nothing half written was left.")
         return 130
     except BrokenPipeError:
         # The reader of our output went away (a pager, head): not our error. Keep Python from failing on its last flush.

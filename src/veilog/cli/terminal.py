@@ -7,8 +7,9 @@ from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
-__all__ = ["SafeConsole"]
+__all__ = ["SafeConsole", "error_line"]
 
 _VISIBLE = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
 _VISIBLE |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
@@ -27,3 +28,7 @@ class SafeConsole(Console):
 def _shown(segment: Segment) -> Segment:
     text: Any = segment.text
     return segment._replace(text=text.translate(_VISIBLE))
+
+
+def error_line(console: Console, message: str) -> None:
+    console.print(Text("Error: ", style="bold red") + Text(message), soft_wrap=True)

@@ -148,7 +148,11 @@ _WORDS: Mapping[str, tuple[str, str]] = {
 
 def cards() -> tuple[Card, ...]:
     """A card for every method, in the order in which they are worth a look."""
-    order = list(_WORDS)
-    return tuple(
-        Card(method, *_WORDS[method.name]) for method in sorted(METHODS.values(), key=lambda m: order.index(m.name))
-    )
+    order = {name: place for place, name in enumerate(_WORDS)}
+    methods = sorted(METHODS.values(), key=lambda m: (order.get(m.name, len(order)), m.name))
+    return tuple(Card(method, *_WORDS.get(method.name, _in_general(method))) for method in methods)
+
+
+def _in_general(method: Method) -> tuple[str, str]:
+    """Words for a method that these pages know nothing about: its own."""
+    return f"Described in {method.paper}", f"{method.guarantee[:1].upper()}{method.guarantee[1:]}."
