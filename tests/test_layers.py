@@ -21,7 +21,7 @@ LAYERS = (
     {"owner_notes"},
     {"releasing"},
     {"suggesting"},
-    {"audit"},
+    {"audits"},
     {"training"},
     {"charts"},
     {"display"},
@@ -88,6 +88,8 @@ def test_every_public_name_is_there_and_no_other() -> None:
     import veilog
 
     assert all(getattr(veilog, name) is not None for name in veilog.__all__)
+    folders = {path.name for path in SOURCE.iterdir() if path.is_dir()} - {"report"}
+    assert not folders & set(veilog.__all__), "importing a part of the folder would put it in the place of the name"
     assert set(veilog.__all__) <= set(dir(veilog))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         veilog.nothing  # noqa: B018

@@ -17,7 +17,7 @@ from veilog._version import __version__
 
 if TYPE_CHECKING:
     from veilog import report
-    from veilog.audit.auditing import AuditResult, audit
+    from veilog.audits.auditing import AuditResult, audit
     from veilog.errors import BudgetError, InputError, OutputError, ParameterError, UndeclaredError, VeilogError
     from veilog.logs.eventlog import EventLog
     from veilog.logs.files import read, read_variants, validate, write
@@ -76,7 +76,7 @@ __all__ = [
 
 _HOMES = {
     "Account": "veilog.privacy.ledger",
-    "AuditResult": "veilog.audit.auditing",
+    "AuditResult": "veilog.audits.auditing",
     "BudgetError": "veilog.errors",
     "Charge": "veilog.privacy.guarantee",
     "Comparison": "veilog.measures.comparison",
@@ -99,7 +99,7 @@ _HOMES = {
     "UndeclaredError": "veilog.errors",
     "Variants": "veilog.logs.variants",
     "VeilogError": "veilog.errors",
-    "audit": "veilog.audit.auditing",
+    "audit": "veilog.audits.auditing",
     "compare": "veilog.measures.comparison",
     "read": "veilog.logs.files",
     "read_variants": "veilog.logs.files",

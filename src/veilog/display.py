@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from veilog.audit.auditing import AuditResult
+from veilog.audits.auditing import AuditResult
 from veilog.charts import lasting, times_view
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import PersonColumn

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from veilog import display
-from veilog.audit.auditing import audit as audit_method
+from veilog.audits.auditing import audit as audit_method
 from veilog.cli.budget import Budget
 from veilog.cli.common import AS_USUAL, Json, Output, Reading, pair, read_log, shown_progress
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veilog.audit.attacks import ALPHABET, LONGEST, MANY_CASES, PERSON, Attempt, Score, attempts, attempts_on
-from veilog.audit.bounds import Event, Tally, choose_event, runs_to_see, tally
-from veilog.audit.results import AuditResult, Beyond, Broken
+from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, PERSON, Attempt, Score, attempts, attempts_on
+from veilog.audits.bounds import Event, Tally, choose_event, runs_to_see, tally
+from veilog.audits.results import AuditResult, Beyond, Broken
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants

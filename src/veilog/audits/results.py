@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from veilog.audit.bounds import Tally
+from veilog.audits.bounds import Tally
 from veilog.privacy.guarantee import Code, Condition
 
 __all__ = ["AuditResult", "Beyond", "Broken"]

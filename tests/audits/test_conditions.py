@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from veilog.audits import auditing
 
 import veilog
-from veilog.audit import auditing
-from veilog.audit.attacks import ALPHABET, LONGEST, MANY_CASES, Attempt, attempts
-from veilog.audit.auditing import AuditResult, audit
+from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, Attempt, attempts
+from veilog.audits.auditing import AuditResult, audit
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import PRIVATELY, Domain
 

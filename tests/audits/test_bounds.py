@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from veilog.audit.bounds import (
+from veilog.audits.bounds import (
     Event,
     choose_event,
     epsilon_lower_bound,

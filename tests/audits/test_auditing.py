@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 
 import veilog
-from veilog.audit.attacks import ALPHABET, LONGEST, MANY_CASES, Attempt, Score, attempts, attempts_on
-from veilog.audit.auditing import Proof, audit, audit_runs
+from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, Attempt, Score, attempts, attempts_on
+from veilog.audits.auditing import Proof, audit, audit_runs
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
