@@ -1,6 +1,6 @@
 """Mutants of the kernel: are there lines of sensitivity, scale, charge and clipping that could be wrong unnoticed?
 
-    python bench/mutants.py [--only privacy.curator] [--processes 2] [--list] [--out mutants.json]
+    python bench/mutants.py [--only privacy.curator] [--sample 200] [--processes 2] [--list] [--out mutants.json]
 
 Each mutant is one small change in one function of ``TARGETS``: a number one larger, a comparison that takes in its
 border or not, plus for minus, a factor two on a budget, two arguments exchanged, a call left out, a condition turned
@@ -92,6 +92,14 @@ TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "privacy.persons": (("Unit.of_one_case", "Unit.charges", "_growth", "bounded"), ("persons", "trust")),
     "privacy.accounting": (("parse_epsilon", "parse_delta", "compose"), ("accounting", "scales", "curator")),
     "privacy.guarantee": (("Charge.__post_init__",), ("trust",)),
+    "privacy.deriving": (("derived",), ("scales", "curator", "trust")),
+    "privacy.gradients": (("Training.step", "check_training"), ("gradients", "scales")),
+    "privacy.gradient_sums": (
+        ("clipped", "_whole", "_with_errors", "_longest", "integer_sums", "exact_product"),
+        ("gradients",),
+    ),
+    "privacy.gaussian": (("discrete_gaussian", "_proposed", "_layout", "_cumulative"), ("gaussian",)),
+    "privacy.training_accounting": (("composed_epsilon", "integer_variance"), ("gradients", "scales")),
     "privacy.asking": (("bins_of", "triples_of", "_parts", "_alone", "_sorted", "_same"), ("trust", "sums", "scales")),
     "privacy.figures": (("round_up", "up"), ("figures",)),
     "privacy.strength": (("strength_of",), ("figures",)),
@@ -317,6 +325,7 @@ class Failures:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="a regular expression that the names of the mutants match")
+    parser.add_argument("--sample", type=int, default=None, help="only so many, drawn at random (the same each time)")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--sample", type=int, default=None, help="run so many of them, drawn at random but repeatably")
     parser.add_argument("--tests", default=None, help="a,b: the tests to run, in place of those of the table")
@@ -330,6 +339,9 @@ def main() -> None:
     if given.tests is not None:
         for module, (functions, _) in TARGETS.items():
             TARGETS[module] = functions, tuple(given.tests.split(","))
+    if given.sample is not None:
+        drawn = random.Random(1).sample(range(len(chosen)), min(given.sample, len(chosen)))
+        chosen = [chosen[i] for i in sorted(drawn)]
     if given.list:
         print(*(mutant.name for mutant in chosen), f"{len(chosen)} mutants", sep="\n")
         return
