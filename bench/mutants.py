@@ -325,7 +325,6 @@ class Failures:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="a regular expression that the names of the mutants match")
-    parser.add_argument("--sample", type=int, default=None, help="only so many, drawn at random (the same each time)")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--sample", type=int, default=None, help="run so many of them, drawn at random but repeatably")
     parser.add_argument("--tests", default=None, help="a,b: the tests to run, in place of those of the table")
@@ -339,9 +338,6 @@ def main() -> None:
     if given.tests is not None:
         for module, (functions, _) in TARGETS.items():
             TARGETS[module] = functions, tuple(given.tests.split(","))
-    if given.sample is not None:
-        drawn = random.Random(1).sample(range(len(chosen)), min(given.sample, len(chosen)))
-        chosen = [chosen[i] for i in sorted(drawn)]
     if given.list:
         print(*(mutant.name for mutant in chosen), f"{len(chosen)} mutants", sep="\n")
         return
