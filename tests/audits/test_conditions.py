@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from veilog.audits import auditing
 
 import veilog
+from veilog.audits import auditing
 from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, Attempt, attempts
 from veilog.audits.auditing import AuditResult, audit
 from veilog.logs.variants import Variants
