@@ -270,3 +270,10 @@ def test_a_window_that_ends_before_it_starts_is_refused() -> None:
     epoch = datetime.datetime(1970, 1, 1)
     with pytest.raises(ParameterError, match="end after it starts"):
         Domain(window=(epoch, epoch))
+
+
+def test_a_range_for_an_attribute_without_numbers_is_refused_uncharged() -> None:
+    asker = curator([("u", [("a", 0, "x", 1.0)])])
+    with pytest.raises(ParameterError, match="holds no numbers"):
+        asker.events.sums(lambda b: ([], [], []), 1, 1, 1, codings=[Coding("colour", edges=(0.0, 1.0))])
+    assert asker.charges == ()

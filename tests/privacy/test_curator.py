@@ -19,6 +19,8 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.privacy import noise
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
+from veilog.privacy.figures import round_up
+from veilog.privacy.guessing import advantage_of
 
 trace = st.lists(st.sampled_from("abcd"), max_size=5).map(tuple)
 traces = st.lists(trace, min_size=1, max_size=30)
@@ -317,3 +319,21 @@ def test_fitting_a_domain_keeps_neighbours_neighbours(
 def test_a_nonsensical_domain_is_refused(activities: object) -> None:
     with pytest.raises(ParameterError):
         Domain(activities)  # type: ignore[arg-type]
+
+
+def test_the_guessing_advantage_is_told_with_and_without_the_delta_where_there_is_one() -> None:
+    pure, approximate = Curator(log([("a",)])), Curator(log([("a",)]))
+    pure.count(1)
+    approximate.partitions(1, "1e-3")
+    assert pure.guarantee().guessing_advantage_without_delta is None
+    found = approximate.guarantee()
+    assert found.guessing_advantage_without_delta == round_up(advantage_of(1))
+    assert found.guessing_advantage == round_up(advantage_of(1, Fraction(1, 1000)))
+
+
+def test_a_share_has_a_denominator_of_at_most_a_million() -> None:
+    curator = Curator(log([("a",)]), randomness=noise.seeded(1))
+    curator.concentration(1, Fraction(1, 10**6), 1)
+    with pytest.raises(ParameterError, match="denominator"):
+        curator.concentration(1, Fraction(1, 10**6 + 1), 1)
+    assert len(curator.charges) == 1

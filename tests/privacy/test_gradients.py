@@ -23,6 +23,8 @@ from veilog.privacy.gradient_sums import (
     GRID,
     Factors,
     Outer,
+    _longest,
+    _Rounded,
     clipped,
     clipped_sums,
     exact_product,
@@ -561,3 +563,23 @@ def test_charges_of_an_interrupted_run_are_carried_over() -> None:
     first.count("0.25")
     second.carry(first.charges)
     assert second.guarantee().epsilon == 0.25 and second.charges == first.charges
+
+
+def test_a_layer_in_which_one_term_alone_has_a_bias_gets_noise_on_it() -> None:
+    def factors(columns: npt.NDArray[np.int64]) -> Factors:
+        errors = np.ones((len(columns), 3))
+        return [[Outer(columns, errors, 2, bias=False), Outer(columns, errors, 2, bias=True)]]
+
+    (_, bias), *_ = training([0, 0], NoisedSteps("all", 1.0, 1.0, 1)).step(0, factors)
+    assert bias.all(), "noise is 0 with a probability below 2**-30 each"
+
+
+def test_the_bound_on_a_norm_allows_for_the_rounding_of_terms_that_cancel() -> None:
+    """Two terms that cancel exactly: what their sums may be wrong by is bounded by the terms as if nothing did."""
+    x, e = np.full((1, 4), 1.0), np.full((1, 3), 1000.0)
+    rounded = [
+        [_Rounded(x, sign * e, 4, False, 1) for sign in (1.0, -1.0)],
+    ]
+    apart = 2 * math.sqrt(3 * 1000.0**2) * math.sqrt(4)
+    (longest,) = _longest(rounded)
+    assert apart * math.sqrt(512 * 2.0**-50) <= longest <= apart * math.sqrt(2048 * 2.0**-50)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy import noise
-from veilog.privacy.clipping import clipped
+from veilog.privacy.clipping import check_sums, clipped
 from veilog.privacy.curator import Curator
 
 trace = st.lists(st.sampled_from("abcd"), max_size=9).map(tuple)
@@ -110,3 +110,11 @@ def test_nonsense_is_refused_and_nothing_is_charged(arguments: dict) -> None:
     with pytest.raises(ParameterError):
         curator.sums(**{"features": letters, "size": 4, "bound": 3, "epsilon": 1, **arguments})
     assert curator.guarantee().charges == ()
+
+
+def test_noise_as_wide_as_fits_is_drawn_and_wider_is_refused() -> None:
+    """At 200 / 2**62 of epsilon a unit noise is cut with less than exp(-200): no less than that will do."""
+    least = Fraction(200, 2**62)
+    check_sums(1, 1000, 10, least * 10_000)
+    with pytest.raises(ParameterError, match="does not fit"):
+        check_sums(1, 1000, 10, least * 10_000 * (1 - Fraction(1, 10**6)))

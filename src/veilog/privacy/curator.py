@@ -166,7 +166,6 @@ class Curator:
         Sensitivity: one case changes the number by exactly 1, so this is epsilon-differentially private.
         """
         eps = parse_epsilon(epsilon)
-        noise.check_scale(eps)
         self._charge("count", purpose, _LAPLACE, "1 (L1)", eps)
         return self._variants.cases + int(noise.discrete_laplace(eps, 1, self._randomness)[0])
 
@@ -194,7 +193,6 @@ class Curator:
                 advice="Write it as it is meant, such as 9/10, not as the float nearest to it.",
             )
         step = max(p, q - p)
-        noise.check_scale(eps / step)
         mechanism = f"discrete Laplace, scale {step}/epsilon"
         self._charge("concentration", f"{purpose} ({number} variants)", mechanism, f"{step} (L1)", eps)
         most = int(np.sort(self._variants.counts)[::-1][:number].sum())
@@ -231,7 +229,6 @@ class Curator:
         """
         eps = parse_epsilon(epsilon)
         check_size(size, eps, keep_above)
-        noise.check_scale(eps)
         self._charge("histogram", f"{purpose} ({size} bins)", _LAPLACE, "1 (L1)", eps)
         assigned, weights = cases_in_bins(self._variants, assign, size)
         if keep_above is None:
@@ -309,7 +306,6 @@ class Curator:
                 parameter="delta",
                 advice="Take less than one over the number of cases, e.g. 1e-6.",
             )
-        noise.check_scale(eps)
         k = noise.tsgd_bound(eps, failure)
         mechanism = f"k-truncated symmetric geometric, k = {k}, released iff above k"
         self._charge("partitions", purpose, mechanism, "1 (one variant's count)", eps, failure)

@@ -178,7 +178,6 @@ class EventQuestions:
         value. Each number changes by at most 1, both together by at most 2 (L1): epsilon-differentially private.
         """
         eps = parse_epsilon(epsilon)
-        noise.check_scale(eps / 2)
         self.level(name)
         self._charge(
             "distinct values", f"whether {name} tells cases apart", "discrete Laplace, scale 2/epsilon", "2 (L1)", eps
@@ -206,7 +205,6 @@ class EventQuestions:
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if failure == 0 or most < 1:
             raise ParameterError("Selecting values needs a delta above 0.", parameter="delta")
-        noise.check_scale(eps / most)
         self.level(name)
         k = noise.tsgd_bound(eps / most, failure / most)
         mechanism = f"k-truncated symmetric geometric, k = {k}, released iff above k"
