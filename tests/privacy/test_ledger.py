@@ -317,3 +317,22 @@ def test_nothing_of_the_log_is_in_the_ledger(tmp_path: Path, path: Path) -> None
     for word in (b"Zqx", b"deed", b"Wvy", b"Kjh", b"2024-03", *(a.encode() for a in acts)):
         assert word not in content
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_sum_over_persons_is_for_those_of_no_more_cases_than_the_least_that_was_said(path: Path) -> None:
+    """Releases for persons of at most 5 and at most 3 cases: together they say nothing of a person with 4."""
+    ledger = Ledger.open(path, create=True)
+    for most in (5, 3):
+        openly.release(SMALL, "laplace", epsilon=1, unit="person", max_cases=most, ledger=ledger)
+    (account,) = ledger.show()
+    assert (account.unit, account.most_cases, account.spent) == ("person", 3, (2, 0))
+    assert account.totals()["most_cases"] == 3
+
+
+def test_an_account_is_worth_what_its_sum_is(path: Path) -> None:
+    ledger = Ledger.open(path, create=True)
+    found = []
+    for _ in range(4):
+        openly.release(SMALL, "laplace", epsilon=1, ledger=ledger)
+        found.append(ledger.show()[0].strength)
+    assert found == ["good", "moderate", "weak", "none in practice"]
