@@ -141,6 +141,8 @@ def release(
             parameter="log",
             advice="Give the log itself, as veilog.read() returns it.",
         )
+    # Before anything is paid for: what goes wrong in here must not cost a release.
+    notes = notes_for_owner(log, declared, protected, ledger is not None)
     curator = Curator(held, domain=declared, randomness=source)
     started = time.perf_counter()
     derive = partial(
@@ -173,7 +175,7 @@ def release(
         guarantee=guarantee,
         owner_only=OwnerOnly(
             seconds,
-            notes_for_owner(log, declared, protected, ledger is not None),
+            notes,
             () if isinstance(log, Variants) else log.findings,
         ),
         remarks=(*made.said, *_remarks(made.variants, asked_delta)),
