@@ -167,3 +167,42 @@ def test_a_variance_at_which_numbers_would_be_cut_is_refused(variance: Fraction)
     with pytest.raises(ValueError, match="variance"):
         discrete_gaussian(variance, 1, noise.seeded(0))
     assert math.erfc(2**62 / math.sqrt(2 * LARGEST_VARIANCE)) < 2.0**-300
+
+
+def proposed_from(variance: Fraction, n: int, *words: int) -> tuple[list[int], list[bool], list[int]]:
+    """``n`` proposals from given first words, which are kept, and the coins left open by the sure part."""
+    asked: list[int] = []
+    slowly = gaussian._coins
+
+    def coins(
+        cells: gaussian._Cells, cell: np.ndarray, offset: np.ndarray, begun: np.ndarray, source: noise.Randomness
+    ) -> np.ndarray:
+        asked.extend(begun.tolist())
+        return slowly(cells, cell, offset, begun, source)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gaussian, "_coins", coins)
+        value, keep = gaussian._proposed(gaussian._cells(variance), n, noise.Randomness(Worded(*words).words, 0))
+    return value.tolist(), keep.tolist(), asked
+
+
+def test_the_coin_of_a_proposal_is_the_fifteen_bits_between_its_cell_and_its_sign() -> None:
+    """Every bit of it counts: coins below the sure part fall at once, those from it on are asked about as they are."""
+    variance = Fraction(200) ** 2
+    sure = int(gaussian._cells(variance).sure[0])
+    assert 4 < sure < 2**15 - 4 and gaussian._cells(variance).guide[0] == 0
+    coins = range(sure - 4, sure + 4)
+    for sign in (0, 1):
+        _, _, asked = proposed_from(variance, len(coins), *((coin << 1) | sign for coin in coins))
+        assert asked == list(range(sure, sure + 4))
+
+
+def test_a_proposal_beyond_the_cells_takes_its_number_from_there() -> None:
+    """Words so rare that no draw shows them: all ones but for the sign, and ones again where more are asked for."""
+    variance = Fraction(40) ** 2
+    first = gaussian._cells(variance).number << gaussian._cells(variance).bits
+    signs = [0, 1, 1, 0, 1, 0, 1, 0]
+    ones = [2**32 - 1] * len(signs)
+    value, keep, asked = proposed_from(variance, len(signs), *(2**32 - 2 + sign for sign in signs), *ones)
+    assert all(abs(drawn) >= first for drawn in value) and [int(drawn < 0) for drawn in value] == signs
+    assert any(keep) and not asked
