@@ -22,14 +22,14 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences
 from veilog.measures.directly_follows import frequency_emd, time_emd
-from veilog.methods.amun_log import annotated
-from veilog.methods.amun_priors import Precision, epsilons_of, prior_knowledge
-from veilog.methods.amun_sampling import copies_of_cases, sampled_counts
-from veilog.methods.amun_times import noisy_cases
-from veilog.methods.event_log import Details, assembled
-from veilog.privacy import noise
+from veilog.methods._events.assemble import Details, assembled
+from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
+from veilog.methods._sampling.times import noisy_cases
+from veilog.methods._sampling.transitions import annotated
+from veilog.methods.amun.priors import Precision, epsilons_of, prior_knowledge
+from veilog.privacy.account.guessing import epsilon_of
 from veilog.privacy.domain import Domain
-from veilog.privacy.guessing import epsilon_of
+from veilog.privacy.mechanisms import noise
 
 MODES = ("sampling", "filtering", "oversampling")
 ADVANTAGES = (0.2, 0.3, 0.4)

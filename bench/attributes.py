@@ -19,10 +19,10 @@ import numpy as np
 import veilog
 from veilog import Domain
 from veilog.logs.eventlog import EventLog
-from veilog.methods.attributes import choose, released_attributes
-from veilog.methods.event_log import Details, assembled, released_cases
-from veilog.privacy import noise
+from veilog.methods._events.assemble import Details, assembled, released_cases
+from veilog.methods._events.attributes import choose, released_attributes
 from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
 
 ATTRIBUTES = (
     ("sepsis", "org:group"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import veilog
 from evolve import in_words, similarities
-from veilog.methods.evolve_settings import DEFAULTS, Settings
+from veilog.methods.evolve.settings import DEFAULTS, Settings
 
 CELLS = (
     ("sepsis", "1"),

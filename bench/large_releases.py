@@ -32,15 +32,15 @@ import pyarrow.parquet as pq
 
 import veilog
 from veilog import Domain, Variants
-from veilog.logs.stored import store
-from veilog.measures.disclosure import risk
-from veilog.methods.attributes import choose, released_attributes
-from veilog.methods.event_log import released_cases
-from veilog.methods.timestamps import released_times
-from veilog.privacy import noise
+from veilog.logs.stored.store import store
+from veilog.measures.disclosure.measure import risk
+from veilog.methods._events.assemble import released_cases
+from veilog.methods._events.attributes import choose, released_attributes
+from veilog.methods._events.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG
-from veilog.privacy.persons import Unit, bounded
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.unit import Unit, bounded
 
 ACTIVITIES = 20
 STARTED = time.perf_counter()

@@ -21,9 +21,9 @@ import numpy as np
 
 import veilog
 from veilog.logs.variants import Variants
-from veilog.measures.similarity import relative_log_similarity
+from veilog.measures.similarity.measure import relative_log_similarity
 from veilog.privacy.domain import ALL_FROM_LOG
-from veilog.releasing import release
+from veilog.releasing.run import release
 
 SAMPLES = ((1.0, 1), (0.9, 1), (0.5, 1), (0.5, 2), (0.2, 5), (0.05, 20))
 

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods.travag_networks import initial
-from veilog.methods.travag_settings import CERTIFIED, Networks, Trained
+from veilog.methods.travag.networks import initial
+from veilog.methods.travag.settings import CERTIFIED, Networks, Trained
 from veilog.privacy.curator import Curator
 from veilog.training.model import Model
 

@@ -70,7 +70,7 @@ TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("scales", "case_questions", "trust"),
     ),
     "privacy.labels": (("label_threshold", "_smallest", "_holds", "label_weights", "frequent_labels"), ("labels",)),
-    "privacy.noise": (
+    "privacy.mechanisms.noise": (
         (
             "check_scale",
             "_two_sided",
@@ -85,24 +85,24 @@ TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         ("noise", "scales", "trust", "persons"),
     ),
-    "privacy.sampling": (
+    "privacy.mechanisms.sampling": (
         ("amplified", "unamplified", "_suffices", "SampleAccount.append", "poisson_sample"),
         ("sampling", "scales"),
     ),
-    "privacy.persons": (("Unit.of_one_case", "Unit.charges", "_growth", "bounded"), ("persons", "trust")),
-    "privacy.accounting": (("parse_epsilon", "parse_delta", "compose"), ("accounting", "scales", "curator")),
-    "privacy.guarantee": (("Charge.__post_init__",), ("trust",)),
-    "privacy.deriving": (("derived",), ("scales", "curator", "trust")),
-    "privacy.gradients": (("Training.step", "check_training"), ("gradients", "scales")),
-    "privacy.gradient_sums": (
+    "privacy.unit": (("Unit.of_one_case", "Unit.charges", "_growth", "bounded"), ("persons", "trust")),
+    "privacy.account.accounting": (("parse_epsilon", "parse_delta", "compose"), ("accounting", "scales", "curator")),
+    "privacy.account.guarantee": (("Charge.__post_init__",), ("trust",)),
+    "privacy.account.deriving": (("derived",), ("scales", "curator", "trust")),
+    "privacy.training.gradients": (("Training.step", "check_training"), ("gradients", "scales")),
+    "privacy.training.sums": (
         ("clipped", "_whole", "_with_errors", "_longest", "integer_sums", "exact_product"),
         ("gradients",),
     ),
-    "privacy.gaussian": (("discrete_gaussian", "_proposed", "_layout", "_cumulative"), ("gaussian",)),
-    "privacy.training_accounting": (("composed_epsilon", "integer_variance"), ("gradients", "scales")),
+    "privacy.mechanisms.gaussian": (("discrete_gaussian", "_proposed", "_layout", "_cumulative"), ("gaussian",)),
+    "privacy.training.accounting": (("composed_epsilon", "integer_variance"), ("gradients", "scales")),
     "privacy.asking": (("bins_of", "triples_of", "_parts", "_alone", "_sorted", "_same"), ("trust", "sums", "scales")),
-    "privacy.figures": (("round_up", "up"), ("figures",)),
-    "privacy.strength": (("strength_of",), ("figures",)),
+    "privacy.account.figures": (("round_up", "up"), ("figures",)),
+    "privacy.account.strength": (("strength_of",), ("figures",)),
 }
 """Of each module the functions that are changed, and the tests that are run: the likeliest to fail first."""
 
@@ -279,6 +279,11 @@ def put_in(mutant: Mutant) -> None:
                 value.cache_clear()
 
 
+def file_of(name: str) -> Path:
+    """The tests of this name, in whatever folder."""
+    return next(TESTS.rglob(f"test_{name}.py"))
+
+
 def tests_fail(files: tuple[str, ...], more: list[str]) -> bool:
     """Whether one of these tests fails, in this process; file by file, because most mutants fail in the first."""
     with (
@@ -286,7 +291,7 @@ def tests_fail(files: tuple[str, ...], more: list[str]) -> bool:
         contextlib.redirect_stdout(nowhere),
         contextlib.redirect_stderr(nowhere),
     ):
-        return any(pytest.main(["-x", *QUIETLY, *more, str(TESTS / f"test_{name}.py")]) != 0 for name in files)
+        return any(pytest.main(["-x", *QUIETLY, *more, str(file_of(name))]) != 0 for name in files)
 
 
 def forked(work: Any) -> int | None:
@@ -347,7 +352,7 @@ def main() -> None:
     before = Failures()
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main(
-            [*QUIETLY, *(str(TESTS / f"test_{n}.py") for n in files)],
+            [*QUIETLY, *(str(file_of(n)) for n in files)],
             plugins=[before],
         )
     if before.names:

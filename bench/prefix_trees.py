@@ -24,9 +24,9 @@ import numpy as np
 
 from veilog import EventLog, Variants, read, release
 from veilog.logs.simulate import hospital
-from veilog.measures.similarity import relative_log_similarity
-from veilog.methods.directly_follows import exact_relation
-from veilog.methods.playout import balanced, play_out, play_out_guided
+from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.methods._relations.playout import balanced, play_out, play_out_guided
+from veilog.methods.df_laplace import exact_relation
 from veilog.privacy.domain import ALL_FROM_LOG
 
 TABLE_4 = {

@@ -21,10 +21,10 @@ import numpy as np
 import ot
 
 from veilog.logs.variants import Variants
-from veilog.measures.distances import levenshtein_block
-from veilog.measures.log_difference import absolute_log_difference
-from veilog.measures.similarity import relative_log_similarity
-from veilog.measures.transport import matrix_costs, transport
+from veilog.measures.similarity.difference import absolute_log_difference
+from veilog.measures.similarity.distances import levenshtein_block
+from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity.transport import matrix_costs, transport
 
 
 def loan_log(variants: int, seed: int, activities: int = 24, length: int = 20) -> Variants:

@@ -19,11 +19,11 @@ import pyarrow as pa
 import veilog
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods.event_log import released_cases
-from veilog.methods.timestamps import released_times
-from veilog.privacy import noise
+from veilog.methods._events.assemble import released_cases
+from veilog.methods._events.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG
+from veilog.privacy.mechanisms import noise
 
 LOGS = ("sepsis", "bpic2013_incidents", "receipt", "unrineweginfectie", "traffic_fines")
 EPSILONS = ("0.1", "0.3", "1", "3", "10")

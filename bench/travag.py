@@ -22,13 +22,13 @@ from pathlib import Path
 import numpy as np
 
 import veilog
-from veilog.measures.log_difference import absolute_log_difference
-from veilog.measures.similarity import relative_log_similarity
+from veilog.measures.similarity.difference import absolute_log_difference
+from veilog.measures.similarity.measure import relative_log_similarity
 from veilog.methods.method import Request
 from veilog.methods.travag import PUBLISHED, Trained, TrainingState, sample, train
-from veilog.methods.travag_model import state_from, state_to
-from veilog.privacy import noise
+from veilog.methods.travag.model import state_from, state_to
 from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
 
 FILES = {"bpic13": "bpic2013_incidents", "sepsis": "sepsis"}
 DELTAS = ("0.01", "0.001", "1e-4", "1e-5", "1e-6")

@@ -18,19 +18,19 @@ import numpy as np
 
 from veilog.logs.variants import Sequences
 from veilog.methods.travag import PUBLISHED, Trained, sample
-from veilog.methods.travag_networks import Weights, backward, forward, gradients, initial
-from veilog.methods.travag_optimisers import adam, rmsprop
-from veilog.methods.travag_settings import CERTIFIED, Configuration, Networks
-from veilog.methods.travag_training import (
+from veilog.methods.travag.networks import Weights, backward, forward, gradients, initial
+from veilog.methods.travag.optimisers import adam, rmsprop
+from veilog.methods.travag.settings import CERTIFIED, Configuration, Networks
+from veilog.methods.travag.training import (
     autoencoder_factors,
     autoencoder_step,
     critic_step,
     generated,
     normals,
 )
-from veilog.privacy import noise
-from veilog.privacy.gradients import Training
-from veilog.privacy.training_accounting import NoisedSteps
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.training.accounting import NoisedSteps
+from veilog.privacy.training.gradients import Training
 
 CONFIGURATION = PUBLISHED["bpic13-1-1e-6"]
 SIZES = {"sepsis": (846, 1050), "bpic13": (1511, 7554)}

@@ -52,14 +52,14 @@ report(None)
     "veilog, 1 process": """
 from pathlib import Path
 from veilog.logs.findings import Findings
-from veilog.logs.xes import read_xes
+from veilog.logs.xes.read import read_xes
 START
 report(len(read_xes(Path(path), findings=Findings())))
 """,
     "veilog, 2 processes": """
 from pathlib import Path
 from veilog.logs.findings import Findings
-from veilog.logs.xes import read_xes
+from veilog.logs.xes.read import read_xes
 START
 report(len(read_xes(Path(path), findings=Findings(), processes=2)))
 """,

@@ -25,8 +25,8 @@ DIGESTS = Path(__file__).with_name("golden.json")
 LOGS = ("ccc19", "unrineweginfectie", "receipt", "sepsis", "bpic2013_incidents", "traffic_fines")
 OPEN = ("--activities", "log", "--max-length", "log", "--seed", "1", "--no-ledger")
 RELEASES = {
-    **{name: ("--epsilon", "1") for name in ("evolve", "laplace", "sacofa", "df-laplace", "sapa", "libra", "pripel")},
-    **{name: ("--epsilon", "1", "--delta", "1e-4") for name in ("travas", "utravas", "travag")},
+    **dict.fromkeys(("evolve", "laplace", "sacofa", "df-laplace", "sapa", "libra", "pripel"), ("--epsilon", "1")),
+    **dict.fromkeys(("travas", "utravas", "travag"), ("--epsilon", "1", "--delta", "1e-4")),
     "evolve-delta": ("--epsilon", "1", "--delta", "1e-4"),
     "evolve-times": ("--epsilon", "1", "--times", "0.3", "--window", "log"),
     "tlkc": (),

@@ -15,9 +15,9 @@ from veilog import METHODS, cli
 from veilog.experiments import EXPERIMENTS
 from veilog.logs.findings import RULES
 from veilog.logs.simulate import ACTIVITIES, hospital
-from veilog.privacy.guarantee import Code
-from veilog.privacy.guessing import epsilon_of
-from veilog.privacy.strength import STRENGTHS, strength_of
+from veilog.privacy.account.guarantee import Code
+from veilog.privacy.account.guessing import epsilon_of
+from veilog.privacy.account.strength import STRENGTHS, strength_of
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from veilog import report
     from veilog.audits.auditing import AuditResult, audit
     from veilog.errors import BudgetError, InputError, OutputError, ParameterError, UndeclaredError, VeilogError
+    from veilog.ledger.ledger import Account, Ledger
     from veilog.logs.eventlog import EventLog
     from veilog.logs.files import read, read_variants, validate, write
     from veilog.logs.findings import Finding
     from veilog.logs.variants import Variants
     from veilog.measures.comparison import Comparison, compare
-    from veilog.measures.disclosure import RiskResult, risk
+    from veilog.measures.disclosure.measure import RiskResult, risk
     from veilog.methods import METHODS, Method
+    from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
     from veilog.privacy.domain import Domain
-    from veilog.privacy.guarantee import Charge, Condition, Guarantee
-    from veilog.privacy.ledger import Account, Ledger
-    from veilog.released import OwnerOnly
-    from veilog.releasing import Release, release
-    from veilog.suggesting import Suggestion, suggest
+    from veilog.releasing.result import OwnerOnly
+    from veilog.releasing.run import Release, release
+    from veilog.releasing.suggest import Suggestion, suggest
     from veilog.training.model import Model
     from veilog.training.training import train
 
@@ -75,27 +75,27 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Account": "veilog.privacy.ledger",
+    "Account": "veilog.ledger.ledger",
     "AuditResult": "veilog.audits.auditing",
     "BudgetError": "veilog.errors",
-    "Charge": "veilog.privacy.guarantee",
+    "Charge": "veilog.privacy.account.guarantee",
     "Comparison": "veilog.measures.comparison",
-    "Condition": "veilog.privacy.guarantee",
+    "Condition": "veilog.privacy.account.guarantee",
     "Domain": "veilog.privacy.domain",
     "EventLog": "veilog.logs.eventlog",
     "Finding": "veilog.logs.findings",
-    "Guarantee": "veilog.privacy.guarantee",
+    "Guarantee": "veilog.privacy.account.guarantee",
     "InputError": "veilog.errors",
-    "Ledger": "veilog.privacy.ledger",
+    "Ledger": "veilog.ledger.ledger",
     "METHODS": "veilog.methods",
     "Method": "veilog.methods",
     "Model": "veilog.training.model",
     "OutputError": "veilog.errors",
-    "OwnerOnly": "veilog.released",
+    "OwnerOnly": "veilog.releasing.result",
     "ParameterError": "veilog.errors",
-    "Release": "veilog.releasing",
-    "RiskResult": "veilog.measures.disclosure",
-    "Suggestion": "veilog.suggesting",
+    "Release": "veilog.releasing.run",
+    "RiskResult": "veilog.measures.disclosure.measure",
+    "Suggestion": "veilog.releasing.suggest",
     "UndeclaredError": "veilog.errors",
     "Variants": "veilog.logs.variants",
     "VeilogError": "veilog.errors",
@@ -103,9 +103,9 @@ _HOMES = {
     "compare": "veilog.measures.comparison",
     "read": "veilog.logs.files",
     "read_variants": "veilog.logs.files",
-    "release": "veilog.releasing",
-    "risk": "veilog.measures.disclosure",
-    "suggest": "veilog.suggesting",
+    "release": "veilog.releasing.run",
+    "risk": "veilog.measures.disclosure.measure",
+    "suggest": "veilog.releasing.suggest",
     "train": "veilog.training.training",
     "validate": "veilog.logs.files",
     "write": "veilog.logs.files",

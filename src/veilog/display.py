@@ -18,13 +18,13 @@ from veilog.logs.facts import PersonColumn
 from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
-from veilog.measures.disclosure import RiskResult
-from veilog.measures.singling_out import Rate, SinglingOut
+from veilog.measures.disclosure.measure import RiskResult
+from veilog.measures.singling_out.measure import Rate, SinglingOut
 from veilog.methods import Method
-from veilog.privacy.figures import up
-from veilog.privacy.guarantee import Guarantee
-from veilog.privacy.strength import Strength
-from veilog.released import Release
+from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.strength import Strength
+from veilog.releasing.result import Release
 
 __all__ = [
     "audit_view",

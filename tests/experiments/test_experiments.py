@@ -10,21 +10,14 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.experiments import (
-    EXPERIMENTS,
-    amun_table_6,
-    amun_table_7,
-    frontier,
-    measuring,
-    sacofa_figures,
-    travas_figures,
-)
+from veilog.experiments import EXPERIMENTS, frontier, measuring
 from veilog.experiments.experiment import Cell, Plan, Row, Table, of, spread
 from veilog.experiments.known_logs import LOGS
+from veilog.experiments.papers import amun_table_6, amun_table_7, sacofa_figures, travas_figures
 from veilog.experiments.plots import HeatMap, heat_maps, lines, panels
 from veilog.experiments.runner import Run, run
 from veilog.logs import simulate
-from veilog.measures.models import ModelQuality
+from veilog.measures.process_model.measure import ModelQuality
 from veilog.methods import METHODS
 
 

@@ -15,7 +15,7 @@ from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import comparison
 from veilog.measures.comparison import Comparison, compare
-from veilog.measures.models import MEASURES
+from veilog.measures.process_model.measure import MEASURES
 
 PROMISED = {
     "relative_log_similarity",

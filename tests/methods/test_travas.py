@@ -12,10 +12,10 @@ import openly
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.log_difference import absolute_log_difference
-from veilog.measures.similarity import relative_log_similarity
+from veilog.measures.similarity.difference import absolute_log_difference
+from veilog.measures.similarity.measure import relative_log_similarity
 from veilog.methods.travas import unreleased_count
-from veilog.privacy.noise import tsgd_bound
+from veilog.privacy.mechanisms.noise import tsgd_bound
 
 LOG = Variants.from_dict({("a", "b"): 500, ("a", "c"): 300, ("a", "b", "c"): 80, ("c",): 3, (): 1})
 

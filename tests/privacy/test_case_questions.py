@@ -16,10 +16,10 @@ from scipy import stats
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
-from veilog.privacy import noise
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
+from veilog.privacy.mechanisms import noise
 
 Event = tuple[str, int | None, str | None, float | None]
 """Activity, seconds, an attribute of the event, a number of the event."""

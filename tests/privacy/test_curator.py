@@ -16,11 +16,11 @@ from scipy import stats
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy import noise
+from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
-from veilog.privacy.figures import round_up
-from veilog.privacy.guessing import advantage_of
+from veilog.privacy.mechanisms import noise
 
 trace = st.lists(st.sampled_from("abcd"), max_size=5).map(tuple)
 traces = st.lists(trace, min_size=1, max_size=30)

@@ -13,11 +13,11 @@ from scipy import stats
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.privacy import noise
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
-from veilog.privacy.intervals import exp_minus, is_at_most
 from veilog.privacy.labels import MOST, WEIGHT, _holds, frequent_labels, label_threshold, label_weights
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.intervals import exp_minus, is_at_most
 
 BUDGETS = [
     (Fraction(e), Fraction(d)) for e in ("0.02", "0.1", "0.5", "1", "3") for d in ("1e-9", "1e-6", "1e-3", "0.2")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import openly
 import veilog
 from veilog.errors import InputError, ParameterError
-from veilog.privacy import noise
-from veilog.privacy.guarantee import Charge
-from veilog.privacy.persons import ONE_CASE, Unit, bounded
+from veilog.privacy.account.guarantee import Charge
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.unit import ONE_CASE, Unit, bounded
 
 
 def log(owners: list[object], level: str = "case") -> veilog.EventLog:

@@ -19,10 +19,10 @@ from scipy import stats
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
-from veilog.privacy import noise
 from veilog.privacy.curator import Curator
-from veilog.privacy.gradients import Outer
-from veilog.privacy.training_accounting import NoisedSteps, composed_epsilon
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.training.accounting import NoisedSteps, composed_epsilon
+from veilog.privacy.training.gradients import Outer
 
 IntArray = npt.NDArray[np.int64]
 SURE = 1e-9

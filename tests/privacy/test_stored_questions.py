@@ -15,13 +15,13 @@ from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
-from veilog.logs.stored import StoredLog, keep
+from veilog.logs.stored.store import StoredLog, keep
 from veilog.methods import METHODS
-from veilog.privacy import noise
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventQuestions
-from veilog.privacy.persons import Unit, bounded
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.unit import Unit, bounded
 
 LOG = hospital(60, seed=4)
 CUTS = st.sets(st.integers(1, LOG.cases.num_rows - 1), max_size=8)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy import noise
 from veilog.privacy.clipping import check_sums, clipped
 from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
 
 trace = st.lists(st.sampled_from("abcd"), max_size=9).map(tuple)
 traces = st.lists(trace, min_size=1, max_size=20)

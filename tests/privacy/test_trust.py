@@ -23,13 +23,14 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods import METHODS, travag
-from veilog.privacy import clipping, events, histograms, noise
+from veilog.privacy import clipping, events, histograms
+from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
-from veilog.privacy.figures import up
-from veilog.privacy.guarantee import Charge
-from veilog.privacy.persons import ONE_CASE, Unit, bounded
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.unit import ONE_CASE, Unit, bounded
 
 SMALL = Variants.from_dict({("a", "b"): 40, ("b",): 30, ("b", "a"): 20})
 LABELS = Domain.of([*"ab"], 4)
@@ -409,7 +410,7 @@ def test_row_12_who_asks_nothing_guarantees_nothing(monkeypatch: pytest.MonkeyPa
     assert guarantee.reasons == ("nothing was asked of the data",)
     method = METHODS["travas"]
     monkeypatch.setattr(
-        "veilog.releasing.method_named",
+        "veilog.releasing.run.method_named",
         lambda name: type(method)(**{**method.__dict__, "run": lambda curator, request: curator._variants}),
     )
     released = veilog.release(SMALL, "travas", epsilon=1, delta="1e-3")

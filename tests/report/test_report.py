@@ -15,7 +15,7 @@ from veilog import EventLog, Variants, report
 from veilog.errors import InputError, OutputError
 from veilog.logs.metadata import Attribute
 from veilog.logs.simulate import hospital
-from veilog.released import OwnerOnly
+from veilog.releasing.result import OwnerOnly
 
 LOG = hospital(300, seed=1)
 VOID = {"meta", "img", "input", "br", "link"}

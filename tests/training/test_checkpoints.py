@@ -15,13 +15,14 @@ from made import LOG, state
 import veilog
 from veilog import InputError, OutputError, ParameterError, Variants, modelfile
 from veilog.errors import BudgetError, VeilogError
-from veilog.methods.travag_model import state_from, state_to
-from veilog.methods.travag_settings import TrainingState
-from veilog.privacy import ledger_file, noise
+from veilog.ledger import file as ledger_file
+from veilog.ledger.ledger import Ledger, Reservation
+from veilog.methods.travag.model import state_from, state_to
+from veilog.methods.travag.settings import TrainingState
+from veilog.privacy.account.guarantee import Condition
 from veilog.privacy.curator import Curator
-from veilog.privacy.gradients import Training
-from veilog.privacy.guarantee import Condition
-from veilog.privacy.ledger import Ledger, Reservation
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.training.gradients import Training
 from veilog.training.checkpoints import ONE_RUN, Interrupts, Keeper, held_interrupts, remove
 from veilog.training.model import Model
 from veilog.training.runs import Earlier, Saver, claimed, earlier, source

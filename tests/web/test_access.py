@@ -10,8 +10,8 @@ from web_serving import SMALL, TOKEN, Served, once_of, raw, read_at_once, served
 
 import veilog
 from veilog.errors import InputError
-from veilog.privacy.ledger import Ledger
-from veilog.web.access import authorities
+from veilog.ledger.ledger import Ledger
+from veilog.web.access.access import authorities
 from veilog.web.work import release_log
 
 ID = "0123456789abcdef" * 2

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.skipif(not CHROMIUM.exists(), reason="there is no Chro
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("veilog.web.work_planning._PATIENCE", 20.0)  # the page without scripts asks once
+        patch.setattr("veilog.web.work.planning._PATIENCE", 20.0)  # the page without scripts asks once
         with served(tmp_path_factory.mktemp("browser") / "data", workers=2, seed=SEED) as found:
             yield found
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 from veilog.methods import METHODS
-from veilog.web import pages, pages_methods
-from veilog.web.pages_methods import cards
-from veilog.web.pages_words import delta_for
-from veilog.web.records import JobRecord, LogRecord, Settings
+from veilog.web.jobs.records import JobRecord, LogRecord, Settings
+from veilog.web.pages import methods as pages_methods
+from veilog.web.pages import render as pages
+from veilog.web.pages.methods import cards
+from veilog.web.pages.words import delta_for
 from veilog.web.work import plan, read_log, release_log
 
 STATIC = Path(pages.__file__).parent / "static"

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from web_serving import SMALL, Served, once_of, raw, read_at_once, served, upload
 
-from veilog.web.records import FILES
+from veilog.web.jobs.records import FILES
 
 LIGHT = 300_000
 LAPLACE = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log"}

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from web_serving import SMALL, Served, once_of, served, upload
 
-from veilog.web.problems import Problem
+from veilog.web.error_pages import Problem
 from veilog.web.uploads import Upload, receive, shown_name, suffix_of
 
 FORM = "multipart/form-data; boundary=B"

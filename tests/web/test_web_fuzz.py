@@ -13,8 +13,8 @@ import pytest
 from web_serving import SMALL, TOKEN, Served, once_of, read_at_once, served, upload
 
 from veilog.methods import METHODS
-from veilog.web.records import FILES
-from veilog.web.work_request import FIELDS
+from veilog.web.jobs.records import FILES
+from veilog.web.work.request import FIELDS
 
 SECRET = "the-neighbours-secret"
 NASTY = (

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
-from veilog.privacy.guarantee import Code
-from veilog.released import Release
+from veilog.privacy.account.guarantee import Code
+from veilog.releasing.result import Release
 
 __all__ = ["ALPHABET", "LONGEST", "MANY_CASES", "PERSON", "Attempt", "Score", "attempts", "attempts_on"]
 

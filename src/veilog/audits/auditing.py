@@ -29,11 +29,11 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.methods import Method, method_named
 from veilog.methods.method import Progress
-from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.domain import Domain
-from veilog.privacy.guarantee import Guarantee
-from veilog.privacy.guessing import advantage_of
-from veilog.releasing import release
+from veilog.releasing.run import release
 from veilog.threads import one_thread_each
 
 __all__ = ["AuditResult", "Proof", "Run", "audit", "audit_runs"]

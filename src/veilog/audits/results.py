@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from veilog.audits.bounds import Tally
-from veilog.privacy.guarantee import Code, Condition
+from veilog.privacy.account.guarantee import Code, Condition
 
 __all__ = ["AuditResult", "Beyond", "Broken"]
 

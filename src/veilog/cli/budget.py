@@ -14,9 +14,9 @@ from veilog.cli.common import Output
 from veilog.cli.details import declared_list
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored import StoredLog
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
-from veilog.privacy.accounting import parse_delta, parse_epsilon
+from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values
 
 __all__ = ["UNDECIDED", "Budget", "agreed", "at_a_terminal"]

@@ -19,10 +19,10 @@ from veilog import display
 from veilog.cli.terminal import SafeConsole
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
+from veilog.logs.engines.source import Grouped, Means
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.roles import Declared
-from veilog.logs.sources import Grouped, Means
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 

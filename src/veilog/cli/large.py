@@ -6,7 +6,7 @@ from pathlib import Path
 
 from veilog.cli.common import Grouping, Reading, read_log, shown_progress
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored import StoredLog, is_large, store
+from veilog.logs.stored.store import StoredLog, is_large, store
 
 __all__ = ["fits", "read_events"]
 

@@ -29,8 +29,8 @@ from veilog.cli.common import (
     shown_progress,
 )
 from veilog.errors import InputError, ParameterError
-from veilog.privacy.ledger import Account, Ledger
-from veilog.privacy.ledger_accounts import Cost, in_figures
+from veilog.ledger.accounts import Cost, in_figures
+from veilog.ledger.ledger import Account, Ledger
 
 __all__ = ["AS_THERE_IS", "Keeping", "account_view", "app"]
 

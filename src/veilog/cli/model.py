@@ -25,7 +25,6 @@ from rich.progress import (
 from rich.text import Text
 
 from veilog import display
-from veilog.budgets import by_advantage
 from veilog.cli.budget import UNDECIDED, Budget
 from veilog.cli.common import AS_USUAL, HERE, Grouping, Json, Log, Output, Reading, pair, read_variants, show_columns
 from veilog.cli.common import read_log as read_whole
@@ -33,6 +32,7 @@ from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.cli.terminal import SafeConsole
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
+from veilog.releasing.plan import by_advantage
 from veilog.training.checkpoints import remove
 from veilog.training.model import Model
 from veilog.training.training import train as train_model

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from veilog import display
-from veilog.budgets import by_advantage, public_facts
 from veilog.cli.budget import UNDECIDED, Budget, agreed, at_a_terminal
 from veilog.cli.common import (
     AS_USUAL,
@@ -34,14 +33,15 @@ from veilog.cli.report import NO_REPORT, Reports
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored import StoredLog
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
 from veilog.measures.comparison import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.methods.method import Progress
-from veilog.released import Release
-from veilog.releasing import release as release_log
+from veilog.releasing.plan import by_advantage, public_facts
+from veilog.releasing.result import Release
+from veilog.releasing.run import release as release_log
 
 __all__ = ["demo", "methods", "release"]
 

@@ -16,8 +16,8 @@ from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
-from veilog.measures.distances import Progress
-from veilog.released import Release
+from veilog.measures.similarity.distances import Progress
+from veilog.releasing.result import Release
 from veilog.report import write
 from veilog.report.told import told_by_file
 

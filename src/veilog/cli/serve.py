@@ -39,7 +39,7 @@ def serve(
     """Open the same work in a browser: bring a log, see who is exposed, release, compare, download."""
     try:
         from veilog.web import serving
-        from veilog.web.records import Settings
+        from veilog.web.jobs.records import Settings
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "python_multipart", "anyio"):
             raise

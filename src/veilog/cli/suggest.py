@@ -24,10 +24,10 @@ from veilog.cli.common import (
 )
 from veilog.cli.large import fits
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
-from veilog.owner_notes import unprotected_persons
-from veilog.privacy.accounting import parse_delta, parse_epsilon, parse_share
-from veilog.suggesting import Suggestion
-from veilog.suggesting import suggest as suggest_method
+from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
+from veilog.releasing.owner_notes import unprotected_persons
+from veilog.releasing.suggest import Suggestion
+from veilog.releasing.suggest import suggest as suggest_method
 
 __all__ = ["suggest"]
 

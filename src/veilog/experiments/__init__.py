@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from veilog.errors import ParameterError
-from veilog.experiments.amun_table_6 import AMUN_TABLE_6
-from veilog.experiments.amun_table_7 import AMUN_TABLE_7
 from veilog.experiments.experiment import Experiment
 from veilog.experiments.frontier import FRONTIER
-from veilog.experiments.quantification_figure_2 import QUANTIFICATION_FIGURE_2
-from veilog.experiments.quantification_table_3 import QUANTIFICATION_TABLE_3
-from veilog.experiments.sacofa_figures import SACOFA_FIGURES
-from veilog.experiments.travag_figures import TRAVAG_FIGURES
-from veilog.experiments.travas_figures import TRAVAS_FIGURES
+from veilog.experiments.papers.amun_table_6 import AMUN_TABLE_6
+from veilog.experiments.papers.amun_table_7 import AMUN_TABLE_7
+from veilog.experiments.papers.quantification_figure_2 import QUANTIFICATION_FIGURE_2
+from veilog.experiments.papers.quantification_table_3 import QUANTIFICATION_TABLE_3
+from veilog.experiments.papers.sacofa_figures import SACOFA_FIGURES
+from veilog.experiments.papers.travag_figures import TRAVAG_FIGURES
+from veilog.experiments.papers.travas_figures import TRAVAS_FIGURES
 
 __all__ = ["EXPERIMENTS", "experiment_named"]
 

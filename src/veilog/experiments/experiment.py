@@ -154,7 +154,7 @@ class Experiment:
     runs: int = 10
     quick_runs: int = 1
     quick_logs: tuple[str, ...] = ("sepsis", "bpic2013_incidents", "receipt")
-    sources: tuple[str, ...] = ("veilog.measures.similarity", "veilog.measures.log_difference")
+    sources: tuple[str, ...] = ("veilog.measures.similarity.measure", "veilog.measures.similarity.difference")
     """Modules that a value depends on besides the method's own."""
     notes: tuple[str, ...] = field(default=())
 

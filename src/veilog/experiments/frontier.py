@@ -25,10 +25,10 @@ from veilog.experiments.experiment import (
 )
 from veilog.experiments.measuring import models, released
 from veilog.experiments.plots import Series, lines, panels
-from veilog.measures.disclosure import risk
-from veilog.measures.similarity import relative_log_similarity
+from veilog.measures.disclosure.measure import risk
+from veilog.measures.similarity.measure import relative_log_similarity
 from veilog.methods import METHODS
-from veilog.privacy.accounting import compose
+from veilog.privacy.account.accounting import compose
 
 __all__ = ["CERTIFIED", "FRONTIER", "best"]
 
@@ -256,10 +256,10 @@ FRONTIER = Experiment(
     runs=5,
     quick_runs=2,
     sources=(
-        "veilog.measures.similarity",
-        "veilog.measures.disclosure",
-        "veilog.measures.models",
-        "veilog.measures.models_worker",
+        "veilog.measures.similarity.measure",
+        "veilog.measures.disclosure.measure",
+        "veilog.measures.process_model.measure",
+        "veilog.measures.process_model.worker",
     ),
     notes=(
         f"Default parameters; methods that need a delta get {DELTA}, and evolve is there without one, with one, and "

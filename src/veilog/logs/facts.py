@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.logs.columns import is_text
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, EventLog
-from veilog.logs.stored import StoredLog
-from veilog.logs.xes_columns import NESTED
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.tables.columns import is_text
+from veilog.logs.xes.columns import NESTED
 
 __all__ = ["Attribute", "PersonColumn", "attributes_of", "person_columns", "transitions_of", "unit_columns"]
 

@@ -14,12 +14,12 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 
 from veilog.errors import OutputError, VeilogError
+from veilog.logs.engines.source import Means
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.paths import SUFFIXES, reason, suffix_of
 from veilog.logs.reading import Progress, Source, grouped, name_of, roles_of, whole
 from veilog.logs.roles import Declared
-from veilog.logs.sources import Means
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 
@@ -144,7 +144,8 @@ def write(log: EventLog, path: str | os.PathLike[str], *, lossy: bool = False) -
     """
     target = Path(path)
     kind = check_target(target)
-    from veilog.logs import parquet, tables
+    from veilog.logs.tables import parquet
+    from veilog.logs.tables import read as tables
 
     if kind in (".csv", ".tsv") and not lossy:
         tables.check_flat(log, target)
@@ -154,7 +155,7 @@ def write(log: EventLog, path: str | os.PathLike[str], *, lossy: bool = False) -
             return
         with _compressed(file, target) as out:
             if kind == ".xes":
-                from veilog.logs.xes import write_xes
+                from veilog.logs.xes.read import write_xes
 
                 write_xes(log, out)
             else:
@@ -176,8 +177,9 @@ def write_pieces(
     ``lossy``. The file is the one that :func:`write` makes of the whole log; numbers in CSV may be formatted otherwise,
     and XES with nested attributes may say 2.0 without need.
     """
-    from veilog.logs import parquet, tables
-    from veilog.logs.xes_write import write_xes_pieces
+    from veilog.logs.tables import parquet
+    from veilog.logs.tables import read as tables
+    from veilog.logs.xes.write import write_xes_pieces
 
     target = Path(path)
     kind = check_target(target)

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from veilog.errors import InputError, ParameterError
+from veilog.logs.engines.source import AT_HAND, Grouped, Means, is_ibis, silent
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.paths import format_of
 from veilog.logs.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_roles
-from veilog.logs.sources import AT_HAND, Grouped, Means, is_ibis, silent
 from veilog.logs.streams import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pandas as pd
 
-    from veilog.logs.sources import VariantSource
+    from veilog.logs.engines.source import VariantSource
 
 __all__ = ["ATTRIBUTES_TOGETHER", "Progress", "Source", "grouped", "name_of", "read_together", "roles_of", "whole"]
 
@@ -107,10 +107,11 @@ def _whole(
     index: str | None,
 ) -> tuple[EventLog, bool]:
     """The log, and whether its source declares the types of its columns."""
-    from veilog.logs import parquet, tables
+    from veilog.logs.tables import parquet
+    from veilog.logs.tables import read as tables
 
     if is_ibis(source):
-        from veilog.logs.engines_ibis import IbisTable
+        from veilog.logs.engines.ibis import IbisTable
 
         there = IbisTable(source, index)
         roles = _roles(there.columns(), declared, source)
@@ -127,7 +128,7 @@ def _whole(
     path = Path(str(name_of(source)))
     kind = format_of(path)
     if kind == ".xes":
-        from veilog.logs.xes import read_xes
+        from veilog.logs.xes.read import read_xes
 
         told = None if progress is None else lambda fraction: progress(f"reading {path.name}", fraction)
         log = read_xes(path, findings=findings, limit=limit, processes=processes, progress=told, declared=declared)
@@ -142,8 +143,8 @@ def _variant_source(source: Source, engine: str, means: Means, limit: int | None
     """Where the events are grouped; None if they are read whole."""
     if _in_memory(source):
         return None
-    from veilog.logs.engine_names import named
-    from veilog.logs.engines_ibis import IbisTable
+    from veilog.logs.engines.ibis import IbisTable
+    from veilog.logs.engines.names import named
 
     return IbisTable(source, means.index) if is_ibis(source) else named(str(name_of(source)), engine, means, limit)
 
@@ -160,7 +161,7 @@ def _classifiers(source: Source) -> Classifiers:
     path = None if _is_table(source) else Path(str(name_of(source)))
     if path is None or not (path.name.lower().endswith(".parquet") and path.is_file()):
         return ()
-    from veilog.logs.parquet import classifiers_of
+    from veilog.logs.tables.parquet import classifiers_of
 
     return classifiers_of(path)
 

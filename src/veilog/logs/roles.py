@@ -11,7 +11,7 @@ from typing import Literal
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
 from veilog.logs.lifecycle import no_life_cycle
-from veilog.logs.times import DayOrder
+from veilog.logs.tables.times import DayOrder
 
 __all__ = ["AS_IT_IS", "Classifiers", "Declared", "Found", "Roles", "classifier_keys", "declared_roles", "guess_roles"]
 

@@ -15,12 +15,12 @@ from veilog.logs.variants import Variants
 from veilog.measures import directly_follows
 from veilog.measures.anomalies import normal_share
 from veilog.measures.complexity import complexity, length_error
-from veilog.measures.distances import Progress
 from veilog.measures.durations import ActiveCases, CaseDurations, Spans, active_cases, case_durations, spans, timed
-from veilog.measures.log_difference import absolute_log_differences
-from veilog.measures.models import MEASURES, Running, running
-from veilog.measures.similarity import relative_log_similarities
-from veilog.measures.singling_out import SinglingOut, in_words, singling_out
+from veilog.measures.process_model.measure import MEASURES, Running, running
+from veilog.measures.similarity.difference import absolute_log_differences
+from veilog.measures.similarity.distances import Progress
+from veilog.measures.similarity.measure import relative_log_similarities
+from veilog.measures.singling_out.measure import SinglingOut, in_words, singling_out
 
 __all__ = ["Comparison", "Coverage", "VariantCounts", "compare"]
 

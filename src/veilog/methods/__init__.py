@@ -5,7 +5,7 @@ from typing import Any
 
 from veilog.errors import ParameterError
 from veilog.methods.amun import AMUN
-from veilog.methods.directly_follows import df_laplace
+from veilog.methods.df_laplace import df_laplace
 from veilog.methods.evolve import evolve
 from veilog.methods.laplace import laplace
 from veilog.methods.libra import LIBRA

@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.logs.variants import Variants
-from veilog.methods.growth import (
+from veilog.methods._prefix_tree.counts import count_variants
+from veilog.methods._prefix_tree.expand import (
     Screen,
     above,
     grow,
@@ -29,9 +30,8 @@ from veilog.methods.growth import (
     published_variants,
     refuse_too_small,
 )
+from veilog.methods._prefix_tree.tree import PrefixTree, noise_threshold
 from veilog.methods.method import Request
-from veilog.methods.prefix_counts import count_variants
-from veilog.methods.prefix_tree import PrefixTree, noise_threshold
 from veilog.privacy.curator import Curator
 
 __all__ = ["laplace"]

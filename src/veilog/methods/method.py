@@ -12,10 +12,10 @@ import numpy as np
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored import StoredLog
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.privacy.account.figures import up
 from veilog.privacy.domain import Fact
-from veilog.privacy.figures import up
 
 __all__ = ["Method", "Parameter", "Progress", "Request", "Score", "Unshuffled", "advised"]
 

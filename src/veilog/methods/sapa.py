@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods.directly_follows import (
+from veilog.methods._relations.exponential import drawn_number
+from veilog.methods.df_laplace import (
     exact_relation,
     noisy_cases,
     noisy_relation,
@@ -27,10 +28,9 @@ from veilog.methods.directly_follows import (
     refuse_small_budget,
     resized,
 )
-from veilog.methods.exponential import drawn_number
 from veilog.methods.method import Request
-from veilog.privacy import noise
 from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
 
 __all__ = ["sapa", "within_distance"]
 

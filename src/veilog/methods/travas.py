@@ -22,7 +22,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
-from veilog.privacy.noise import tsgd_bound
+from veilog.privacy.mechanisms.noise import tsgd_bound
 
 __all__ = ["travas", "utravas"]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.asking import Triples, triples_of
-from veilog.privacy.noise import check_scale
+from veilog.privacy.mechanisms.noise import check_scale
 
 __all__ = ["LARGEST_VALUE", "Features", "check_sums", "clipped", "contributions", "exact_sums", "sums_mechanism"]
 

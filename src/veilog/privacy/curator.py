@@ -1,8 +1,8 @@
 """The curator: holds the raw log, answers questions with noise and keeps the account.
 
 A method sees the log through these questions only. Each proves its sensitivity in its docstring (neighbouring logs
-differ by one case, added or removed), draws its noise from :mod:`veilog.privacy.noise` and records a charge. The
-guarantee of a release is derived from the charges; a :meth:`Curator.peek` makes it "none".
+differ by one case, added or removed), draws its noise from :mod:`veilog.privacy.mechanisms.noise` and records a charge.
+The guarantee of a release is derived from the charges; a :meth:`Curator.peek` makes it "none".
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored import StoredLog
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
-from veilog.privacy import noise
-from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.deriving import derived
+from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement
 from veilog.privacy.clipping import Features, check_sums, exact_sums, sums_mechanism
-from veilog.privacy.deriving import derived
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, undeclared
 from veilog.privacy.events import EventQuestions
-from veilog.privacy.gradients import Training, check_training
-from veilog.privacy.guarantee import Charge, Condition, Guarantee, Statement
 from veilog.privacy.histograms import Assign, SparseHistogram, bins_above, cases_in_bins, check_size, every_bin
 from veilog.privacy.labels import WEIGHT, frequent_labels, label_threshold
-from veilog.privacy.persons import ONE_CASE, Bounded, Unit
-from veilog.privacy.sampling import SampleAccount, poisson_sample
-from veilog.privacy.training_accounting import NoisedSteps, composed_epsilon
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.sampling import SampleAccount, poisson_sample
+from veilog.privacy.training.accounting import NoisedSteps, composed_epsilon
+from veilog.privacy.training.gradients import Training, check_training
+from veilog.privacy.unit import ONE_CASE, Bounded, Unit
 
 __all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
 
@@ -134,7 +134,7 @@ class Curator:
     def subsample(self, rate: Fraction) -> Curator:
         """A curator of the variants of a Poisson sample, in which each case is with probability ``rate``, by itself.
 
-        What is asked of it is charged here, amplified (proof: :mod:`veilog.privacy.sampling`): together
+        What is asked of it is charged here, amplified (proof: :mod:`veilog.privacy.mechanisms.sampling`): together
         ``ln(1 + rate (e**epsilon - 1))`` and ``rate delta``. Its public facts are those of this curator, and what it
         assumes, peeks at or states counts here.
         """

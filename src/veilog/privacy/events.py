@@ -21,14 +21,14 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored import StoredLog
-from veilog.privacy import noise
-from veilog.privacy.accounting import Number, parse_delta, parse_epsilon
+from veilog.logs.stored.store import StoredLog
+from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.guarantee import Charge, Condition
 from veilog.privacy.asking import triples_of
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, Kind, Level, RawCases, attribute_kind, attribute_level
 from veilog.privacy.clipping import LARGEST_VALUE, check_sums, contributions, sums_mechanism
 from veilog.privacy.domain import Domain, Window
-from veilog.privacy.guarantee import Charge, Condition
+from veilog.privacy.mechanisms import noise
 
 __all__ = ["CaseFeatures", "EventQuestions"]
 

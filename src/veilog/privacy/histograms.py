@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy import noise
 from veilog.privacy.asking import bins_of
+from veilog.privacy.mechanisms import noise
 
 __all__ = ["Assign", "SparseHistogram", "bins_above", "cases_in_bins", "check_size", "every_bin"]
 

@@ -37,8 +37,8 @@ import numpy as np
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.privacy import noise
-from veilog.privacy.intervals import exp_minus, is_at_most, total
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.intervals import exp_minus, is_at_most, total
 
 __all__ = ["MOST", "WEIGHT", "frequent_labels", "label_threshold", "label_weights"]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from veilog.measures import singling_out
-from veilog.privacy.figures import up
+from veilog.measures.singling_out import measure as singling_out
+from veilog.privacy.account.figures import up
 from veilog.report import words
 from veilog.report.explorer import COLOURS, clean, short
 from veilog.report.facts import Facts

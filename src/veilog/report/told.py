@@ -14,11 +14,11 @@ from veilog._version import __version__
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute
-from veilog.logs.stored import StoredLog
+from veilog.logs.stored.store import StoredLog
 from veilog.methods import METHODS
-from veilog.privacy.figures import round_up
-from veilog.privacy.guarantee import Code, Condition, Guarantee, Statement
-from veilog.released import Operation, Release
+from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Statement
+from veilog.releasing.result import Operation, Release
 from veilog.report.explorer import short
 
 __all__ = ["Told", "has_times", "told_by_file", "told_by_release"]

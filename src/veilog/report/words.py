@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from veilog.privacy.figures import up
-from veilog.privacy.guarantee import Guarantee
-from veilog.privacy.strength import Strength
+from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.strength import Strength
 from veilog.report.told import Told
 
 __all__ = ["LEARNT", "TONES", "capital", "chances", "in_plain_words", "not_to_conclude", "title_of_budget"]

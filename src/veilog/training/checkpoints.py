@@ -11,7 +11,7 @@ what the run was asked for. Three rules keep the account right:
   of its own beside the checkpoint, because a digest without a key would let anybody test guesses of the whole log.
 
 Two models made from copies of one checkpoint would cost more than either claims. A ledger knows which checkpoint of a
-run was gone on with (:mod:`veilog.privacy.ledger_runs`) and refuses the other copies. Without one nothing stops a
+run was gone on with (:mod:`veilog.ledger.runs`) and refuses the other copies. Without one nothing stops a
 person from resuming each copy; the guarantee then speaks of one run in which every checkpoint was resumed at most once.
 """
 
@@ -36,7 +36,7 @@ from veilog.errors import InputError, OutputError, ParameterError
 from veilog.logs.files import check_writable
 from veilog.logs.variants import Variants
 from veilog.modelfile import Array, Content
-from veilog.privacy.guarantee import Condition
+from veilog.privacy.account.guarantee import Condition
 
 __all__ = ["ONE_RUN", "Interrupts", "Keeper", "held_interrupts", "remove"]
 

@@ -19,20 +19,20 @@ import numpy.typing as npt
 
 from veilog import modelfile
 from veilog.errors import InputError, OutputError, ParameterError
+from veilog.ledger.ledger import Reservation
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods.event_log import Details, assembled, rows_of
+from veilog.methods._events.assemble import Details, assembled, rows_of
 from veilog.methods.travag import Trained, sample
-from veilog.methods.travag_model import trained_from, trained_to
+from veilog.methods.travag.model import trained_from, trained_to
 from veilog.modelfile import Content, Damaged
 from veilog.plain import Misfit, from_plain, to_plain
-from veilog.privacy.accounting import compose
-from veilog.privacy.figures import round_up
-from veilog.privacy.guarantee import Guarantee
-from veilog.privacy.ledger import Reservation
-from veilog.released import Operation, OwnerOnly, Release, as_released
+from veilog.privacy.account.accounting import compose
+from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
 
 __all__ = ["Model"]
 

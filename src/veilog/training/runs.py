@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from veilog.errors import InputError, VeilogError
-from veilog.methods.travag_model import state_from, state_to
-from veilog.methods.travag_settings import TrainingState
+from veilog.ledger.ledger import Reservation
+from veilog.methods.travag.model import state_from, state_to
+from veilog.methods.travag.settings import TrainingState
 from veilog.modelfile import Content, Damaged
 from veilog.plain import Misfit, from_plain, to_plain
-from veilog.privacy import noise
-from veilog.privacy.guarantee import Condition, Guarantee
-from veilog.privacy.ledger import Reservation
+from veilog.privacy.account.guarantee import Condition, Guarantee
+from veilog.privacy.mechanisms import noise
 from veilog.training.checkpoints import ONE_RUN, Interrupts, Keeper
 
 __all__ = ["Earlier", "Saver", "choosing", "claimed", "earlier", "settling", "source"]

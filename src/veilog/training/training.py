@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from veilog._version import __version__
-from veilog.budgets import budget, by_advantage, check_unit, public_facts
 from veilog.errors import ParameterError
+from veilog.ledger.ledger import Ledger, Reservation
+from veilog.ledger.ledger import settling as settling_at_once
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.methods import Method, method_named, travag
 from veilog.methods.method import Progress, Request
-from veilog.privacy.accounting import Number
+from veilog.privacy.account.accounting import Number
+from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
-from veilog.privacy.guarantee import Guarantee
-from veilog.privacy.ledger import Ledger, Reservation
-from veilog.privacy.ledger import settling as settling_at_once
-from veilog.privacy.persons import ONE_CASE, Unit, bounded
+from veilog.privacy.unit import ONE_CASE, Unit, bounded
+from veilog.releasing.plan import budget, by_advantage, check_unit, public_facts
 from veilog.training.checkpoints import ONE_RUN, Keeper, held_interrupts
 from veilog.training.model import Model
 from veilog.training.runs import Earlier, Saver, choosing, claimed, earlier, settling, source

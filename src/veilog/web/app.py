@@ -22,17 +22,18 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from veilog.errors import VeilogError
-from veilog.web import pages, work
-from veilog.web.access import Access
+from veilog.web import work
+from veilog.web.access.access import Access
+from veilog.web.error_pages import DISK_FULL, Problem, is_full
 from veilog.web.forms import check_once, fields_of, new_once
-from veilog.web.jobs import Jobs
+from veilog.web.jobs.queue import Jobs
+from veilog.web.jobs.records import FILES, WRITE, JobRecord, LogRecord, Settings
+from veilog.web.jobs.store import Store
+from veilog.web.jobs.worker import Work, work_on
 from veilog.web.own_files import OWN, own_file
-from veilog.web.problems import DISK_FULL, Problem, is_full
-from veilog.web.records import FILES, WRITE, JobRecord, LogRecord, Settings
-from veilog.web.store import Store
+from veilog.web.pages import render as pages
 from veilog.web.uploads import receive, shown_name, suffix_of
-from veilog.web.work_request import FIELDS
-from veilog.web.worker import Work, work_on
+from veilog.web.work.request import FIELDS
 
 __all__ = ["make_app"]
 

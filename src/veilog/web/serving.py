@@ -17,7 +17,7 @@ import uvicorn
 from veilog.errors import InputError, OutputError, ParameterError
 from veilog.threads import ONE_THREAD
 from veilog.web.app import make_app
-from veilog.web.records import LEDGERS, Settings
+from veilog.web.jobs.records import LEDGERS, Settings
 
 __all__ = ["check_ledger", "default_folder", "listening", "memory_for_each", "prepared", "serve", "token_in", "url_of"]
 

@@ -1,0 +1,200 @@
+"""Accounts of a ledger: what they add up to, whether they can pay, and how they are written down."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from veilog.errors import BudgetError
+from veilog.ledger.file import AccountRow, Entry
+from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guessing import advantage_of
+from veilog.privacy.account.strength import Strength, strength_of
+
+__all__ = ["Account", "Cost", "as_csv", "as_json", "check_paid", "check_unknown", "in_figures"]
+
+Cost = tuple[Fraction, Fraction]
+"""Epsilon and delta, exactly."""
+
+_UNTOUCHED = "Nothing was asked of the data."
+
+
+@dataclass(frozen=True)
+class Account:
+    """What is entered for a data set, or for several that the owner put together."""
+
+    number: int
+    name: str
+    """The name of the file that it was opened with."""
+    unit: str
+    """Whom its budget protects, as releases name it."""
+    budget: Cost | None
+    """All that it may spend; None: without a limit."""
+    entries: tuple[Entry, ...]
+
+    @property
+    def spent(self) -> Cost | None:
+        """The sum of all charges and reservations. None if nothing bounds it: there was a release without a
+        guarantee, or one for another unit."""
+        epsilon, delta = Fraction(0), Fraction(0)
+        for entry in self.entries:
+            if entry.state == "withdrawn":
+                continue
+            if entry.epsilon is None or entry.delta is None or entry.unit != self.unit:
+                return None
+            epsilon, delta = epsilon + entry.epsilon, delta + entry.delta
+        return epsilon, delta
+
+    @property
+    def left(self) -> Cost | None:
+        """What may still be spent; None without a limit."""
+        if self.budget is None:
+            return None
+        spent = self.spent
+        if spent is None:
+            return Fraction(0), Fraction(0)
+        return max(self.budget[0] - spent[0], Fraction(0)), max(self.budget[1] - spent[1], Fraction(0))
+
+    @property
+    def strength(self) -> Strength:
+        """What all releases together are still worth, by the guessing advantage of their sum."""
+        spent = self.spent
+        return strength_of(None if spent is None or spent[1] >= 1 else float(advantage_of(*spent)))
+
+    @property
+    def most_cases(self) -> int | None:
+        """Where it was only said, not bounded, how many cases a person has at most: the smallest such number. The sums
+        are for persons of no more cases than that."""
+        if self.unit != "person":
+            return None
+        said = [entry.parameters.get("max_cases") for entry in self.entries if entry.state != "withdrawn"]
+        return min((int(number) for number in said if isinstance(number, int)), default=None)
+
+    def totals(self) -> dict[str, object]:
+        """The sums, for machines; costs are rounded up, what is left is rounded down."""
+        return {
+            "account": self.number,
+            "name": self.name,
+            "unit": self.unit,
+            "budget": _cost_json(self.budget),
+            "spent": _cost_json(self.spent),
+            "strength": self.strength,
+            "most_cases": self.most_cases,
+            "left": _cost_json(self.left, down=True),
+        }
+
+    def to_json(self, *, guarantees: bool = False) -> dict[str, object]:
+        return {**self.totals(), "releases": [_entry_json(entry, guarantees) for entry in self.entries]}
+
+
+def check_paid(account: Account, cost: Cost | None, unit: str) -> None:
+    """:class:`BudgetError` if a release of this cost (None: nothing bounds it) would exceed the account's budget."""
+    if account.budget is None or account.left is None:
+        return
+    number = account.number
+    if cost is None:
+        raise BudgetError(
+            "The data have a total budget, and nothing bounds what this release would cost.",
+            account=number,
+            advice=f"{_UNTOUCHED} Take a certified release without a seed; or, for an experiment that you will show to "
+            "nobody, leave the ledger out (--no-ledger).",
+        )
+    if unit != account.unit:
+        raise BudgetError(
+            f"The budget of these data is for the unit {account.unit!r} and this release for {unit!r}: they cannot be "
+            "added up.",
+            account=number,
+            advice=f"{_UNTOUCHED} Release for the same unit.",
+        )
+    if account.spent is None:
+        raise BudgetError(
+            "Nothing is left of the budget: there was a release that nothing bounds, or one for another unit.",
+            account=number,
+            advice=f"{_UNTOUCHED} See veilog ledger show.",
+        )
+    for word, asked, rest, limit in zip(("epsilon", "delta"), cost, account.left, account.budget, strict=True):
+        if asked > rest:
+            raise BudgetError(
+                f"The budget of these data does not suffice: {word} = {in_figures(asked)} was asked for, and of "
+                f"{in_figures(limit)} in all {in_figures(rest, down=True)} is left.",
+                account=number,
+                advice=f"{_UNTOUCHED} Ask for less, or raise the budget: veilog ledger set.",
+            )
+
+
+def check_unknown(accounts: Iterable[AccountRow]) -> None:
+    """:class:`BudgetError` for data that the ledger does not know, where it has budgets: changing a case of a log must
+    not be a way around its budget."""
+    limited = [f"account {row.number} ({row.name})" for row in accounts if row.epsilon is not None]
+    if not limited:
+        return
+    more = f" and {len(limited) - 3} more" if len(limited) > 3 else ""
+    raise BudgetError(
+        f"The ledger has a budget for {', '.join(limited[:3])}{more}, but these data are not the same.",
+        advice=f"{_UNTOUCHED} If they are about the same people (the log has grown, or is read in another way), put "
+        "them on that account: veilog ledger set LOG --account NUMBER. If not, give them a budget of their own: "
+        "veilog ledger set LOG --epsilon BUDGET.",
+    )
+
+
+def in_figures(value: Fraction, *, down: bool = False) -> str:
+    """A number for people, never better than it is: costs are rounded up, what is left is rounded down."""
+    return repr(_rounded(value, down)).removesuffix(".0")
+
+
+def as_json(accounts: Iterable[Account], *, guarantees: bool) -> str:
+    """All accounts as JSON text."""
+    content = [account.to_json(guarantees=guarantees) for account in accounts]
+    return json.dumps({"accounts": content}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def as_csv(accounts: Iterable[Account]) -> str:
+    """One row a release."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_COLUMNS, "guarantee"])
+    for account in accounts:
+        for entry in account.entries:
+            facts = _entry_json(entry, True) | {"account": account.number, "name": account.name}
+            facts |= {"parameters": json.dumps(entry.parameters), "outputs": " ".join(entry.outputs)}
+            facts["guarantee"] = "" if entry.guarantee is None else json.dumps(entry.guarantee)
+            writer.writerow(["" if facts[name] is None else facts[name] for name in [*_COLUMNS, "guarantee"]])
+    return text.getvalue()
+
+
+_COLUMNS = (
+    *("release", "account", "name", "time", "method", "as_published", "parameters", "unit", "status"),
+    *("epsilon", "delta", "epsilon_exact", "delta_exact", "state", "outputs"),
+)
+
+
+def _entry_json(entry: Entry, guarantees: bool) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "release": entry.number,
+        "time": entry.time,
+        "method": entry.method,
+        "as_published": entry.as_published,
+        "parameters": entry.parameters,
+        "unit": entry.unit,
+        "status": "none" if entry.epsilon is None else "proven",
+        "epsilon": None if entry.epsilon is None else round_up(entry.epsilon),
+        "delta": None if entry.delta is None else round_up(entry.delta),
+        "epsilon_exact": None if entry.epsilon is None else str(entry.epsilon),
+        "delta_exact": None if entry.delta is None else str(entry.delta),
+        "state": entry.state,
+        "outputs": list(entry.outputs),
+    }
+    return facts | ({"guarantee": entry.guarantee} if guarantees else {})
+
+
+def _cost_json(cost: Cost | None, *, down: bool = False) -> dict[str, float] | None:
+    return None if cost is None else {"epsilon": _rounded(cost[0], down), "delta": _rounded(cost[1], down)}
+
+
+def _rounded(value: Fraction, down: bool) -> float:
+    """The nearest float that prints as no less than ``value``, or as no more."""
+    return -round_up(-value) if down and value else round_up(value)

@@ -1,0 +1,389 @@
+"""The file of a ledger: SQLite, opened by short transactions that are whole or not at all, also after a crash.
+
+The rollback journal (SQLite's default) and not the write-ahead log: all of a ledger is one file beside the log, which
+people move, copy and keep on network drives, and a write-ahead log would be two more files, one of them shared memory.
+``synchronous=EXTRA`` makes a commit durable when it returns, including the removal of the journal.
+
+The file is sealed: a keyed digest over every row is checked before anything is believed, so that a damaged file is
+refused and never read as an account with less in it. The key lies in the same file: the seal finds damage, and the
+digests of data tell nothing to those who see them elsewhere; whoever has the file itself must be trusted with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from veilog.errors import InputError, OutputError, VeilogError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
+
+__all__ = [
+    "AccountRow",
+    "Book",
+    "Data",
+    "Entry",
+    "State",
+    "Waiting",
+    "create",
+    "fingerprint",
+    "located",
+    "short",
+    "transaction",
+]
+
+Data: TypeAlias = EventLog | StoredLog | Variants
+
+Waiting = Callable[[str, float | None], None]
+"""Told what is being waited for."""
+
+State = Literal["reserved", "charged", "written", "withdrawn"]
+
+_APPLICATION = 0x7665696C
+_VERSION = 2
+_TABLES = (
+    "CREATE TABLE book (id INTEGER PRIMARY KEY, key BLOB NOT NULL, seal TEXT NOT NULL)",
+    "CREATE TABLE accounts (account INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, epsilon TEXT, "
+    "delta TEXT)",
+    "CREATE TABLE data (id INTEGER PRIMARY KEY, digest TEXT NOT NULL, account INTEGER NOT NULL)",
+    "CREATE TABLE releases (release INTEGER PRIMARY KEY, account INTEGER NOT NULL, time TEXT NOT NULL, "
+    "method TEXT NOT NULL, as_published INTEGER NOT NULL, parameters TEXT NOT NULL, unit TEXT NOT NULL, "
+    "epsilon TEXT, delta TEXT, state TEXT NOT NULL, guarantee TEXT, output TEXT NOT NULL)",
+    "CREATE TABLE runs (release INTEGER PRIMARY KEY, mark TEXT NOT NULL)",
+)
+"""The last came with version 2; a ledger of version 1 gets it when it is next written."""
+_SETTINGS = ("PRAGMA synchronous = EXTRA", "PRAGMA trusted_schema = OFF")
+_ONCE = 0.25
+"""Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
+_STATES = ("reserved", "charged", "written", "withdrawn")
+_ENDS = re.compile(r"[0-9]{1,300}(/[1-9][0-9]{0,299})?")
+_FINEST = 10**150
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release: a row of the ledger."""
+
+    number: int
+    account: int
+    time: str
+    """When it was reserved, UTC."""
+    method: str
+    as_published: bool
+    parameters: dict[str, Any]
+    unit: str
+    epsilon: Fraction | None
+    """What it is charged, exactly; None where nothing bounds it."""
+    delta: Fraction | None
+    state: State
+    """``reserved`` until its questions are answered, then ``charged``, then ``written``; ``withdrawn`` if it failed
+    before anything was asked. A release that was cut off stays ``reserved``, which counts as spent."""
+    guarantee: dict[str, Any] | None
+    outputs: tuple[str, ...]
+    """SHA-256 of the files it was written to."""
+
+
+@dataclass(frozen=True)
+class AccountRow:
+    """An account: of which unit, and how much it may spend in all (None: without a limit)."""
+
+    number: int
+    name: str
+    unit: str
+    epsilon: Fraction | None
+    delta: Fraction | None
+
+
+@dataclass(frozen=True)
+class Book:
+    """All of a ledger, and the open transaction on it."""
+
+    connection: sqlite3.Connection
+    key: bytes
+    accounts: dict[int, AccountRow]
+    data: dict[str, int]
+    entries: tuple[Entry, ...]
+    runs: dict[int, str]
+    """Of releases that are kept in checkpoints, the mark of the last one."""
+
+    def digest(self, fingerprint: bytes) -> str:
+        """What data are recognised by here: without the key nothing can be told from it."""
+        return hmac.new(self.key, fingerprint, hashlib.sha256).hexdigest()
+
+
+def fingerprint(data: Data) -> bytes:
+    """What a log is recognised by: SHA-256 over how many cases have which multiset of activities.
+
+    It does not depend on the file or its format, on the order of rows, cases, or events at the same time, on names of
+    cases, further attributes, and cases without events, which not every format can hold. Only a keyed digest of it is
+    ever kept.
+    """
+    variants = data if isinstance(data, Variants) else data.variants
+    owner = np.repeat(np.arange(len(variants)), variants.lengths)
+    bags = variants.codes[np.lexsort((variants.codes, owner))]
+    counts = np.where(variants.lengths > 0, variants.counts, 0)
+    canonical = Variants.from_arrays(variants.labels, bags, variants.offsets, counts)
+    parts = (
+        json.dumps(canonical.labels).encode(),
+        canonical.lengths.astype("<i8").tobytes(),
+        canonical.counts.astype("<i8").tobytes(),
+        canonical.codes.astype("<i4").tobytes(),
+    )
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.digest()
+
+
+def located(path: str | os.PathLike[str]) -> Path:
+    """Where the ledger really is, links followed: one ledger must not be locked under two names."""
+    try:
+        place = Path(os.path.realpath(path))
+        if place.is_dir():
+            raise InputError("This is a directory, not a ledger.", path=os.fspath(path))
+        if place.exists() and not place.is_file():
+            raise InputError("This is not a regular file, so it cannot be a ledger.", path=os.fspath(path))
+        if not place.exists() and Path(path).is_symlink():
+            raise InputError("This is a link to a ledger that is not there.", path=os.fspath(path))
+    except (OSError, ValueError) as error:
+        raise InputError(f"The ledger cannot be used: {error}.", path=str(path)) from error
+    return place
+
+
+def create(place: Path) -> None:
+    """A new, empty ledger that only its owner may read. It appears whole; if another process was first, that stays."""
+    if not place.parent.is_dir():
+        raise OutputError("The folder does not exist.", path=place, advice=f"Create {place.parent} first.")
+    temporary = place.with_name(f".veilog-{secrets.token_hex(8)}.part")
+    try:
+        os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        with _in_words(place), contextlib.closing(_connected(temporary)) as connection:
+            for setting in (*_SETTINGS, "BEGIN IMMEDIATE"):
+                connection.execute(setting)
+            for table in _TABLES:
+                connection.execute(table)
+            connection.execute("INSERT INTO book VALUES (1, ?, '')", (secrets.token_bytes(32),))
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+            _seal(connection)
+            connection.execute("COMMIT")
+        _appear(temporary, place)
+    except OSError as error:
+        raise OutputError(f"The ledger cannot be created: {error.strerror or error}.", path=place) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _appear(temporary: Path, place: Path) -> None:
+    """Give a whole file its name, unless the name is taken."""
+    try:
+        os.link(temporary, place)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without links: the moment between the look and the renaming stays open
+        if not place.exists():
+            temporary.rename(place)
+    if os.name == "posix":
+        folder = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextlib.contextmanager
+def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting | None) -> Iterator[Book]:
+    """The ledger's content. With ``write`` nobody else writes until the block ends; what it did is then durable.
+
+    When the block raises, nothing of what it did remains.
+    """
+    _check_header(place)
+    until = time.monotonic() + patience
+    with _in_words(place), contextlib.closing(_connected(place)) as connection:
+
+        def insist(statement: str) -> None:
+            while True:
+                try:
+                    connection.execute(statement).fetchone()
+                    return
+                except sqlite3.OperationalError as error:
+                    if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                        raise
+                if waiting is not None:
+                    waiting(f"waiting for the ledger {place.name}", None)
+
+        for setting in _SETTINGS:
+            insist(setting)
+        insist("BEGIN IMMEDIATE" if write else "BEGIN")
+        insist("SELECT count(*) FROM sqlite_master")
+        book = _loaded(connection, place)
+        if write and _version(connection) == 1:
+            insist(_TABLES[-1])
+            insist(f"PRAGMA user_version = {_VERSION}")
+        yield book
+        if write:
+            _seal(connection)
+            insist("COMMIT")
+
+
+def short(value: Fraction) -> Fraction:
+    """The fraction itself, or, where its text would be very long, one that is not smaller and hardly larger."""
+    if value.denominator <= _FINEST:
+        return value
+    return Fraction(-(-value.numerator * _FINEST // value.denominator), _FINEST)
+
+
+def _connected(place: Path) -> sqlite3.Connection:
+    # mode=rw never creates a file; it reads where it may not write, and then a write fails.
+    return sqlite3.connect(f"{place.absolute().as_uri()}?mode=rw", uri=True, timeout=_ONCE, isolation_level=None)
+
+
+def _check_header(place: Path) -> None:
+    """Refuse what is no SQLite file before SQLite touches it."""
+    try:
+        with place.open("rb") as file:
+            start = file.read(16)
+    except FileNotFoundError as error:
+        raise InputError("There is no such ledger.", path=place, advice="veilog ledger set creates one.") from error
+    except OSError as error:
+        raise InputError(f"The ledger cannot be read: {error.strerror or error}.", path=place) from error
+    if start != b"SQLite format 3\0":
+        raise InputError("This is not a ledger of veilog, or it is damaged.", path=place, advice=_RESTORE)
+
+
+def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
+    return connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()  # table: one of ours
+
+
+def _sealed(connection: sqlite3.Connection, key: bytes) -> str:
+    tables = ("accounts", "data", "releases") if _version(connection) == 1 else ("accounts", "data", "releases", "runs")
+    content = [_rows(connection, table) for table in tables]
+    return hmac.new(key, json.dumps(content).encode(), hashlib.sha256).hexdigest()
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _seal(connection: sqlite3.Connection) -> None:
+    (key,) = connection.execute("SELECT key FROM book").fetchone()
+    connection.execute("UPDATE book SET seal = ?", (_sealed(connection, key),))
+
+
+def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = _version(connection)
+    if application != _APPLICATION:
+        raise InputError("This is a database, but not a ledger of veilog.", path=place)
+    if version > _VERSION:
+        raise InputError(
+            f"This ledger was written by a newer veilog (format {version}; this one knows {_VERSION}).",
+            path=place,
+            advice="Update veilog.",
+        )
+    tables = connection.execute("SELECT sql FROM sqlite_master ORDER BY rootpage").fetchall()
+    try:
+        expected = _TABLES if version == _VERSION else _TABLES[:-1]
+        if version not in (1, _VERSION) or sorted(sql for (sql,) in tables) != sorted(expected):
+            raise ValueError("not our tables")
+        ((_, key, seal),) = _rows(connection, "book")
+        if not isinstance(key, bytes) or not hmac.compare_digest(_sealed(connection, key), str(seal)):
+            raise ValueError("the seal is broken")
+        accounts = [
+            AccountRow(n, str(s), str(u), _fraction(e), _fraction(d)) for n, s, u, e, d in _rows(connection, "accounts")
+        ]
+        entries = tuple(_entry(row) for row in _rows(connection, "releases"))
+        data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
+        runs = {} if version == 1 else {int(number): str(mark) for number, mark in _rows(connection, "runs")}
+    except (ValueError, TypeError) as error:  # also what JSON and UTF-8 say of damage
+        raise _damaged(place) from error
+    return Book(connection, key, {row.number: row for row in accounts}, data, entries, runs)
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    number, account, when, method, as_published, parameters, unit, epsilon, delta, state, guarantee, output = row
+    if state not in _STATES:
+        raise ValueError(state)
+    return Entry(
+        number=int(number),
+        account=int(account),
+        time=str(when),
+        method=str(method),
+        as_published=bool(as_published),
+        parameters=dict(json.loads(parameters)),
+        unit=str(unit),
+        epsilon=_fraction(epsilon),
+        delta=_fraction(delta),
+        state=state,
+        guarantee=None if guarantee is None else dict(json.loads(guarantee)),
+        outputs=tuple(str(output).split()),
+    )
+
+
+def _fraction(text: str | None) -> Fraction | None:
+    if text is None:
+        return None
+    if not _ENDS.fullmatch(text):
+        raise ValueError("not a fraction")
+    return Fraction(text)
+
+
+_RESTORE = "Put a backup in its place; an empty new ledger would forget what was spent."
+
+
+def _damaged(place: Path) -> InputError:
+    return InputError("This ledger is damaged.", path=place, advice=_RESTORE)
+
+
+def _code(error: sqlite3.Error) -> int | None:
+    """SQLite's primary result code, where the error came from SQLite."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else int(code) & 0xFF
+
+
+@contextlib.contextmanager
+def _in_words(place: Path) -> Iterator[None]:
+    """What SQLite says, in the user's words."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _told(place, error) from error
+    except UnicodeDecodeError as error:  # Python, reading what SQLite says of damage
+        raise _damaged(place) from error
+
+
+def _told(place: Path, error: sqlite3.Error) -> VeilogError:
+    match _code(error):
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return OutputError(
+                "The ledger is locked by another program.",
+                path=place,
+                advice="Wait until the other release has ended, and try again.",
+            )
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN:
+            return OutputError(
+                "The ledger cannot be written: it or its folder is read-only.",
+                path=place,
+                advice="Without an entry there is no release; make both writable, or name another with --ledger.",
+            )
+        case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
+            return OutputError(f"The ledger cannot be written: {error}.", path=place, advice="Is the disk full?")
+        case _:  # corrupt, not a database, not our tables, text that is none
+            return _damaged(place)

@@ -1,0 +1,390 @@
+"""The ledger: what the releases of a data set have cost together, and how much they may cost in all.
+
+A release is entered twice. Before any question is asked, what it may cost at most is *reserved*, and refused if that
+would exceed the budget; afterwards it is *charged* what was derived, never more than was reserved. Both are durable
+before anything else happens, so a crash loses the release and never its charge: what stays reserved counts as spent.
+
+Costs add up: releases that cost (epsilon_i, delta_i), each chosen after seeing the earlier ones, are together
+(sum epsilon_i, sum delta_i)-differentially private as long as that sum is kept below the budget at every moment, even
+if what the later ones cost was chosen after the earlier ones (Rogers, Roth, Ullman, Vadhan, "Privacy odometers and
+filters", 2016: for these plain sums the filter costs nothing).
+
+The sums are for one unit: a guarantee for cases does not say what a person with several cases loses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError
+from veilog.ledger import file as ledger_file
+from veilog.ledger.accounts import Account, Cost, as_csv, as_json, check_paid, check_unknown
+from veilog.ledger.file import Book, Data, Entry, Waiting, fingerprint, short
+from veilog.ledger.runs import check_mark, is_open, put_mark
+from veilog.logs import files
+from veilog.logs.variants import Variants
+from veilog.privacy.account.accounting import Number, compose, parse_delta, parse_epsilon
+from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import Guarantee
+
+__all__ = ["Account", "Data", "Entry", "Ledger", "Reservation", "fingerprint", "settling"]
+
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A ledger in a file. Every call opens it, does one transaction, and closes it, so that processes can share it."""
+
+    path: Path
+    patience: float = _PATIENCE
+    """Seconds to wait for a ledger that another process is writing."""
+    waiting: Waiting | None = None
+    name: str | None = None
+    """What an account is called that is opened for data that do not know their file."""
+    create: bool = False
+    """Whether the first entry makes the file, if there is none."""
+
+    @staticmethod
+    def open(
+        path: str | os.PathLike[str],
+        *,
+        create: bool = False,
+        patience: float = _PATIENCE,
+        waiting: Waiting | None = None,
+        name: str | None = None,
+    ) -> Ledger:
+        """The ledger in this file, read once to see that it is one. With ``create`` there need not be a file yet: the
+        first entry makes it."""
+        place = ledger_file.located(path)
+        fresh = create and not place.exists()
+        ledger = Ledger(place, patience, waiting, name, create=fresh)  # one that was there is never made anew
+        if fresh:
+            files.check_writable(place)
+        else:
+            ledger.show()
+        return ledger
+
+    def show(self) -> tuple[Account, ...]:
+        """All accounts with their releases."""
+        if self.create and not self.path.exists():
+            return ()
+        with self._reading() as book:
+            return tuple(_account(book, number) for number in sorted(book.accounts))
+
+    def account(self, data: Data | bytes) -> Account | None:
+        """The account of these data (or of those with this fingerprint), if they have one here."""
+        if self.create and not self.path.exists():
+            return None
+        mark = data if isinstance(data, bytes) else fingerprint(data)
+        with self._reading() as book:
+            number = book.data.get(book.digest(mark))
+            return None if number is None else _account(book, number)
+
+    def set_budget(
+        self,
+        data: Data,
+        epsilon: Number | None,
+        delta: Number = 0,
+        *,
+        unit: str | None = None,
+        account: int | None = None,
+    ) -> Account:
+        """Limit what these data may spend in all, whatever they have spent; ``epsilon`` None takes the limit away.
+
+        ``unit`` is whom the limit protects, as releases name it; by default whom the releases so far protect, or a
+        case.
+        ``account`` puts the data on that account, with all that they have spent: for data about the same people, such
+        as a log that has grown.
+        """
+        failure = short(parse_delta(delta))
+        if epsilon is None and failure:
+            raise ParameterError("A budget for delta needs one for epsilon.", parameter="delta")
+        limit = None if epsilon is None else (short(parse_epsilon(epsilon)), failure)
+        return self._set(data, unit, account, [limit])
+
+    def enter(self, data: Data, *, unit: str | None = None, account: int | None = None) -> Account:
+        """The account of these data, opened without a limit if they have none yet; a limit stays as it is."""
+        return self._set(data, unit, account, [])
+
+    def reserve(
+        self,
+        data: Data,
+        method: str,
+        *,
+        epsilon: Fraction | None,
+        delta: Fraction = Fraction(0),
+        parameters: Mapping[str, Any] | None = None,
+        unit: str = "case",
+        as_published: bool = False,
+        mark: str | None = None,
+    ) -> Reservation:
+        """Set aside what a release may cost at most, durably, before anything is asked of the data.
+
+        ``epsilon`` None: nothing bounds it beforehand (as published, seeded, or another kind of guarantee). ``mark`` is
+        that of the checkpoints of a run that can be interrupted.
+        :class:`BudgetError` if the account cannot pay for it, or if the ledger has budgets but none for these data.
+        """
+        known = fingerprint(data)
+        given = json.dumps(dict(parameters or {}), default=str)
+        cost = None if epsilon is None else (short(epsilon), short(delta))
+        self._made()
+        with self._writing() as book:
+            number = book.data.get(book.digest(known))
+            if number is None:
+                check_unknown(book.accounts.values())
+                number = _opened(book, known, _plain(unit), self._name_of(data))
+            else:
+                check_paid(_account(book, number), cost, _plain(unit))
+            row = book.connection.execute(
+                "INSERT INTO releases VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, 'reserved', NULL, '')",
+                (number, _now(), method, int(as_published), given, _plain(unit), *_texts(cost)),
+            )
+            number = int(row.lastrowid or 0)
+            if mark is not None:
+                put_mark(book, number, mark)
+            return Reservation(self, number, cost, mark)
+
+    def resume(
+        self, data: Data, number: int, *, marks: Sequence[str | None] = (None,), complete: bool = False
+    ) -> Reservation:
+        """The reservation of a run that was interrupted and goes on, such as a training: it was never settled, so all
+        of it is still set aside. Refused once it is settled, unless the run is ``complete`` and asks nothing more; and
+        refused to a checkpoint that was gone on with already, or whose copy was: the ledger has none of its ``marks``
+        then. The run that goes on must :meth:`Reservation.take_over`."""
+        mark = fingerprint(data)
+        with self._reading() as book:
+            account = book.data.get(book.digest(mark))
+            for entry in book.entries:
+                if entry.number == number and entry.account == account and is_open(entry, complete):
+                    check_mark(book, number, marks)
+                    cost = None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
+                    return Reservation(self, number, cost, book.runs.get(number))
+        raise BudgetError(
+            f"The ledger has no open reservation {number} for these data, so this run cannot go on.",
+            advice="It was charged already, or belongs to other data. Start a new run, which costs anew.",
+        )
+
+    def _set(
+        self,
+        data: Data,
+        unit: str | None,
+        account: int | None,
+        limits: list[Cost | None],
+    ) -> Account:
+        mark = fingerprint(data)
+        self._made()
+        with self._writing() as book:
+            number = book.data.get(book.digest(mark))
+            if account is not None:
+                number = _joined(book, mark, number, account)
+            elif number is None:
+                number = _opened(book, mark, "case", self._name_of(data))
+            elif unit is None and limits:
+                unit = _usual_unit(book, number)
+            if unit is not None:
+                book.connection.execute("UPDATE accounts SET unit = ? WHERE account = ?", (_plain(unit), number))
+            for limit in limits:
+                values = (*_texts(limit), number)
+                book.connection.execute("UPDATE accounts SET epsilon = ?, delta = ? WHERE account = ?", values)
+        found = self.account(data)
+        if found is None:
+            raise _lost(self)
+        return found
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write all accounts, with the guarantees of their releases, to a JSON or CSV file (by its suffix)."""
+        suffix = Path(path).suffix.lower()
+        if suffix not in (".json", ".csv"):
+            raise OutputError("A ledger is exported to .json or .csv.", path=os.fspath(path))
+        accounts = self.show()
+        text = as_csv(accounts) if suffix == ".csv" else as_json(accounts, guarantees=True)
+        with files.atomic_target(path) as file:
+            file.write(text.encode("utf-8", "replace"))
+
+    def _name_of(self, data: Data) -> str:
+        source = (None if isinstance(data, Variants) else data.source) or self.name
+        return _plain(Path(source or "").name) or "data"
+
+    def _made(self) -> None:
+        if self.create and not self.path.exists():
+            ledger_file.create(self.path)
+
+    def _reading(self) -> contextlib.AbstractContextManager[Book]:
+        return ledger_file.transaction(self.path, write=False, patience=self.patience, waiting=self.waiting)
+
+    def _writing(self) -> contextlib.AbstractContextManager[Book]:
+        return ledger_file.transaction(self.path, write=True, patience=self.patience, waiting=self.waiting)
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What was set aside for one release."""
+
+    ledger: Ledger
+    number: int
+    cost: Cost | None
+    """At most (epsilon, delta); None where nothing bounds it."""
+    mark: str | None = None
+    """Of the checkpoints of the run that it is for: only while the ledger has this one it is charged."""
+
+    def take_over(self, mark: str, *, complete: bool = False) -> Reservation:
+        """The reservation for the run whose checkpoints have this ``mark`` from here on, and for no other."""
+        with self.ledger._writing() as book:
+            if not any(entry.number == self.number and is_open(entry, complete) for entry in book.entries):
+                raise _lost(self.ledger)
+            check_mark(book, self.number, (self.mark,))
+            put_mark(book, self.number, mark)
+        return replace(self, mark=mark)
+
+    def settle(self, guarantee: Guarantee) -> None:
+        """Charge what was derived, durably; before anything of the release is shown to anybody.
+
+        If more was derived than reserved, the method broke its word: the reservation stays and the release must not
+        leave the house, which the error sees to.
+        """
+        derived = _derived(guarantee)
+        if self.cost is not None:
+            if derived is None or any(round_up(d) > round_up(c) for d, c in zip(derived, self.cost, strict=True)):
+                raise BudgetError(
+                    "The release cost more than was reserved for it, so it is withheld.",
+                    advice="This is a defect of the method; please report it.",
+                )
+            derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
+        said = json.dumps(guarantee.to_json())
+        self._update("epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*_texts(derived), said), "reserved")
+
+    def withdraw(self) -> None:
+        """Give back all of it: for a release that failed before anything was asked of the data."""
+        self._update("epsilon = '0', delta = '0', state = 'withdrawn'", (), "reserved")
+
+    def written(self, path: str | os.PathLike[str]) -> None:
+        """Note the SHA-256 of a file that the release was written to."""
+        try:
+            with Path(path).open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise OutputError("The file that was just written cannot be read.", path=os.fspath(path)) from error
+        self._update("state = 'written', output = trim(output || ' ' || ?)", (digest,), "charged", "written")
+
+    def account(self) -> Account:
+        """The account, with this release in it."""
+        with self.ledger._reading() as book:
+            owner = {entry.number: entry.account for entry in book.entries}
+            if self.number not in owner:
+                raise _lost(self.ledger)
+            return _account(book, owner[self.number])
+
+    def _update(self, changes: str, values: tuple[str | None, ...], *states: str) -> None:
+        with self.ledger._writing() as book:
+            if "reserved" in states:
+                check_mark(book, self.number, (self.mark,))
+            held = {entry.number: entry.state for entry in book.entries}
+            if held.get(self.number) not in states:
+                raise _lost(self.ledger)
+            book.connection.execute(f"UPDATE releases SET {changes} WHERE release = ?", (*values, self.number))
+
+
+@contextlib.contextmanager
+def settling(
+    reservation: Reservation | None,
+    claimed: Callable[[], Guarantee],
+    contacted: Callable[[], bool],
+    so_far: Callable[[], Guarantee] | None = None,
+) -> Iterator[None]:
+    """Settle a release when the block ends, at what it claims. When it fails, charge what was asked until then
+    (``so_far``; by default as claimed), or, if nothing was asked of the data yet (``contacted``), withdraw it. Where
+    even that fails, it stays reserved, which counts as spent. Whoever has no ledger passes None, and nothing happens.
+    """
+    if reservation is None:
+        yield
+        return
+    try:
+        yield
+    except BaseException:  # also Ctrl-C: what was asked was asked
+        with contextlib.suppress(VeilogError):
+            if contacted():
+                reservation.settle((so_far or claimed)())
+            else:
+                reservation.withdraw()
+        raise
+    reservation.settle(claimed())
+
+
+def _account(book: Book, number: int) -> Account:
+    row = book.accounts[number]
+    own = tuple(entry for entry in book.entries if entry.account == number)
+    budget = None if row.epsilon is None or row.delta is None else (row.epsilon, row.delta)
+    return Account(row.number, row.name, row.unit, budget, own)
+
+
+def _opened(book: Book, mark: bytes, unit: str, name: str) -> int:
+    execute = book.connection.execute
+    number = int(execute("INSERT INTO accounts VALUES (NULL, ?, ?, NULL, NULL)", (name, unit)).lastrowid or 0)
+    execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), number))
+    return number
+
+
+def _joined(book: Book, mark: bytes, old: int | None, account: int) -> int:
+    """Put data on another account, with all that was spent of the old one, and with its limit if there is none yet."""
+    if account not in book.accounts:
+        known = ", ".join(str(number) for number in sorted(book.accounts))
+        raise ParameterError(
+            f"The ledger has no account {account}.", parameter="account", advice=f"It has: {known or 'none'}."
+        )
+    execute = book.connection.execute
+    if old is None:
+        execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), account))
+    elif old != account:
+        before = book.accounts[old]
+        if book.accounts[account].epsilon is None and before.epsilon is not None and before.delta is not None:
+            values = (before.unit, *_texts((before.epsilon, before.delta)), account)
+            execute("UPDATE accounts SET unit = ?, epsilon = ?, delta = ? WHERE account = ?", values)
+        execute("UPDATE data SET account = ? WHERE account = ?", (account, old))
+        execute("UPDATE releases SET account = ? WHERE account = ?", (account, old))
+        execute("DELETE FROM accounts WHERE account = ?", (old,))
+    return account
+
+
+def _usual_unit(book: Book, number: int) -> str | None:
+    """Whom the releases of an account that has no limit yet protect, if they agree."""
+    account = _account(book, number)
+    units = {entry.unit for entry in account.entries if entry.state != "withdrawn"}
+    return units.pop() if account.budget is None and len(units) == 1 else None
+
+
+def _derived(guarantee: Guarantee) -> Cost | None:
+    """What a release cost, exactly where its charges just add up; None without a guarantee."""
+    if not guarantee.proven or guarantee.epsilon is None or guarantee.delta is None:
+        return None
+    epsilon, delta = compose(guarantee.charges)
+    if round_up(epsilon) != guarantee.epsilon or round_up(delta) != guarantee.delta:
+        return Fraction(Decimal(repr(guarantee.epsilon))), Fraction(Decimal(repr(guarantee.delta)))
+    return epsilon, delta
+
+
+def _plain(text: str) -> str:
+    """Text that can be stored: names of files may hold bytes that are no text."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _lost(ledger: Ledger) -> InputError:
+    return InputError("The ledger no longer has the entry of this release.", path=ledger.path)
+
+
+def _texts(cost: Cost | None) -> tuple[str | None, str | None]:
+    return (None, None) if cost is None else (str(cost[0]), str(cost[1]))
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

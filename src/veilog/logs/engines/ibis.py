@@ -1,0 +1,271 @@
+"""Variants by one Ibis expression on whatever engine holds the table: a warehouse, a cluster, Spark in this machine.
+
+The events of a case are collected as structs of time, index and activity, sorted, reduced to their activities, and
+equal lists are counted, all where the data is. Only the variants come here. Engines that no test of ours runs on are
+given a handful of made-up events first, whose variants are known: an engine that gets them wrong is not used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog.errors import EngineError, InputError, VeilogError
+from veilog.logs.engines.source import (
+    Grouped,
+    Progress,
+    refuse_gaps,
+    refuse_life_cycle,
+    refuse_ties,
+    refuse_type,
+    silent,
+)
+from veilog.logs.eventlog import EVENT_INDEX
+from veilog.logs.findings import Findings
+from veilog.logs.roles import Roles
+from veilog.logs.tables.checks import count_times
+from veilog.logs.tables.keys import FIRST_TIME, LAST_TIME
+from veilog.logs.variants import Variants
+
+__all__ = ["IbisTable", "first_line", "running"]
+
+_TESTED = ("duckdb", "pyspark")
+_READ_WHOLE = 5_000_000
+
+
+@dataclass(frozen=True)
+class IbisTable:
+    """A table, view or expression of Ibis. Its rows have no order: an ``index`` orders events of equal time."""
+
+    table: Any
+    index: str | None = None
+    placed: bool = False
+    """Whether the index is known to tell all events apart."""
+    name: str | None = None
+
+    def columns(self) -> list[str]:
+        return list(self.table.columns)
+
+    def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
+        refuse_life_cycle(roles)
+        with running():
+            events, start, end = self._checked(roles, findings, progress)
+            progress("grouping the events by case", None)
+            if self.table.get_backend().name not in _TESTED:
+                _probe(events)
+            found = fetched(counted(events))
+        progress("putting variants in order", None)
+        return Grouped(_variants(found), start, end)
+
+    def whole(self, roles: Roles, findings: Findings, progress: Progress = silent) -> pa.Table:
+        """All columns of the table, in the order of events, if they are not too many to come here."""
+        with running():
+            rows = int(fetched(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
+            if rows > _READ_WHOLE:
+                raise InputError(
+                    f"The table has {rows} events, too many to come here (at most {_READ_WHOLE}).",
+                    path=self.name,
+                    advice="veilog.read_variants(table, ...) groups them where they are; release those.",
+                )
+            self._checked(roles, findings, progress)
+            progress("fetching the events", None)
+            return fetched(self.table.order_by(self._index() or roles.timestamp))
+
+    def _index(self) -> str | None:
+        """The column that orders events: the one given, or veilog's own, which stands above the times."""
+        if self.index is not None:
+            if self.index not in self.columns():
+                raise InputError(f"There is no column {self.index!r}.", advice=f"Columns: {', '.join(self.columns())}.")
+            return self.index
+        return EVENT_INDEX if EVENT_INDEX in self.columns() else None
+
+    def _checked(self, roles: Roles, findings: Findings, progress: Progress) -> tuple[Any, int, int]:
+        """Events with columns c, t, i and a, after all that can be wrong was looked for; first and last time."""
+        progress("looking at the events", None)
+        index = self._index()
+        alone = index == EVENT_INDEX and self.index is None
+        events = _columns(self.table, roles, index, alone, self.name)
+        found = fetched(_facts(events)).to_pylist()[0]
+        if not found["rows"]:
+            raise InputError("The table has no rows.", path=self.name)
+        gaps = {
+            "case-without-name": int(found["nameless"] or 0),
+            "event-without-activity": int(found["mute"] or 0),
+            "missing-timestamp": int(found["absent"] or 0),
+        }
+        if refuse_gaps(findings, gaps):
+            events = events.filter(events.c.notnull() & events.a.notnull() & events.time.notnull())
+            found = fetched(_facts(events)).to_pylist()[0]
+            if not found["rows"]:
+                raise InputError("Not one event is left.", path=self.name)
+        if found["unplaced"]:
+            raise InputError(f"The index {index!r} is missing in {found['unplaced']} rows.", path=self.name)
+        start, end = _micros(found["start"]), _micros(found["end"])
+        if start < FIRST_TIME or end > LAST_TIME:
+            raise InputError("There are times outside the years 1 to 9999.", path=self.name)
+        if found["finer"]:
+            raise InputError(
+                f"{found['finer']} times are finer than a microsecond, which engines cut differently.",
+                path=self.name,
+                advice="Cut them there, for instance in a view.",
+            )
+        rows = int(found["rows"])
+        count_times(findings, rows, naive=rows if _is_naive(self.table, roles.timestamp) else 0)
+        if not self.placed:
+            progress("looking for events at the same time", None)
+            refuse_ties(int(fetched(_ties(events)).to_pylist()[0]["ties"]), index, self.name)
+        return events, start, end
+
+
+def counted(events: Any) -> Any:
+    """The expression: variants ``v`` and how many cases ``n`` have them."""
+    import ibis
+
+    cases = events.group_by("c").agg(k=ibis.struct({"t": events.t, "i": events.i, "a": events.a}).collect())
+    variants = cases.select(v=cases.k.sort().map(lambda event: event.a))
+    return variants.group_by("v").agg(n=variants.count())
+
+
+def _columns(table: Any, roles: Roles, index: str | None, alone: bool, name: str | None) -> Any:
+    """The columns in types that every engine sorts and compares alike: c, a, i, and t, by which events are sorted."""
+    import ibis
+
+    case, activity, time = table[roles.case], table[roles.activity], table[roles.timestamp]
+    if case.type().is_floating() or case.type().is_nested():
+        refuse_type(roles.case, str(case.type()), "names of cases", name)
+    if not (activity.type().is_string() or activity.type().is_integer()):
+        refuse_type(roles.activity, str(activity.type()), "names of activities", name)
+    if not (time.type().is_timestamp() or time.type().is_date()):
+        refuse_type(roles.timestamp, str(time.type()), "timestamps", name)
+    if index is not None and not table[index].type().is_integer():
+        refuse_type(index, str(table[index].type()), "whole numbers", name)
+    if case.type().is_string():
+        case = case.nullif("")
+    activity = activity.nullif("") if activity.type().is_string() else activity.cast("string")
+    finer = ibis.literal(False)
+    if time.type().is_date():
+        time = time.cast("timestamp")
+    elif (time.type().scale or 0) > 6:
+        zone = time.type().timezone
+        cut = time.cast(f"timestamp('{zone}', 6)" if zone else "timestamp(6)")
+        time, finer = cut, cut.cast(time.type()) != time
+    position = ibis.literal(0, "int64") if index is None else table[index].cast("int64")
+    return table.select(
+        c=case, a=activity, time=time, t=ibis.literal(0, "int64") if alone else time, i=position, finer=finer
+    )
+
+
+def _facts(events: Any) -> Any:
+    return events.aggregate(
+        rows=events.count(),
+        nameless=events.c.isnull().sum(),
+        mute=events.a.isnull().sum(),
+        absent=events.time.isnull().sum(),
+        unplaced=events.i.isnull().sum(),
+        finer=events.finer.fill_null(False).sum(),
+        start=events.time.min(),
+        end=events.time.max(),
+    )
+
+
+def _ties(events: Any) -> Any:
+    """How often a case has several activities whose order is open."""
+    same = events.group_by(["c", "t", "i"]).agg(low=events.a.min(), high=events.a.max())
+    return same.aggregate(ties=(same.low != same.high).sum().fill_null(0))
+
+
+_PROBE = (
+    # case, second, position, activity: rows in any order, ties that names would decide wrongly, a jump in digits
+    ("1", 3, 9, "a"), ("1", 3, 10, "Z"), ("1", 2, 11, "é"), ("1", 10, 1, "b"),
+    ("2", 5, 1, "y"), ("2", 5, -1, "z"), ("2", 5, 100, "x"),
+    ("3", 10, 2, "b"), ("3", 3, 20, "Z"), ("3", 2, 5, "é"), ("3", 3, 3, "a"),
+)  # fmt: skip
+_PROBED = {("é", "a", "Z", "b"): 2, ("z", "y", "x"): 1}
+
+
+def _probe(events: Any) -> None:
+    """Raise unless this engine groups events whose variants are known as it must."""
+    import ibis
+
+    one = events.limit(1)
+    kinds = {name: events[name].type() for name in ("t", "i")}
+    rows = [
+        one.select(
+            c=ibis.literal(case),
+            a=ibis.literal(activity),
+            t=ibis.literal(second, kinds["t"])
+            if kinds["t"].is_integer()
+            else ibis.literal(datetime(2024, 1, 1, 0, 0, second)).cast(kinds["t"]),
+            i=ibis.literal(position, kinds["i"]),
+        )
+        for case, second, position, activity in _PROBE
+    ]
+    found = _variants(fetched(counted(ibis.union(*rows)))).to_dict()
+    if found != _PROBED:
+        raise EngineError(
+            f"The engine {events.get_backend().name} does not keep the order of events: a probe came out as {found}.",
+            advice="Export the table to Parquet, which --engine duckdb and --engine spark read.",
+        )
+
+
+def fetched(table: Any) -> pa.Table:
+    """What an expression gives, as an Arrow table; from Spark without Ibis's detour through pandas."""
+    backend = table.get_backend()
+    if backend.name == "pyspark":
+        return backend.raw_sql(backend.compile(table)).toArrow()
+    return table.to_pyarrow()
+
+
+def _variants(found: pa.Table) -> Variants:
+    lists = found["v"].combine_chunks() if found["v"].num_chunks != 1 else found["v"].chunk(0)
+    lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
+    activities = pc.list_flatten(lists).dictionary_encode()
+    if isinstance(activities, pa.ChunkedArray):
+        activities = activities.combine_chunks()
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return Variants.from_arrays(
+        activities.dictionary.to_pylist(), activities.indices.to_numpy(), offsets, found["n"].to_numpy()
+    )
+
+
+def _micros(value: datetime) -> int:
+    return int(pa.scalar(value, pa.timestamp("us", "UTC")).value)
+
+
+def _is_naive(table: Any, column: str) -> bool:
+    """Whether times have no zone; Spark's ordinary timestamps are instants."""
+    kind = table[column].type()
+    return bool(kind.is_date() or (kind.timezone is None and table.get_backend().name != "pyspark"))
+
+
+@contextlib.contextmanager
+def running() -> Iterator[None]:
+    """Say in one line what an engine says in many, whatever it raises."""
+    try:
+        yield
+    except VeilogError:
+        raise
+    except Exception as error:  # every engine has a family of errors of its own
+        if isinstance(error, ConnectionError) or type(error).__name__ in ("Py4JNetworkError", "Py4JError"):
+            raise EngineError(
+                "The engine ended half way, or the connection to it broke.",
+                advice="Spark on this machine ends so when it runs out of memory: allow more --memory-limit.",
+            ) from error
+        raise EngineError(f"The engine gave up: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of an engine says, without its trace."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    text = causes[-1] if causes else lines[0] if lines else type(error).__name__
+    text = text if len(text) <= 300 else text[:297] + "..."
+    return text if text.endswith(".") else text + "."

@@ -1,0 +1,257 @@
+"""Parquet files as a table of Spark: in the session that is there, or in one of our own on this machine.
+
+The position of an event is the place of its file and the number of its row in that, as for DuckDB, so that both decide
+events of equal time alike. What Spark's Java says on the way goes to a file that nobody needs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import secrets
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError
+from veilog.logs.engines.ibis import IbisTable, first_line, running
+from veilog.logs.engines.source import AT_HAND, Grouped, Means, Progress, refuse_life_cycle, silent
+from veilog.logs.eventlog import EVENT_INDEX
+from veilog.logs.findings import Findings
+from veilog.logs.roles import Roles
+from veilog.logs.tables import parquet
+
+__all__ = ["SparkFiles", "session"]
+
+_ROW_BITS = 40
+_EVENTS_A_TASK = 500_000
+_QUIET = "status=off\nrootLogger.level=off\n"
+_UNITS = {"": 1 / 1_000_000, "K": 1 / 1000, "M": 1, "G": 1000, "T": 1_000_000}
+
+
+@dataclass(frozen=True)
+class SparkFiles:
+    """One log in one or more Parquet files, in this order."""
+
+    paths: tuple[Path, ...]
+    means: Means = AT_HAND
+
+    def columns(self) -> list[str]:
+        _no_text(self.paths)
+        return parquet.column_names(self.paths[0])
+
+    def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
+        refuse_life_cycle(roles)
+        _no_text(self.paths)
+        schema, rows = self._schema(roles)
+        progress("starting Spark", None)
+        with session(self.means) as spark:
+            tasks = max(rows // _EVENTS_A_TASK, 2 * spark.sparkContext.defaultParallelism)
+            spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
+            view = f"veilog_{secrets.token_hex(8)}"
+            with running():
+                self._frame(spark, roles, schema).createOrReplaceTempView(view)
+            try:
+                return self._grouped(spark, view, roles, findings, progress)
+            finally:
+                with contextlib.suppress(Exception):  # a session that died has no views
+                    spark.catalog.dropTempView(view)
+
+    def _grouped(self, spark: Any, view: str, roles: Roles, findings: Findings, progress: Progress) -> Grouped:
+        import ibis
+
+        with running():
+            table = ibis.pyspark.connect(spark).table(view)
+        index = EVENT_INDEX if EVENT_INDEX in table.columns else "i"
+        source = IbisTable(table, None if index == EVENT_INDEX else index, placed=True, name=str(self.paths[0].parent))
+        return source.group(Roles("c", "a", "t"), findings, progress)
+
+    def _schema(self, roles: Roles) -> tuple[pa.Schema, int]:
+        """Columns and rows of the files; an error if some file has other columns, or what Spark cannot know of."""
+        schemas, rows = [], 0
+        wanted = [roles.case, roles.activity, roles.timestamp]
+        for path in self.paths:
+            with parquet.open_parquet(path) as file:
+                schema = file.schema_arrow
+                rows += file.metadata.num_rows
+            notes = parquet.notes(schema, path)
+            if notes.case_key is not None or notes.empty is not None:
+                raise InputError(
+                    "This file has cases that only an index tells apart, or without events.",
+                    path=path,
+                    advice="Take --engine duckdb for it.",
+                )
+            missing = [name for name in wanted if name not in schema.names]
+            if missing:
+                raise InputError(f"There is no column {missing[0]!r}, but in {self.paths[0].name} there is.", path=path)
+            given = [EVENT_INDEX] if EVENT_INDEX in schema.names else []
+            schemas.append((path, pa.schema([schema.field(name) for name in wanted + given]).remove_metadata()))
+        first = schemas[0][1]
+        for path, schema in schemas:
+            if [(f.name, _plain(f.type)) for f in schema] != [(f.name, _plain(f.type)) for f in first]:
+                raise InputError(
+                    f"Its columns have other types than those of {self.paths[0].name}.",
+                    path=path,
+                    advice="Take --engine duckdb, which can read them together.",
+                )
+        return first, rows
+
+    def _frame(self, spark: Any, roles: Roles, schema: pa.Schema) -> Any:
+        """Columns c, a, t and i (the position), and the index of events if the files have one."""
+        from pyspark.sql import functions as F
+
+        frame = spark.read.parquet(*(re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.resolve())) for path in self.paths))
+        files = [(name, self._place(name)) for name in frame.inputFiles()]
+        files += [(re.sub("^file:/+", "file:/", name), place) for name, place in files]  # rows call their file so
+        names, numbers = zip(*files, strict=True)
+        places = F.broadcast(spark.createDataFrame(pa.table({"file": names, "place": pa.array(numbers, pa.int64())})))
+        case, activity, time = (_quoted(name) for name in (roles.case, roles.activity, roles.timestamp))
+        kind = schema.field(roles.timestamp).type
+        if pa.types.is_timestamp(kind) and kind.unit == "ns":  # read as a number, see the session
+            moment = F.expr(f"timestamp_micros(({time} - pmod({time}, 1000)) div 1000)")
+        else:
+            moment = F.col(time)
+        columns = [F.col(case).alias("c"), F.col(activity).alias("a"), moment.alias("t")]
+        if EVENT_INDEX in schema.names:
+            columns.append(F.col(_quoted(EVENT_INDEX)).cast("long").alias(EVENT_INDEX))
+        columns += [F.col("_metadata.file_path").alias("file"), F.col("_metadata.row_index").alias("row")]
+        position = (F.shiftleft(F.col("place"), _ROW_BITS) + F.col("row")).alias("i")
+        kept = [F.col(_quoted(name)) for name in frame.select(*columns).columns if name not in ("file", "row")]
+        return frame.select(*columns).join(places, "file").select(*kept, position)
+
+    def _place(self, name: str) -> int:
+        """Which of the files Spark calls so."""
+        path = Path(unquote(urlsplit(name).path))
+        places = {other.resolve(): place for place, other in enumerate(self.paths)}
+        return places[path.resolve()]
+
+
+def _no_text(paths: tuple[Path, ...]) -> None:
+    for path in paths:
+        if not path.name.lower().endswith(".parquet"):
+            raise InputError(
+                "Spark reads Parquet here, no text.",
+                path=path,
+                advice="Take --engine duckdb, or convert the files to Parquet.",
+            )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+@contextlib.contextmanager
+def session(means: Means) -> Iterator[Any]:
+    """The session that is active, with settings of its own, or else one of ours that ends with the block."""
+    try:
+        import ibis  # noqa: F401
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingExtraError("--engine spark", extra="spark") from error
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield _settled(active.newSession())
+        return
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="veilog-", dir=means.temp_directory, ignore_cleanup_errors=True)
+    except OSError as error:
+        raise ParameterError(
+            f"The temporary directory cannot be used ({error.strerror}).", parameter="temp_directory"
+        ) from error
+    with folder as place, _ctrl_c_as_before():
+        context = _started(means, Path(place))
+        logging.getLogger().addFilter(_not_of_java)
+        try:
+            yield _settled(SparkSession(context))
+        finally:
+            with contextlib.suppress(Exception):  # Java may have died, which was said already
+                context.stop()
+            logging.getLogger().removeFilter(_not_of_java)
+
+
+def _not_of_java(record: logging.LogRecord) -> bool:
+    """The way to Java logs a hundred lines about a Java that died, where an error of ours says it in one."""
+    return "py4j" not in record.pathname
+
+
+@contextlib.contextmanager
+def _ctrl_c_as_before() -> Iterator[None]:
+    """Spark takes Ctrl-C for itself, to cancel its jobs, and would keep it when it has ended."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _settled(spark: Any) -> Any:
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
+    spark.conf.set("spark.sql.execution.arrow.pyspark.enabled", "true")
+    return spark
+
+
+def _started(means: Means, folder: Path) -> Any:
+    """A Spark of our own on this machine, which says nothing and listens to nobody else."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    (folder / "log4j2.properties").write_text(_QUIET)
+    memory = f"{_megabytes(means.memory_limit)}m"
+    settings = {
+        "spark.master": f"local[{means.threads or os.cpu_count() or 1}]",
+        "spark.app.name": "veilog",
+        "spark.driver.memory": memory,
+        "spark.driver.maxResultSize": memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    try:
+        with (folder / "java").open("wb") as said:
+            gateway = None
+            if SparkContext._gateway is None:
+                gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]
+            return SparkContext(gateway=gateway, conf=conf)
+    except Exception as error:  # a missing Java shows in many ways
+        lines = [line.strip() for line in (folder / "java").read_text(errors="replace").splitlines() if line.strip()]
+        reason = f"{lines[-1][:300]}." if lines else first_line(error)
+        raise EngineError(
+            f"Spark did not start: {reason}", advice="It needs Java 17 or newer, found by PATH or JAVA_HOME."
+        ) from error
+
+
+def _megabytes(text: str) -> int:
+    """What ``2GB`` or ``800MB`` are, in whole megabytes."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)I?B?\s*", text.upper())
+    try:
+        size = int(float(match[1]) * _UNITS[match[2]]) if match else 0
+    except ValueError:
+        size = 0
+    if size < 1:
+        raise ParameterError(
+            f"The memory limit {text!r} is not understood.",
+            parameter="memory_limit",
+            advice="Write it like 800MB or 2GB.",
+        )
+    return max(size, 512)  # with less Spark does not start

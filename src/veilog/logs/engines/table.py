@@ -1,0 +1,171 @@
+"""Variants of a table or view in a DuckDB database, which is opened for reading only and stays as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from veilog.errors import InputError
+from veilog.logs.engines.files import coded, connected, group, micros
+from veilog.logs.engines.source import (
+    AT_HAND,
+    Grouped,
+    Means,
+    Progress,
+    refuse_gaps,
+    refuse_life_cycle,
+    refuse_ties,
+    refuse_type,
+    silent,
+)
+from veilog.logs.eventlog import EVENT_INDEX
+from veilog.logs.findings import Findings
+from veilog.logs.roles import Roles
+from veilog.logs.tables.checks import count_times
+from veilog.logs.tables.columns import is_text
+from veilog.logs.tables.keys import FIRST_TIME, LAST_TIME, POSITION_BITS, Events, sql_name, sql_text, timed_key
+
+__all__ = ["DuckTable"]
+
+
+@dataclass(frozen=True)
+class DuckTable:
+    """A table of a database file. Events of equal time are in the order of its rows; in a view, of an index."""
+
+    database: Path
+    table: str
+    """Its name, with its schema before it where that is not the usual one: ``events``, ``sales.events``."""
+    means: Means = AT_HAND
+
+    def columns(self) -> list[str]:
+        with connected(self.means) as connection:
+            return list(self._opened(connection).names)
+
+    def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
+        refuse_life_cycle(roles)
+        with connected(self.means) as connection:
+            progress("looking at the events", None)
+            schema = self._opened(connection)
+            rows = self._rows(connection, schema, roles)
+            kind = schema.field(roles.timestamp).type
+            events = self._checked(connection, rows, kind, self._index(schema), findings)
+            return group(connection, events, progress)
+
+    def _opened(self, connection: duckdb.DuckDBPyConnection) -> pa.Schema:
+        """Attach the database and make the table the relation ``log``; its columns."""
+        if not self.database.is_file():
+            raise InputError("There is no such database.", path=self.database)
+        attached = connection.execute("SELECT 1 FROM duckdb_databases() WHERE database_name = 'source'").fetchall()
+        if not attached:
+            try:
+                connection.execute(f"ATTACH {sql_text(str(self.database))} AS source (READ_ONLY)")
+            except duckdb.Error as error:
+                raise InputError(
+                    f"This database cannot be opened ({str(error).splitlines()[0]}).", path=self.database
+                ) from error
+        try:
+            return connection.sql(f"SELECT * FROM {self._name} LIMIT 0").to_arrow_table().schema
+        except duckdb.CatalogException as error:
+            raise InputError(
+                f"The database has no table {self.table!r}.", path=self.database, advice=_tables(connection)
+            ) from error
+
+    @property
+    def _name(self) -> str:
+        return ".".join(["source", *(sql_name(part) for part in self.table.split("."))])
+
+    def _rows(self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema, roles: Roles) -> str:
+        """A query with case, activity, time, and the position that orders events of equal time (null: nothing does)."""
+        where = f"{self.database}: {self.table}"
+        case, activity, time = (schema.field(name) for name in (roles.case, roles.activity, roles.timestamp))
+        if not (is_text(case.type) or pa.types.is_integer(case.type)):
+            refuse_type(case.name, str(case.type), "names of cases", where)
+        if not (is_text(activity.type) or pa.types.is_integer(activity.type)):
+            refuse_type(activity.name, str(activity.type), "names of activities", where)
+        if not (pa.types.is_timestamp(time.type) or pa.types.is_date(time.type)):
+            refuse_type(time.name, str(time.type), "timestamps", where)
+        instant = f"{sql_name(time.name)}::TIMESTAMP" if pa.types.is_date(time.type) else sql_name(time.name)
+        taken, finer = micros(instant, time.type)
+        return (
+            f"SELECT nullif({sql_name(case.name)}::VARCHAR, '') AS c, "
+            f"nullif({sql_name(activity.name)}::VARCHAR, '') AS a, {taken} AS t, "
+            f"{self._position(connection, schema)} AS i, {finer} AS finer FROM {self._name}"
+        )
+
+    def _index(self, schema: pa.Schema) -> str | None:
+        """The column that orders events: the one given, or veilog's own, which stands above the times."""
+        return self.means.index or (EVENT_INDEX if EVENT_INDEX in schema.names else None)
+
+    def _position(self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> str:
+        index = self._index(schema)
+        if index is not None:
+            if index not in schema.names:
+                raise InputError(f"There is no column {index!r}.", advice=f"Columns: {', '.join(schema.names)}.")
+            if not pa.types.is_integer(schema.field(index).type):
+                refuse_type(index, str(schema.field(index).type), "whole numbers", str(self.database))
+            return sql_name(index)
+        try:
+            connection.sql(f"SELECT rowid FROM {self._name} LIMIT 0").fetchall()
+        except duckdb.Error:
+            return "NULL::BIGINT"  # a view
+        return "rowid"
+
+    def _checked(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        rows: str,
+        kind: pa.DataType,
+        index: str | None,
+        findings: Findings,
+    ) -> Events:
+        """What to group, after all that can be wrong with these rows was looked for."""
+        count, nameless, mute, absent, finer, low, high, least, most, unplaced = _one(
+            connection,
+            "count(*), count(*) FILTER (c IS NULL), count(*) FILTER (a IS NULL), count(*) FILTER (t IS NULL), "
+            "count(*) FILTER (finer), min(t), max(t), min(i), max(i), count(*) FILTER (i IS NULL)",
+            rows,
+        )
+        where = f"{self.database}: {self.table}"
+        if not count:
+            raise InputError("The table has no rows.", path=where)
+        gaps = {"case-without-name": nameless, "event-without-activity": mute, "missing-timestamp": absent}
+        if refuse_gaps(findings, gaps):
+            rows = f"SELECT * FROM ({rows}) WHERE c IS NOT NULL AND a IS NOT NULL AND t IS NOT NULL"
+            count, low, high = _one(connection, "count(*), min(t), max(t)", rows)
+            if not count:
+                raise InputError("Not one event is left.", path=where)
+        if low < FIRST_TIME or high > LAST_TIME:
+            raise InputError("There are times outside the years 1 to 9999.", path=where)
+        if unplaced and index is not None:
+            raise InputError(f"The index {index!r} is missing in {unplaced} rows.", path=where)
+        naive = pa.types.is_date(kind) or kind.tz is None
+        count_times(findings, count, naive=count if naive else 0, cut=finer)
+        alone = index is not None and self.means.index is None  # veilog's own index stands above the times
+        if unplaced or index is not None:
+            ties = f"SELECT c FROM ({rows}) GROUP BY c, {'' if alone else 't, '}i HAVING min(a) <> max(a)"
+            refuse_ties(_one(connection, "count(*)", ties)[0], index, where)
+        position = "0" if unplaced else f"i - ({least})"
+        if not unplaced and most - least >= 1 << POSITION_BITS:
+            position = "row_number() OVER (ORDER BY i)"
+        labels = connection.sql(f"SELECT DISTINCT a FROM ({rows}) ORDER BY a").to_arrow_table()
+        placed = f"SELECT c, t, a, {position} AS i FROM ({rows})"
+        key = timed_key("0" if alone else "t", coded(connection, labels))
+        return Events(f"SELECT c, {key} AS k FROM ({placed})", labels["a"].to_pylist(), start=low, end=high)
+
+
+def _one(connection: duckdb.DuckDBPyConnection, values: str, rows: str) -> Any:
+    return connection.execute(f"SELECT {values} FROM ({rows})").fetchall()[0]
+
+
+def _tables(connection: duckdb.DuckDBPyConnection) -> str:
+    found = connection.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION ALL "
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal "
+        "ORDER BY 1, 2"
+    ).fetchall()
+    names = [name if schema == "main" else f"{schema}.{name}" for schema, name in found[:30]]
+    return f"It has: {', '.join(names)}." if names else "It has none."

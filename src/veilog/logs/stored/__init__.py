@@ -1,0 +1,1 @@
+"""Logs on disk, in pieces of whole cases."""

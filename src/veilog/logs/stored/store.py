@@ -1,0 +1,302 @@
+"""A log that is kept on disk in pieces, for questions about more events than fit in memory.
+
+DuckDB sorts the rows of a Parquet file by the case's first row, within its memory limit. What comes out is cut into
+pieces of whole cases; each piece becomes an event log by the same rules as a whole table, and is written to a temporary
+folder. All pieces together are the log that :func:`veilog.read` gives: the same cases in the same order, each with the
+same events in the same order.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from veilog.errors import EngineError, ParameterError
+from veilog.logs.engines.files import connected
+from veilog.logs.engines.source import Means, Progress, silent
+from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
+from veilog.logs.findings import Finding, Findings, Policy
+from veilog.logs.lifecycle import Transitions
+from veilog.logs.reading import read_together
+from veilog.logs.roles import Declared, Roles, declared_roles
+from veilog.logs.tables import parquet
+from veilog.logs.tables import read as tables
+from veilog.logs.tables.columns import is_text
+from veilog.logs.tables.keys import sql_name, sql_text
+from veilog.logs.variants import IntArray, Variants
+
+__all__ = ["LARGE", "StoredLog", "is_large", "keep", "store"]
+
+LARGE = 5_000_000
+"""Events from which on ``veilog release`` keeps a Parquet log on disk where its events are asked about."""
+_PIECE = 400_000
+"""Events of a piece, unless one case alone has more."""
+_MERGED = 16
+
+
+class Folder:
+    """A temporary folder that goes when nothing refers to it any more, or when it is closed."""
+
+    def __init__(self, where: str | Path | None) -> None:
+        try:
+            self.path = Path(tempfile.mkdtemp(prefix="veilog-", dir=where))
+        except OSError as error:
+            raise ParameterError(
+                f"The temporary directory cannot be used ({error.strerror}).", parameter="temp_directory"
+            ) from error
+        self.close = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredLog:
+    """An event log in pieces on disk, each of whole cases. Its folder goes when the last use of it does."""
+
+    folder: Folder
+    sizes: tuple[int, ...]
+    """Cases of each piece."""
+    shape: EventLog
+    """The log without its rows: names and types of its columns, and where it is from."""
+    findings: tuple[Finding, ...] = ()
+    chosen: IntArray | None = None
+    """Places of the cases that count, ascending; all, where this is None."""
+
+    @property
+    def read_together(self) -> tuple[str, ...]:
+        return self.shape.read_together
+
+    @property
+    def attributes_read_together(self) -> tuple[str, ...]:
+        return self.shape.attributes_read_together
+
+    def __repr__(self) -> str:
+        return f"StoredLog({self.number_of_cases} cases in {len(self.sizes)} pieces)"
+
+    @property
+    def source(self) -> str | None:
+        return self.shape.source
+
+    @property
+    def number_of_cases(self) -> int:
+        return sum(self.sizes) if self.chosen is None else len(self.chosen)
+
+    def pieces(self) -> Iterator[EventLog]:
+        """The log, some whole cases at a time, in their order."""
+        start = 0
+        for number, size in enumerate(self.sizes):
+            log = _loaded(self.folder.path, number, self.shape)
+            if self.chosen is not None:
+                first, last = np.searchsorted(self.chosen, [start, start + size])
+                if last - first < size:
+                    log = log.only(self.chosen[first:last] - start)
+            start += size
+            if log.cases.num_rows:
+                yield log
+
+    def whole(self) -> EventLog:
+        """All of it as one log in memory; its events are numbered anew."""
+        events, cases, before = [], [], 0
+        for piece in self.pieces():
+            owner = pa.array(piece.events.column(CASE_INDEX).to_numpy() + before)
+            place = piece.events.column_names.index(CASE_INDEX)
+            events.append(piece.events.set_column(place, CASE_INDEX, owner))
+            cases.append(piece.cases)
+            before += piece.cases.num_rows
+        together = pa.concat_tables([self.shape.events, *events]).unify_dictionaries()
+        place = together.column_names.index(EVENT_INDEX)
+        together = together.set_column(place, EVENT_INDEX, pa.array(np.arange(len(together))))
+        return replace(self.shape, events=together, cases=pa.concat_tables([self.shape.cases, *cases]))
+
+    def close(self) -> None:
+        """Remove it from the disk now; it cannot be used any more."""
+        self.folder.close()
+
+    def only(self, cases: IntArray) -> StoredLog:
+        """These cases, by their places in this log, ascending."""
+        return replace(self, chosen=cases if self.chosen is None else self.chosen[cases])
+
+    @cached_property
+    def variants(self) -> Variants:
+        parts: list[Variants] = []
+        for piece in self.pieces():
+            parts.append(piece.variants)
+            if len(parts) == _MERGED:
+                parts = [_merged(parts)]
+        return replace(_merged(parts), read_together=self.read_together)
+
+
+def is_large(path: Path) -> bool:
+    """Whether this is a Parquet file of more than ``LARGE`` events."""
+    if not path.name.lower().endswith(".parquet") or not path.is_file():
+        return False
+    with parquet.open_parquet(path) as file:
+        return bool(file.metadata.num_rows > LARGE)
+
+
+def store(
+    path: str | Path,
+    *,
+    case: str | None = None,
+    activity: str | None = None,
+    timestamp: str | None = None,
+    lifecycle: str | None = None,
+    classifier: str | None = None,
+    policies: Mapping[str, Policy] | None = None,
+    memory_limit: str = "1GB",
+    threads: int | None = None,
+    temp_directory: str | Path | None = None,
+    progress: Progress = silent,
+) -> StoredLog | None:
+    """The log in a Parquet file, kept on disk; None where only :func:`veilog.read` can tell what its rows mean.
+
+    That is where a case or an activity has no name, an event no time or a text for one, or an explicit index, or where
+    it takes all rows to see whether a column belongs to cases. DuckDB stays within ``memory_limit``, and with it the
+    pieces in ``temp_directory``, which take about as much room as the file.
+    """
+    source = Path(path)
+    declared = Declared(case, activity, timestamp, lifecycle, classifier)
+    roles = declared_roles(tables.file_columns(source), declared, parquet.classifiers_of(source))
+    with parquet.open_parquet(source) as file:
+        schema, rows = file.schema_arrow, file.metadata.num_rows
+    if not _is_plain(schema, roles) or parquet.notes(schema, source).case_key is not None:
+        return None
+    findings = Findings(policies or {}, str(source))
+
+    def pieces(connection: duckdb.DuckDBPyConnection, events: str) -> Iterator[EventLog]:
+        done, chosen = 0, replace(roles, transition=None)  # what concerns all events was seen to already
+        for table in _tables(connection, events, roles, schema):
+            yield tables.log_from_table(table, chosen, findings, source=str(source))
+            done += table.num_rows
+            progress(f"sorting {source.name}: {done:,} of {rows:,} events", done / rows)
+
+    with connected(Means(memory_limit, threads, temp_directory)) as connection:
+        events = _chosen(connection, source, roles, findings)
+        if not rows or _has_gaps(connection, events, roles):
+            return None
+        progress(f"sorting {source.name}", None)
+        log = keep(pieces(connection, events), temp_directory=temp_directory)
+    if log is None:
+        return None
+    shape = replace(log.shape, read_together=read_together(findings))
+    return replace(log, shape=shape, findings=findings.result())
+
+
+def keep(pieces: Iterable[EventLog], *, temp_directory: str | Path | None = None) -> StoredLog | None:
+    """A log that comes in pieces, at least one, each of whole cases, kept on disk; None if their columns differ."""
+    folder, shape = Folder(temp_directory), None
+    sizes: list[int] = []
+    for log in pieces:
+        if shape is None:
+            shape = replace(log, events=log.events.slice(0, 0), cases=log.cases.slice(0, 0), findings=())
+        if log.events.schema != shape.events.schema or log.cases.schema != shape.cases.schema:
+            return None
+        try:
+            for name, table in (("events", log.events), ("cases", log.cases)):
+                pq.write_table(table, folder.path / f"{len(sizes)}-{name}.parquet", compression="lz4")
+        except OSError as error:
+            folder.close()
+            raise EngineError(
+                f"The log cannot be kept on disk ({error}).",
+                advice="Free some of it, or name a folder elsewhere with --temp-directory.",
+            ) from error
+        sizes.append(log.cases.num_rows)
+    return None if shape is None else StoredLog(folder, tuple(sizes), shape)
+
+
+def _is_plain(schema: pa.Schema, roles: Roles) -> bool:
+    """Whether these columns mean the same to DuckDB, which ignores case in names, and one by one."""
+    names = [*schema.names, "file_row_number", "veilog_place"]
+    if len({name.lower() for name in names}) < len(names) or EVENT_INDEX in schema.names:
+        return False
+    kinds = [schema.field(name).type for name in (roles.case, roles.activity)]
+    plain = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
+    named = (is_text(plain[0]) or pa.types.is_integer(plain[0])) and is_text(plain[1])
+    return bool(named and pa.types.is_timestamp(schema.field(roles.timestamp).type))
+
+
+def _chosen(connection: duckdb.DuckDBPyConnection, path: Path, roles: Roles, findings: Findings) -> str:
+    """The rows that count: those of the transition that was asked for, or all, with a finding about transitions."""
+    rows = f"read_parquet({sql_text(str(path))}, file_row_number = true, hive_partitioning = false)"
+    if roles.transition is None:
+        return rows
+    activity, step = sql_name(roles.activity), f"coalesce({sql_name(roles.transition)}::VARCHAR, '')"
+    counts = connection.execute(
+        f"SELECT {activity}::VARCHAR AS a, {step} AS s, count(*) FROM {rows} GROUP BY a, s ORDER BY a, s"
+    ).fetchall()
+    transitions = Transitions.of(counts, roles.lifecycle)
+    transitions.done(findings, told_apart=roles.transition in roles.classifier)
+    if roles.lifecycle is None:
+        return rows
+    wanted = ", ".join(sql_text(name) for name in transitions.wanted())
+    return f"(SELECT * FROM {rows} WHERE {step} IN ({wanted}))"
+
+
+def _has_gaps(connection: duckdb.DuckDBPyConnection, events: str, roles: Roles) -> bool:
+    case, activity, time = (sql_name(name) for name in (roles.case, roles.activity, roles.timestamp))
+    found = connection.execute(
+        f"SELECT count(*) FROM {events} WHERE {time} IS NULL "
+        f"OR coalesce(trim({case}::VARCHAR), '') = '' OR coalesce(trim({activity}::VARCHAR), '') = ''"
+    ).fetchall()
+    return bool(found[0][0])
+
+
+def _tables(connection: duckdb.DuckDBPyConnection, events: str, roles: Roles, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of the file, those of a case together and in their order, cases by their first row, in whole cases."""
+    case = sql_name(roles.case)
+    connection.execute(f"CREATE TABLE places AS SELECT {case} AS c, min(file_row_number) AS p FROM {events} GROUP BY c")
+    columns = ", ".join(f"e.{sql_name(name)}" for name in schema.names)
+    found = connection.sql(
+        f"SELECT {columns}, p AS veilog_place FROM {events} e JOIN places ON e.{case} = c ORDER BY p, e.file_row_number"
+    )
+    waiting: list[pa.Table] = []
+    rows = 0
+    for batch in found.to_arrow_reader(100_000):
+        waiting.append(pa.Table.from_batches([batch]))
+        rows += batch.num_rows
+        if rows >= _PIECE:
+            table = pa.concat_tables(waiting)
+            place = table.column("veilog_place").to_numpy()
+            last = int(np.searchsorted(place, place[-1]))  # the case that may go on
+            if last:
+                yield _typed(table.slice(0, last), schema)
+            waiting, rows = [table.slice(last)], table.num_rows - last
+    if rows:
+        yield _typed(pa.concat_tables(waiting), schema)
+
+
+def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows in the types of the file, which DuckDB need not keep."""
+    columns: list[Any] = []
+    for field in schema:
+        column = table.column(field.name)
+        columns.append(column if column.type == field.type else column.cast(field.type))
+    return pa.table(columns, schema=schema.remove_metadata())
+
+
+def _loaded(folder: Path, number: int, shape: EventLog) -> EventLog:
+    events, cases = (
+        pq.read_table(folder / f"{number}-{name}.parquet").cast(table.schema)
+        for name, table in (("events", shape.events), ("cases", shape.cases))
+    )
+    return replace(shape, events=events, cases=cases)
+
+
+def _merged(parts: list[Variants]) -> Variants:
+    """All cases of these together."""
+    labels = tuple(sorted({label for part in parts for label in part.labels}))
+    place = {label: code for code, label in enumerate(labels)}
+    recoded = [np.array([place[x] for x in part.labels] or [0], dtype=np.int32)[part.codes] for part in parts]
+    lengths = np.concatenate([np.zeros(1, dtype=np.int64), *(part.lengths for part in parts)])
+    codes = np.concatenate([np.zeros(0, dtype=np.int32), *recoded])
+    counts = np.concatenate([np.zeros(0, dtype=np.int64), *(part.counts for part in parts)])
+    return Variants.from_arrays(labels, codes, np.cumsum(lengths), counts)

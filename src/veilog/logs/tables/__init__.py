@@ -1,0 +1,1 @@
+"""Logs as tables: CSV, Parquet, pandas; their columns, times and checks."""

@@ -1,0 +1,187 @@
+"""Columns of tables in the types that a log has: text, 64-bit integers and floats, truth values, times in UTC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog.errors import InputError
+from veilog.logs.eventlog import TIMESTAMP_TYPE
+from veilog.logs.findings import Findings
+from veilog.logs.tables.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
+
+__all__ = ["is_text", "plain_column", "read_times", "text_column", "typed", "whole_numbers", "written"]
+
+IntArray = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def text_column(column: Any, name: str, path: str | None) -> Any:
+    """A column of names as strings, null where there is none; whole numbers without a decimal point."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_nested(kind):
+        raise InputError(f"The column {name!r} holds {kind}, which is no name.", path=path)
+    if pa.types.is_floating(kind):
+        column = column.cast(pa.float64())
+        column = pc.if_else(pc.is_nan(column), None, column)
+        small = pc.less(pc.abs(column), float(1 << 53))
+        whole = pc.cast(pc.if_else(small, column, 0.0), pa.int64(), safe=False)
+        exact = pc.and_(small, pc.equal(pc.cast(whole, pa.float64()), column))
+        column = pc.if_else(exact, whole.cast(pa.string()), column.cast(pa.string()))
+    try:
+        text = column.cast(pa.string())
+    except pa.ArrowException as error:
+        raise InputError(f"The column {name!r} holds {kind}, which cannot be read as names.", path=path) from error
+    return text if isinstance(text, pa.ChunkedArray) else pa.chunked_array([text])
+
+
+def whole_numbers(column: Any) -> tuple[IntArray, Mask] | None:
+    """The whole numbers of a column and where there are some, each value by itself; None for a type without numbers."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if is_text(kind):
+        fits = pc.match_substring_regex(column, _SHORT_INTEGER)
+        numbers = pc.if_else(fits, column, None).cast(pa.int64())
+    elif pa.types.is_floating(kind):
+        wide = column.cast(pa.float64())
+        fits = pc.and_(pc.less(pc.abs(wide), float(1 << 53)), pc.equal(pc.floor(wide), wide))
+        numbers = pc.if_else(fits, wide, None).cast(pa.int64())
+    elif pa.types.is_integer(kind) and not pa.types.is_uint64(kind):
+        numbers = column.cast(pa.int64())
+    elif pa.types.is_uint64(kind):
+        numbers = pc.if_else(pc.less(column, 1 << 63), column, None).cast(pa.int64())
+    else:
+        return None
+    numbers = numbers if isinstance(numbers, pa.ChunkedArray) else pa.chunked_array([numbers])
+    return pc.fill_null(numbers, 0).to_numpy(), pc.is_valid(numbers).to_numpy()
+
+
+def read_times(column: Any, name: str, path: str | None, order: DayOrder | None = None) -> Times:
+    """The times of a column, each value by itself; ``order`` is what ``5/6/2024`` means, if somebody said so."""
+    column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_null(column.type) or not len(column):
+        column = column.cast(pa.string()) if len(column) else pa.chunked_array([[]], pa.string())
+    if not is_text(column.type):
+        return _joined([convert_times(chunk, name, path) for chunk in column.chunks])
+    column = column.cast(pa.string())
+    if order is None:
+        evidence = Evidence()
+        for chunk in column.chunks:
+            gather_evidence(chunk, evidence)
+        order = evidence.order(path)
+    return _joined([parse_times(chunk, order) for chunk in column.chunks])
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _joined(parts: list[Times]) -> Times:
+    return Times(
+        np.concatenate([part.micros for part in parts]),
+        np.concatenate([part.known for part in parts]),
+        np.concatenate([part.bad for part in parts]),
+        sum(part.naive for part in parts),
+        frozenset().union(*(part.offsets for part in parts)),
+        sum(part.cut for part in parts),
+    )
+
+
+def plain_column(column: Any, name: str, findings: Findings) -> Any:
+    """An attribute in one of the types that a log has: text, int64, float64, bool, timestamps in UTC.
+
+    None if it has another type and the user wants such attributes left out.
+    """
+    kind = column.type
+    if pa.types.is_dictionary(kind) and is_text(kind.value_type):
+        return column.cast(pa.dictionary(pa.int32(), pa.string()))
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if is_text(kind) or pa.types.is_null(kind):
+        return column.cast(pa.string())
+    if pa.types.is_boolean(kind):
+        return column
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        times = _joined([convert_times(chunk, name, None) for chunk in column.chunks])
+        if times.cut:
+            findings.add("precision-lost", f"column {name!r} is cut to microseconds", count=times.cut)
+        if not times.bad.any():
+            return pa.chunked_array([pa.array(times.micros, pa.int64(), mask=~times.known).cast(TIMESTAMP_TYPE)])
+    try:
+        if pa.types.is_integer(kind):
+            return column.cast(pa.int64())
+        if pa.types.is_floating(kind):
+            return column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        pass  # beyond 64 bits: as text
+    if findings.add("bad-value", f"column {name!r} holds {kind}", count=max(1, len(column))) == "drop":
+        return None
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowException:
+        text = [None if value is None else str(value) for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(text, pa.string())])
+
+
+# Text that a type holds exactly. A float needs a point or a signed exponent: 1e5 may be an identifier.
+_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
+_SHORT_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
+_FLOAT = r"^(-?(0|[1-9][0-9]*)(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-][0-9]+)?|nan|-?inf)$"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})$"
+
+
+def typed(column: Any) -> Any:
+    """A column of text as the narrowest type that loses nothing, else as it is."""
+    present = pc.if_else(pc.equal(column, ""), None, column)
+    if present.null_count == len(present):
+        return column
+    if _all_match(present, _INTEGER):
+        try:
+            return present.cast(pa.int64())
+        except pa.ArrowInvalid:
+            return column
+    if _all_match(present, _FLOAT) and not _all_match(present, r"^(nan|-?inf)$"):
+        digits = pc.replace_substring_regex(present, r"^-?[0.]*|\.|[eE].*$", "")
+        return present.cast(pa.float64()) if (pc.max(pc.utf8_length(digits)).as_py() or 0) <= 17 else column
+    if _all_match(present, r"^(true|false)$") or _all_match(present, r"^(True|False)$"):
+        return present.cast(pa.bool_())
+    if _all_match(present, _TIME):
+        times = _joined([parse_times(chunk) for chunk in present.chunks])
+        if not times.bad.any():
+            return pa.chunked_array([pa.array(times.micros, pa.int64(), mask=~times.known).cast(TIMESTAMP_TYPE)])
+    return column
+
+
+def _all_match(column: Any, pattern: str) -> bool:
+    """Whether every value that is not null matches; a look at the first ones settles most columns."""
+    for part in (column.slice(0, 100), column):
+        if not pc.all(pc.match_substring_regex(part, pattern), min_count=0).as_py():
+            return False
+    return True
+
+
+def written(column: Any) -> Any:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return column.cast(kind.value_type)
+    if pa.types.is_timestamp(kind):
+        try:
+            return column.cast(pa.timestamp("s", kind.tz))
+        except pa.ArrowInvalid:
+            return column
+    if pa.types.is_floating(kind):
+        text = column.cast(pa.string())
+        if _all_match(text, _INTEGER):  # 1.0 must not come back as the integer 1
+            return pc.if_else(pc.is_null(text), None, pc.binary_join_element_wise(pc.fill_null(text, ""), "0", "."))
+    return column

@@ -1,0 +1,267 @@
+"""Parquet: the flat table with its types, and beside it what a flat table cannot hold.
+
+The file's own metadata (key ``veilog``, JSON) keeps what the log said about itself and the cases without events; where
+cases share a name or are not in the order of their first events, a column ``case:index`` keeps them apart.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from veilog.errors import InputError, OutputError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
+from veilog.logs.findings import Findings
+from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.roles import Classifiers, Roles
+from veilog.logs.tables import read as tables
+
+__all__ = [
+    "Notes",
+    "classifiers_of",
+    "column_names",
+    "has_case_index",
+    "notes",
+    "open_parquet",
+    "read_parquet",
+    "write_parquet",
+    "write_pieces",
+]
+
+_KEY = b"veilog"
+_GROUP = 1 << 19
+"""Rows of a group in the files written."""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What a Parquet file written by veilog says beside its table."""
+
+    metadata: Metadata
+    case_key: str | None = None
+    """The column that tells cases apart, where their names do not."""
+    empty: pa.Table | None = None
+    """The cases without events, with their ``case:index``."""
+
+
+def open_parquet(path: Path) -> pq.ParquetFile:
+    """The file, or an :class:`InputError` that says why not."""
+    try:
+        if path.stat().st_size == 0:
+            raise InputError("The file is empty.", path=path)
+        return pq.ParquetFile(path)
+    except FileNotFoundError:
+        raise InputError("There is no such file.", path=path) from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(
+            f"This is not a readable Parquet file ({_first_line(error)}).", path=path, advice="Export it again."
+        ) from error
+
+
+def column_names(path: Path) -> list[str]:
+    with open_parquet(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def classifiers_of(path: Path) -> Classifiers:
+    """The classifiers that a file of ours kept from XES."""
+    with open_parquet(path) as file:
+        return notes(file.schema_arrow, path).metadata.classifiers
+
+
+def has_case_index(path: Path) -> bool:
+    """Whether this is a Parquet file of ours in which names do not tell cases apart."""
+    if not path.name.lower().endswith(".parquet"):
+        return False
+    with open_parquet(path) as file:
+        return notes(file.schema_arrow, path).case_key is not None
+
+
+def notes(schema: pa.Schema, path: Path) -> Notes:
+    """What the file's metadata say; nothing for files of other programs."""
+    raw = (schema.metadata or {}).get(_KEY)
+    if raw is None:
+        return Notes(Metadata())
+    try:
+        facts = json.loads(raw)
+        empty = facts.get("empty_cases")
+        table = None if empty is None else pa.ipc.open_stream(base64.b64decode(empty, validate=True)).read_all()
+        if table is not None and CASE_INDEX not in table.column_names:
+            raise ValueError("empty cases without index")
+        key = CASE_INDEX if facts.get("case_index") else None
+        if key is not None and key not in schema.names:
+            raise ValueError("no case:index")
+        return Notes(_metadata_from(facts["metadata"]), key, table)
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, pa.ArrowException) as error:
+        raise InputError(
+            f"The metadata that veilog left in this file are damaged ({_first_line(error)}).",
+            path=path,
+            advice="Convert the log again from its source.",
+        ) from error
+
+
+def read_parquet(path: Path, roles: Roles, findings: Findings) -> EventLog:
+    """The log in a Parquet file, with its types."""
+    with open_parquet(path) as file:
+        found = notes(file.schema_arrow, path)
+        try:
+            table = file.read()
+            table.validate(full=True)  # text that is not UTF-8 would fail later, and worse
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"The Parquet data cannot be read ({_first_line(error)}).", path=path) from error
+    table = table.replace_schema_metadata(None)
+    if found.case_key is None:
+        return tables.log_from_table(table, roles, findings, source=str(path), metadata=found.metadata)
+    log = tables.log_from_table(
+        table, roles, findings, source=str(path), metadata=found.metadata, case_key=found.case_key
+    )
+    return _with_empty_cases(log, found.empty, findings)
+
+
+def _with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) -> EventLog:
+    """Put every case where ``case:index`` says, under the rules for empty and for repeated cases."""
+    cases = log.cases
+    if empty is not None and empty.num_rows:
+        policy = findings.add("empty-trace", f"{empty.num_rows} cases", count=empty.num_rows)
+        if policy != "drop":
+            cases = pa.concat_tables([cases, empty], promote_options="permissive")
+    order = np.argsort(cases[CASE_INDEX].to_numpy(), kind="stable")
+    names = cases[ACTIVITY].cast(pa.string()).take(pa.array(order)).to_pylist()
+    first = {name: position for position, name in reversed(list(enumerate(names)))}
+    repeated = np.array([first[name] != position for position, name in enumerate(names)], dtype=np.bool_)
+    if repeated.any():
+        example = repr(names[int(repeated.argmax())])
+        if findings.add("duplicate-case-id", example, count=int(repeated.sum())) == "drop":
+            order = order[~repeated]
+    rank = np.full(cases.num_rows, -1, dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    case = rank[log.events[CASE_INDEX].to_numpy()]
+    rows = np.argsort(case, kind="stable")
+    rows = pa.array(rows[np.searchsorted(case[rows], 0) :])
+    events = log.events.set_column(0, CASE_INDEX, pa.array(case, pa.int64())).take(rows)
+    cases = cases.take(pa.array(order)).drop_columns([CASE_INDEX])
+    return EventLog(events, cases, log.metadata, findings.result(), log.source)
+
+
+def write_parquet(log: EventLog, file: BinaryIO) -> None:
+    """Write the flat table with everything needed to get the same log back."""
+    eventless = None
+    if _needs_case_index(log):
+        empty = np.flatnonzero(np.diff(log.offsets) == 0)
+        eventless = log.cases.take(pa.array(empty)).append_column(CASE_INDEX, pa.array(empty, pa.int64()))
+    write_pieces([log], file, eventless)
+
+
+def write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table | None = None) -> None:
+    """Write one log that comes in pieces, at least one, with the columns and the metadata of the first.
+
+    Cases are in the order in which they come. Either all have events and names that tell them apart, or ``eventless``
+    (maybe without rows) lists those without events, and a column ``case:index`` tells cases apart.
+    """
+    writer, waiting, rows, groups, cases = None, [], 0, 0, 0
+    try:
+        for log in logs:
+            empty = int((np.diff(log.offsets) == 0).sum())
+            if empty and eventless is None:
+                raise OutputError(
+                    f"{empty} cases have no event, which Parquet cannot hold in pieces.", advice="Write .xes.gz."
+                )
+            table = tables.flat_table(log, case_index=eventless is not None)
+            if eventless is not None:
+                place = table.column_names.index(CASE_INDEX)
+                table = table.set_column(place, CASE_INDEX, pc.add(table.column(place), cases))
+            cases += log.cases.num_rows
+            if writer is None:
+                schema = table.schema.with_metadata({_KEY: _facts(log.metadata, eventless)})
+                writer = pq.ParquetWriter(file, schema, compression="zstd")
+            waiting.append(table.replace_schema_metadata(schema.metadata))
+            rows += table.num_rows
+            # Whole row groups, so that a file does not depend on the pieces in which its log came.
+            while rows >= _GROUP:
+                joined = _joined(waiting)
+                writer.write_table(joined.slice(0, _GROUP), row_group_size=_GROUP)
+                waiting, rows, groups = [joined.slice(_GROUP)], rows - _GROUP, groups + 1
+        if writer is not None and (rows or not groups):
+            writer.write_table(_joined(waiting), row_group_size=_GROUP)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
+
+
+def _facts(metadata: Metadata, eventless: pa.Table | None) -> bytes:
+    """What the file says beside its table."""
+    facts: dict[str, Any] = {"format": 1, "metadata": _metadata_to(metadata)}
+    if eventless is not None:
+        facts["case_index"] = True
+        if eventless.num_rows:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(
+                sink, eventless.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+            ) as stream:
+                stream.write_table(eventless)
+            facts["empty_cases"] = base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
+    return json.dumps(facts, ensure_ascii=False).encode()
+
+
+def _needs_case_index(log: EventLog) -> bool:
+    """Whether the names of the cases and the order of the rows do not tell which case comes when."""
+    sizes = np.diff(log.offsets)
+    names = log.cases.column(ACTIVITY)
+    if not sizes.all() or names.null_count or len(pc.unique(names)) < len(names):
+        return True
+    index = log.events.column(EVENT_INDEX).to_numpy()
+    first = np.minimum.reduceat(index, log.offsets[:-1]) if len(index) else index
+    return not bool((first[1:] > first[:-1]).all())
+
+
+def _metadata_to(metadata: Metadata) -> dict[str, Any]:
+    return {
+        "features": metadata.features,
+        "version": metadata.version,
+        "extensions": metadata.extensions,
+        "globals": [[scope, [_attribute_to(a) for a in attributes]] for scope, attributes in metadata.globals],
+        "classifiers": metadata.classifiers,
+        "attributes": [_attribute_to(a) for a in metadata.attributes],
+    }
+
+
+def _attribute_to(attribute: Attribute) -> list[Any]:
+    value = attribute.value.isoformat() if isinstance(attribute.value, datetime) else attribute.value
+    return [attribute.key, value, attribute.type, [_attribute_to(child) for child in attribute.children]]
+
+
+def _metadata_from(facts: dict[str, Any]) -> Metadata:
+    return Metadata(
+        features=facts["features"],
+        version=facts["version"],
+        extensions=tuple((name, prefix, uri) for name, prefix, uri in facts["extensions"]),
+        globals=tuple((scope, tuple(_attribute_from(a) for a in found)) for scope, found in facts["globals"]),
+        classifiers=tuple((name, keys, scope) for name, keys, scope in facts["classifiers"]),
+        attributes=tuple(_attribute_from(a) for a in facts["attributes"]),
+    )
+
+
+def _attribute_from(facts: list[Any]) -> Attribute:
+    key, value, kind, children = facts
+    if kind == "date" and isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return Attribute(key, value, kind, tuple(_attribute_from(child) for child in children))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200]

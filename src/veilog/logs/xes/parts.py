@@ -1,0 +1,278 @@
+"""The blocks of an XES file, of the whole file or of a part of it that another process reads.
+
+A file is split before a trace. Each part is checked as a document of its own: all but the first begin with an added
+``<log>``, all but the last end with an added ``</log>``. A part that ends inside a comment, an attribute's value or
+another element is no well-formed document then, so a wrong split is an error, never a different log; the caller
+answers any trouble by reading the file in one piece.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from veilog.errors import InputError
+from veilog.logs.streams import MAX_VALUE, consumed_fraction, open_input
+from veilog.logs.xes.bytes import Fast, Plain, Source, count_lines, too_long
+from veilog.logs.xes.scan import Block, Scanner
+from veilog.logs.xes.text import Element, Note, Piece, Unusual, parse_piece, stray_note
+from veilog.logs.xes.values import unescape
+
+__all__ = ["Part", "Reading", "read_blocks", "read_in_parts"]
+
+Progress = Callable[[float], None]
+
+BLOCK = 2 << 20
+SMALLEST = 16 << 20
+"""Below this size a second process costs more than it brings."""
+_GZIP_FIRST = 0.55
+"""Share of a compressed file that the first process takes: the others have to unpack what comes before their part."""
+_TRACE = re.compile(rb"<trace[\s/>]")
+_OVERLAP = 6
+# Another process reads XES and nothing else: a bare package in veilog's place saves it all other imports.
+_BOOT = """
+import pickle, sys, types
+sys.path[:], package = pickle.load(sys.stdin.buffer), types.ModuleType("veilog")
+package.__path__ = pickle.load(sys.stdin.buffer)
+sys.modules["veilog"] = package
+from veilog.logs.xes.parts import work
+work(sys.stdin.buffer, sys.stdout.buffer)
+"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """From the first trace at or after byte ``start`` (0: the file's start) up to the first at or after ``stop``."""
+
+    start: int = 0
+    stop: int | None = None
+
+
+@dataclass
+class Reading:
+    """How to read a file, and what is known after reading it beside its blocks."""
+
+    path: Path
+    limit: int | None
+    drop_bad: bool
+    plain: bool = False
+    part: Part = field(default_factory=Part)
+    root: Element | None = None
+    lines: int = 0
+
+
+def read_blocks(reading: Reading, progress: Progress | None = None) -> Generator[Block, None, None]:
+    """The blocks in order; when they are through, the document was complete and ``reading`` has its root and lines."""
+    path = str(reading.path)
+    scanner = Scanner(path, drop_bad=reading.drop_bad, plain=reading.plain)
+    with open_input(reading.path, limit=reading.limit) as stream:
+        source: Source = Plain(path) if reading.plain else Fast(path)
+        texts = _texts(stream, source, reading.part)
+        data, line, depth, wanted, final = b"", 1, 1 if reading.part.start else 0, 0, False
+        notes: list[Note] = []
+        while not final:
+            text = next(texts, None)
+            final = text is None
+            data += text or b""
+            if not depth:
+                start = data.find(b"<")
+                stop = data.find(b"<", start + 1) if start >= 0 else -1
+                if final and stop < 0:
+                    stop = len(data)
+                if start < 0 or stop < 0:
+                    _check_length(data, line, path)
+                    continue
+                at = line + count_lines(data[:start])
+                reading.root, piece = _root(data[start:stop], at, path)
+                if piece.stray:
+                    notes.append(stray_note(piece, at))
+                line += count_lines(data[:stop])
+                data, depth = data[stop:], 1
+            if len(data) < wanted and not final:
+                _check_length(data, line, path)
+                continue
+            found = scanner.scan(data, depth, line, final=final)
+            if found is None:
+                _check_length(data, line, path)
+                wanted = 2 * len(data)  # an element larger than a block: take twice as much before trying again
+                continue
+            block, used, depth = found
+            line += block.lines
+            data, wanted = data[used:], 0
+            block.notes[:0] = notes
+            notes.clear()
+            yield block
+            if progress is not None:
+                progress(consumed_fraction(stream))
+        reading.lines = line - 1 + count_lines(data)
+
+
+def _check_length(data: bytes, line: int, path: str) -> None:
+    """Raise if what follows the last tag, which may go on, is longer than any value or text may be."""
+    if len(data) > MAX_VALUE:
+        start = data.rfind(b"<")
+        if len(data) - start > MAX_VALUE:
+            raise too_long(path, line + count_lines(data[: max(start, 0)]))
+
+
+def _texts(stream: BinaryIO, source: Source, part: Part) -> Iterator[bytes]:
+    """The checked text of a part, block by block; raises at its end unless it was complete."""
+    if not part.start and part.stop is None:
+        while raw := stream.read(BLOCK):
+            yield source.feed(raw)
+        yield source.finish()
+        return
+    assert isinstance(source, Fast)
+    if part.start:
+        source.open_part()
+    chunks = _part_bytes(stream, part)
+    ended = False
+    for raw, last in chunks:
+        ended = last
+        yield source.feed(raw)
+    if ended:
+        source.close_part()
+    yield source.finish()
+
+
+def _part_bytes(stream: BinaryIO, part: Part) -> Iterator[tuple[bytes, bool]]:
+    """(bytes, whether the part ends with them before the end of the file)."""
+    position = part.start
+    _skip(stream, position)
+    begun, held = not part.start, b""
+    while True:
+        raw = stream.read(BLOCK)
+        data, held = held + raw, b""
+        if not begun:
+            match = _TRACE.search(data)
+            if match is None:
+                if not raw:
+                    raise Unusual
+                held = data[-_OVERLAP:]
+                position += len(data) - len(held)
+                continue
+            position += match.start()
+            data, begun = data[match.start() :], True
+        if part.stop is not None and position + len(data) > part.stop:
+            match = _TRACE.search(data, max(0, part.stop - position))
+            if match is not None:
+                yield data[: match.start()], True
+                return
+            if raw:
+                data, held = data[:-_OVERLAP], data[-_OVERLAP:]
+        yield data, False
+        position += len(data)
+        if not raw:
+            return
+
+
+def _skip(stream: BinaryIO, size: int) -> None:
+    if stream.seekable():
+        stream.seek(size)
+        return
+    while size:
+        block = stream.read(min(size, BLOCK))
+        if not block:
+            raise Unusual
+        size -= len(block)
+
+
+def _root(raw: bytes, line: int, path: str) -> tuple[Element, Piece]:
+    piece = parse_piece(raw)
+    if ":" in piece.name:
+        raise Unusual
+    if piece.name != "log":
+        raise InputError(
+            f"The root element is <{piece.name}>, not <log>: this is not an event log in XES.", path=path, line=line
+        )
+    return Element("log", {k: unescape(v) for k, v in piece.attributes.items()}, line), piece
+
+
+# ---- several processes
+
+
+def read_in_parts(
+    reading: Reading, processes: int, progress: Progress | None = None
+) -> Generator[Block, None, None] | None:
+    """The blocks of a file that several processes read, or ``None`` where that is not worth while.
+
+    Raises :class:`Unusual` if the file cannot be split or another process fails, whatever the reason.
+    """
+    bounds = _bounds(reading.path, processes)
+    if bounds is None or not sys.executable:
+        return None
+    return _gather(reading, bounds, progress)
+
+
+def _gather(reading: Reading, bounds: list[int], progress: Progress | None) -> Generator[Block, None, None]:
+    parts = [Part(a, b) for a, b in zip([0, *bounds], [*bounds, None], strict=True)]
+    workers: list[subprocess.Popen[bytes]] = []
+    try:
+        for part in parts[1:]:
+            task = Reading(reading.path, reading.limit, reading.drop_bad, part=part)
+            worker = subprocess.Popen(
+                [sys.executable, "-c", _BOOT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+            workers.append(worker)
+            assert worker.stdin is not None
+            pickle.dump(sys.path, worker.stdin)
+            pickle.dump([str(Path(__file__).parents[2])], worker.stdin)
+            pickle.dump(task, worker.stdin)
+            worker.stdin.close()
+        reading.part = parts[0]
+        yield from read_blocks(reading, progress)
+        lines = reading.lines
+        for worker in workers:
+            assert worker.stdout is not None
+            blocks, more = pickle.load(worker.stdout)
+            for block in blocks:
+                yield block.moved(lines)
+            lines += more
+        reading.lines = lines
+    except (InputError, OSError, EOFError, pickle.UnpicklingError, ValueError) as error:
+        raise Unusual from error
+    finally:
+        for worker in workers:
+            worker.kill()
+            if worker.stdout is not None:
+                worker.stdout.close()
+            worker.wait()
+
+
+def work(source: BinaryIO, target: BinaryIO) -> None:
+    """Another process: read the part asked for, then hand over all its blocks; nothing if there was any trouble."""
+    reading: Reading = pickle.load(source)
+    with contextlib.suppress(InputError, Unusual, BrokenPipeError):
+        blocks = list(read_blocks(reading))
+        pickle.dump((blocks, reading.lines), target, protocol=5)
+        target.flush()
+
+
+def _bounds(path: Path, processes: int) -> list[int] | None:
+    """Where to split a file, in bytes of its text; ``None`` if it is too small or not an ordinary file."""
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode) or processes < 2:
+            return None
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+            size = found.st_size
+            if packed and size > 8:
+                file.seek(-4, os.SEEK_END)
+                size = int.from_bytes(file.read(4), "little")  # the size unpacked, up to 4 GiB: only a hint
+    except OSError:
+        return None
+    processes = min(processes, size // SMALLEST)
+    if processes < 2:
+        return None
+    first = _GZIP_FIRST if packed and processes == 2 else 1 / processes
+    return [int(size * (first + (1 - first) * i / (processes - 1))) for i in range(processes - 1)]

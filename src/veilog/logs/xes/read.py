@@ -1,0 +1,73 @@
+"""XES (IEEE 1849) event logs: :func:`read_xes` and :func:`write_xes`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from pathlib import Path
+
+from veilog.errors import InputError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.findings import Findings
+from veilog.logs.roles import AS_IT_IS, Declared
+from veilog.logs.streams import DEFAULT_LIMIT
+from veilog.logs.xes.assemble import Assembler
+from veilog.logs.xes.parts import Reading, read_blocks, read_in_parts
+from veilog.logs.xes.scan import Block
+from veilog.logs.xes.text import Unusual
+from veilog.logs.xes.write import write_xes
+
+__all__ = ["read_xes", "write_xes"]
+
+Progress = Callable[[float], None]
+
+
+def read_xes(
+    path: Path,
+    *,
+    findings: Findings,
+    limit: int | None = DEFAULT_LIMIT,
+    processes: int = 1,
+    progress: Progress | None = None,
+    declared: Declared = AS_IT_IS,
+) -> EventLog:
+    """Read a plain or gzip-compressed XES file.
+
+    Everything in the file ends up in the event log or in ``findings``. ``limit`` bounds what a compressed file may
+    unpack to, ``processes`` is how many may share a large file (the result is the same), ``progress`` is called with
+    the fraction read so far. A document that does not end properly, declares entities or refers to anything outside
+    itself is refused (:class:`InputError` with line and column).
+    """
+    reading = Reading(Path(path), limit, drop_bad=findings.policy("bad-value") == "drop")
+    findings.path = findings.path or str(path)
+    before = findings.copy()
+    blocks = read_in_parts(reading, processes, progress)
+    if blocks is not None:
+        try:
+            return _assemble(blocks, reading, findings, declared)
+        except Unusual:
+            findings.restore(before)
+    try:
+        reading = Reading(reading.path, limit, reading.drop_bad)
+        return _assemble(read_blocks(reading, progress), reading, findings, declared)
+    except Unusual:
+        findings.restore(before)
+    if not reading.path.is_file():
+        raise InputError(
+            "This form of XML has to be read twice, which a pipe does not allow.",
+            path=path,
+            advice="Save it to a file first.",
+        )
+    reading = Reading(reading.path, limit, reading.drop_bad, plain=True)
+    return _assemble(read_blocks(reading, progress), reading, findings, declared)
+
+
+def _assemble(
+    blocks: Generator[Block, None, None], reading: Reading, findings: Findings, declared: Declared = AS_IT_IS
+) -> EventLog:
+    assembler = Assembler(str(reading.path), findings, declared)
+    with closing(blocks):
+        for block in blocks:
+            assembler.add(block)
+    assert reading.root is not None, "a complete document has a root element"
+    return assembler.finish(reading.root, drop_bad=reading.drop_bad)

@@ -1,0 +1,277 @@
+"""A block of XES, coded piece by piece, to columns of events and cases, with everything odd that was noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from veilog.errors import InputError
+from veilog.logs.eventlog import TIMESTAMP
+from veilog.logs.xes.columns import ColumnKey, convert, spread, strings
+from veilog.logs.xes.pieces import CONTAINER, EVENT, LIST, TRACE, Coded, Coder, Ints, Mask, Placed, Small, place
+from veilog.logs.xes.text import SCALARS, Element, Note, read_attribute, read_tree, stray_note, to_json
+from veilog.logs.xes.values import NO_ZONE, Dates, from_numpy, unescape
+
+__all__ = ["Block", "Scanner"]
+
+
+@dataclass
+class Block:
+    """What one block of the file holds. Case rows count from the first trace of the block; an event or attribute whose
+    trace began in an earlier block has case row -1."""
+
+    cases: int
+    case_lines: Ints
+    event_cases: Ints
+    event_lines: Ints
+    event_columns: dict[ColumnKey, pa.Array] = field(default_factory=dict)
+    case_columns: dict[ColumnKey, tuple[Ints, pa.Array]] = field(default_factory=dict)
+    event_nested: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    case_nested: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    log_elements: list[Element] = field(default_factory=list)
+    bad_times: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    zones: dict[int, tuple[int, str, int]] = field(default_factory=dict)
+    """Offsets of the events' timestamps from UTC: how many, and the first with its line."""
+    notes: list[Note] = field(default_factory=list)
+    lines: int = 0
+    """Ends of lines within the block."""
+
+    def moved(self, lines: int) -> Block:
+        """The same block, that many lines further down in the file."""
+        return replace(
+            self,
+            case_lines=self.case_lines + lines,
+            event_lines=self.event_lines + lines,
+            log_elements=[e.moved(lines) for e in self.log_elements],
+            zones={zone: (count, example, line + lines) for zone, (count, example, line) in self.zones.items()},
+            notes=[replace(note, line=note.line + lines) for note in self.notes],
+        )
+
+
+@dataclass(frozen=True)
+class _View:
+    """A block under work: its pieces, their places, and the lines of the file."""
+
+    coded: Coded
+    placed: Placed
+    newlines: Ints
+    first_line: int
+
+    def lines(self, rows: Ints) -> Ints:
+        return np.searchsorted(self.newlines, self.coded.edges[rows]) + self.first_line
+
+    def line(self, row: Any) -> int:
+        return int(self.lines(np.array([row]))[0])
+
+    def raw(self, row: int) -> bytes:
+        return bytes(self.coded.whole[row].as_py())
+
+
+class Scanner:
+    """Scans the blocks of one file in turn."""
+
+    def __init__(self, path: str, *, drop_bad: bool = False, plain: bool = False) -> None:
+        self._path = path
+        self._drop_bad = drop_bad
+        self._coder = Coder(plain=plain)
+
+    def scan(self, data: bytes, depth: int, line: int, *, final: bool) -> tuple[Block, int, int] | None:
+        """(block, bytes used, depth after them) for the leading part of ``data``; ``None`` if that holds nothing whole.
+
+        ``data`` starts with a tag at ``line``; ``depth`` is 1 within the log and 2 within a trace.
+        """
+        if len(data) >= 1 << 31:
+            raise InputError("One element is larger than 2 GiB.", path=self._path, line=line)
+        coded = self._coder.code(data, final=final)
+        if coded is None:
+            return None
+        placed = place(coded, depth, final=final, path=self._path, line=line)
+        if placed.size == 0:
+            return None
+        view = _View(coded, placed, _newlines(data), line)
+        traces, starts = np.flatnonzero(placed.is_trace), np.flatnonzero(placed.is_event)
+        block = Block(len(traces), view.lines(traces), placed.case_of[starts].astype(np.int64), view.lines(starts))
+
+        has_value = coded.column[: placed.size] >= 0
+        rows = np.flatnonzero(has_value & placed.in_event)
+        for key, owners, values in self._attributes(view, rows, placed.event_of, block, timed=True):
+            block.event_columns[key] = spread(values, owners, len(starts))
+        rows = np.flatnonzero(has_value & placed.in_trace)
+        for key, owners, values in self._attributes(view, rows, placed.case_of, block, timed=False):
+            block.case_columns[key] = (owners.astype(np.int64), values)
+        self._nested(view, block)
+        self._odd(view, block)
+        used = int(coded.edges[placed.size])
+        block.lines = int(np.searchsorted(view.newlines, used))
+        return block, used, placed.depth
+
+    def _attributes(
+        self, view: _View, rows: Ints, owner_of: Small, block: Block, *, timed: bool
+    ) -> Iterator[tuple[ColumnKey, Small, pa.Array]]:
+        """(column, owners, values) for the attributes in the pieces ``rows``, in order of first appearance."""
+        if not len(rows):
+            return
+        coded = view.coded
+        for key, members in self._groups(view, rows, owner_of, block):
+            owners = owner_of[members]
+            raw = coded.values.take(from_numpy(coded.value_at[members]))
+            converted = convert(key.type, raw)
+            is_time = timed and key.key == TIMESTAMP and key.type == "date"
+            if converted.dates is not None:
+                _note_dates(view, members, raw, converted.dates, block)
+                if is_time:
+                    _note_times(view, members, raw, converted.dates, block, owners)
+            good = converted.good
+            if good is None:
+                yield key, owners, converted.values
+                continue
+            if good.any():
+                yield key, owners[good], converted.values
+            if is_time:
+                continue
+            bad = raw.filter(from_numpy(~good))
+            example = f"{key.type} {key.key!r} = {unescape(bad[0].as_py())!r}"
+            block.notes.append(Note("bad-value", example, view.line(members[~good][0]), len(bad)))
+            if not self._drop_bad:
+                yield key._replace(as_text=True), owners[~good], strings(bad.dictionary_encode())
+
+    def _groups(self, view: _View, rows: Ints, owner_of: Small, block: Block) -> list[tuple[ColumnKey, Ints]]:
+        """The pieces of each column in document order; of attributes that an element has twice only the first."""
+        all_columns, keys = view.coded.column, self._coder.keys
+        columns = all_columns[rows]
+        # numpy sorts short integers in linear time
+        order = np.argsort(columns.astype(np.uint16) if len(keys) <= 1 << 16 else columns, kind="stable")
+        bounds = np.flatnonzero(np.diff(columns[order])) + 1
+        groups = sorted(np.split(rows[order], bounds), key=lambda g: int(g[0]))
+        named = [(keys[all_columns[g[0]]], g) for g in groups]
+        names = dict.fromkeys(key.key for key, _ in named)
+        if len(names) == len(named) and all((np.diff(owner_of[g]) > 0).all() for g in groups):
+            return named
+        number = {name: i for i, name in enumerate(names)}
+        numbers = np.array([number.get(key.key, -1) for key in keys], dtype=np.int64)
+        pairs = owner_of[rows].astype(np.int64) * len(number) + numbers[columns]
+        kept = np.zeros(view.placed.size, dtype=np.bool_)
+        kept[rows[np.unique(pairs, return_index=True)[1]]] = True
+        dropped = rows[~kept[rows]]
+        if len(dropped):
+            example = f"key {keys[all_columns[dropped[0]]].key!r}"
+            block.notes.append(Note("duplicate-attribute", example, view.line(dropped[0]), len(dropped)))
+        return [(key, g[kept[g]]) for key, g in named if kept[g].any()]
+
+    def _nested(self, view: _View, block: Block) -> None:
+        """Attributes with children, lists, containers, and what stands directly in the log: element by element."""
+        p = view.placed
+        name, delta = view.coded.name[: p.size], view.coded.delta[: p.size]
+        whole = (delta >= 0) & (~_leaves(view) | (name == LIST) | (name == CONTAINER))
+        for mask, owner_of, target in (
+            (p.in_event & whole, p.event_of, block.event_nested),
+            (p.in_trace & whole & ~p.is_event, p.case_of, block.case_nested),
+        ):
+            for start in np.flatnonzero(mask).tolist():
+                element = self._tree(view, start)
+                # The value of an attribute with children has gone into its column.
+                in_column = element.name in SCALARS and "key" in element.attributes and "value" in element.attributes
+                if in_column:
+                    del element.attributes["value"]
+                attribute = read_attribute(element, block.notes, drop_bad=self._drop_bad)
+                if attribute is not None:
+                    target.append((int(owner_of[start]), to_json(attribute)))
+        in_log = (p.before == 1) & (delta >= 0) & (name != TRACE)
+        block.log_elements = [self._tree(view, start) for start in np.flatnonzero(in_log).tolist()]
+
+    def _tree(self, view: _View, start: int) -> Element:
+        stop = start + 1
+        if view.coded.delta[start] == 1:
+            p = view.placed
+            depth, step = p.before[start], 64
+            while True:  # the next piece that stands at the same depth again follows the end tag
+                found = np.flatnonzero(p.before[stop : stop + step] == depth)
+                if len(found):
+                    stop += int(found[0])
+                    break
+                stop += step
+                if stop >= p.size:
+                    stop = p.size
+                    break
+                step *= 4
+        rows = np.arange(start, stop)
+        raw = view.coded.whole.slice(start, stop - start).to_pylist()
+        return read_tree(raw, view.lines(rows).tolist(), self._coder.parse)
+
+    def _odd(self, view: _View, block: Block) -> None:
+        """Findings about single pieces: text, elements and XML attributes that XES does not know."""
+        coded, p = view.coded, view.placed
+        name = coded.name[: p.size]
+        if coded.stray[: p.size].any():
+            rows = np.flatnonzero(coded.stray[: p.size])
+            piece = self._coder.parse(view.raw(int(rows[0])))
+            block.notes.append(stray_note(piece, view.line(rows[0]), len(rows)))
+        direct = (p.in_event | p.in_trace) & _leaves(view)
+        wrong = direct & ~p.is_event & ((name == 0) | (name >= EVENT))
+        if wrong.any():
+            rows = np.flatnonzero(wrong)
+            element = self._coder.parse(view.raw(int(rows[0]))).name
+            block.notes.append(Note("unknown-element", f"<{element}>", view.line(rows[0]), len(rows)))
+        # What is inside nested attributes is noted where these are read.
+        mine = coded.others[coded.others < p.size]
+        codes = coded.codes[: len(mine)]
+        shallow = (direct & (name > 0) & (name < LIST) | p.is_event | p.is_trace)[mine]
+        for rule, examples in (
+            ("unknown-attribute", [t.unknown for t in coded.tags]),
+            ("incomplete-attribute", [t.incomplete for t in coded.tags]),
+        ):
+            if not any(examples):
+                continue
+            mask = shallow & np.array([e is not None for e in examples])[codes]
+            if mask.any():
+                i = int(np.argmax(mask))
+                block.notes.append(Note(rule, str(examples[codes[i]]), view.line(mine[i]), int(mask.sum())))
+
+
+def _leaves(view: _View) -> Mask:
+    """The pieces that are an empty element, or a start tag with the end tag right after it."""
+    delta = view.coded.delta
+    leaf: Mask = delta == 0
+    leaf[:-1] |= (delta[:-1] == 1) & (delta[1:] == -1)
+    return leaf[: view.placed.size]
+
+
+def _newlines(data: bytes) -> Ints:
+    """Where lines end: at a line feed, or at a carriage return that no line feed follows."""
+    buffer = np.frombuffer(data, dtype=np.uint8)
+    if b"\r" not in data:
+        return np.flatnonzero(buffer == 10)
+    is_end = buffer == 10
+    returns = buffer == 13
+    returns[:-1] &= ~is_end[1:]
+    return np.flatnonzero(is_end | returns)
+
+
+def _note_dates(view: _View, members: Ints, raw: pa.Array, dates: Dates, block: Block) -> None:
+    for rule, mask in (
+        ("timestamp-without-zone", dates.ok & (dates.zones == NO_ZONE)),
+        ("precision-lost", dates.lost),
+    ):
+        if mask.any():
+            count, example, line = _first(view, members, raw, mask)
+            block.notes.append(Note(rule, example, line, count))
+
+
+def _note_times(view: _View, members: Ints, raw: pa.Array, dates: Dates, block: Block, owners: Small) -> None:
+    if not dates.ok.all():
+        count, example, line = _first(view, members, raw, ~dates.ok)
+        block.notes.append(Note("bad-timestamp", repr(example), line, count))
+        block.bad_times = owners[~dates.ok].astype(np.int64)
+    zones = dates.zones[dates.ok]
+    for zone in [int(zones[0])] if len(zones) and (zones == zones[0]).all() else np.unique(zones).tolist():
+        block.zones[zone] = _first(view, members, raw, dates.ok & (dates.zones == zone))
+
+
+def _first(view: _View, members: Ints, raw: pa.Array, mask: Mask) -> tuple[int, str, int]:
+    """(how many, the first value, its line) of the rows in a mask that is not empty."""
+    i = int(np.argmax(mask))
+    return int(np.count_nonzero(mask)), unescape(raw[i].as_py()), view.line(members[i])

@@ -1,0 +1,190 @@
+"""The text of XES: one tag with what follows it, its attributes, trees of nested attributes and their JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from math import isfinite
+from typing import Any
+
+from veilog.logs.metadata import Attribute
+from veilog.logs.xes.values import ROOT_TIME, format_date, format_float, parse_scalar, unescape
+
+__all__ = [
+    "NESTING",
+    "SCALARS",
+    "Element",
+    "Note",
+    "Piece",
+    "Unusual",
+    "from_json",
+    "parse_piece",
+    "read_attribute",
+    "read_tree",
+]
+
+SCALARS = ("string", "date", "int", "float", "boolean", "id")
+NESTING = ("list", "container")
+
+
+class Unusual(Exception):
+    """A legal construct that the fast reader leaves to the plain one. Never leaves the XES modules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something noticed while reading, before any policy is applied."""
+
+    rule: str
+    example: str
+    line: int
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A tag and the text up to the next one. Values are still escaped, as in the file."""
+
+    name: str
+    delta: int
+    """What the tag does to the depth: 1 for a start tag, 0 for an empty element, -1 for an end tag."""
+    attributes: dict[str, bytes]
+    stray: bytes
+    """Text that follows, without white space around it: XES has none."""
+
+
+_PIECE = re.compile(
+    rb"""<(/?)([^\s/>="']+)((?:\s+[^\s=<>"'/]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*(/?)>([^<]*)\Z""",
+)
+_ATTRIBUTE = re.compile(rb"""([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+
+
+def parse_piece(raw: bytes) -> Piece:
+    """Take a tag apart; what is no ordinary tag is :class:`Unusual`."""
+    match = _PIECE.match(raw)
+    if match is None:
+        raise Unusual
+    closing, name, attributes, empty, text = match.groups()
+    found = {key.decode("utf-8"): a or b for key, a, b in _ATTRIBUTE.findall(attributes)} if attributes else {}
+    delta = -1 if closing else 0 if empty else 1
+    return Piece(name.decode("utf-8"), delta, found, text.strip())
+
+
+def stray_note(piece: Piece, line: int, count: int = 1) -> Note:
+    return Note("stray-text", repr(piece.stray.decode("utf-8")[:80]), line, count)
+
+
+def is_foreign(name: str) -> bool:
+    """Whether an XML attribute belongs to XML itself (namespaces, schema hints) and not to XES."""
+    return name == "xmlns" or name.startswith(("xmlns:", "xsi:", "xml:"))
+
+
+@dataclass(slots=True)
+class Element:
+    """An XML element as read, with unescaped attributes."""
+
+    name: str
+    attributes: dict[str, str]
+    line: int
+    children: list[Element] = field(default_factory=list)
+
+    def moved(self, lines: int) -> Element:
+        """The same element, that many lines further down in the file."""
+        return Element(self.name, self.attributes, self.line + lines, [c.moved(lines) for c in self.children])
+
+
+def read_tree(pieces: Sequence[bytes], lines: Sequence[int], parse: Callable[[bytes], Piece]) -> Element:
+    """The element that starts with the first piece and ends with the last."""
+    top = Element("", {}, 0)
+    stack = [top]
+    for raw, line in zip(pieces, lines, strict=True):
+        piece = parse(raw)
+        if piece.delta < 0:
+            stack.pop()
+            continue
+        values = {k: unescape(v) for k, v in piece.attributes.items()}
+        element = Element(piece.name, values, line)
+        stack[-1].children.append(element)
+        if piece.delta:
+            stack.append(element)
+    return top.children[0]
+
+
+def read_attribute(element: Element, notes: list[Note], *, drop_bad: bool) -> Attribute | None:
+    """An element as an XES attribute with its children, or ``None`` (and a note) if it is none.
+
+    A value that does not fit its type stays text.
+    """
+    name = element.name
+    if name not in SCALARS and name not in NESTING:
+        notes.append(Note("unknown-element", f"<{name}>", element.line))
+        return None
+    key, text = element.attributes.get("key"), element.attributes.get("value")
+    if key is None:
+        notes.append(Note("incomplete-attribute", f"<{name}> without a key", element.line))
+        return None
+    extra = [a for a in element.attributes if a not in ("key", "value") and not is_foreign(a)]
+    if extra or (name in NESTING and text):
+        notes.append(Note("unknown-attribute", f"{(extra or ['value'])[0]} in <{name}>", element.line))
+    value: Any = None
+    if name in SCALARS:
+        if text is None and not element.children:
+            notes.append(Note("incomplete-attribute", f"{name} {key!r} without a value", element.line))
+            return None
+        if text is not None:
+            value, bad = parse_scalar(name, text)
+            if bad:
+                notes.append(Note("bad-value", f"{name} {key!r} = {text!r}", element.line))
+                if drop_bad:
+                    return None
+            elif name == "date":
+                value = ROOT_TIME + timedelta(microseconds=value)
+    children = read_children(element, notes, drop_bad=drop_bad)
+    return Attribute(key, value, name, children)
+
+
+def read_children(element: Element, notes: list[Note], *, drop_bad: bool) -> tuple[Attribute, ...]:
+    """The children of an attribute. The values of a list are its children; if it has attributes beside its values,
+    the values are wrapped in a child of type ``values``."""
+    nesting = element.name == "list"
+    own = [c for c in element.children if not (nesting and c.name == "values")]
+    values = [c for c in element.children if nesting and c.name == "values"]
+    direct = tuple(a for c in own if (a := read_attribute(c, notes, drop_bad=drop_bad)))
+    if not values:
+        return direct
+    inner = tuple(a for v in values for c in v.children if (a := read_attribute(c, notes, drop_bad=drop_bad)))
+    return (*direct, Attribute("", None, "values", inner)) if direct else inner
+
+
+def to_json(attribute: Attribute) -> dict[str, Any]:
+    """An attribute for the column ``xes:nested``."""
+    result: dict[str, Any] = {"key": attribute.key, "type": attribute.type}
+    if attribute.value is not None:
+        value = attribute.value
+        if isinstance(value, datetime):
+            value = format_date(value)
+        elif isinstance(value, float) and not isfinite(value):
+            value = format_float(value)
+        result["value"] = value
+    if attribute.children:
+        result["children"] = [to_json(c) for c in attribute.children]
+    return result
+
+
+def dump_nested(entries: list[dict[str, Any]]) -> str:
+    return json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
+
+
+def from_json(entry: dict[str, Any]) -> Attribute:
+    """The inverse of :func:`to_json`."""
+    kind, value = entry["type"], entry.get("value")
+    if isinstance(value, str) and kind in ("date", "float"):
+        parsed, bad = parse_scalar(kind, value)
+        if not bad:
+            value = ROOT_TIME + timedelta(microseconds=parsed) if kind == "date" else parsed
+    elif kind == "float" and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    return Attribute(entry["key"], value, kind, tuple(from_json(c) for c in entry.get("children", ())))

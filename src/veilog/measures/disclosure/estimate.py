@@ -1,0 +1,365 @@
+"""Disclosure where the candidates are too many to visit: an unbiased estimate from candidates drawn uniformly.
+
+A variant v is drawn with probability proportional to the number of patterns of the size asked for that it matches, and
+then one of these uniformly: pattern x comes up with probability m(x) / M, where m(x) is the number of variants that
+match it and M the sum over all variants. It is kept with probability 1 / m(x). Those kept are independent and uniform
+over the candidates, whatever their number; their mean is unbiased, and M times the share kept estimates how many
+candidates there are. Most of the rejected are rejected after a few variants, because 1 / m(x) only falls.
+
+Weights keep a candidate with a further probability proportional to its weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import IntArray, Variants
+from veilog.measures.disclosure.spaces import FloatArray, occurrences, surprise, surprise_by_first_occurrences
+
+__all__ = ["Estimate", "Interval", "Matcher", "estimate"]
+
+Interval = tuple[float, float]
+Patterns = npt.NDArray[np.int64]
+"""A pattern a row: its activities, ascending where order does not matter."""
+
+_PAIRS = 1 << 20
+"""Pairs of pattern and variant looked at together."""
+_SEARCH = 20
+"""Units of work (see :func:`veilog.measures.disclosure.patterns.levels`) that one binary search is worth."""
+_ENOUGH = 30
+"""Candidates below which no interval is given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Means over candidates drawn uniformly (or by weight), with 95 % intervals."""
+
+    sampled: int
+    candidates: float
+    candidates_interval: Interval
+    case_disclosure: float | None
+    case_interval: Interval | None
+    trace_disclosure: float | None
+    trace_interval: Interval | None
+    fewest: int
+    """Fewest cases that match a candidate drawn: at least the true minimum."""
+    worst_trace: float
+    unique: int
+    """Cases that some candidate drawn matches alone: at most the true number."""
+
+
+class Matcher:
+    """Which variants match which patterns: binary searches in the sorted (activity, position) pairs of the log."""
+
+    def __init__(self, variants: Variants, *, ordered: bool) -> None:
+        self._ordered = ordered
+        self._span = len(variants.codes) + len(variants) + 1
+        self.start = variants.offsets[:-1] + np.arange(len(variants))
+        self._end = self.start + variants.lengths
+        self.place = np.arange(len(variants.codes)) + np.repeat(np.arange(len(variants)), variants.lengths)
+        keys = np.sort(variants.codes * np.int64(self._span) + self.place)
+        beyond = np.iinfo(np.int64).max
+        self._keys = np.concatenate((keys, np.full(1, beyond)))
+
+    def pairs(self, patterns: Patterns, variants: IntArray) -> tuple[IntArray, IntArray]:
+        """(pattern, variant) for every match, both as given numbers; patterns by row."""
+        which = np.repeat(np.arange(len(patterns)), len(variants))
+        variant = np.tile(variants, len(patterns))
+        state = self.start[variant]
+        for step in range(patterns.shape[1]):
+            base = patterns[which, step] * self._span
+            index = np.searchsorted(self._keys, base + state)
+            if not self._ordered:
+                index = np.minimum(index + self._copies(patterns, step)[which], len(self._keys) - 1)
+            found = self._keys[index]
+            ok = found < base + self._end[variant]
+            which, variant = which[ok], variant[ok]
+            state = found[ok] - base[ok] + 1 if self._ordered else state[ok]
+        return which, variant
+
+    @staticmethod
+    def _copies(patterns: Patterns, step: int) -> IntArray:
+        """How many of the activity at ``step`` stand before it."""
+        return np.asarray((patterns[:, :step] == patterns[:, step : step + 1]).sum(axis=1))
+
+
+class _Sequences:
+    """Distinct subsequences of one size of each variant, uniformly.
+
+    f(s, j) counts the distinct subsequences of length j of what follows state s. With a the next event there and s' the
+    next one of the same activity, f(s, j) = f(s + 1, j) + f(s + 1, j - 1) - f(s' + 1, j - 1). A leftmost match takes
+    its next event p with probability proportional to f(p + 1, j - 1), unless p's activity occurs before it.
+    """
+
+    def __init__(self, variants: Variants, matcher: Matcher, size: int) -> None:
+        self._size, self._codes, self._lengths = size, variants.codes, variants.lengths
+        self._start, place = matcher.start, matcher.place
+        states = len(variants.codes) + len(variants)
+        order = np.argsort(variants.codes, kind="stable")
+        owner = np.repeat(np.arange(len(variants)), variants.lengths)
+        same = (np.diff(variants.codes[order]) == 0) & (np.diff(owner[order]) == 0)
+        later, earlier = place[order[1:][same]], place[order[:-1][same]]
+        again = np.full(states, -1, dtype=np.int64)
+        again[earlier] = later
+        self._before = np.full(states, -1, dtype=np.int64)
+        self._before[later] = earlier
+        self._owner = np.repeat(np.arange(len(variants)), variants.lengths + 1)
+        self._rest = np.zeros((size + 1, states))
+        total = self._count(variants, again)
+        self.totals: FloatArray = total
+
+    def _count(self, variants: Variants, again: IntArray) -> FloatArray:
+        """Fills ``rest[j, s]``: f(p + 1, j - 1) summed over the events p from state s on; returns f(first, size)."""
+        lengths = variants.lengths
+        f = np.ones(len(self._before))
+        for j in range(1, self._size + 1):
+            shorter, f = f, np.zeros(len(self._before))
+            taken = np.zeros(len(self._before))
+            taken[:-1] = shorter[1:]
+            repeated = np.where(again >= 0, taken[again], 0.0)
+            rest = self._rest[j]
+            for after in range(1, int(lengths.max(initial=0)) + 1):
+                members = np.arange(np.searchsorted(lengths, after), len(lengths))
+                state = self._start[members] + lengths[members] - after
+                rest[state] = rest[state + 1] + taken[state]
+                f[state] = f[state + 1] + (taken[state] - repeated[state])
+        return np.asarray(f[self._start])
+
+    def draw(self, owners: IntArray, rng: np.random.Generator) -> Patterns:
+        out = np.zeros((len(owners), self._size), dtype=np.int64)
+        state = self._start[owners].copy()
+        for step in range(self._size):
+            left = self._size - step
+            todo = np.arange(len(owners))
+            while len(todo):
+                event = self._event(state[todo], left, rng)
+                fits = self._before[event] < state[todo]
+                chosen, rows = event[fits], todo[fits]
+                out[rows, step] = self._codes[chosen - self._owner[chosen]]
+                state[rows] = chosen + 1
+                todo = todo[~fits]
+        return out
+
+    def _event(self, state: IntArray, left: int, rng: np.random.Generator) -> IntArray:
+        """An event p at or after the state with probability proportional to f(p + 1, left - 1)."""
+        owner = self._owner[state]
+        end = self._start[owner] + self._lengths[owner]
+        column = np.full(len(state), left)
+        return _bisect(self._rest.T, column, state, end, rng.random(len(state)) * self._rest[left][state])
+
+
+class _Multisets:
+    """Multisets (sets: with at most one of each) of one size of each variant, uniformly.
+
+    With the activities of a variant in order, h(t, j) counts the multisets of size j of the activities from t on:
+    h(t, j) = sum over i up to the occurrences of t's activity of h(t + 1, j - i).
+    """
+
+    def __init__(self, variants: Variants, size: int, most: int) -> None:
+        owner, self._activity, number = occurrences(variants)
+        self._number = np.minimum(number, most)
+        kinds = np.bincount(owner, minlength=len(variants))
+        self._size, self._kinds = size, kinds
+        self._first = np.concatenate(([0], np.cumsum(kinds)[:-1])) if len(kinds) else np.zeros(0, dtype=np.int64)
+        # One slot an activity and one at the end of each variant.
+        self._slot = self._first + np.arange(len(variants))
+        self._h = np.zeros((len(owner) + len(variants), size + 1))
+        self._h[self._slot + kinds, 0] = 1.0
+        order = np.argsort(kinds, kind="stable")
+        ascending = kinds[order]
+        for after in range(1, int(kinds.max(initial=0)) + 1):
+            members = order[np.searchsorted(ascending, after) :]
+            slot = self._slot[members] + kinds[members] - after
+            number_here = self._number[self._first[members] + kinds[members] - after]
+            for i in range(min(size, most) + 1):
+                fits = number_here >= i
+                self._h[slot[fits], i:] += self._h[slot[fits] + 1, : size + 1 - i]
+        self.totals: FloatArray = self._h[self._slot, size]
+
+    def draw(self, owners: IntArray, rng: np.random.Generator) -> Patterns:
+        out = np.zeros((len(owners), self._size), dtype=np.int64)
+        slot = self._slot[owners].copy()
+        end = slot + self._kinds[owners]
+        left = np.full(len(owners), self._size)
+        rows = np.arange(len(owners))
+        while len(rows):
+            # The multisets whose first activity is t are h(t, j) - h(t + 1, j): h is its own cumulative sum.
+            j, at = left[rows], slot[rows]
+            first = _bisect(self._h, j, at, end[rows], rng.random(len(rows)) * self._h[at, j])
+            most = np.minimum(j, self._number[first - owners[rows]])
+            taken = self._how_many(first, j, most, rng)
+            for i in range(int(taken.max())):
+                some = taken > i
+                out[rows[some], self._size - j[some] + i] = self._activity[first[some] - owners[rows[some]]]
+            left[rows] = j - taken
+            slot[rows] = first + 1
+            rows = rows[left[rows] > 0]
+        return out
+
+    def _how_many(self, slot: IntArray, left: IntArray, most: IntArray, rng: np.random.Generator) -> IntArray:
+        """How often the activity is taken, i with probability proportional to h(slot + 1, left - i)."""
+        sums = np.zeros((len(slot), int(most.max()) + 1))
+        for i in range(1, sums.shape[1]):
+            sums[:, i] = sums[:, i - 1] + np.where(i <= most, self._h[slot + 1, np.maximum(left - i, 0)], 0.0)
+        target = rng.random(len(slot)) * sums[:, -1]
+        return np.asarray(np.minimum((sums <= target[:, None]).sum(axis=1), most))
+
+
+def _bisect(falling: FloatArray, column: IntArray, low: IntArray, high: IntArray, target: FloatArray) -> IntArray:
+    """The last place from ``low`` up to before ``high`` where the falling values of the column exceed the target."""
+    while True:
+        wide = high - low > 1
+        if not wide.any():
+            return low
+        middle = np.where(wide, (low + high) // 2, low)
+        above = falling[middle, column] > target
+        low, high = np.where(wide & above, middle, low), np.where(wide & ~above, middle, high)
+
+
+def estimate(
+    variants: Variants,
+    background: str,
+    size: int,
+    *,
+    weights: FloatArray,
+    rng: np.random.Generator,
+    samples: int,
+    work_limit: float,
+    arrangements: bool = False,
+    report: Callable[[float], None] | None = None,
+) -> Estimate:
+    """Disclosure against a background from about ``samples`` candidates.
+
+    Draws until ``samples`` candidates are kept or ``work_limit`` is spent; both stop at the end of a round, and neither
+    looks at what the candidates disclose.
+    """
+    matcher = Matcher(variants, ordered=background == "sequence")
+    source: _Sequences | _Multisets
+    if background == "sequence":
+        source = _Sequences(variants, matcher, size)
+    else:
+        source = _Multisets(variants, size, 1 if background == "set" else size)
+    ways = float(source.totals.sum())
+    if ways == 0.0:
+        raise ParameterError(f"No trace has a candidate of size {size}.", parameter="size")
+    if not math.isfinite(ways):
+        raise ParameterError(f"There are too many candidates of size {size} to count.", parameter="size")
+    arranged = arrangements and background == "multiset"
+    heaviest = float(weights.max()) * (math.factorial(size) if arranged else 1.0)
+    cumulative = np.cumsum(source.totals)
+    counts = variants.counts.astype(np.float64)
+    surprises = surprise_by_first_occurrences(variants) if arranged else surprise(variants.counts)
+    chunks = _chunks(rng.permutation(len(variants)))
+    kept: list[FloatArray] = []
+    work, drawn, uniform, found = 0.0, 0, 0, 0
+    unique: set[int] = set()
+    batch = 512
+    while found < samples and (work < work_limit or drawn == 0):
+        point = rng.random(batch) * ways
+        owners = np.minimum(np.searchsorted(cumulative, point, side="right"), len(counts) - 1)
+        patterns = source.draw(owners, rng)
+        bar = 1.0 / np.maximum(rng.random(batch), 1e-300)
+        rows, sums, spent = _matches(matcher, patterns, bar, chunks, counts, surprises)
+        work += spent * _SEARCH * size
+        drawn += batch
+        uniform += len(rows)
+        weight = weights[patterns[rows]].mean(axis=1)
+        if arranged:
+            weight = weight * _arrangements(patterns[rows])
+        chosen = rng.random(len(rows)) * heaviest < weight
+        rows, sums = rows[chosen], sums[chosen]
+        found += len(rows)
+        kept.append(sums)
+        unique.update(sums[sums[:, 1] == 1.0, 3].astype(np.int64).tolist())
+        if report is not None:
+            report(min(1.0, max(found / samples, work / work_limit)))
+        # As many as seem to be missing, but never so many that a round could not be stopped.
+        batch = int(np.clip((samples - found) * 1.1 * drawn / max(1, found), 256, 8192))
+    sums = np.concatenate(kept)
+    n = sums[:, 1]
+    trace = np.ones(len(n))
+    np.divide(sums[:, 2], n * np.log(np.maximum(n, 1.0)), out=trace, where=n > 1.0)
+    case_mean, case_interval = _mean(1.0 / n)
+    trace_mean, trace_interval = _mean(np.minimum(trace, 1.0))
+    low, high = _wilson(uniform, drawn)
+    return Estimate(
+        sampled=len(n),
+        candidates=ways * uniform / drawn,
+        candidates_interval=(ways * low, ways * high),
+        case_disclosure=case_mean,
+        case_interval=case_interval,
+        trace_disclosure=trace_mean,
+        trace_interval=trace_interval,
+        fewest=int(n.min()) if len(n) else 0,
+        worst_trace=float(np.minimum(trace, 1.0).max()) if len(n) else 0.0,
+        unique=len(unique),
+    )
+
+
+def _chunks(order: IntArray) -> list[IntArray]:
+    """The variants in parts of growing size: most patterns are rejected after the first."""
+    parts, start, size = [], 0, 16
+    while start < len(order):
+        parts.append(np.sort(order[start : start + size]))
+        start += size
+        size = min(4 * size, 1 << 14)
+    return parts
+
+
+def _matches(
+    matcher: Matcher,
+    patterns: Patterns,
+    bar: FloatArray,
+    chunks: list[IntArray],
+    counts: FloatArray,
+    surprises: FloatArray,
+) -> tuple[IntArray, FloatArray, int]:
+    """The patterns that fewer than ``bar`` variants match; of each (variants, cases, surprise, sum of variants)."""
+    alive = np.arange(len(patterns))
+    sums = np.zeros((len(patterns), 4))
+    spent = 0
+    for chunk in chunks:
+        step = max(1, _PAIRS // len(chunk))
+        for low in range(0, len(alive), step):
+            rows = alive[low : low + step]
+            which, variant = matcher.pairs(patterns[rows], chunk)
+            spent += len(rows) * len(chunk)
+            for column, values in enumerate((None, counts, surprises, None)):
+                given = variant.astype(np.float64) if column == 3 else None if values is None else values[variant]
+                sums[rows, column] += np.bincount(which, weights=given, minlength=len(rows))
+        alive = alive[sums[alive, 0] < bar[alive]]
+    return alive, sums[alive], spent
+
+
+def _arrangements(patterns: Patterns) -> FloatArray:
+    """In how many orders each multiset can be written: size! / product of the factorials of its multiplicities."""
+    ways = np.ones(len(patterns))
+    for step in range(patterns.shape[1]):
+        ways *= (step + 1) / ((patterns[:, :step] == patterns[:, step : step + 1]).sum(axis=1) + 1)
+    return ways
+
+
+def _mean(values: FloatArray) -> tuple[float | None, Interval | None]:
+    """Mean and Student interval; too few values give no interval, none no mean."""
+    if len(values) == 0:
+        return None, None
+    mean = float(values.mean())
+    if len(values) < _ENOUGH:
+        return mean, None
+    reach = float(stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / math.sqrt(len(values)))
+    return mean, (max(0.0, mean - reach), min(1.0, mean + reach))
+
+
+def _wilson(hits: int, trials: int) -> Interval:
+    z = 1.959963984540054
+    p = hits / trials
+    middle = (p + z * z / (2 * trials)) / (1 + z * z / trials)
+    reach = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
+    return max(0.0, middle - reach), min(1.0, middle + reach)

@@ -1,0 +1,324 @@
+"""Disclosure risk: what someone who knows a few activities of a person can learn from a log.
+
+M. Rafiei, W. van der Aalst, "Towards quantifying privacy in process mining" (2020), section 4.1. The background
+knowledge x is a set, multiset or sequence of ``size`` activities that some trace of the log contains (a candidate); the
+traces that contain it are proj(x).
+
+    case disclosure   cd = mean over candidates of 1 / |proj(x)|
+    trace disclosure  td = 1 - mean over candidates of ent(proj(x)) / max_ent(proj(x))
+
+where ent is the entropy of the variants in proj(x) and max_ent = log |proj(x)|, that of as many different traces. A
+single matching trace has max_ent = 0; its ratio counts as 0: it is fully disclosed.
+
+Both are computed exactly, over all candidates, as long as that takes no more than a stated amount of work; beyond it
+they are unbiased estimates with 95 % intervals, marked ``exact = False``.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
+
+import numpy as np
+
+from veilog.errors import ParameterError
+from veilog.logs.engines.source import refuse_unread
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.measures.disclosure.estimate import Interval, estimate
+from veilog.measures.disclosure.patterns import Level, levels, single_activities
+from veilog.measures.disclosure.short import short_sequences
+from veilog.measures.disclosure.spaces import (
+    FloatArray,
+    Space,
+    multiset_space,
+    sequence_space,
+    set_space,
+    surprise,
+    surprise_by_first_occurrences,
+)
+from veilog.measures.similarity.distances import Progress
+
+__all__ = ["BACKGROUNDS", "WORK_LIMIT", "Background", "Intervals", "RiskResult", "risk"]
+
+Background = Literal["set", "multiset", "sequence"]
+BACKGROUNDS: tuple[Background, ...] = get_args(Background)
+
+WORK_LIMIT = 4e9
+"""Default limit of the work on one background, about 5 nanoseconds a unit."""
+TABLE_BYTES = 512 << 20
+"""Largest tables of the exact computation."""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """95 % confidence intervals of an estimate."""
+
+    candidates: Interval
+    case_disclosure: Interval | None
+    trace_disclosure: Interval | None
+
+
+@dataclass(frozen=True)
+class RiskResult:
+    """Disclosure against one kind and size of background knowledge. What is None has its reason in ``reason``."""
+
+    background: Background
+    size: int
+    candidates: int
+    """Number of candidates; an estimate when not ``exact``."""
+    case_disclosure: float | None
+    trace_disclosure: float | None
+    worst_case: float | None
+    """1 / the fewest cases that match a candidate; a lower bound when not ``exact``."""
+    worst_trace: float | None
+    """The largest trace disclosure of a candidate; a lower bound when not ``exact``."""
+    unique: int
+    """Cases that some candidate singles out; a lower bound when not ``exact``."""
+    cases: int
+    """Cases of the log."""
+    exact: bool
+    seconds: float
+    sampled: int | None = None
+    """Candidates that an estimate rests on."""
+    interval: Intervals | None = None
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        out: dict[str, object] = dict(vars(self))
+        if self.interval is None:
+            del out["interval"], out["sampled"]
+        else:
+            out["interval"] = dict(vars(self.interval))
+        if self.reason is None:
+            del out["reason"]
+        return out
+
+
+def risk(
+    log: EventLog | Variants,
+    background: str | Iterable[str] = BACKGROUNDS,
+    size: int | Iterable[int] = (1, 2, 3),
+    *,
+    weights: Mapping[str, float] | None = None,
+    arrangements: bool = False,
+    work_limit: float = WORK_LIMIT,
+    samples: int = 2000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[RiskResult, ...]:
+    """The disclosure risks of a log against these kinds and sizes of background knowledge, in the order given.
+
+    ``weights`` gives activities a weight (1 where none is given): candidates weigh the mean of their activities'
+    weights, means are weighted, and candidates of weight 0 count neither as worst case nor as unique. ``arrangements``
+    follows the paper's program, which differs from the paper for multisets: each counts once for each order of its
+    activities, and variants with equal activities, equally often and first met in one order, are one trace.
+
+    Exact while the work on a background stays within ``work_limit``; a size beyond it is estimated from about
+    ``samples`` candidates drawn with ``seed`` (and at most ``work_limit`` more work). The log is not changed, and
+    exact values are functions of its multiset of variants. Cases without events match nothing.
+    """
+    refuse_unread(log)
+    variants = log if isinstance(log, Variants) else log.variants
+    backgrounds, sizes = _backgrounds(background), _sizes(size)
+    weight = _weights(weights, variants)
+    if samples < 2:
+        raise ParameterError(f"{samples} samples are too few for an estimate.", parameter="samples")
+    if not work_limit > 0:
+        raise ParameterError(f"A work limit of {work_limit} makes no sense.", parameter="work_limit")
+    if seed < 0:
+        raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
+    say = progress or (lambda text, fraction: None)
+    results: dict[tuple[Background, int], RiskResult] = {}
+    for kind in dict.fromkeys(backgrounds):
+        wanted = sorted(set(sizes))
+        for result in _exactly(variants, kind, wanted, weight, arrangements, work_limit, say):
+            results[kind, result.size] = result
+        for k in wanted:
+            if (kind, k) not in results:
+                rng = np.random.default_rng([seed, k, zlib.crc32(kind.encode())])
+                results[kind, k] = _estimated(variants, kind, k, weight, arrangements, work_limit, samples, rng, say)
+    return tuple(results[kind, k] for kind in backgrounds for k in sizes)
+
+
+def _exactly(
+    variants: Variants,
+    kind: Background,
+    sizes: list[int],
+    weights: FloatArray,
+    arrangements: bool,
+    work_limit: float,
+    say: Progress,
+) -> list[RiskResult]:
+    """The exact results of the sizes within the limit, and those of sizes that no trace has."""
+    started = time.perf_counter()
+    largest = int(_capacities(variants, kind).max(initial=0))
+    results = [_undefined(variants, kind, k, largest) for k in sizes if k > largest]
+    possible = [k for k in sizes if k <= largest]
+    if not possible:
+        return results
+    if possible[0] == 1:
+        arranged = arrangements and kind == "multiset"
+        surprises = surprise_by_first_occurrences(variants) if arranged else surprise(variants.counts)
+        level = single_activities(variants, weights, surprises)
+        results.append(_exact_result(variants, kind, level, time.perf_counter() - started))
+        started = time.perf_counter()
+        possible = possible[1:]
+    space = _space(variants, kind, possible[-1], arrangements) if possible else None
+
+    def report(size: int, share: float) -> None:
+        say(f"Candidates of {_plural(kind)} of size {size}", share)
+
+    if space is None:
+        for size in possible if kind == "sequence" else ():
+            short = short_sequences(
+                variants, size, weights=weights, work_limit=work_limit, report=partial(report, size)
+            )
+            if short is not None:
+                now = time.perf_counter()
+                results.append(_exact_result(variants, kind, short, now - started))
+                started = now
+        return results
+
+    for level in levels(space, possible[-1], weights=weights, work_limit=work_limit, report=report):
+        if level.size in possible:
+            now = time.perf_counter()
+            results.append(_exact_result(variants, kind, level, now - started))
+            started = now
+    return results
+
+
+def _exact_result(variants: Variants, kind: Background, level: Level, seconds: float) -> RiskResult:
+    defined = level.weight > 0.0
+    return RiskResult(
+        background=kind,
+        size=level.size,
+        candidates=level.candidates,
+        case_disclosure=level.case_sum / level.weight if defined else None,
+        trace_disclosure=min(1.0, level.trace_sum / level.weight) if defined else None,
+        worst_case=1.0 / level.fewest if defined else None,
+        worst_trace=level.worst_trace if defined else None,
+        unique=level.unique,
+        cases=variants.cases,
+        exact=True,
+        seconds=seconds,
+        reason=None if defined else "Undefined: all candidates have weight 0.",
+    )
+
+
+def _estimated(
+    variants: Variants,
+    kind: Background,
+    size: int,
+    weights: FloatArray,
+    arrangements: bool,
+    work_limit: float,
+    samples: int,
+    rng: np.random.Generator,
+    say: Progress,
+) -> RiskResult:
+    started = time.perf_counter()
+    say(f"Estimating for {_plural(kind)} of size {size}", None)
+    found = estimate(
+        variants,
+        kind,
+        size,
+        weights=weights,
+        rng=rng,
+        samples=samples,
+        work_limit=work_limit,
+        arrangements=arrangements,
+        report=lambda share: say(f"Estimating for {_plural(kind)} of size {size}", share),
+    )
+    known = found.sampled > 0
+    return RiskResult(
+        background=kind,
+        size=size,
+        candidates=round(found.candidates),
+        case_disclosure=found.case_disclosure,
+        trace_disclosure=found.trace_disclosure,
+        worst_case=1.0 / found.fewest if known else None,
+        worst_trace=found.worst_trace if known else None,
+        unique=found.unique,
+        cases=variants.cases,
+        exact=False,
+        seconds=time.perf_counter() - started,
+        sampled=found.sampled,
+        interval=Intervals(found.candidates_interval, found.case_interval, found.trace_interval),
+        reason=None
+        if found.case_interval is not None
+        else "Too few candidates could be drawn within the work limit for an interval; raise it.",
+    )
+
+
+def _undefined(variants: Variants, kind: Background, size: int, largest: int) -> RiskResult:
+    what = {"set": "different activities", "multiset": "events", "sequence": "events"}[kind]
+    reason = (
+        "Undefined: the log has no cases."
+        if variants.cases == 0
+        else f"Undefined: no trace has {size} {what}; the most is {largest}."
+    )
+    return RiskResult(kind, size, 0, None, None, None, None, 0, variants.cases, True, 0.0, reason=reason)
+
+
+def _capacities(variants: Variants, kind: Background) -> FloatArray:
+    """Of each variant the size of the largest candidate in it."""
+    if kind != "set":
+        return variants.lengths.astype(np.float64)
+    labels = max(1, len(variants.labels))
+    owner = np.repeat(np.arange(len(variants)), variants.lengths)
+    pairs = np.unique(owner * labels + variants.codes)
+    return np.bincount(pairs // labels, minlength=len(variants)).astype(np.float64)
+
+
+def _space(variants: Variants, kind: Background, largest: int, arrangements: bool) -> Space | None:
+    if kind == "set":
+        return set_space(variants, TABLE_BYTES)
+    if kind == "multiset":
+        return multiset_space(variants, largest, TABLE_BYTES, arrangements=arrangements)
+    return sequence_space(variants, TABLE_BYTES)
+
+
+def _plural(kind: Background) -> str:
+    return "sets" if kind == "set" else "multisets" if kind == "multiset" else "sequences"
+
+
+def _backgrounds(background: str | Iterable[str]) -> list[Background]:
+    names = [background] if isinstance(background, str) else list(background)
+    known: dict[str, Background] = {kind: kind for kind in BACKGROUNDS}
+    for name in names:
+        if name not in known:
+            raise ParameterError(
+                f"There is no background {name!r}.", parameter="background", advice=f"Take {', '.join(BACKGROUNDS)}."
+            )
+    if not names:
+        raise ParameterError("No background was given.", parameter="background", advice="Take set, multiset, sequence.")
+    return [known[name] for name in names]
+
+
+def _sizes(size: int | Iterable[int]) -> list[int]:
+    sizes = [size] if isinstance(size, int) else list(size)
+    for k in sizes:
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise ParameterError(f"A size is a whole number from 1 on, not {k!r}.", parameter="size")
+    if not sizes:
+        raise ParameterError("No size was given.", parameter="size", advice="1 to 6 are usual.")
+    return sizes
+
+
+def _weights(weights: Mapping[str, float] | None, variants: Variants) -> FloatArray:
+    out = np.ones(len(variants.labels))
+    code = {label: i for i, label in enumerate(variants.labels)}
+    for label, weight in (weights or {}).items():
+        if label not in code:
+            raise ParameterError(f"The log has no activity {label!r} to weigh.", parameter="weights")
+        if not (np.isfinite(weight) and weight >= 0.0):
+            raise ParameterError(f"The weight of {label!r} is {weight}; it must be 0 or more.", parameter="weights")
+        out[code[label]] = weight
+    if len(out) and not out.any():
+        raise ParameterError("All activities have weight 0.", parameter="weights")
+    return out

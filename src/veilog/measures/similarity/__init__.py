@@ -1,0 +1,1 @@
+"""How alike two logs are: variants compared by an optimal transport of edit distances."""

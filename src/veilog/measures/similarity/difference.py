@@ -1,0 +1,191 @@
+"""Absolute log difference: how many edits of activities turn one log into the other, proved optimal or bounded.
+
+Reference: M. Rafiei et al., "TraVaG: Differentially private trace variant generation using GANs" (2023), supplement,
+section 1.2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import IntArray, Variants
+from veilog.measures.similarity.crowds import MOST_PAIRS, Crowd
+from veilog.measures.similarity.distances import (
+    KEPT_BYTES,
+    EditDistances,
+    Progress,
+    as_strings,
+    edit_distances,
+    present,
+    without_overlap,
+)
+from veilog.measures.similarity.transport import LARGEST_MASS, Costs, FloatArray, transport
+
+__all__ = ["Buffer", "LogDifference", "absolute_log_difference", "absolute_log_differences"]
+
+Buffer = Literal["length", "maximum"]
+
+_BEYOND_LARGEST = 10
+"""What the published heat maps add to the largest distance to make a buffer's cost."""
+
+
+@dataclass(frozen=True)
+class LogDifference:
+    """Absolute log difference: an integer, and the optimum exactly (gap 0), unless it is only ``bounded``."""
+
+    value: int
+    gap: int
+    """Of a ``bounded`` difference: the true value is at most ``value``, and at most this much less."""
+    buffer: Buffer
+    buffer_cost: int | None
+    """What an unmatched case costs under the buffer ``maximum``; None where it costs its length."""
+    unmatched: int
+    """Cases matched with the buffer: the difference of the logs' sizes."""
+    matched: int
+    """Cases matched with an equal one before any transport."""
+    rows: int
+    """Variants of the original that remained after that."""
+    columns: int
+    """Variants of the release that remained after that."""
+    bounded: bool = False
+    """There were too many pairs of variants to find the optimum."""
+
+    @property
+    def lower(self) -> int:
+        return self.value - self.gap
+
+
+def absolute_log_difference(
+    original: Variants,
+    released: Variants,
+    *,
+    buffer: Buffer = "length",
+    memory: int = KEPT_BYTES,
+    most_pairs: int = MOST_PAIRS,
+    progress: Progress | None = None,
+) -> LogDifference:
+    """Absolute log difference: how many edits of activities turn one log into the other, at least.
+
+    Cases of equal variants are matched first, min(n, n') of each. Of the rest, every case of the smaller log becomes
+    one of the larger log at their Levenshtein distance; those of the larger log that are left over are matched with a
+    buffer. ``length`` charges for each of them its length (Algorithm 2 of TraVaG's supplement), ``maximum`` the
+    largest distance between any two remaining variants plus 10 (its heat maps), which is 10 where one log has none
+    remaining. The difference is symmetric; two empty logs have difference 0.
+
+    Guarantee: the optimum, in integers, proved by a dual solution of the same value; else a :class:`SolverError`.
+    Distances take up to ``memory`` bytes; where they do not fit they are computed in each round. Beyond ``most_pairs``
+    pairs of remaining variants the result is ``bounded``: it lies for certain from ``lower`` to ``value``.
+    """
+    if buffer not in get_args(Buffer):
+        raise ParameterError(f"There is no buffer {buffer!r}.", parameter="buffer", advice="length or maximum.")
+    return _differences(original, released, (buffer,), memory, most_pairs, progress)[0]
+
+
+def absolute_log_differences(
+    original: Variants, released: Variants, *, most_pairs: int = MOST_PAIRS, progress: Progress | None = None
+) -> tuple[LogDifference, LogDifference]:
+    """With both buffers, length and maximum. Where they can only be bounded, the work is done once for both."""
+    by_length, by_maximum = _differences(original, released, ("length", "maximum"), KEPT_BYTES, most_pairs, progress)
+    return by_length, by_maximum
+
+
+def _differences(
+    original: Variants,
+    released: Variants,
+    buffers: tuple[Buffer, ...],
+    memory: int,
+    most_pairs: int,
+    progress: Progress | None,
+) -> list[LogDifference]:
+    rows, columns = as_strings(original.sequences, released.sequences)
+    a, b, matched = without_overlap(rows, original.counts.tolist(), columns, released.counts.tolist())
+    rows, a, columns, b = *present(rows, a), *present(columns, b)
+    remaining = (len(rows), len(columns))
+    if sum(a) > sum(b):
+        # Distances are symmetric: the smaller log is always the one that supplies, and the buffer with it.
+        rows, a, columns, b = columns, b, rows, a
+    unmatched = sum(b) - sum(a)
+    if sum(b) > LARGEST_MASS:
+        raise ParameterError(f"There are more than {LARGEST_MASS} cases to match.", parameter="released")
+    facts: dict[str, Any] = {"unmatched": unmatched, "matched": matched, "rows": remaining[0], "columns": remaining[1]}
+    if len(rows) * len(columns) > most_pairs:
+        crowd = Crowd(rows, columns, np.array(a, dtype=np.int64), np.array(b, dtype=np.int64), progress)
+        return _bounded_differences(crowd, buffers, facts)
+    distances = edit_distances(rows, columns, keep_bytes=memory, progress=progress)
+    return [_difference(distances, a, b, buffer, facts, progress) for buffer in buffers]
+
+
+def _difference(
+    distances: EditDistances,
+    a: list[int],
+    b: list[int],
+    buffer: Buffer,
+    facts: dict[str, Any],
+    progress: Progress | None,
+) -> LogDifference:
+    charge = None if buffer == "length" else distances.largest() + _BEYOND_LARGEST
+    if facts["unmatched"] == 0:
+        last, supply = None, a
+    else:
+        last = distances.column_lengths if charge is None else np.full(len(b), charge)
+        supply = [*a, facts["unmatched"]]
+    if not b:
+        value, gap = 0, 0
+    elif not a and last is not None:
+        value, gap = sum(n * int(c) for n, c in zip(b, last.tolist(), strict=True)), 0
+    else:
+        plan = transport(
+            np.array(supply, dtype=np.int64), np.array(b, dtype=np.int64), _plain(distances, last), progress=progress
+        )
+        value, gap = int(plan.cost), int(plan.gap)
+    return LogDifference(value, gap, buffer, charge, **facts)
+
+
+def _bounded_differences(crowd: Crowd, buffers: tuple[Buffer, ...], facts: dict[str, Any]) -> list[LogDifference]:
+    """One plan bounds the difference from above with either buffer, the boxes bound it from below.
+
+    The buffer ``maximum`` charges the same for every case that is left over: the largest distance, which lies in an
+    interval itself, plus 10.
+    """
+    flows, edits = crowd.plan("plain", crowd.lengths[1])
+    moved = sum(m * d for m, d in zip(flows.mass.tolist(), edits.tolist(), strict=True))
+    left_over = flows.rows == len(crowd.rows)
+    lengths = crowd.lengths[1][flows.columns[left_over]]
+    found = []
+    for buffer in buffers:
+        by_length = buffer == "length"
+        least = math.floor(crowd.lower("plain", buffer_by_length=by_length))
+        if by_length:
+            most = moved + sum(m * n for m, n in zip(flows.mass[left_over].tolist(), lengths.tolist(), strict=True))
+        else:
+            shortest, longest = crowd.largest()
+            least += facts["unmatched"] * (shortest + _BEYOND_LARGEST)
+            most = moved + facts["unmatched"] * (longest + _BEYOND_LARGEST)
+        found.append(LogDifference(most, max(0, most - least), buffer, None, bounded=True, **facts))
+    return found
+
+
+def _plain(distances: EditDistances, last: IntArray | None) -> Costs:
+    """The Levenshtein distance itself, and as a last row, where there is one, the costs of the buffer."""
+    count, columns = distances.shape
+
+    def fill(start: int, out: FloatArray) -> None:
+        stop = min(start + len(out), count)
+        out[: stop - start] = distances.block(start, stop)
+        if last is not None and start + len(out) > count:
+            out[-1] = last
+
+    def pick(rows: IntArray, columns: IntArray) -> FloatArray:
+        costs = np.empty(len(rows))
+        real = rows < count
+        costs[real] = distances.pairs(rows[real], columns[real])
+        if last is not None:
+            costs[~real] = last[columns[~real]]
+        return costs
+
+    return Costs((count + (last is not None), columns), fill, pick, integral=True)

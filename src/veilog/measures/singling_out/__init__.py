@@ -1,0 +1,1 @@
+"""What a release says of single people: those who are told apart in it."""

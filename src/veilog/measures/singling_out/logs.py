@@ -1,0 +1,184 @@
+"""What fits an attacker's knowledge in a log: cases by their activities in order, and by about when they started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
+from veilog.logs.variants import IntArray, Variants
+from veilog.measures.disclosure.estimate import Matcher
+from veilog.measures.disclosure.spaces import FloatArray, Mask
+from veilog.measures.durations import timed
+
+__all__ = ["UNKNOWN", "Fitting", "Population", "cases_of", "fits", "fitting", "near", "population", "why_without_start"]
+
+UNKNOWN = int(np.iinfo(np.int64).min)
+"""Stands for an unknown start."""
+_PAIRS = 1 << 19
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """A log as an attacker sees it."""
+
+    variants: Variants
+    matcher: Matcher
+    starts: IntArray | None
+    """Known starts of cases, ascending, and the variant of each."""
+    variant: IntArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Fitting:
+    """Of each attack, what fits in a log."""
+
+    same: IntArray
+    """Cases with the person's whole trace."""
+    others: IntArray
+    """Cases with other traces."""
+    highest: IntArray
+    """Of the other traces, the cases of the most frequent one."""
+    ties: IntArray
+    """How many other traces have so many."""
+
+    def rows(self, rows: IntArray) -> Fitting:
+        return Fitting(self.same[rows], self.others[rows], self.highest[rows], self.ties[rows])
+
+    def known_from_others(self) -> Fitting:
+        """The same, but nobody's trace where nobody else has it."""
+        return replace(self, same=np.where(self.same > 1, self.same, 0))
+
+    def alone(self) -> FloatArray:
+        return np.asarray((self.same == 1) & (self.others == 0), dtype=np.float64)
+
+    def guessed(self, otherwise: Fitting | None = None) -> FloatArray:
+        """The chance that the most frequent trace that fits is the person's; where nothing fits, ``otherwise``."""
+        tied = np.where(self.same == self.highest, 1 / (self.ties + 1), 0.0)
+        right = np.where(self.same > self.highest, 1.0, np.where(self.same > 0, tied, 0.0))
+        return right if otherwise is None else np.where(self.same + self.others > 0, right, otherwise.guessed())
+
+
+def fits(log: Population, patterns: IntArray) -> Mask:
+    """Which variants have which pattern in them; a pattern with an unknown activity (-1) is in none."""
+    variants = len(log.variants)
+    table = np.zeros((len(patterns), variants), dtype=np.bool_)
+    possible = np.flatnonzero((patterns >= 0).all(axis=1))
+    everyone = np.arange(variants)
+    step = max(1, _PAIRS // max(1, variants))
+    for first in range(0, len(possible) if variants else 0, step):
+        rows = possible[first : first + step]
+        row, variant = log.matcher.pairs(patterns[rows], everyone)
+        table[rows[row], variant] = True
+    return table
+
+
+def fitting(log: Population, table: Mask, which: IntArray, own: IntArray) -> Fitting:
+    """What fits whenever it started; ``own`` is the person's trace in this log, -1 where it has none."""
+    same, others, highest, ties = (np.zeros(len(which), dtype=np.int64) for _ in range(4))
+    step = max(1, _PAIRS // max(1, len(log.variants)))
+    for first in range(0, len(which) if len(log.variants) else 0, step):
+        part = slice(first, min(first + step, len(which)))
+        cases = table[which[part]] * log.variants.counts
+        has = np.flatnonzero(own[part] >= 0)
+        same[part][has] = cases[has, own[part][has]]
+        cases[has, own[part][has]] = 0
+        others[part], highest[part] = cases.sum(axis=1), cases.max(axis=1)
+        ties[part] = (cases == highest[part][:, None]).sum(axis=1)
+    return Fitting(same, others, highest, ties)
+
+
+def near(log: Population, table: Mask, which: IntArray, own: IntArray, start: IntArray, reach: int) -> Fitting:
+    """What fits and started within ``reach`` of ``start``."""
+    assert log.starts is not None and log.variant is not None
+    low = np.searchsorted(log.starts, start - reach).tolist()
+    high = np.searchsorted(log.starts, start + reach, side="right").tolist()
+    same, others, highest, ties = (np.zeros(len(which), dtype=np.int64) for _ in range(4))
+    for i in range(len(which)):
+        there = log.variant[low[i] : high[i]]
+        there = there[table[which[i], there]]
+        foreign = there[there != own[i]]
+        same[i], others[i] = len(there) - len(foreign), len(foreign)
+        if len(foreign):
+            _, number = np.unique(foreign, return_counts=True)
+            highest[i] = number.max()
+            ties[i] = np.count_nonzero(number == highest[i])
+    return Fitting(same, others, highest, ties)
+
+
+def why_without_start(original: EventLog | Variants, released: EventLog | Variants) -> str | None:
+    """Why the starts of cases cannot be compared, or None."""
+    spans = []
+    for log, name in ((original, "original"), (released, "released")):
+        try:
+            starts = _starts(timed(log, name))
+        except ParameterError as error:
+            return str(error)
+        starts = starts[starts != UNKNOWN]
+        if not len(starts):
+            return f"No case of the {name} log has a known time."
+        spans.append((int(starts.min()), int(starts.max())))
+    if max(a for a, _ in spans) > min(b for _, b in spans):
+        return "The cases of the two logs start in different times: those of the release tell nothing of real starts."
+    return None
+
+
+def _starts(log: EventLog) -> IntArray:
+    """The earliest known time of each case in microseconds, ``UNKNOWN`` without any."""
+    times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
+    known = times.is_valid().to_numpy(zero_copy_only=False)
+    micros = times.drop_null().to_numpy(zero_copy_only=False)
+    bounds = np.concatenate([[0], np.cumsum(known)])[log.offsets]
+    starts = np.full(len(bounds) - 1, UNKNOWN, dtype=np.int64)
+    some = np.flatnonzero(np.diff(bounds))
+    if len(some):
+        starts[some] = np.minimum.reduceat(micros, bounds[some])
+    return starts
+
+
+def cases_of(log: EventLog | Variants, variants: Variants, with_start: bool) -> tuple[IntArray, IntArray]:
+    """Variant and start (``UNKNOWN`` if it is, or not asked for) of each case, in no order of the log's."""
+    if with_start and isinstance(log, EventLog):
+        return _timed_cases(log, variants)
+    variant = np.repeat(np.arange(len(variants)), variants.counts)
+    return variant, np.full(len(variant), UNKNOWN, dtype=np.int64)
+
+
+def _timed_cases(log: EventLog, variants: Variants) -> tuple[IntArray, IntArray]:
+    column = log.events.column(ACTIVITY).cast(pa.string()).dictionary_encode().unify_dictionaries().combine_chunks()
+    place = {label: code for code, label in enumerate(variants.labels)}
+    recode = np.array([place.get(label, 0) for label in column.dictionary.to_pylist()], dtype=np.int64)
+    codes = recode[column.indices.to_numpy(zero_copy_only=False)] if len(recode) else np.zeros(0, dtype=np.int64)
+    prints = _fingerprints(variants.codes.astype(np.int64), variants.offsets)
+    order = np.argsort(prints)
+    variant = order[np.searchsorted(prints[order], _fingerprints(codes, log.offsets))]
+    start = _starts(log)
+    canonical = np.lexsort((start, variant))
+    return variant[canonical], start[canonical]
+
+
+def _fingerprints(codes: IntArray, offsets: IntArray) -> npt.NDArray[np.uint64]:
+    """64 bits for each sequence: a random number for each pair of an activity and a position, added up."""
+    lengths = np.diff(offsets)
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, 1 << 64, int(lengths.max(initial=0)) + 1, dtype=np.uint64)
+    labels = np.random.default_rng(1).integers(0, 1 << 64, int(codes.max(initial=0)) + 1, dtype=np.uint64)
+    position = np.arange(len(codes)) - np.repeat(offsets[:-1], lengths)
+    mixed = (places[position] ^ labels[codes]) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+    out: npt.NDArray[np.uint64] = sums[offsets[1:]] - sums[offsets[:-1]]
+    return out
+
+
+def population(variants: Variants, variant: IntArray, start: IntArray, with_start: bool) -> Population:
+    matcher = Matcher(variants, ordered=True)
+    if not with_start:
+        return Population(variants, matcher, None, None)
+    known = np.flatnonzero(start != UNKNOWN)
+    order = known[np.argsort(start[known], kind="stable")]
+    return Population(variants, matcher, start[order], variant[order])

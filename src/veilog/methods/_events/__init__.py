@@ -1,0 +1,1 @@
+"""From released variants to a released event log: times, attributes, cases."""

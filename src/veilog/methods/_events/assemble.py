@@ -1,0 +1,231 @@
+"""From released variants to a released event log: what was asked for beyond variants, its part of the budget, and the
+released cases with their times and attributes."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.metadata import ARTIFICIAL_TIMES, Metadata
+from veilog.logs.variants import Sequences, Variants
+from veilog.methods._events.attributes import Chosen, ReleasedColumns, choose, released_attributes
+from veilog.methods._events.timestamps import released_times
+from veilog.privacy.account.accounting import Number, parse_share
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Window
+
+__all__ = [
+    "Details",
+    "Wanted",
+    "anonymous",
+    "assembled",
+    "attributes_before",
+    "attributes_of",
+    "eventless",
+    "pieces_of",
+    "released_cases",
+    "rows_of",
+    "shuffled",
+    "times_of",
+]
+
+DEFAULT_ATTRIBUTES_SHARE = Fraction(1, 4)
+_HOUR = 3_600_000_000
+_PIECE = 50_000
+"""Cases of a release that are written at once."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is released beyond variants, with exact shares of epsilon."""
+
+    times: Fraction = Fraction(0)
+    attributes: tuple[str, ...] = ()
+    attributes_share: Fraction = Fraction(0)
+    window: Window | Literal["log"] | None = None
+    """In which cases start: declared, taken from the log (an assumption), or a made-up year."""
+
+    @staticmethod
+    def of(
+        times: Number | None,
+        attributes: Iterable[str] | None,
+        attributes_share: Number | None,
+        window: Window | str | None,
+    ) -> Wanted:
+        """What the user asked for, in exact numbers, or an error in the user's words."""
+        names = () if attributes is None else (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        if attributes is not None and not names:
+            raise ParameterError("The list of attributes is empty.", parameter="attributes")
+        share_of_times = Fraction(0) if times is None else parse_share(times, "times")
+        if attributes_share is not None and not names:
+            raise ParameterError("A share for attributes needs attributes.", parameter="attributes_share")
+        if names:
+            given = DEFAULT_ATTRIBUTES_SHARE if attributes_share is None else attributes_share
+            share = parse_share(given, "attributes_share")
+        else:
+            share = Fraction(0)
+        if share_of_times + share >= 1:
+            raise ParameterError(
+                f"Times and attributes take shares of {float(share_of_times):g} and {float(share):g} of epsilon: "
+                "nothing is left for the control flow.",
+                parameter="times",
+                advice="Their sum must be below 1, e.g. 0.3 and 0.2.",
+            )
+        if window is not None and times is None:
+            raise ParameterError(
+                "A window is of use with a share for times only.", parameter="window", advice="Add times, e.g. 0.3."
+            )
+        if isinstance(window, str) and window != "log":
+            raise ParameterError(
+                f"The window must be a pair of times, or 'log' to take it from the log, not {window!r}.",
+                parameter="window",
+            )
+        checked: Window | Literal["log"] | None = None
+        if isinstance(window, str):
+            checked = "log"
+        elif window is not None:
+            checked = _pair(window)
+        return Wanted(share_of_times, names, share, checked)
+
+    def __bool__(self) -> bool:
+        return bool(self.times or self.attributes)
+
+
+def _pair(window: Window) -> Window:
+    start, end = window if isinstance(window, tuple) and len(window) == 2 else (None, None)
+    if not (isinstance(start, datetime.datetime) and isinstance(end, datetime.datetime)):
+        raise ParameterError("The window must be a pair of times: from, and before.", parameter="window")
+    return start, end
+
+
+@dataclass(frozen=True, eq=False)
+class Details:
+    """The released cases, in random order, with times (microseconds since 1970 UTC) and attributes where asked for."""
+
+    cases: Sequences
+    times: npt.NDArray[np.int64] | None = None
+    columns: ReleasedColumns = field(default_factory=lambda: ReleasedColumns({}, {}))
+
+
+def shuffled(variants: Variants, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+    """Of every case the number of its variant, in an order of the cases that says nothing about the original's."""
+    owner = np.repeat(np.arange(len(variants), dtype=np.int32), variants.counts)
+    return owner[rng.permutation(len(owner))]
+
+
+def released_cases(variants: Variants, rng: np.random.Generator) -> Sequences:
+    """Every case of the variants as a row of its own, in an order that says nothing about the original's."""
+    return rows_of(variants.sequences, shuffled(variants, rng))
+
+
+def rows_of(sequences: Sequences, owner: npt.NDArray[np.integer]) -> Sequences:
+    """For each number in ``owner`` the sequence of that number, as a row of its own."""
+    lengths = sequences.lengths[owner]
+    offsets = np.zeros(len(owner) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    position = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    codes = sequences.codes[np.repeat(sequences.offsets[owner], lengths) + position]
+    return Sequences(sequences.labels, codes, offsets)
+
+
+def attributes_before(
+    curator: Curator, wanted: Wanted, epsilon: Fraction, delta: Fraction, remark: Callable[[str], None]
+) -> tuple[tuple[Chosen, ...], Fraction]:
+    """The attributes with their domains, found before the control flow so that a refusal costs little; and what is
+    left of the epsilon for attributes."""
+    if not wanted.attributes:
+        return (), Fraction(0)
+    return choose(curator, wanted.attributes, epsilon * wanted.attributes_share, delta, remark)
+
+
+def times_of(
+    curator: Curator, wanted: Wanted, epsilon: Fraction, cases: Sequences, remark: Callable[[str], None]
+) -> npt.NDArray[np.int64] | None:
+    """Times for the released events, where asked for and there are any events."""
+    if not wanted.times or len(cases.codes) == 0:
+        return None
+    window = curator.events.window if wanted.window == "log" else wanted.window or curator.domain.window
+    return released_times(curator, epsilon * wanted.times, cases, window=window, remark=remark)
+
+
+def attributes_of(curator: Curator, epsilon: Fraction, cases: Sequences, chosen: tuple[Chosen, ...]) -> ReleasedColumns:
+    """Attributes for the released cases and events, where any were chosen."""
+    if not chosen or len(cases) == 0:
+        return ReleasedColumns({}, {})
+    return released_attributes(curator, epsilon, cases, chosen)
+
+
+def pieces_of(variants: Variants, owner: npt.NDArray[np.integer], details: Details | None) -> Iterator[Details]:
+    """The released cases in pieces, in their order: as ``details`` has them, else of the variants in ``owner``."""
+    cases = len(owner) if details is None else len(details.cases)
+    for start in range(0, cases, _PIECE):
+        stop = min(start + _PIECE, cases)
+        if details is None:
+            yield Details(rows_of(variants.sequences, owner[start:stop]))
+            continue
+        first, last = details.cases.offsets[[start, stop]].tolist()
+        yield Details(
+            details.cases.rows(start, stop),
+            None if details.times is None else details.times[first:last],
+            ReleasedColumns(
+                events={name: column[first:last] for name, column in details.columns.events.items()},
+                cases={name: column[start:stop] for name, column in details.columns.cases.items()},
+            ),
+        )
+
+
+def eventless(variants: Variants, owner: npt.NDArray[np.integer], details: Details | None) -> pa.Table:
+    """The released cases without events: their names, their attributes and their places among the cases."""
+    if details is None:
+        empty, columns = np.flatnonzero(variants.lengths[owner] == 0), {}
+    else:
+        empty, columns = np.flatnonzero(details.cases.lengths == 0), details.columns.cases
+    rows = pa.array(empty, pa.int64())
+    names = pa.array(empty + 1).cast(pa.string())
+    return pa.table({ACTIVITY: names, **{k: column.take(rows) for k, column in columns.items()}, CASE_INDEX: rows})
+
+
+def assembled(details: Details, metadata: Metadata, *, before: int = 0) -> EventLog:
+    """The release as an event log with fresh case names; without times its events are an hour apart from 1970 on.
+
+    Where it is a piece of a larger one, its names go on from so many cases ``before`` it.
+    """
+    cases = details.cases
+    owner = np.repeat(np.arange(len(cases)), cases.lengths)
+    times = details.times
+    if times is None:
+        times = (np.arange(len(cases.codes)) - cases.offsets[owner]) * _HOUR
+    labels = pa.array(cases.labels, pa.string())
+    events = pa.table(
+        {
+            CASE_INDEX: owner,
+            EVENT_INDEX: np.arange(len(cases.codes)),
+            ACTIVITY: pa.DictionaryArray.from_arrays(pa.array(cases.codes, pa.int32()), labels),
+            TIMESTAMP: pa.array(times, pa.int64()).cast(TIMESTAMP_TYPE),
+            **details.columns.events,
+        }
+    )
+    names = pa.array(np.arange(before + 1, before + len(cases) + 1)).cast(pa.string())
+    return EventLog(events, pa.table({ACTIVITY: names, **details.columns.cases}), metadata)
+
+
+def anonymous(log: EventLog, rng: np.random.Generator) -> EventLog:
+    """The log with its cases in random order and under fresh names: neither says anything about the original's."""
+    number = log.cases.num_rows
+    shuffled = log.only(rng.permutation(number))
+    events = shuffled.events
+    place = events.column_names.index(EVENT_INDEX)
+    events = events.set_column(place, EVENT_INDEX, pa.array(np.arange(len(log))))
+    names = pa.array(np.arange(1, number + 1)).cast(pa.string())
+    cases = shuffled.cases
+    kept = Metadata(attributes=tuple(a for a in log.metadata.attributes if a.key == ARTIFICIAL_TIMES))
+    return EventLog(events, cases.set_column(cases.column_names.index(ACTIVITY), ACTIVITY, names), kept)

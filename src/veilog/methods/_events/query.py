@@ -1,0 +1,153 @@
+"""Methods inside methods: a variant method asked for by name, and its release made a log with times and attributes."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.metadata import Metadata
+from veilog.logs.variants import Variants
+from veilog.methods._events.assemble import (
+    Details,
+    Wanted,
+    assembled,
+    attributes_before,
+    attributes_of,
+    released_cases,
+    times_of,
+)
+from veilog.methods.method import Method, Request
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Domain, Fact, Window
+from veilog.privacy.mechanisms.noise import generator
+
+__all__ = ["Query", "delta_is_of_use", "names_in", "needs_of_query", "released_log", "variant_query", "wanted_of"]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A variant method with its parameters, ready to be asked."""
+
+    method: Method
+    values: Mapping[str, Any]
+
+    @property
+    def spends_delta(self) -> bool:
+        return self.method.spends_delta(dict(self.values))
+
+    def ask(self, curator: Curator, request: Request) -> Variants:
+        """Its release at the budget of the request, the delta only where it has a use for one."""
+        if self.method.budget == "epsilon and delta" and request.delta == 0:
+            raise ParameterError(
+                f"The query {self.method.name!r} needs a delta above 0.",
+                parameter="delta",
+                advice="Take less than one over the number of cases, e.g. --delta 1e-6, or another query.",
+            )
+        delta = request.delta if self.spends_delta else Fraction(0)
+        released = self.method.run(curator, replace(request, delta=delta), **self.values)
+        assert isinstance(released, Variants), "variant_query takes methods that release variants only"
+        return released
+
+
+def variant_query(name: str, parameters: str | None) -> Query:
+    """The variant method of this name, with parameters written as ``name=value,name=value``."""
+    from veilog.methods import METHODS  # the list of methods holds this one too
+
+    possible = [method.name for method in METHODS.values() if method.releases == "variants"]
+    if name not in possible:
+        raise ParameterError(
+            f"There is no variant method {name!r} to take as query.",
+            parameter="query",
+            advice=f"Possible: {', '.join(possible)}.",
+        )
+    given: dict[str, str] = {}
+    for text in names_in(parameters):
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            raise ParameterError(
+                f"Parameters of the query are written name=value,name=value, not {text!r}.",
+                parameter="query_parameters",
+            )
+        given[key.strip()] = value.strip()
+    return Query(METHODS[name], METHODS[name].parse(given))
+
+
+def delta_is_of_use(values: Mapping[str, Any]) -> bool:
+    """Whether the query spends a delta, or attributes without declared values need one."""
+    if values["query"] is None:
+        return True
+    query = variant_query(values["query"], values["query_parameters"])
+    return query.spends_delta or bool(names_in(values["attribute_names"]))
+
+
+def needs_of_query(values: Mapping[str, Any]) -> frozenset[Fact]:
+    """The public facts that the query needs."""
+    query = variant_query(values["query"] or "evolve", values["query_parameters"])
+    return query.method.needs(dict(query.values))
+
+
+def names_in(text: str | None) -> tuple[str, ...]:
+    """``a,b,c`` taken apart."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def wanted_of(
+    times_share: float, attribute_names: str | None, attribute_share: float | None, start_window: str | None
+) -> Wanted:
+    """What is released beyond variants, from a method's parameters."""
+    names = names_in(attribute_names)
+    if start_window is not None and not times_share:
+        raise ParameterError("start_window is of use with a share for times only.", parameter="start_window")
+    return Wanted.of(
+        str(times_share) if times_share else None,
+        names or None,
+        None if attribute_share is None else str(attribute_share),
+        None if start_window is None else _window(start_window),
+    )
+
+
+def _window(text: str) -> Window | Literal["log"]:
+    if text == "log":
+        return "log"
+    start, dots, end = text.partition("..")
+    try:
+        if not dots:
+            raise ValueError
+        window = datetime.datetime.fromisoformat(start.strip()), datetime.datetime.fromisoformat(end.strip())
+    except ValueError:
+        raise ParameterError(
+            f"start_window is START..END with dates like 2024-01-31, or log, not {text!r}.", parameter="start_window"
+        ) from None
+    return Domain(window=window).window or window
+
+
+def released_log(
+    curator: Curator,
+    request: Request,
+    wanted: Wanted,
+    variants_at: Callable[[Request], Variants],
+    spends_delta: bool,
+) -> EventLog:
+    """A certified release of variants, made a log: the shares of ``wanted`` pay for times and attributes, and
+    ``variants_at`` is asked with a request that holds what is left. The charges add up to the request's budget.
+
+    Of the delta ``variants_at`` gets what attributes without declared values leave, and none if it ``spends`` none."""
+    open_values = any(name not in curator.domain.attributes for name in wanted.attributes)
+    if request.delta and not (spends_delta or open_values):
+        raise ParameterError("Nothing needs a delta here; the release costs epsilon only.", parameter="delta")
+    flow_delta = Fraction(0) if not spends_delta else request.delta / 2 if open_values else request.delta
+    found, rest = attributes_before(curator, wanted, request.epsilon, request.delta - flow_delta, request.remark)
+    flow = request.epsilon * (1 - wanted.times - wanted.attributes_share)
+    if not found:  # nothing to release of them: the control flow has what is left
+        flow, rest = flow + rest, Fraction(0)
+    variants = variants_at(replace(request, epsilon=flow, delta=flow_delta))
+    cases = released_cases(variants, generator(curator.randomness))
+    if wanted.times and len(cases.codes) == 0:
+        request.remark("The release has no events, so its share for times was not spent.")
+    times = times_of(curator, wanted, request.epsilon, cases, request.remark)
+    return assembled(Details(cases, times, attributes_of(curator, rest, cases, found)), Metadata())

@@ -1,0 +1,223 @@
+"""How prefix trees grow under a budget: shares of the depths, the levels, and what is refused beforehand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Variants
+from veilog.methods._prefix_tree.lengths import length_histogram, quantile
+from veilog.methods._prefix_tree.tree import PrefixTree, assign_continuation, noise_threshold, to_variants
+from veilog.methods.method import Request, advised
+from veilog.privacy.account.accounting import SMALLEST_EPSILON
+from veilog.privacy.curator import Curator
+
+__all__ = [
+    "Plan",
+    "Screen",
+    "above",
+    "grow",
+    "plan_budget",
+    "published_threshold",
+    "published_variants",
+    "refuse_too_small",
+]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+DEPTH_SHARE = Fraction(1, 20)
+"""Share of the budget that finds out the depth where the user does not give it."""
+ENDED = 0.8
+"""The part of the traces that should be over at that depth (the papers: 80 to 90 %)."""
+BEYOND_NOISE = 1e-6
+"""Empty prefixes expected above the highest count that the curator is asked for."""
+MOST_NOISE = 10_000
+"""Empty prefixes that may survive a level, whatever threshold is asked for."""
+LARGEST_FRONTIER = 20_000_000
+"""As published a tree may grow without end; beyond this many bins at a level it is refused."""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Which continuations of a level survive: those with counts above ``keep_above``, if ``keep`` agrees.
+
+    ``keep`` gets their bins, their noisy counts, and whether they are complete: as published, traces that have ended
+    or are as long as the tree is deep; certified, none is.
+    """
+
+    keep_above: int
+    keep: Callable[[IntArray, IntArray, BoolArray], BoolArray]
+
+
+def above(least: int, size: int, share: Fraction) -> Screen:
+    """The screen of counts above ``least``, or above what keeps the tree from running away if that is more.
+
+    The curator is asked for no more than noise can be expected to reach: the chance of anything beyond has so many
+    digits that drawing with it takes long.
+    """
+    least = max(least, noise_threshold(size, MOST_NOISE, share))
+    reach = noise_threshold(size, BEYOND_NOISE, share)
+
+    def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
+        return np.asarray(counts > least)
+
+    return Screen(min(least, reach), keep)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Shares of a budget: for each level, and for the final counts."""
+
+    levels: tuple[Fraction, ...]
+    counts: Fraction
+
+
+def plan_budget(curator: Curator, epsilon: Fraction, depth: int | None, split: str, count_share: float) -> Plan:
+    """The shares, which add up to epsilon with what finding the depth costs where it is not given."""
+    if depth is None:
+        for_depth = epsilon * DEPTH_SHARE
+        depth = noisy_depth(curator, for_depth, epsilon)
+        epsilon -= for_depth
+    for_counts = epsilon * Fraction(str(count_share))
+    return Plan(split_budget(epsilon - for_counts, depth, split), for_counts)
+
+
+def grow(
+    curator: Curator, request: Request, shares: tuple[Fraction, ...], screen: Callable[[PrefixTree, Fraction], Screen]
+) -> tuple[PrefixTree, Fraction]:
+    """The tree of surviving prefixes, and what is left of the budget if it ended early.
+
+    What is left is not saved: the budget that was asked for is what is charged, whatever the noise did.
+    """
+    tree = PrefixTree(curator.activities)
+    for level, share in enumerate(shares):
+        size = tree.frontier * tree.width
+        if size == 0:
+            return tree, sum(shares[level:], start=Fraction(0))
+        request.progress(f"prefixes of length {level + 1}", level / len(shares))
+        chosen = screen(tree, share)
+        answer = curator.histogram(
+            assign_continuation(tree),
+            size,
+            share,
+            keep_above=chosen.keep_above,
+            purpose=f"prefixes of length {level + 1}",
+        )
+        keep = chosen.keep(answer.bins, answer.counts, np.zeros(len(answer.bins), dtype=bool))
+        tree = tree.grown(answer.bins[keep], answer.counts[keep])
+    return tree, Fraction(0)
+
+
+def published_variants(
+    curator: Curator, request: Request, levels: int, screen: Callable[[PrefixTree], Screen]
+) -> Variants:
+    """Lap(1/epsilon) at every depth, and the complete prefixes with their counts.
+
+    The paper's text prunes every prefix; the authors' program, and so the figures, never a complete one. The screen
+    says so.
+    """
+    tree = PrefixTree(curator.activities)
+    released: list[IntArray] = []
+    for level in range(levels):
+        request.progress(f"prefixes of length {level + 1}", level / levels)
+        size = tree.frontier * tree.width
+        refuse_runaway(size, level)
+        chosen = screen(tree)
+        answer = curator.histogram(
+            assign_continuation(tree),
+            size,
+            request.epsilon,
+            keep_above=chosen.keep_above,
+            purpose=f"prefixes of length {level + 1}",
+        )
+        complete = np.full(len(answer.bins), level == levels - 1) | (answer.bins % tree.width == tree.width - 1)
+        keep = chosen.keep(answer.bins, answer.counts, complete)
+        tree = tree.grown(answer.bins[keep], answer.counts[keep])
+        released.append(np.where(complete[keep], answer.counts[keep], 0))
+    return to_variants(tree, released)
+
+
+def published_threshold(width: int, epsilon: Fraction, threshold: int | None) -> int:
+    """The threshold P; where none is given, the one at which noise gives a prefix half a continuation on average."""
+    return threshold if threshold is not None else noise_threshold(width, 0.5, epsilon) + 1
+
+
+def refuse_runaway(size: int, level: int) -> None:
+    if size > LARGEST_FRONTIER:
+        raise ParameterError(
+            f"The tree runs away: length {level + 1} has {size} possible prefixes.",
+            parameter="threshold",
+            advice="Raise the threshold or epsilon, or lower the depth.",
+        )
+
+
+def split_budget(epsilon: Fraction, depth: int, split: str) -> tuple[Fraction, ...]:
+    """Shares of the levels, which add up to epsilon exactly: equal, or in proportion to 1, 1/2, 1/3, ..."""
+    weights = [Fraction(1, n + 1) if split == "decreasing" else Fraction(1) for n in range(depth)]
+    shares = [epsilon * weight / sum(weights) for weight in weights]
+    if split == "decreasing":
+        # Exact harmonic fractions have enormous denominators; all but the first level's are rounded down.
+        shares = [Fraction(int(share * 10**15), 10**15) for share in shares]
+    return (epsilon - sum(shares[1:]), *shares[1:])
+
+
+def noisy_depth(curator: Curator, epsilon: Fraction, budget: Fraction) -> int:
+    """A depth from a noisy histogram of lengths: at which four of five traces have ended, but no more than pays.
+
+    Every level thins the budget of the others, so with n cases in all the depth is at most ``sqrt(budget n) / 4``, or 5
+    if that is less: a rule found on public logs.
+    """
+    steps, counts = length_histogram(curator, epsilon)
+    pays = max(5, int(math.sqrt(float(budget) * max(int(counts.sum()), 0)) / 4))
+    return min(quantile(steps, counts, ENDED), pays)
+
+
+def refuse_too_small(
+    curator: Curator,
+    epsilon: Fraction,
+    depth: int | None,
+    threshold: int | None,
+    *,
+    noise_prefixes: float,
+    count_share: float,
+    rule_share: Fraction,
+    largest_log: int,
+) -> None:
+    """Refuse, before anything is asked, a budget at which no log of a size that exists has a surviving prefix, or whose
+    shares are too small to draw noise with."""
+    if threshold is not None and threshold > largest_log:
+        raise ParameterError(
+            f"With threshold = {threshold} nothing can survive in a log of up to {largest_log:,} cases.",
+            parameter="threshold",
+            advice="Lower it, or leave it out; if the log is larger, say so with largest_log.",
+        )
+    for_counts = Fraction(str(count_share))
+    for_tree = (1 - rule_share) * (1 - for_counts)
+    # A split in proportion to 1, 1/2, ... leaves the deepest of d levels more than 1/(10 d) of the whole.
+    parts = [for_tree / (10 * (depth or 50)), for_counts * (1 - rule_share), DEPTH_SHARE, rule_share / 10]
+    enough = float(SMALLEST_EPSILON / min(part for part in parts if part))
+    needed = 0
+    if threshold is None:
+        first = epsilon * for_tree / (depth or 1)
+        needed = noise_threshold(len(curator.activities) + 1, noise_prefixes, first) + 1
+        enough = max(enough, float(epsilon) * needed / largest_log)
+    if epsilon >= enough:
+        return
+    reason = (
+        f"a prefix would need {needed:,} cases to stand out from the noise, more than the {largest_log:,} of the "
+        "largest log expected, so nothing can survive"
+        if needed > largest_log
+        else "the shares of the depths are too small to draw noise with"
+    )
+    raise ParameterError(
+        f"At epsilon = {float(epsilon):g} {reason}.",
+        parameter="epsilon",
+        advice=advised(enough, "From epsilon = {} on something can; if the log is larger, say so with largest_log."),
+    )

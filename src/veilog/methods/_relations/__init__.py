@@ -1,0 +1,1 @@
+"""Noisy directly-follows relations and traces played out from them."""

@@ -1,0 +1,124 @@
+"""Amun's case sampling: noise on the counts of transitions, translated into cases that are replicated or deleted.
+
+Elkoumy, Pankova, Dumas, "Differentially private release of event logs for process mining" (2023), section 3.6,
+Algorithm 1, lines 7 to 25. Only whole cases come and go, so no new variant arises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import IntArray
+from veilog.methods._sampling.transitions import AnnotatedCases
+
+__all__ = ["copies_of_cases", "sampled_counts"]
+
+_MOST_MOVES = 10_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class _Lookup:
+    """Which variants take which transition, both ways; variant ``v`` here is the ``v``-th that has cases.
+
+    The transitions of variant ``v`` are ``paths[path_bounds[v]:path_bounds[v + 1]]``; the variants through transition
+    ``t`` are ``members[bounds[t]:bounds[t + 1]]``.
+    """
+
+    counts: IntArray
+    paths: IntArray
+    path_bounds: IntArray
+    members: IntArray
+    bounds: IntArray
+
+
+def _lookup(log: AnnotatedCases) -> _Lookup:
+    _, example, counts = np.unique(log.variants, return_index=True, return_counts=True)
+    paths, path_bounds = log.paths_of(example)
+    order = np.argsort(paths, kind="stable")
+    return _Lookup(
+        counts=counts.astype(np.int64),
+        paths=paths,
+        path_bounds=path_bounds,
+        members=np.repeat(np.arange(len(counts)), np.diff(path_bounds))[order],
+        bounds=np.searchsorted(paths[order], np.arange(len(log.automaton) + 1)),
+    )
+
+
+def sampled_counts(log: AnnotatedCases, needed: IntArray, rng: np.random.Generator) -> IntArray:
+    """How many cases each variant (that has any, by number) has after sampling.
+
+    ``needed[t]`` is the noise of transition ``t``: so many cases through it are replicated, or deleted if negative. A
+    transition is picked at random, weighted by its count; then cases through it, so many as its noise says, by variant,
+    weighted by their numbers; what they do to every other transition on their way counts there too. Transitions whose
+    noise is reached by then are passed over.
+
+    What is added and what is deleted are counted apart: with one counter, as Algorithm 1 is printed, additions would
+    satisfy a transition that needs deletions. A transition has no more deletions than cases (a count below 0 is 0).
+    """
+    lookup = _lookup(log)
+    if int(np.abs(needed).sum()) > _MOST_MOVES:
+        raise _too_many()
+    left = lookup.counts.copy()
+    added, deleted = np.zeros(len(needed), dtype=np.int64), np.zeros(len(needed), dtype=np.int64)
+    weights = np.zeros(len(lookup.members) + 1)
+    np.cumsum(lookup.counts[lookup.members], out=weights[1:])
+    path_bounds, bounds = lookup.path_bounds.tolist(), lookup.bounds.tolist()
+    for transition in _by_weight(log.contingency, needed, rng):
+        need = int(needed[transition])
+        a, b = bounds[transition], bounds[transition + 1]
+        if need > added[transition]:
+            at = weights[a] + rng.random(need) * (weights[b] - weights[a])
+            picked = lookup.members[np.minimum(np.searchsorted(weights, at, side="right") - 1, b - 1)]
+            for variant in picked.tolist():
+                added[lookup.paths[path_bounds[variant] : path_bounds[variant + 1]]] += 1
+                left[variant] += 1
+        elif -need > deleted[transition]:
+            members = lookup.members[a:b]
+            there = left[members]
+            out = there if -need >= there.sum() else rng.multivariate_hypergeometric(there, -need, method="marginals")
+            for place in np.flatnonzero(out).tolist():
+                variant, gone = int(members[place]), int(out[place])
+                deleted[lookup.paths[path_bounds[variant] : path_bounds[variant + 1]]] += gone
+                left[variant] -= gone
+    if int((left * np.diff(lookup.path_bounds)).sum()) > log.most_events:
+        raise _too_many()
+    return left
+
+
+def _by_weight(weights: IntArray, needed: IntArray, rng: np.random.Generator) -> list[int]:
+    """The transitions that need noise in random order, each next one drawn by weight among the rest.
+
+    The order in which exponential clocks ring, the faster the heavier, is that of such draws.
+    """
+    open_ = np.flatnonzero(needed)
+    clocks = rng.standard_exponential(len(open_)) / np.maximum(weights[open_], 1)
+    order: list[int] = open_[np.argsort(clocks, kind="stable")].tolist()
+    return order
+
+
+def copies_of_cases(log: AnnotatedCases, left: IntArray, rng: np.random.Generator) -> IntArray:
+    """How often each case is released: within a variant, cases to replicate or to delete are drawn at random.
+
+    A variant that both gained and lost cases keeps the difference only, so that fewer cases share their epsilon.
+    """
+    _, variant, counts = np.unique(log.variants, return_inverse=True, return_counts=True)
+    by_variant = np.lexsort((rng.random(len(log)), variant))
+    begins = np.cumsum(counts) - counts
+    rank = np.arange(len(log)) - np.repeat(begins, counts)
+    copies = np.empty(len(log), dtype=np.int64)
+    copies[by_variant] = rank < np.repeat(left, counts)
+    gaining = np.repeat(np.arange(len(counts)), np.maximum(left - counts, 0))
+    drawn = begins[gaining] + rng.integers(0, counts[gaining])
+    return copies + np.bincount(by_variant[drawn], minlength=len(log))
+
+
+def _too_many() -> ParameterError:
+    return ParameterError(
+        "So small a guessing advantage asks for so many replicated cases that the release would not fit in memory, or "
+        "on the disk.",
+        parameter="guessing_advantage",
+        advice="0.1 to 0.4 are usual.",
+    )

@@ -1,0 +1,194 @@
+"""Amun: event logs with timestamps under a guessing advantage, by Elkoumy, Pankova, Dumas, "Differentially private
+release of event logs for process mining" (Information Systems, 2023), Algorithm 1.
+
+As published only: no differential privacy of a case follows. Which variants occur is released as it is, the epsilons
+depend on the raw values, and filtering takes cases out by them; see docs/methods/amun.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.metadata import Metadata
+from veilog.methods._events.assemble import Details, assembled
+from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
+from veilog.methods._sampling.times import noisy_cases
+from veilog.methods._sampling.transitions import AnnotatedLog, annotated
+from veilog.methods.amun.priors import (
+    Knowledge,
+    Precision,
+    epsilons_of,
+    oversampling_epsilon,
+    prior_knowledge,
+    too_well_known,
+)
+from veilog.methods.amun.stored import StoredAnnotation, annotated_on_disk, noisy_on_disk, prior_knowledge_on_disk
+from veilog.methods.method import Method, Parameter, Request, Unshuffled
+from veilog.privacy.account.guarantee import Statement
+from veilog.privacy.account.guessing import epsilon_of, parse_advantage
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
+
+__all__ = ["AMUN", "amun"]
+
+
+def amun(
+    curator: Curator,
+    request: Request,
+    *,
+    guessing_advantage: float,
+    mode: str,
+    start_precision: float,
+    duration_precision: float,
+    prior: str,
+) -> EventLog | Unshuffled:
+    """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged.
+
+    A log that is kept on disk gets the same release, on disk.
+    """
+    advantage = float(parse_advantage(guessing_advantage))
+    worst = epsilon_of(guessing_advantage)
+    variants = curator.peek("every released variant is one of the log's, so that it occurs there is certain (R1)")
+    raw = curator.peek_pieces("the noise of every time is scaled by the raw values of its transition")
+    if mode == "filtering":
+        curator.peek("filtering takes out whole cases by their raw values")
+    precision, clamped = Precision.of(start_precision, duration_precision), prior == "example"
+    curator.state(_statement(advantage, start_precision, duration_precision))
+    source = curator.randomness
+    rng = noise.generator(source)
+
+    # 3: state annotation
+    request.progress("annotating events with transitions", None)
+    log: AnnotatedLog | StoredAnnotation
+    if isinstance(raw, EventLog):
+        log, frame, empty, backwards = annotated(raw, variants, curator.domain)
+    else:
+        log, frame, empty, backwards = annotated_on_disk(raw, variants, curator.domain)
+    if empty:
+        request.remark(f"{empty:,} cases without events are left out: they have no time and no transition.")
+    if backwards:
+        request.remark(f"{backwards:,} events are earlier than the event before them; their time since it counts as 0.")
+    # 4: prior knowledge
+    request.progress("estimating prior knowledge", None)
+    known = _known(log, advantage, precision, clamped)
+    # 5: case filtering, then the priors of what is left
+    if mode == "filtering":
+        kept = np.flatnonzero(~_risky(known, advantage))
+        told = f"Filtering keeps {len(kept):,} of {len(log):,} cases at a guessing advantage of {advantage:g}."
+        request.progress(told, None)
+        request.remark(told)
+        if not len(kept):
+            raise ParameterError(
+                f"At a guessing advantage of {advantage:g} filtering takes out all {len(log):,} cases: in each "
+                "there is a time that an attacker could guess too well beforehand.",
+                parameter="guessing_advantage",
+                advice="Take a smaller one, or mode sampling, which keeps such cases and gives their times more noise.",
+            )
+        log = log.only(kept)
+        known = _known(log, advantage, precision, clamped)
+    # 6: epsilons
+    epsilon_d = Fraction(oversampling_epsilon(advantage)) if mode == "oversampling" else worst
+    # 7 to 25: noise on the counts of transitions, as cases that are replicated or deleted
+    request.progress("sampling cases", None)
+    needed = noise.discrete_laplace(epsilon_d, len(log.automaton), source)
+    needed = np.where(log.contingency > 0, np.abs(needed) if mode == "oversampling" else needed, 0)
+    copies = copies_of_cases(log, sampled_counts(log, needed, rng), rng)
+    if not copies.any():
+        raise ParameterError(
+            f"The noise has deleted all {len(log):,} cases, so there is nothing to release.",
+            parameter="mode",
+            advice="So small a log takes mode oversampling, which deletes nothing.",
+        )
+    # 26 and 27: a replicated case shares its epsilon among its copies; noise on times; compression
+    request.progress("adding noise to times", None)
+    if isinstance(log, StoredAnnotation):
+        return noisy_on_disk(log, known, copies, advantage, frame, source)
+    ((_, knowledge),) = known
+    cases, times = noisy_cases(log, copies, knowledge.ranges / epsilons_of(knowledge.priors, advantage), frame, source)
+    return assembled(Details(cases, times), Metadata())
+
+
+def _known(
+    log: AnnotatedLog | StoredAnnotation, advantage: float, precision: Precision, clamped: bool
+) -> Iterable[tuple[AnnotatedLog, Knowledge]]:
+    """What is known of the pieces of the log; in memory it is one."""
+    if isinstance(log, StoredAnnotation):
+        return prior_knowledge_on_disk(log, advantage, precision, clamped=clamped)
+    return [(log, prior_knowledge(log, advantage, precision, clamped=clamped))]
+
+
+def _risky(known: Iterable[tuple[AnnotatedLog, Knowledge]], advantage: float) -> npt.NDArray[np.bool_]:
+    """Of each case, whether one of its times is known too well."""
+    return np.concatenate(
+        [
+            np.bincount(piece.owners[too_well_known(knowledge.priors, advantage)], minlength=len(piece)) > 0
+            for piece, knowledge in known
+        ]
+    )
+
+
+def _statement(advantage: float, start_precision: float, duration_precision: float) -> Statement:
+    return Statement(
+        model="guessing advantage",
+        holds=(
+            "The paper argues (Propositions 3.1, A.5 and A.7; veilog has not proved it) that an attacker's chance to "
+            f"guess right about one individual rises by at most {advantage:g}, for one question alone: whether the "
+            f"case took one given transition, when it started (within {start_precision:g} days), or how long one of "
+            f"its steps took (within {duration_precision:g} seconds). Its attacker knows all other cases; activities, "
+            "variants and the first and last time of the log count as public, cases and the times within a case as "
+            "independent, and a prior as the share of the log's own values that are as near."
+        ),
+        checked=False,
+        does_not_protect=(
+            "Does not protect what several counts or times of the same case say together, whether a case with a rare "
+            "variant is in the log at all, people with several cases, or logs released more than once."
+        ),
+    )
+
+
+AMUN = Method(
+    name="amun",
+    paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining (2023)",
+    releases="log",
+    budget="none",
+    guarantee="there is none: a guessing advantage is no property of a mechanism that peeks",
+    as_published="none as differential privacy of a case; a bound on the guessing advantage under its attack model",
+    run=amun,
+    parameters=(
+        Parameter(
+            "guessing_advantage",
+            float,
+            0.2,
+            "by how much a guess may become more probable, between 0 and 1",
+            1e-6,
+            1 - 1e-6,
+        ),
+        Parameter(
+            "mode",
+            str,
+            "sampling",
+            "replicate and delete cases; filter risky cases before that; or only replicate",
+            choices=("sampling", "filtering", "oversampling"),
+        ),
+        Parameter("start_precision", float, 1.0, "days within which a guess of a case's start is right", 1e-6, 36_525),
+        Parameter(
+            "duration_precision", float, 10.0, "seconds within which a guess of a step's time is right", 1e-6, 1e9
+        ),
+        Parameter(
+            "prior",
+            str,
+            "example",
+            "the prior of a transition's smallest times: as in the paper's example, or by its equation (1), larger",
+            choices=("example", "equation"),
+        ),
+    ),
+    certified=False,
+    full_log=True,
+    in_pieces=True,
+)

@@ -1,0 +1,247 @@
+"""DF-Laplace: noisy counts of the directly-follows relation, played out.
+
+The baseline of S.A. Fahrenkrog-Petersen, M. Kabierski, H. van der Aa, M. Weidlich, "Semantics-aware Mechanisms for
+Control-flow Anonymization in Process Mining" (2023), after F. Mannhardt et al., "Privacy-Preserving Process Mining",
+Business & Information Systems Engineering 61 (2019).
+
+A case of n events adds one to each of its n + 1 directly-follows pairs, the start and the end included. As published
+every count gets Lap(1/epsilon) on its own, as if a case had one pair: with a length bound B the release costs (B + 1)
+epsilon, and without one nothing can be derived. Certified, what a case adds is scaled down to an L1 norm of ``bound``
+and the noise has scale bound/epsilon.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences, Variants
+from veilog.methods._prefix_tree.lengths import length_quantile
+from veilog.methods._prefix_tree.tree import noise_threshold
+from veilog.methods._relations.playout import LARGEST_TOTAL, play_out, play_out_guided
+from veilog.methods.method import Request, advised
+from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
+from veilog.privacy.curator import Curator, Features
+from veilog.privacy.mechanisms import noise
+
+__all__ = [
+    "df_laplace",
+    "exact_relation",
+    "noisy_cases",
+    "noisy_relation",
+    "pairs",
+    "play",
+    "refuse_flood",
+    "refuse_small_budget",
+    "resized",
+]
+
+IntArray = npt.NDArray[np.int64]
+
+BOUND_SHARE = Fraction(1, 20)
+"""Share of the budget that finds the bound where the user does not give it."""
+REACHED = 0.6
+"""The part of the cases that the bound leaves as they are."""
+LEAST_COUNT = Fraction(1, 4)
+"""The scale of the noise of the number of cases is at most the largest log expected, divided by this."""
+RESOLUTION = 1024
+"""Steps to a whole in which the contributions of a case are scaled down."""
+
+
+def df_laplace(
+    curator: Curator,
+    request: Request,
+    *,
+    bound: int | None,
+    playout: str | None,
+    noise_relations: float,
+    count_share: float,
+    largest_log: int,
+) -> Variants:
+    """Traces played out from a noisy directly-follows relation.
+
+    Certified: epsilon in all, ``count_share`` of it for the number of cases; relations at or below what noise alone
+    reaches are left out (``noise_relations`` of them expected to survive). As published: noise of scale 1/epsilon on
+    every count, negative ones set to 0.
+    """
+    if request.as_published:
+        refuse_flood(curator, request.epsilon)
+        noisy = _published_relation(curator, request.epsilon)
+        return play(curator, request, np.maximum(noisy, 0), np.zeros_like(noisy), playout)
+    refuse_small_budget(curator, request.epsilon, bound, noise_relations, count_share, largest_log)
+    cases, epsilon = noisy_cases(curator, request.epsilon, count_share, largest_log)
+    noisy, threshold = noisy_relation(curator, request, epsilon, bound, noise_relations)
+    relation = np.where(noisy > threshold, noisy, 0)
+    return resized(play(curator, request, relation, np.maximum(noisy, 0), playout), cases, curator)
+
+
+def play(curator: Curator, request: Request, relation: IntArray, spare: IntArray, playout: str | None) -> Variants:
+    """The play-out asked for; by default the paper's as published and the guided one otherwise.
+
+    ``spare`` holds noisy counts that did not stand out; the guided play-out uses them where without them an activity
+    could not be entered or left often enough.
+    """
+    request.progress("playing out", None)
+    random = noise.generator(curator.randomness)
+    if playout == "guided" or (playout is None and not request.as_published):
+        return play_out_guided(curator.activities, relation, random, spare)
+    return play_out(curator.activities, relation, random)
+
+
+def noisy_cases(curator: Curator, epsilon: Fraction, share: float, largest_log: int) -> tuple[int | None, Fraction]:
+    """The number of cases, at least 1, for a share of the budget (None for no share), and what is left of the budget.
+
+    A share so small that noise would drown even the largest log expected is refused before anything is asked: its
+    answer could be billions.
+    """
+    for_count = epsilon * Fraction(str(share))
+    if not for_count:
+        return None, epsilon
+    if for_count * largest_log < LEAST_COUNT:
+        enough = float(LEAST_COUNT / (epsilon * largest_log))
+        raise ParameterError(
+            f"count_share = {share:g} is too small a share of epsilon = {float(epsilon):g} to count cases with.",
+            parameter="count_share",
+            advice=f"Take 0 for no count, or at least {enough:.2g}; if the log has more than {largest_log:,} cases, "
+            "say so with largest_log.",
+        )
+    return max(curator.count(for_count), 1), epsilon - for_count
+
+
+def resized(played: Variants, cases: int | None, curator: Curator) -> Variants:
+    """As many traces as the noisy number of cases says: whole copies of all, and for the rest some drawn at random.
+
+    The relation alone says less about that number: its counts of starts have noise of scale bound/epsilon each, cases
+    longer than the bound count for less in it, and noise that stood out adds traces. Post-processing.
+    """
+    if cases is None or played.cases == 0:
+        return played
+    copies, rest = divmod(cases, played.cases)
+    random = noise.generator(curator.randomness)
+    drawn = random.multivariate_hypergeometric(played.counts, rest, method="marginals")
+    return played.with_counts(copies * played.counts + drawn)
+
+
+def noisy_relation(
+    curator: Curator, request: Request, epsilon: Fraction, bound: int | None, noise_relations: float
+) -> tuple[IntArray, int]:
+    """The relation with noise of scale bound/epsilon, and the count that noise alone rarely exceeds."""
+    if bound is None:
+        for_bound = epsilon * BOUND_SHARE
+        bound = length_quantile(curator, for_bound, REACHED)
+        epsilon -= for_bound
+    size = len(curator.activities) + 1
+    request.progress("directly-follows relation", None)
+    sums = curator.sums(
+        pairs(curator.activities), size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows pairs"
+    )
+    relation = np.rint(sums / RESOLUTION).astype(np.int64).reshape(size, size)
+    return relation, noise_threshold(size * size, noise_relations, epsilon / bound)
+
+
+def pairs(activities: tuple[str, ...]) -> Features:
+    """Maps a sequence to its directly-follows pairs, entry ``a * size + b`` each; the last row is the start, the last
+    column the end."""
+    place = {name: i for i, name in enumerate(activities)}
+    boundary, size = len(activities), len(activities) + 1
+
+    def features(sequences: Sequences) -> tuple[IntArray, IntArray, IntArray]:
+        recode = np.array([place[label] for label in sequences.labels], dtype=np.int64)
+        lengths = sequences.lengths
+        rows = np.repeat(np.arange(len(sequences)), lengths + 1)
+        events = np.arange(len(rows)) - rows  # without the boundary between sequences
+        codes = np.concatenate([recode[sequences.codes], [boundary]]) if len(recode) else np.array([boundary])
+        ends = np.cumsum(lengths + 1) - 1
+        starts = ends - lengths
+        following = codes[np.minimum(events, len(codes) - 1)]
+        following[ends] = boundary
+        leading = np.concatenate([[boundary], following[:-1]])
+        leading[starts] = boundary
+        return rows, leading * size + following, np.ones(len(rows), dtype=np.int64)
+
+    return features
+
+
+def _published_relation(curator: Curator, epsilon: Fraction) -> IntArray:
+    """Every pair's count plus discrete Laplace noise of scale 1/epsilon; nothing from the start to the end."""
+    size = len(curator.activities) + 1
+    declared = curator.domain.longest
+    if declared is not None:
+        total = (declared + 1) * epsilon
+        if total > LARGEST_EPSILON:
+            raise ParameterError(
+                f"With traces of up to {declared} events and noise of scale 1/epsilon the release would cost "
+                f"{float(total):g}, which protects nobody.",
+                parameter="epsilon",
+                advice=f"As published, take at most {float(LARGEST_EPSILON / (declared + 1)):.3g}.",
+            )
+        # No case has more pairs than the bound, so nothing is clipped and the noise has scale 1/epsilon.
+        sums = curator.sums(
+            pairs(curator.activities), size * size, declared + 1, total, purpose="directly-follows pairs"
+        )
+        relation = sums.reshape(size, size)
+    else:
+        original = curator.peek(
+            "a case adds to as many directly-follows counts as it has events, no bound on which is declared, and each "
+            "count has noise of scale 1/epsilon"
+        )
+        relation = exact_relation(original, curator.activities)
+        relation = relation + noise.discrete_laplace(epsilon, size * size, curator.randomness).reshape(size, size)
+    relation[-1, -1] = 0
+    return relation
+
+
+def exact_relation(variants: Variants, activities: tuple[str, ...]) -> IntArray:
+    """The raw relation, for what was peeked at."""
+    size = len(activities) + 1
+    rows, columns, values = (np.asarray(part) for part in pairs(activities)(variants.sequences))
+    relation = np.zeros(size * size, dtype=np.int64)
+    np.add.at(relation, columns, values * variants.counts[rows])
+    return relation.reshape(size, size)
+
+
+def refuse_flood(curator: Curator, epsilon: Fraction) -> None:
+    """Refuse, before anything is asked, noise so large that playing out what is above 0 would never end."""
+    size = len(curator.activities) + 1
+    expected = size * size / (2 * float(epsilon))
+    if expected > LARGEST_TOTAL:
+        raise ParameterError(
+            f"At epsilon = {float(epsilon):g} the noise alone would add about {expected:.2g} directly-follows pairs.",
+            parameter="epsilon",
+            advice=f"As published, take at least {size * size / (2 * LARGEST_TOTAL):.2g}.",
+        )
+
+
+def refuse_small_budget(
+    curator: Curator,
+    epsilon: Fraction,
+    bound: int | None,
+    noise_relations: float,
+    count_share: float,
+    largest_log: int,
+) -> None:
+    """Refuse, before anything is asked, a budget at which no log of a size that exists has a surviving relation."""
+    pairs_of_a_case = bound or 2
+    size = len(curator.activities) + 1
+    for_count = Fraction(str(count_share))
+    needed = noise_threshold(size * size, noise_relations, epsilon * (1 - for_count) / pairs_of_a_case) + 1
+    least_share = min(BOUND_SHARE * (1 - for_count), for_count or 1)
+    if epsilon * least_share < SMALLEST_EPSILON:
+        raise ParameterError(
+            f"epsilon = {float(epsilon):g} is too small to find a bound or the number of cases with a share of it.",
+            parameter="epsilon",
+            advice=f"From epsilon = {float(SMALLEST_EPSILON / least_share):.2g} on they can be.",
+        )
+    if needed > largest_log:
+        raise ParameterError(
+            f"At epsilon = {float(epsilon):g} a relation would have to occur in {needed:,} cases to stand out from the "
+            f"noise, more than the {largest_log:,} of the largest log expected, so nothing can survive.",
+            parameter="epsilon",
+            advice=advised(
+                float(epsilon) * needed / largest_log,
+                "From epsilon = {} on something can; if the log is larger, say so with largest_log.",
+            ),
+        )

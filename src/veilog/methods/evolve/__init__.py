@@ -1,0 +1,381 @@
+"""evolve: private evolution over trace variants; our own method, epsilon-differentially private.
+
+Learn a coarse chain of the process from noisy relations, imagine many traces, choose diverse prototypes, let every case
+vote for the prototype nearest to it, fit weights to all votes, mutate what won, vote again. A vote has sensitivity 1
+whatever the length of a case, and votes for nearest prototypes minimise the earth mover's distance by which releases
+are judged.
+
+Guarantee: the curator's questions below are all that touches data. How the budget is split depends on public facts and
+on earlier noisy answers only, and the shares add up to epsilon exactly; what a case adds to an answer depends on that
+case and on earlier noisy answers only. Adaptive composition gives epsilon. With a delta above 0 two more questions tell
+how many cases the most frequent variants hold and, with all of delta, which variants are frequent: (epsilon, delta)
+together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences, Variants
+from veilog.methods.evolve import chain as chains
+from veilog.methods.evolve.chain import Chain, Shortened
+from veilog.methods.evolve.known import Known
+from veilog.methods.evolve.plan import Plan
+from veilog.methods.evolve.real import only_real_variants
+from veilog.methods.evolve.real_variants import with_real
+from veilog.methods.evolve.settings import DEFAULTS, Settings
+from veilog.methods.evolve.traces import (
+    PAD,
+    Codes,
+    Floats,
+    Ints,
+    Traces,
+    distances,
+    distinct,
+    joined,
+    nearest,
+    public_codes,
+    strings,
+    strings_of,
+)
+from veilog.methods.evolve.votes import fit, medoids, next_generation, rounded
+from veilog.methods.method import Request, advised
+from veilog.privacy.account.figures import up
+from veilog.privacy.curator import Curator, Features
+from veilog.privacy.mechanisms.noise import generator
+
+__all__ = ["evolve"]
+
+
+def evolve(
+    curator: Curator,
+    request: Request,
+    *,
+    rounds: int | None = None,
+    max_length: int | None = None,
+    real_share: float | None = None,
+    only_real: bool = False,
+    largest_log: int = DEFAULTS.largest_log,
+    settings: Settings = DEFAULTS,
+) -> Variants:
+    """Weighted synthetic prototypes that resemble the log; (epsilon, delta)-differentially private for one case.
+
+    ``rounds`` of votes: by default two, or one where the noisy number of cases is small for the budget.
+    ``max_length``: the longest trace imagined. ``real_share``: the share of epsilon that finds frequent real variants,
+    with a delta above 0; by default more where few variants hold most cases, which is asked then. Without a delta
+    nothing goes there. ``only_real``: with a delta, release such variants alone, and imagine nothing.
+    ``largest_log``: cases of the largest log expected; a budget too small even for it is refused before anything is
+    asked.
+    """
+    settings = replace(settings, largest_log=largest_log, max_length=max_length or settings.max_length)
+    _refuse_small_budget(request.epsilon, settings)
+    activities = curator.activities
+    _refuse(activities, settings)
+    if only_real:
+        _refuse_nothing_real(request, real_share)
+        return only_real_variants(curator, request, settings, real_share)
+    rng = generator(curator.randomness)
+    plan, real = _opened(curator, request, settings, real_share, len(activities))
+    shortened, known = _shortened(curator, plan, real, settings)
+    if known and plan.anchored:
+        chain = known.chain(shortened.size, settings)
+    else:
+        chain = _chain(curator, plan, settings, shortened)
+        if known:
+            chain = known.joined_with(chain, settings)
+
+    pool = chain.sample(settings.pool, shortened.max_length, rng)
+    if known:
+        pool, prior = known.pool(pool, chain, plan.imagined(known.cases.sum()), settings, rng)
+    else:
+        pool, prior = distinct(pool, np.full(len(pool), 1.0 / len(pool)))
+    p = prior
+    asked: list[_Round] = []
+    cells: list[Ints] = []
+    shares = plan.votes(rounds)
+    for number, e in enumerate(shares):
+        request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
+        if number:
+            pool, prior = next_generation(pool, p, chain, settings, rng)
+            if known:
+                pool, prior = known.kept_in(pool, prior)
+            cells = [before.cells(pool) for before in asked]
+            p = _fitted(prior, cells, asked, plan)
+        chosen = _medoids_of(pool, p, plan.number_of_prototypes(e), settings.candidates, rng, known)
+        votes = _ask(curator, chosen, shortened, activities, e, number + 1)
+        asked.append(_Round(chosen, votes, float(e)))
+        plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
+        cells.append(asked[-1].cells(pool))
+        p = _fitted(prior, cells, asked, plan)
+    _remark(request, plan, shortened)
+    released = _released(activities, shortened, pool, p, asked, plan, rng, known)
+    if real is None:
+        return released
+    found = released.to_dict()
+    counts = [found.get(sequence, count) for sequence, count in zip(real.sequences, real.counts.tolist(), strict=True)]
+    together = with_real(released, real.with_counts(counts))
+    _remark_real(request, together, real)
+    return together
+
+
+@dataclass
+class _Round:
+    """Prototypes, the votes for each and what they cost."""
+
+    prototypes: Traces
+    votes: Ints
+    epsilon: float
+
+    def cells(self, pool: Traces) -> Ints:
+        """The prototype nearest to each trace of the pool."""
+        return nearest(strings(pool), strings(self.prototypes))
+
+
+def _refuse_small_budget(epsilon: Fraction, settings: Settings) -> None:
+    if epsilon * settings.largest_log >= settings.fewest_g:
+        return
+    enough = settings.fewest_g / settings.largest_log
+    raise ParameterError(
+        f"At epsilon = {float(epsilon):g} noise drowns even a log of {settings.largest_log:,} cases, the largest "
+        "expected, so nothing can survive.",
+        parameter="epsilon",
+        advice=advised(enough, "From epsilon = {} on something can; if the log is larger, say so with largest_log."),
+    )
+
+
+def _refuse_nothing_real(request: Request, real_share: float | None) -> None:
+    if not request.delta or real_share == 0:
+        raise ParameterError(
+            "Only real variants can be released with a delta above 0 and a real_share above 0.",
+            parameter="only_real",
+            advice="Add --delta, e.g. 1e-6.",
+        )
+
+
+def _refuse(activities: tuple[str, ...], settings: Settings) -> None:
+    if not activities:
+        raise ParameterError("The log has no activities, so there is nothing to imagine.", parameter="log")
+    if len(activities) > settings.most_activities:
+        raise ParameterError(
+            f"{len(activities)} activities are too many; evolve takes up to {settings.most_activities}.",
+            parameter="log",
+            advice="Map them to fewer ones first, e.g. to the upper levels of a hierarchy.",
+        )
+
+
+def _opened(
+    curator: Curator, request: Request, settings: Settings, real_share: float | None, activities: int
+) -> tuple[Plan, Variants | None]:
+    """The number of cases, with a delta the frequent real variants, and a plan of what is left."""
+    purpose = "frequent real variants"
+    if not request.delta or real_share == 0:
+        return Plan.of(curator, request.epsilon, settings, activities), None
+    if real_share is not None:
+        share = request.epsilon * Fraction(str(real_share))
+        real = curator.partitions(share, request.delta, purpose=purpose)
+        plan = Plan.of(curator, request.epsilon - share, settings, activities)
+    else:
+        plan = Plan.of(curator, request.epsilon, settings, activities)
+        limit, share = Fraction(str(settings.concentrated_from)), plan.take(plan.concentration_share())
+        plan.learn_concentration(curator.concentration(settings.concentration_variants, limit, share), limit, share)
+        real = curator.partitions(plan.set_aside(plan.real_share(request.delta)), request.delta, purpose=purpose)
+    plan.learn_from_real(real.cases)
+    return plan, real
+
+
+def _sums(
+    curator: Curator, features: Features, size: int, epsilon: Fraction, settings: Settings, purpose: str
+) -> Floats:
+    """Sums to which a case that has m features adds min(1, c/m) for each, in fixed point; noise of scale c/epsilon."""
+    one = 2**settings.scale_bits
+    answer = curator.sums(features, size, settings.contribution, epsilon, resolution=one, purpose=purpose)
+    sums: Floats = np.divide(answer, one, dtype=np.float64)
+    return sums
+
+
+def _shortened(
+    curator: Curator, plan: Plan, real: Variants | None, settings: Settings
+) -> tuple[Shortened, Known | None]:
+    """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
+    frequent ones; and the real variants so prepared, if there are any."""
+    activities = curator.activities
+    longest = min(settings.max_length, curator.domain.longest or settings.max_length)
+    everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), longest)
+    codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int32)
+    known = Known.of(real, codes, everything) if real else None
+    plan.anchored = plan.anchored and bool(known)
+    if real and known and plan.anchored:
+        reduced = _reduced(np.unique(known.traces.codes[known.traces.codes != PAD]), len(activities), longest)
+        return reduced, Known.of(real, codes, reduced)
+    if plan.wide:
+        shortened = _frequent(curator, plan, settings, longest)
+        return shortened, Known.of(real, codes, shortened) if real else None
+    return everything, known
+
+
+def _reduced(kept: Codes | Ints, size: int, longest: int) -> Shortened:
+    states = np.full(size, -1, dtype=np.int32)
+    states[kept] = np.arange(len(kept))
+    return Shortened(states, len(kept), longest)
+
+
+def _frequent(curator: Curator, plan: Plan, settings: Settings, longest: int) -> Shortened:
+    """The activities of a wide alphabet that are frequent by a noisy answer."""
+    activities, size = curator.activities, len(curator.activities)
+    share = plan.take(plan.presence_share())
+
+    def features(sequences: Sequences) -> chains.Triples:
+        codes = public_codes(sequences, activities)[sequences.codes]
+        return chains.activity_features(codes, sequences.offsets, size)
+
+    present = _sums(curator, features, size, share, settings, "cases with an activity")
+    kept = np.flatnonzero(present >= settings.wide_keep * settings.contribution / float(share))
+    if len(kept) < 3:
+        kept = np.sort(np.argsort(-present, kind="stable")[:3])
+    return _reduced(kept, size, longest)
+
+
+def _chain(curator: Curator, plan: Plan, settings: Settings, shortened: Shortened) -> Chain:
+    activities, size = curator.activities, shortened.size
+    share = plan.take(plan.relations_share())
+
+    def relations(sequences: Sequences) -> chains.Triples:
+        states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
+        return chains.relation_features(states, bounds, size)
+
+    noisy = _sums(curator, relations, (size + 1) ** 2, share, settings, "directly-follows relations")
+    b = settings.contribution / float(share)
+    plan.learn_from_relations(float(noisy.sum()), b, len(noisy))
+    chain = chains.clean(noisy.reshape(size + 1, size + 1), b, plan.cases, plan.low, settings)
+
+    share = plan.trigram_share()
+    b = settings.contribution / float(share)
+    steps = int(chain.support.sum(axis=0) @ chain.support.sum(axis=1))
+    if plan.wide or plan.lam < 1 or chain.flow.sum() < settings.trigram_worth * b * steps:
+        return chain
+    plan.rest -= share
+
+    def trigrams(sequences: Sequences) -> chains.Triples:
+        states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
+        return chains.trigram_features(states, bounds, size)
+
+    answer = _sums(curator, trigrams, (size + 1) ** 3, share, settings, "triples of following activities")
+    return chains.second_order(chain, answer.reshape((size + 1,) * 3), b)
+
+
+def _medoids_of(
+    pool: Traces, p: Floats, number: int, among: int, rng: np.random.Generator, known: Known | None
+) -> Traces:
+    """Traces that the distribution lies near to, from a sample of it; those known to be real come first."""
+    drawn = rng.multinomial(among, p / p.sum())
+    rows = np.flatnonzero(drawn)
+    candidates = pool.take(rows)
+    text = strings(candidates)
+    if not known:
+        return candidates.take(medoids(distances(text, text), drawn[rows] / among, number))
+    first = known.traces.take(np.arange(min(number, len(known))))
+    near = distances(text, strings(first)).min(axis=1)
+    others = np.flatnonzero(near > 0)
+    text = [text[i] for i in others.tolist()]
+    more = medoids(distances(text, text), drawn[rows[others]] / among, number - len(first), near[others])
+    return joined([first, candidates.take(others[more])])
+
+
+def _ask(
+    curator: Curator, chosen: Traces, shortened: Shortened, activities: tuple[str, ...], e: Fraction, number: int
+) -> Ints:
+    names = strings(_named(chosen, shortened))
+
+    def nearest_prototype(sequences: Sequences) -> Ints:
+        return nearest(strings_of(sequences, public_codes(sequences, activities)), names)
+
+    return curator.histogram(nearest_prototype, len(chosen), e, purpose=f"votes for prototypes, round {number}")
+
+
+def _named(traces: Traces, shortened: Shortened) -> Traces:
+    """The traces in public codes: states of a wide log stand for some activities only."""
+    activity = np.append(np.flatnonzero(shortened.states >= 0), -1).astype(np.int32)
+    return Traces(activity[traces.codes], traces.lengths)
+
+
+def _fitted(prior: Floats, cells: list[Ints], asked: list[_Round], plan: Plan) -> Floats:
+    """The distribution over the pool that explains all votes so far."""
+    shares = [r.votes / plan.cases for r in asked]
+    return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], plan.settings.fit_sweeps)
+
+
+def _remark(request: Request, plan: Plan, shortened: Shortened) -> None:
+    """Say what the release is, and which budget would do: from public facts and the noisy number of cases."""
+    s = plan.settings
+    request.remark(
+        "The release consists of weighted synthetic prototypes: imagined variants, each standing for the cases near "
+        "it. That a variant is in it does not say that any case had it."
+    )
+    if plan.anchored:
+        request.remark(
+            "Few variants seem to hold most cases: what is imagined starts from those that are certain to be real, and "
+            f"activities that none of them has are left out ({shortened.size} of {plan.activities} are there)."
+        )
+    elif plan.wide:
+        request.remark(
+            f"{plan.activities} activities are many: the release is a sketch of the {shortened.size} that seem "
+            "frequent, its traces are too short and most directly-follows pairs are missing. Map activities to fewer "
+            "ones, e.g. to the upper levels of a hierarchy, for more than a sketch."
+        )
+    kept = float(plan.epsilon / request.epsilon)
+    wide = plan.wide and not plan.anchored
+    enough = s.wide_g if wide else s.high_g
+    if plan.g < enough and (wide or plan.low):
+        needed = enough / plan.cases / kept
+        request.remark(
+            f"About {plan.cases:.0f} cases (a noisy number) are few for an epsilon of {up(request.epsilon)} a case: "
+            f"expect a coarse picture. {advised(needed)}"
+        )
+
+
+def _remark_real(request: Request, released: Variants, real: Variants) -> None:
+    """Say what is certain of real variants, from the answer that found them and the release."""
+    if len(real) == 0:
+        request.remark("No variant is frequent enough to be certain that it is real: delta and its share are spent.")
+        return
+    counts = released.to_dict()
+    found = set(real.sequences)
+    cases = sum(counts[sequence] for sequence in found)
+    text = (
+        f"With a delta, {len(real)} of the released variants are certain to be real, for {cases} cases: each of them "
+        "occurs in the log."
+    )
+    imagined = max((count for sequence, count in counts.items() if sequence not in found), default=0)
+    if max(counts[sequence] for sequence in found) > imagined:
+        text += f" All released variants of more than {imagined} cases are among them."
+    request.remark(text)
+
+
+def _released(
+    activities: tuple[str, ...],
+    shortened: Shortened,
+    pool: Traces,
+    p: Floats,
+    asked: list[_Round],
+    plan: Plan,
+    rng: np.random.Generator,
+    known: Known | None,
+) -> Variants:
+    """Medoids of the fitted distribution, each for the cases near it: finer than the prototypes that were voted for."""
+    settings, last = plan.settings, asked[-1]
+    number = round(settings.release_factor * len(last.votes))
+    chosen = _medoids_of(pool, p, number, settings.candidates_release, rng, known)
+    masses = np.bincount(nearest(strings(pool), strings(chosen)), weights=p, minlength=len(chosen))
+    weights = (plan.cases * masses).astype(np.float64)
+    smallest = settings.smallest_release / last.epsilon
+    if known:
+        weights[: len(known)] = np.maximum(weights[: len(known)], max(1.0, smallest))
+    counts = rounded(weights, smallest, plan.cases)
+    named = _named(chosen, shortened)
+    used = np.arange(named.codes.shape[1]) < named.lengths[:, None]
+    offsets = np.concatenate([[0], np.cumsum(named.lengths)])
+    return Variants.from_arrays(activities, named.codes[used], offsets, counts)

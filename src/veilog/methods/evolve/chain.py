@@ -1,0 +1,248 @@
+"""What follows what: questions about relations, and the chain that is made of the noisy answers.
+
+A relation is a pair (x, y) of states; state A stands for the start where x is A and for the end where y is A.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.optimize import linprog
+
+from veilog.methods.evolve.settings import Settings
+from veilog.methods.evolve.traces import PAD, Codes, Floats, Ints, Traces
+
+__all__ = ["Chain", "Shortened", "activity_features", "clean", "relation_features", "second_order", "trigram_features"]
+
+Mask = npt.NDArray[np.bool_]
+Triples = tuple[Ints, Ints, Ints]
+"""Rows, columns and values of a sparse matrix."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shortened:
+    """How a sequence is prepared, by itself, before relations are counted: activities left out, then cut."""
+
+    states: Codes
+    """For each public activity its state, or -1 where it is left out."""
+    size: int
+    """Number of activities that are left: the state of start and end."""
+    max_length: int
+
+    def __call__(self, codes: Codes, offsets: Ints) -> tuple[Codes, Ints]:
+        """The states of all sequences in a row, and the bounds of each."""
+        states = self.states[codes]
+        owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        kept = states >= 0
+        before: Ints = np.cumsum(kept) - kept
+        first = np.concatenate([before, [kept.sum()]])[offsets[:-1]]
+        kept &= before - first[owner] < self.max_length
+        bounds = np.zeros(len(offsets), dtype=np.int64)
+        np.cumsum(np.bincount(owner[kept], minlength=len(offsets) - 1), out=bounds[1:])
+        return states[kept], bounds
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A first-order chain, a second-order one where trigrams were asked for, and the transitions thought possible."""
+
+    flow: Floats
+    support: Mask
+    second: Floats | None = None
+    """``second[x, y, z]``: chance of z after x, y; an empty row where only the first order is known."""
+
+    @property
+    def size(self) -> int:
+        return len(self.flow) - 1
+
+    def next_chances(self) -> Floats:
+        totals: Floats = np.maximum(self.flow.sum(axis=1, keepdims=True), 1e-300)
+        return self.flow / totals
+
+    def sample(self, number: int, max_length: int, rng: np.random.Generator) -> Traces:
+        """``number`` traces from start to end. Those that find no end in time are drawn again, at last cut."""
+        parts = []
+        missing = number
+        for attempt in range(5):
+            traces, ended = self._walk(missing, max_length, rng)
+            if attempt < 4:
+                traces = traces.take(np.flatnonzero(ended))
+            parts.append(traces)
+            missing -= len(traces)
+            if missing == 0:
+                break
+        return Traces(np.concatenate([p.codes for p in parts]), np.concatenate([p.lengths for p in parts]))
+
+    def _walk(self, number: int, max_length: int, rng: np.random.Generator) -> tuple[Traces, Mask]:
+        end = self.size
+        chances = np.cumsum(self.next_chances(), axis=1)
+        chances[chances[:, -1] <= 0, -1] = 1.0  # no way out is known: end
+        if self.second is not None:
+            longer = np.cumsum(self.second, axis=2)
+            chances = np.where(longer[:, :, -1:] > 0, longer, chances).reshape(-1, end + 1)
+        tables = chances.T.copy()  # a column is a state, or two states: sums down columns are fast
+        codes = np.full((number, max_length), PAD, dtype=np.int32)
+        lengths = np.zeros(number, dtype=np.int64)
+        alive = np.arange(number)
+        before = np.full(number, end)
+        state = np.full(number, end)
+        for step in range(max_length + 1):
+            table = tables.take(state if self.second is None else before * (end + 1) + state, axis=1)
+            draw = rng.random(len(alive)) * table[-1]
+            following = np.minimum((table <= draw).sum(axis=0), end)
+            going = following != end
+            lengths[alive[~going]] = step
+            alive, before, state = alive[going], state[going], following[going]
+            if not len(alive):
+                break
+            if step == max_length:
+                lengths[alive] = max_length
+                break
+            codes[alive, step] = state
+        ended = np.ones(number, dtype=bool)
+        ended[alive] = False
+        return Traces(codes, lengths), ended
+
+
+# Questions --------------------------------------------------------------------------------------------------------
+
+
+def activity_features(codes: Codes, offsets: Ints, size: int) -> Triples:
+    """Which activities occur in a case."""
+    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    keys = np.unique(owner * size + codes)
+    return keys // size, keys % size, np.ones_like(keys)
+
+
+def relation_features(states: Codes, bounds: Ints, size: int) -> Triples:
+    """Directly-follows pairs with start and end: a trace of L events has L + 1."""
+    owner, x, y = _pairs(states, bounds, size)
+    return owner, x * (size + 1) + y, np.ones_like(owner)
+
+
+def trigram_features(states: Codes, bounds: Ints, size: int) -> Triples:
+    """Triples of following states with the start twice: a trace of L events has L + 1."""
+    owner, y, z = _pairs(states, bounds, size)
+    begins = np.concatenate([[True], owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, dtype=bool)
+    x = np.where(begins, size, np.concatenate([[size], y[:-1]])[: len(y)])
+    return owner, (x * (size + 1) + y) * (size + 1) + z, np.ones_like(owner)
+
+
+def _pairs(states: Codes, bounds: Ints, size: int) -> Triples:
+    """For every sequence its steps from start to end: owner, from, to."""
+    steps = np.diff(bounds) + 1
+    ends = np.cumsum(steps) - 1
+    to = np.full(int(steps.sum()), size, dtype=np.int64)
+    inner = np.ones(len(to), dtype=bool)
+    inner[ends] = False
+    to[inner] = states
+    came = np.concatenate([[size], to[:-1]])[: len(to)]
+    owner = np.repeat(np.arange(len(steps)), steps)
+    return owner, came, to
+
+
+# Post-processing --------------------------------------------------------------------------------------------------
+
+
+def clean(noisy: Floats, b: float, cases: float, low: bool, settings: Settings) -> Chain:
+    """A balanced flow from noisy relations of noise scale ``b``."""
+    size = len(noisy) - 1
+    noisy = noisy.copy()
+    noisy[size, size] = -np.inf  # empty traces are not imagined
+    threshold = min(settings.theta * b * np.log(size + 1), noisy.max() / 3)
+    threshold = max(threshold, 1e-9)
+    kept = noisy >= threshold
+    _repair(kept, noisy, b, into_end=True)
+    _repair(kept, noisy, b, into_end=False)
+    floor = 0.2 * threshold
+    flow = _balanced(np.where(kept, np.maximum(noisy - b, floor), 0.0), kept, floor)
+    support = kept | (noisy >= b)
+    if low:
+        optimum = _least_absolute(noisy, b, 0.97 * settings.contribution * cases)
+        if optimum is not None:
+            flow = (flow + optimum) / 2
+            support |= optimum > 0
+    return Chain(flow, support)
+
+
+def _repair(kept: Mask, noisy: Floats, b: float, *, into_end: bool) -> None:
+    """Add the largest unkept cells of the end's column (or the start's row) while the other has more flow.
+
+    At least one is kept: without an end no trace would ever stop.
+    """
+    size = len(noisy) - 1
+    for _ in range(3):
+        flow = np.where(kept, noisy, 0.0)
+        into, out = flow[:, size].sum(), flow[size].sum()
+        cells = (slice(None), size) if into_end else (size, slice(None))
+        if kept[cells].any() and (into if into_end else out) >= 0.8 * (out if into_end else into):
+            return
+        rest = np.where(kept[cells], -np.inf, noisy[cells])
+        best = int(rest.argmax())
+        if rest[best] < b and kept[cells].any():
+            return
+        kept[(best, size) if into_end else (size, best)] = True
+
+
+def _balanced(flow: Floats, kept: Mask, floor: float) -> Floats:
+    """The nearest flow, in squares, with as much into each state as out of it; start and end are one state here."""
+    x, y = np.nonzero(kept)
+    n = len(flow)
+    incidence = sparse.csr_array(
+        (np.concatenate([np.ones(len(x)), -np.ones(len(x))]), (np.concatenate([x, y]), np.tile(np.arange(len(x)), 2))),
+        shape=(n, len(x)),
+    )
+    values = flow[x, y]
+    laplacian = (incidence @ incidence.T).toarray()
+    potentials = np.linalg.lstsq(laplacian, incidence @ values, rcond=None)[0]
+    result = np.zeros_like(flow)
+    result[x, y] = np.maximum(values - incidence.T @ potentials, floor)
+    return result
+
+
+def _least_absolute(noisy: Floats, b: float, most: float) -> Floats | None:
+    """The flow M that minimises ``sum |N - M| + b/2 sum min(M, N)/N`` over cells N > .3 b, with a total of at most
+    ``most``: a linear program, M = (part up to N) + (part above)."""
+    x, y = np.nonzero(noisy > 0.3 * b)
+    if not len(x):
+        return None
+    target = noisy[x, y]
+    cells, n = len(x), len(noisy)
+    columns = np.arange(cells)
+    balance = sparse.csr_array(
+        (
+            np.concatenate([np.ones(cells), -np.ones(cells)]),
+            (np.concatenate([x, y]), np.concatenate([columns, columns])),
+        ),
+        shape=(n, cells),
+    )
+    cost = np.concatenate([0.5 * b / target - 1, np.ones(cells)])
+    answer: Any = linprog(
+        cost,
+        A_ub=np.ones((1, 2 * cells)),
+        b_ub=[most],
+        A_eq=sparse.hstack([balance, balance]),
+        b_eq=np.zeros(n),
+        bounds=np.column_stack([np.zeros(2 * cells), np.concatenate([target, np.full(cells, np.inf)])]),
+        method="highs",
+    )
+    if answer.status != 0:
+        return None
+    flow = np.zeros_like(noisy)
+    flow[x, y] = np.maximum(answer.x[:cells] + answer.x[cells:], 0)
+    flow[flow < 1e-9 * max(1.0, most)] = 0
+    return flow if flow[n - 1].sum() > 0 else None
+
+
+def second_order(chain: Chain, trigrams: Floats, b: float) -> Chain:
+    """The chain with chances after two states: noisy triples are pulled to what the first order expects."""
+    expected = chain.flow[:, :, None] * chain.next_chances()[None, :, :]
+    trust = expected**2 / (expected**2 + 2 * b * b)
+    value = expected + (trigrams - expected) * trust
+    value[(value < b) | (expected <= 0)] = 0
+    sums = value.sum(axis=2, keepdims=True)
+    return Chain(chain.flow, chain.support, value / np.where(sums > 0, sums, 1.0))

@@ -1,0 +1,164 @@
+"""How ``evolve`` shares out its budget: a function of public facts and of the noisy number of cases."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from veilog.methods.evolve.settings import Settings
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms.noise import tsgd_bound
+
+__all__ = ["Plan"]
+
+_PARTS = 10**6
+"""Shares are multiples of one millionth of epsilon, so that they add up exactly."""
+
+
+@dataclass
+class Plan:
+    """The shares, and what the noisy number of cases decides. ``rest`` is what no question has taken yet.
+
+    ``estimates`` are all noisy answers so far that tell the number of cases, each with its variance.
+    """
+
+    settings: Settings
+    epsilon: Fraction
+    activities: int
+    rest: Fraction
+    estimates: list[tuple[float, float]]
+    least: int = 0
+    """Cases of the real variants that were found, by their noisy counts: there are hardly fewer."""
+    concentrated: bool = False
+    """Whether few variants hold most cases, by a noisy answer."""
+    anchored: bool = False
+    """Whether what is imagined starts from real variants, and not from relations that are asked for."""
+
+    @staticmethod
+    def of(curator: Curator, epsilon: Fraction, settings: Settings, activities: int) -> Plan:
+        """Ask for the number of cases, and plan the rest by it."""
+        share = epsilon * Fraction(str(settings.count_share))
+        return Plan(
+            settings, epsilon, activities, epsilon - share, [(float(curator.count(share)), 2 / float(share) ** 2)]
+        )
+
+    @property
+    def cases(self) -> float:
+        """The number of cases: what is known of it, by inverse variance."""
+        known = self.estimates if self.settings.estimate_cases else self.estimates[:1]
+        mean = sum(v / s for v, s in known) / sum(1 / s for _, s in known)
+        return max(self.settings.fewest_cases, self.least, mean)
+
+    def learn_from_relations(self, total: float, b: float, cells: int) -> None:
+        """A case adds c to all relations together, or less where it is short: their total over c is low by so much."""
+        c, bias = self.settings.contribution, self.settings.relations_bias
+        value = total / c
+        self.estimates.append((value, 2 * cells * b * b / c**2 + (bias * value) ** 2))
+
+    def learn_from_votes(self, total: float, e: float, cells: int) -> None:
+        """Every case votes once."""
+        self.estimates.append((total, 2 * cells / e**2))
+
+    @property
+    def g(self) -> float:
+        """Epsilon times cases: the size that counts."""
+        return float(self.epsilon) * self.cases
+
+    @property
+    def lam(self) -> float:
+        return _between(self.g, self.settings.low_g, self.settings.high_g)
+
+    @property
+    def low(self) -> bool:
+        return self.lam < self.settings.low_until
+
+    @property
+    def wide(self) -> bool:
+        return self.activities >= self.settings.wide_from
+
+    def take(self, share: float) -> Fraction:
+        """So much of epsilon."""
+        part = self.epsilon * Fraction(round(share * _PARTS), _PARTS)
+        self.rest -= part
+        return part
+
+    def set_aside(self, share: float) -> Fraction:
+        """So much of what is left, for real variants; the rest is from now on all that is planned with."""
+        part = self.rest * Fraction(round(share * _PARTS), _PARTS)
+        self.rest -= part
+        self.epsilon = self.rest
+        return part
+
+    def concentration_share(self) -> float:
+        """What it costs to know, to about the same part of all cases, how many the most frequent variants hold."""
+        size, least, most = self.settings.concentration_share
+        return min(max(size / self.g, least), most)
+
+    def learn_concentration(self, margin: int, limit: Fraction, share: Fraction) -> None:
+        """By how much the cases of few variants exceed ``limit`` of all; a small log gets the benefit of the doubt,
+        because there relations are of no use."""
+        scale = float(max(limit.numerator, limit.denominator - limit.numerator) / share)
+        self.concentrated = margin >= (-2 * scale if self.g < self.settings.doubtful_g else 0)
+
+    def real_share(self, delta: Fraction) -> float:
+        """Of what is left, for the question which variants are frequent."""
+        s = self.settings
+        if self.concentrated:
+            (small, much), (large, less) = s.real_share_concentrated
+            return much + (less - much) * _between(self.g, small, large)
+        threshold = tsgd_bound(self.rest * Fraction(str(s.real_share)), delta)
+        return s.real_share if threshold <= s.hopeless_from * self.cases else s.real_share_hopeless
+
+    def learn_from_real(self, cases: int) -> None:
+        """The noisy number of cases of the real variants found."""
+        self.least = cases
+        self.anchored = self.concentrated or cases >= self.settings.anchored_from * self.cases
+
+    def imagined(self, cases: float) -> float:
+        """The share of the first pool that is not real variants, which have so many ``cases``."""
+        left = max(0.0, 1 - cases / self.cases)
+        return max(left * (self.settings.anchored_imagined if self.anchored else 1.0), 1e-6)
+
+    def presence_share(self) -> float:
+        return self._wide_share(self.settings.wide_presence)
+
+    def relations_share(self) -> float:
+        if self.wide:
+            return self._wide_share(self.settings.wide_relations)
+        (low, much), (high, little) = self.settings.relations
+        size = self.g / (self.activities + 1) ** self.settings.relations_exponent
+        return much + (little - much) * _between(size, low, high)
+
+    def trigram_share(self) -> Fraction:
+        """What trigrams would cost; not taken yet."""
+        return self.rest * Fraction(str(self.settings.trigram_share))
+
+    def votes(self, rounds: int | None) -> list[Fraction]:
+        """What is left, for each round of votes more than for the one before."""
+        number = (1 if self.low else 2) if rounds is None else rounds
+        growth = Fraction(str(self.settings.growth))
+        total = sum((growth**i for i in range(number)), start=Fraction(0))
+        return [self.rest * growth**i / total for i in range(number)]
+
+    def number_of_prototypes(self, e: Fraction) -> int:
+        s = self.settings
+        most = math.floor(float(e) * self.cases / s.votes_for_prototype)
+        return min(max(most, s.fewest_prototypes), s.most_prototypes)
+
+    def deviation(self, e: float) -> float:
+        """Standard deviation of a share of the votes at epsilon e, widened: the prior counts as so many cases."""
+        least, divisor, most = self.settings.prior_cases
+        if self.anchored:
+            trust = self.settings.anchored_trust
+            least, divisor, most = least * trust, divisor / trust, most * trust
+        return math.sqrt(2 * min(max(self.g / divisor, least), most)) / (e * self.cases)
+
+    def _wide_share(self, ends: tuple[float, float]) -> float:
+        first, last = ends
+        return first + (last - first) * _between(self.g, self.settings.wide_g, 3 * self.settings.wide_g)
+
+
+def _between(g: float, low: float, high: float) -> float:
+    """0 up to ``low``, 1 from ``high`` on, in the logarithm."""
+    return min(1.0, max(0.0, math.log(g / low) / math.log(high / low)))

@@ -1,0 +1,230 @@
+"""Prototypes to vote for, the fit to the votes, and the next generation of traces."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import wrightomega
+
+from veilog.methods.evolve.chain import Chain
+from veilog.methods.evolve.settings import Settings
+from veilog.methods.evolve.traces import PAD, Codes, Floats, Floats32, Ints, Traces, distinct, joined
+
+__all__ = ["fit", "medoids", "next_generation", "rounded"]
+
+_AT_ONCE = 32
+"""Candidates whose gains are computed together: more are seldom needed, fewer cost a call each."""
+
+
+def medoids(distance: Floats32, weights: Floats, number: int, near: Floats32 | None = None) -> Ints:
+    """``number`` columns that lie near the weighted rows: lazy greedy facility location.
+
+    Each step adds the column that lowers ``sum_i w_i min_j d(i, j)`` most. Gains only shrink (the objective is
+    submodular), so an old gain is a bound, and only columns whose bounds are largest are looked at again (Minoux
+    1978), some at a time. ``near`` are the distances to what was chosen before, if anything was.
+    """
+    weighted = (distance * weights[:, None].astype(np.float32)).T.copy()  # a row is a candidate
+    if near is None:
+        now = weights.astype(np.float32)  # no distance is above 1
+        gains = now.sum() - weighted.sum(axis=1)
+    else:
+        now = weights.astype(np.float32) * near
+        gains = np.maximum(now - weighted, 0).sum(axis=1)
+    computed = np.zeros(len(gains), dtype=np.int64)  # when as many were chosen
+    chosen: list[int] = []
+    while len(chosen) < min(number, len(gains)):
+        best = int(gains.argmax())
+        if computed[best] < len(chosen):
+            largest = np.argpartition(-gains, _AT_ONCE)[:_AT_ONCE] if len(gains) > _AT_ONCE else np.arange(len(gains))
+            largest[0] = best  # of many equal ones it might be left out
+            old = largest[(computed[largest] < len(chosen)) & (gains[largest] > -np.inf)]
+            gains[old] = np.maximum(now - weighted[old], 0).sum(axis=1)
+            computed[old] = len(chosen)
+            continue
+        chosen.append(best)
+        np.minimum(now, weighted[best], out=now)
+        gains[best] = -np.inf
+    return np.array(chosen, dtype=np.int64)
+
+
+def fit(prior: Floats, cells: list[Ints], shares: list[Floats], deviations: list[float], sweeps: int) -> Floats:
+    """The distribution p nearest to ``prior`` that explains the votes of all rounds.
+
+    ``argmin KL(p || prior) + sum over rounds r and cells c of (P_p(c) - share)^2 / (2 s_r^2)``. At the optimum
+    ``p_i ~ prior_i exp(-sum_r u[r, cell_r(i)])`` with ``u = (P_p(c) - share) / s_r^2``. One round given the others is
+    solved in closed form (:func:`_masses`); the rounds take turns until nothing moves, as in iterative proportional
+    fitting, which climbs the concave dual. Traces that are of the same cells in all rounds keep their proportions, so
+    only such groups are looked at.
+    """
+    joint = cells[0]
+    for cell, share in zip(cells[1:], shares[1:], strict=True):
+        joint = joint * len(share) + cell
+    _, first, group = np.unique(joint, return_index=True, return_inverse=True)
+    together = np.bincount(group, weights=prior).astype(np.float64)
+    cells = [cell[first] for cell in cells]
+    log_prior = np.log(np.maximum(together, 1e-300))
+    tilts = [np.zeros(len(share)) for share in shares]
+    log_z: list[float | None] = [None] * len(shares)
+    p: Floats = together / together.sum()
+    for _ in range(sweeps):
+        before = p
+        for r, (cell, share, deviation) in enumerate(zip(cells, shares, deviations, strict=True)):
+            others = log_prior - sum(u[c] for i, (u, c) in enumerate(zip(tilts, cells, strict=True)) if i != r)
+            weights = np.exp(others - others.max())
+            mass = np.bincount(cell, weights=weights, minlength=len(share)).astype(np.float64)
+            masses, log_z[r] = _masses(mass, share, deviation**2, log_z[r])
+            tilts[r] = (masses - share) / deviation**2
+            p = weights * np.exp(tilts[r].min() - tilts[r][cell])
+            p /= p.sum()
+        if len(cells) == 1 or np.abs(p - before).sum() < 1e-6:
+            break
+    shared: Floats = prior * (p / np.maximum(together, 1e-300))[group]
+    return shared
+
+
+def _masses(mass: Floats, share: Floats, variance: float, log_z: float | None = None) -> tuple[Floats, float]:
+    """The masses P of disjoint cells, adding up to 1, with ``P = mass exp(-(P - share) / variance) / Z``; and ln Z.
+
+    Taking logarithms, ``w + ln w = ln(mass / (Z variance)) + share / variance`` for ``w = P / variance``: w is Wright's
+    omega function of the right side, and Newton's method finds the Z for which the masses add up to 1, from ``log_z``
+    if one is known that may be near.
+    """
+    level = np.log(np.maximum(mass, 1e-300)) - np.log(variance) + share / variance
+    # The sum is decreasing and convex in ln Z, so Newton's steps from the left never pass the root, and one from the
+    # right passes it. Where the largest mass alone would be 1 is on its left.
+    left = float(level.max()) - 1 / variance + np.log(variance)
+    log_z = left if log_z is None else max(log_z, left)
+    w = wrightomega(level - log_z)
+    for _ in range(200):
+        excess = variance * float(w.sum()) - 1
+        if abs(excess) < 1e-9:
+            break
+        log_z = max(left, log_z + excess / (variance * float((w / (1 + w)).sum())))
+        w = wrightomega(level - log_z)
+    return variance * w, log_z
+
+
+def next_generation(
+    traces: Traces, p: Floats, chain: Chain, settings: Settings, rng: np.random.Generator
+) -> tuple[Traces, Floats]:
+    """A new pool: traces drawn again as the fit says, and mutants of such traces; with equal weights, made distinct."""
+    again = traces.take(rng.choice(len(traces), size=round(settings.resampled * settings.pool), p=p))
+    wanted = settings.pool - len(again)
+    parts, found = [again], 0
+    for _ in range(6):
+        parents = traces.take(rng.choice(len(traces), size=wanted, p=p))
+        partners = traces.take(rng.choice(len(traces), size=wanted, p=p))
+        children = _mutated(parents, partners, chain, settings, rng)
+        twice = np.flatnonzero(rng.random(wanted) < settings.second_mutation)
+        if len(twice):
+            more = _mutated(children.take(twice), partners.take(twice[::-1]), chain, settings, rng)
+            children.codes[twice], children.lengths[twice] = more.codes, more.lengths
+        children = children.take(np.flatnonzero(_possible(children, chain)))
+        children = children.take(np.arange(min(len(children), wanted - found)))
+        parts.append(children)
+        found += len(children)
+        if found >= wanted:
+            break
+    pool = joined(parts)
+    return distinct(pool, np.full(len(pool), 1.0 / len(pool)))
+
+
+def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Settings, rng: np.random.Generator) -> Traces:
+    """Each parent with one event deleted, inserted, moved or substituted, or crossed with its partner."""
+    codes, lengths = parents.codes.copy(), parents.lengths.copy()
+    kind = rng.choice(5, size=len(lengths), p=settings.mutations)
+    width = codes.shape[1]
+    short = lengths == 0
+    kind[short] = -1
+    kind[(kind == 0) & (lengths < 2)] = 3
+    kind[(kind == 1) & (lengths >= width)] = 3
+    place = (rng.random(len(lengths)) * np.maximum(lengths, 1)).astype(np.int64)
+    for operation, rows in ((o, np.flatnonzero(kind == o)) for o in range(5)):
+        if not len(rows):
+            continue
+        own, n, at = parents.codes[rows], parents.lengths[rows], place[rows]
+        if operation == 0:
+            new, size = _without(own, n, at)
+        elif operation == 1:
+            at = (rng.random(len(rows)) * (n + 1)).astype(np.int64)
+            new, size = _with(own, n, at, _following(own, at, chain, rng))
+        elif operation == 2:
+            moved = own[np.arange(len(rows)), at]
+            new, size = _without(own, n, at)
+            new, size = _with(new, size, (rng.random(len(rows)) * n).astype(np.int64), moved)
+        elif operation == 3:
+            new, size = own.copy(), n
+            new[np.arange(len(rows)), at] = _following(own, at, chain, rng)
+        else:
+            new, size = _crossed(own, n, at, partners.codes[rows], partners.lengths[rows], rng)
+        codes[rows], lengths[rows] = new, size
+    return Traces(codes, lengths)
+
+
+def _following(own: Codes, at: Ints, chain: Chain, rng: np.random.Generator) -> Codes:
+    """An activity that the chain lets follow the event before ``at``; any where it knows none."""
+    end = chain.size
+    before = np.where(at > 0, own[np.arange(len(own)), np.maximum(at - 1, 0)], end)
+    table = np.cumsum(chain.next_chances()[:, :end], axis=1).T[:, before]
+    draw = rng.random(len(own)) * table[-1]
+    found = np.minimum((table <= draw).sum(axis=0), end - 1)
+    return np.where(table[-1] > 0, found, rng.integers(0, end, size=len(own))).astype(np.int32)
+
+
+def _without(own: Codes, n: Ints, at: Ints) -> tuple[Codes, Ints]:
+    t = np.arange(own.shape[1])
+    source = np.minimum(t + (t >= at[:, None]), own.shape[1] - 1)
+    new = np.take_along_axis(own, source, axis=1)
+    new[t >= (n - 1)[:, None]] = PAD
+    return new, n - 1
+
+
+def _with(own: Codes, n: Ints, at: Ints, code: Codes) -> tuple[Codes, Ints]:
+    t = np.arange(own.shape[1])
+    new = np.take_along_axis(own, np.maximum(t - (t > at[:, None]), 0), axis=1)
+    new[np.arange(len(own)), at] = code
+    return new, n + 1
+
+
+def _crossed(
+    own: Codes, n: Ints, at: Ints, other: Codes, other_n: Ints, rng: np.random.Generator
+) -> tuple[Codes, Ints]:
+    """The parent up to an event, then the partner from an event of the same activity on; unchanged without one."""
+    rows = np.arange(len(own))
+    width = own.shape[1]
+    same = (other == own[rows, at][:, None]) & (np.arange(width) < other_n[:, None])
+    pick = np.where(same, rng.random(other.shape), -1.0).argmax(axis=1)
+    size = at + other_n - pick
+    works = same.any(axis=1) & (size <= width)
+    t = np.arange(width)
+    source = np.clip(t - at[:, None] + pick[:, None], 0, width - 1)
+    crossed = np.where(t < at[:, None], own, np.take_along_axis(other, source, axis=1))
+    crossed[t >= size[:, None]] = PAD
+    return np.where(works[:, None], crossed, own).astype(np.int32), np.where(works, size, n)
+
+
+def _possible(traces: Traces, chain: Chain) -> npt.NDArray[np.bool_]:
+    """Whether every step of a trace, from start to end, is in the support of the chain."""
+    end = chain.size
+    rows, width = traces.codes.shape
+    to = np.full((rows, width + 1), end, dtype=np.int64)
+    to[:, :width] = np.where(traces.codes == PAD, end, traces.codes)
+    came = np.concatenate([np.full((rows, 1), end), to[:, :-1]], axis=1)
+    beyond = np.arange(width + 1) > traces.lengths[:, None]
+    result: npt.NDArray[np.bool_] = (chain.support[came, to] | beyond).all(axis=1) & (traces.lengths > 0)
+    return result
+
+
+def rounded(weights: Floats, smallest: float, total: float) -> Ints:
+    """Whole numbers of cases: weights below ``smallest`` (.3 at least, half the largest at most) dropped, the rest
+    scaled to ``total``, by largest remainder."""
+    top = float(weights.max(initial=0.0))
+    if top <= 0:
+        return np.zeros(len(weights), dtype=np.int64)
+    kept = np.where(weights >= min(max(0.3, smallest), top / 2), weights, 0.0)
+    exact = kept / kept.sum() * max(1, round(total))
+    whole: Ints = np.floor(exact).astype(np.int64)
+    missing = round(float(exact.sum())) - int(whole.sum())
+    order = np.argsort(-(exact - whole), kind="stable")
+    whole[order[:missing]] += 1
+    return whole

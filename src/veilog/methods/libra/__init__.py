@@ -1,0 +1,281 @@
+"""Libra: anonymised samples of a log, put together.
+
+G. Elkoumy, M. Dumas, "Libra: High-Utility Anonymization of Event Logs for Process Mining via Subsampling", ICPM 2022.
+
+As published: variants with fewer than ``b ln(2 k / delta)`` of the raw cases are clipped (k: number of raw variants);
+then, ``1 / gamma`` times, a sample of ``gamma`` of the cases is drawn with replacement, anonymised by Amun's case
+sampling and noise on its times, all of scale b, and reduced to its cases with news (:mod:`libra_lots`). An accountant
+of Renyi differential privacy of order alpha gives the nominal epsilon; nothing can be derived, see the reasons below.
+
+Certified: Poisson samples of rate gamma, each asked by a certified variant method at the epsilon that amplification
+allows (:mod:`veilog.privacy.mechanisms.sampling`); the answers are added up and scaled to the size of the log, and
+times come from noisy histograms of the whole log.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import InputError, ParameterError
+from veilog.logs.eventlog import TIMESTAMP, EventLog
+from veilog.logs.metadata import Metadata
+from veilog.logs.variants import Sequences, Variants
+from veilog.methods._events.assemble import Details, assembled
+from veilog.methods._events.query import Query, needs_of_query, released_log, variant_query, wanted_of
+from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
+from veilog.methods._sampling.times import noisy_cases
+from veilog.methods._sampling.transitions import annotated
+from veilog.methods.libra.lots import MOST_ORDER, accounted, informative, least_scale, renyi_of_sample
+from veilog.methods.method import Method, Parameter, Request
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Domain
+from veilog.privacy.mechanisms.noise import discrete_laplace, generator
+from veilog.privacy.mechanisms.sampling import unamplified
+
+__all__ = ["LIBRA", "libra"]
+
+IntArray = npt.NDArray[np.int64]
+
+PUBLISHED_RATE = 0.05
+"""The authors' example."""
+PUBLISHED_SCALE = 2.5
+"""Noise scale as published, where the accountant allows less. The authors' example has 2; from 2.48 on Sepsis is
+clipped to nothing at delta = 1e-3, as TraVaG's authors report of Libra."""
+_CLIPPED = "variants are clipped by their exact numbers of cases, and the threshold holds the exact number of variants"
+_REPLACEMENT = (
+    "samples have a fixed size, taken from the exact number of cases, and are drawn with replacement, while the "
+    "accountant assumes Poisson samples"
+)
+_AMUN = "within a sample only its own variants are released, and every transition and every time of a case gets noise "
+_MICROSECONDS = {"day": 86_400e6, "minute": 60e6}
+
+
+def libra(
+    curator: Curator,
+    request: Request,
+    *,
+    b: float | None,
+    gamma: float | None,
+    alpha: int | None,
+    information_minutes: float,
+    samples: int | None,
+    query: str | None,
+    query_parameters: str | None,
+    times_share: float,
+    start_window: str | None,
+) -> EventLog:
+    """A whole log. Certified: (epsilon, delta) in all, of which ``times_share`` of epsilon is for times and the rest
+    goes, amplified, to ``samples`` Poisson samples of rate ``gamma``. As published: ``1 / gamma`` lots with noise of
+    scale ``b``; nothing is derived."""
+    rate = Fraction(str(gamma if gamma is not None else PUBLISHED_RATE if request.as_published else CERTIFIED_RATE))
+    if request.as_published:
+        _refuse(
+            {"samples": samples, "query": query, "query_parameters": query_parameters, "start_window": start_window}
+        )
+        if request.delta == 0:
+            raise ParameterError(
+                "As published, Libra needs a delta above 0.", parameter="delta", advice="E.g. --delta 1e-3."
+            )
+        return _as_published(curator, request, _Plan.of(request, b, rate, alpha), information_minutes)
+    for name, value in (("b", b), ("alpha", alpha)):
+        if value is not None:
+            raise ParameterError(
+                f"{name} is of use as published; certified, the noise follows from epsilon.",
+                parameter=name,
+                advice="Leave it out, or add --as-published.",
+            )
+    asked = variant_query(query or "evolve", query_parameters)
+    number = samples or CERTIFIED_SAMPLES
+    wanted = wanted_of(times_share, None, None, start_window)
+    return released_log(
+        curator, request, wanted, lambda rest: _sampled(curator, rest, asked, rate, number), asked.spends_delta
+    )
+
+
+def _refuse(certified_only: dict[str, object]) -> None:
+    for name, value in certified_only.items():
+        if value is not None:
+            raise ParameterError(
+                f"{name} belongs to the certified release.", parameter=name, advice="Leave it out, or --as-published."
+            )
+
+
+# Certified -----------------------------------------------------------------------------------------------------------
+
+CERTIFIED_RATE = 0.9
+"""What paid most, or lost least, of the rates measured: docs/results/libra.md."""
+CERTIFIED_SAMPLES = 1
+
+
+def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, samples: int) -> Variants:
+    """The answers on all samples, added up and scaled by one over the expected number of samples that a case is in."""
+    within = unamplified(request.epsilon / samples, rate)
+    delta = min(request.delta / samples / rate, Fraction(999, 1000))
+    request.remark(
+        f"Each of {samples} samples holds a case with probability {float(rate):g}; within a sample the query "
+        f"{query.method.name!r} has epsilon {float(within):.4g}" + (f" and delta {float(delta):.3g}." if delta else ".")
+    )
+    answers = []
+    for i in range(samples):
+        request.progress(f"asking sample {i + 1} of {samples}", i / samples)
+        answers.append(query.ask(curator.subsample(rate), replace(request, epsilon=within, delta=delta)))
+    together = Variants.from_sequences(
+        (sequence for answer in answers for sequence in answer.sequences),
+        (count for answer in answers for count in answer.counts.tolist()),
+    )
+    # Whole numbers of which each is right on average: what rounding alone did would take all rare variants away.
+    scaled = together.counts / (samples * float(rate))
+    up = generator(curator.randomness).random(len(scaled)) < scaled - np.floor(scaled)
+    return together.with_counts(np.floor(scaled).astype(np.int64) + up)
+
+
+# As published --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Noise scale, sampling rate and number of lots."""
+
+    scale: float
+    rate: Fraction
+    lots: int
+
+    @staticmethod
+    def of(request: Request, b: float | None, rate: Fraction, alpha: int | None) -> _Plan:
+        epsilon, delta, lots = float(request.epsilon), float(request.delta), max(1, round(1 / rate))
+        least = least_scale(epsilon, delta, float(rate), lots, alpha)
+        if least is None:
+            raise ParameterError(
+                f"Libra's accountant cannot reach epsilon = {epsilon:g} with {lots} lots at delta = {delta:g}"
+                + ("." if alpha is None else f" and alpha = {alpha}."),
+                parameter="epsilon" if alpha is None else "alpha",
+                advice="Raise epsilon, delta or gamma" + (", or leave alpha out." if alpha is not None else "."),
+            )
+        needed, order = least
+        scale = max(PUBLISHED_SCALE, needed) if b is None else b
+        if scale < needed:
+            raise ParameterError(
+                f"With noise of scale b = {scale:g} Libra's accountant gives epsilon = "
+                f"{accounted(scale, float(rate), lots, order, delta):.4g}, more than {epsilon:g}.",
+                parameter="b",
+                advice=f"Take b = {needed:.4g} or more, or leave it out.",
+            )
+        if alpha is None:  # the order that gives the least epsilon at this scale
+            order = min(range(2, MOST_ORDER + 1), key=lambda a: accounted(scale, float(rate), lots, a, delta))
+        request.remark(
+            f"Libra's accountant: noise of scale b = {scale:.4g} in {lots} lots is (alpha, epsilon) = ({order}, "
+            f"{lots * renyi_of_sample(order, scale, float(rate)):.4g}) Renyi private, epsilon = "
+            f"{accounted(scale, float(rate), lots, order, delta):.4g} at delta = {delta:g}, were its assumptions met."
+        )
+        return _Plan(scale, rate, lots)
+
+
+def _as_published(curator: Curator, request: Request, plan: _Plan, minutes: float) -> EventLog:
+    variants = curator.peek(_CLIPPED)
+    curator.peek(_REPLACEMENT)
+    log = curator.peek_log(_AMUN + "for the whole epsilon of the sample")
+    if log.events.column(TIMESTAMP).null_count:
+        raise InputError(
+            f"{log.events.column(TIMESTAMP).null_count:,} events have no timestamp, and Libra as published needs the "
+            "times of all.",
+            path=log.source,
+            advice="Leave such events out when reading (--on missing-timestamp=drop), or take a certified release.",
+        )
+    rng = generator(curator.randomness)
+    threshold = round(plan.scale * math.log(2 * len(variants) / float(request.delta)))
+    clipped = log.only(_frequent_cases(log, curator.domain, threshold))
+    if clipped.cases.num_rows == 0:
+        request.remark(f"No variant has the {threshold} cases that Libra's clipping asks for.")
+    lots: list[tuple[Sequences, IntArray]] = []
+    size = int(plan.rate * clipped.cases.num_rows)
+    for i in range(plan.lots if size else 0):
+        request.progress(f"lot {i + 1} of {plan.lots}", i / plan.lots)
+        drawn = np.unique(rng.integers(0, clipped.cases.num_rows, size))
+        lots += _lot(curator, clipped.only(drawn), plan.scale, minutes, rng)
+    return assembled(_together(lots), Metadata())
+
+
+def _frequent_cases(log: EventLog, domain: Domain, threshold: int) -> IntArray:
+    """The cases, with events, whose variant has at least so many."""
+    variants = domain.fit(log.variants)
+    frequent = {s for s, n in variants.to_dict().items() if n >= threshold and s}
+    names = log.events.column("concept:name").to_pylist()
+    bounds = log.offsets.tolist()
+    public = None if domain.alphabet is None else set(domain.alphabet)
+    kept = []
+    for case, (a, z) in enumerate(itertools.pairwise(bounds)):
+        trace = tuple(name for name in names[a:z] if public is None or name in public)[: domain.longest]
+        if trace in frequent:
+            kept.append(case)
+    return np.array(kept, dtype=np.int64)
+
+
+def _lot(
+    curator: Curator, sample: EventLog, scale: float, minutes: float, rng: np.random.Generator
+) -> list[tuple[Sequences, IntArray]]:
+    """A sample with Amun's noise on its transitions and times, reduced to the cases that bring news."""
+    log, frame, _, _ = annotated(sample, curator.domain.fit(sample.variants), curator.domain)
+    needed = discrete_laplace(1 / Fraction(str(scale)), len(log.automaton), curator.randomness)
+    copies = copies_of_cases(log, sampled_counts(log, np.where(log.contingency > 0, needed, 0), rng), rng)
+    if not copies.any():
+        return []
+    scales = np.where(log.opens, scale * _MICROSECONDS["day"], scale * _MICROSECONDS["minute"])
+    cases, times = noisy_cases(log, copies, scales, frame, curator.randomness)
+    kept = informative(cases, times, minutes, rng)
+    return [_rows(cases, times, kept)]
+
+
+def _rows(cases: Sequences, times: IntArray, kept: IntArray) -> tuple[Sequences, IntArray]:
+    lengths = cases.lengths[kept]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    rows = np.arange(offsets[-1]) + np.repeat(cases.offsets[kept] - offsets[:-1], lengths)
+    return Sequences(cases.labels, cases.codes[rows], offsets), times[rows]
+
+
+def _together(lots: list[tuple[Sequences, IntArray]]) -> Details:
+    """All lots as one log."""
+    coding: dict[str, int] = {}
+    codes, lengths, times = [], [], []
+    for cases, at in lots:
+        recode = np.array([coding.setdefault(label, len(coding)) for label in cases.labels], dtype=np.int32)
+        codes.append(recode[cases.codes])
+        lengths.append(cases.lengths)
+        times.append(at)
+    if not lots:
+        return Details(Sequences((), np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64)))
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    return Details(Sequences(tuple(coding), np.concatenate(codes), offsets), np.concatenate(times))
+
+
+LIBRA = Method(
+    name="libra",
+    paper=("Elkoumy, Dumas: Libra: High-Utility Anonymization of Event Logs for Process Mining via Subsampling (2022)"),
+    releases="log",
+    budget="epsilon, delta optional",
+    guarantee="epsilon (and delta, if the query needs one) for one case, proven: amplified by Poisson sampling",
+    as_published="none: clipping by exact counts, samples that the accountant does not describe, Amun within them",
+    run=libra,
+    needs=needs_of_query,
+    parameters=(
+        Parameter("b", float, None, "as published: scale of all noise; 2.5, or more if epsilon needs it", 1e-3, 1e9),
+        Parameter("gamma", float, None, "share of the cases in a sample; 0.9, or as published 0.05", 1e-4, 1),
+        Parameter(
+            "alpha", int, None, "as published: order of Renyi privacy; the one that allows the least noise", 2, 128
+        ),
+        Parameter(
+            "information_minutes", float, 20.0, "as published: change of a mean time that is news, in minutes", 0, 1e9
+        ),
+        Parameter("samples", int, None, "certified: how many samples are drawn; 1", 1, 1000),
+        Parameter("query", str, None, "certified: the variant method that is asked about samples; evolve"),
+        Parameter("query_parameters", str, None, "certified: parameters of the query: name=value,name=value"),
+        Parameter("times_share", float, 0.3, "certified: share of epsilon for times; 0 releases none", 0, 0.9),
+        Parameter("start_window", str, None, "certified: START..END in which cases start; log; or a made-up year"),
+    ),
+    full_log=True,
+)

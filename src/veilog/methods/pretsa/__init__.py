@@ -1,0 +1,346 @@
+"""PRETSA: k-anonymous traces and prefixes, and values of an attribute that do not tell who went which way.
+
+S.A. Fahrenkrog-Petersen, H. van der Aa, M. Weidlich, "PRETSA: Event Log Sanitization for Privacy-aware Process
+Discovery" (ICPM 2019).
+
+Somebody knows how a case began, or all of its activities in their order. Every prefix and every complete trace of the
+release is that of at least ``k`` cases: what fewer share is merged into the most similar remaining trace (see
+:mod:`.prefix_groups`). The values of a sensitive attribute of events after each prefix differ from those of the same
+activity anywhere in the release by at most ``t``: the earth mover's distance, of numbers over their range, of names
+with every two of them 1 apart (so it is half the sum of differences of shares); events without a value do not count.
+
+A case that was merged keeps the values of the prefix that it still has; the others are drawn from the values of the
+activity, evenly over their order. Times leave only as the sensitive attribute ``duration``: seconds since the event
+before, none for a case's first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
+from veilog.methods._groups.checks import check_pretsa
+from veilog.methods._groups.values import (
+    Events,
+    attribute_names,
+    dropped_attributes,
+    events_of,
+    microseconds,
+    text_column,
+)
+from veilog.methods._groups.values import sensitive as sensitive_attribute
+from veilog.methods.method import Method, Parameter, Request
+from veilog.methods.pretsa.groups import PrefixTree, merged, prefix_tree, shared_prefix
+from veilog.privacy.account.guarantee import Statement
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms.noise import generator
+
+__all__ = ["DURATION", "PRETSA", "pretsa"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+DURATION = "duration"
+_HOUR = 3_600_000_000
+_PEEK = "pretsa merges by exact counts: a group-based model, not differential privacy"
+_SLACK = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class _Attribute:
+    """A sensitive attribute of events: numbers, or the places of names among ``labels``; nan for none."""
+
+    name: str
+    values: Floats
+    """Of each event of the log."""
+    labels: tuple[str, ...] | None
+    whole: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Merged:
+    """The released events, by the original order of the cases."""
+
+    case: Ints
+    node: Ints
+    activity: Ints
+    own: Ints
+    """The row of the original event that the released one still is, or -1."""
+
+
+def pretsa(curator: Curator, request: Request, *, k: int, t: float, sensitive: str | None) -> EventLog:
+    """The log with merged traces; see the module. All cases are kept."""
+    names = attribute_names(sensitive)
+    if len(names) > 1:
+        raise ParameterError("pretsa takes one sensitive attribute.", parameter="sensitive")
+    if t < 1 and not names:
+        raise ParameterError(
+            f"t = {t:g} bounds how the values of a sensitive attribute differ, and none is named.",
+            parameter="t",
+            advice="Name it with sensitive=... (or sensitive=duration), or leave t at 1.",
+        )
+    log = curator.peek_log(_PEEK)
+    events = events_of(log, curator.domain)
+    if k > events.cases:
+        raise ParameterError(
+            f"k = {k} is larger than the log, which has {events.cases} cases.",
+            parameter="k",
+            advice=f"The largest k that would leave something is {events.cases}.",
+        )
+    attribute = _attribute(log, events, names[0], curator) if names else None
+    offsets = np.searchsorted(events.case, np.arange(events.cases + 1))
+    rows = events.activity.tolist()
+    traces = [tuple(rows[a:b]) for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+    tree = prefix_tree(sorted(set(traces)))
+    place = {sequence: i for i, sequence in enumerate(tree.sequences)}
+    variant = np.array([place[trace] for trace in traces], dtype=np.int64)
+    request.progress("merging traces", None)
+
+    def violating(goal: Ints) -> int | None:
+        assert attribute is not None
+        return _first_too_different(tree, _events(tree, goal, variant, offsets), events, attribute, t)
+
+    number = np.bincount(variant, minlength=len(place))
+    goal = merged(tree, number, k, violating if attribute is not None and t < 1 else None)
+    if goal is None:
+        raise ParameterError(
+            f"Nothing would be left: after every prefix the values of {names[0]!r} differ by more than t = {t:g}.",
+            parameter="t",
+            advice="Raise t; 1 bounds nothing.",
+        )
+    released = _events(tree, goal, variant, offsets)
+    if not len(released.case):
+        raise ParameterError(
+            "Nothing would be left: only cases without events are alike enough.",
+            parameter="k",
+            advice="Take a smaller k.",
+        )
+    for statement in _statements(k, t, names):
+        curator.state(statement)
+    for remark in _remarks(log, t, names):
+        request.remark(remark)
+    return _log(events, released, attribute, generator(curator.randomness))
+
+
+# The attribute --------------------------------------------------------------------------------------------------------
+
+
+def _attribute(log: EventLog, events: Events, name: str, curator: Curator) -> _Attribute:
+    if name == DURATION:
+        times, known = microseconds(log, events.rows)
+        if not known.all():
+            raise ParameterError(
+                "Some events have no time, so the log has no durations.",
+                parameter="sensitive",
+                advice="Drop these events first, or leave durations out.",
+            )
+        passed = np.full(len(times), np.nan)  # none before a case's first event
+        passed[1:] = np.where(events.case[1:] == events.case[:-1], np.maximum(np.diff(times), 0) / 1e6, np.nan)
+        return _Attribute(name, passed, None)
+    one = sensitive_attribute(log, events, name, curator.domain)
+    if one.level == "case":
+        raise ParameterError(
+            f"{name!r} is an attribute of cases; pretsa bounds attributes of events.",
+            parameter="sensitive",
+            advice="The method tlkc bounds those of cases.",
+        )
+    if one.numbers is not None:
+        known_numbers = one.numbers[~np.isnan(one.numbers)]
+        return _Attribute(one.name, one.numbers, None, bool((known_numbers == np.rint(known_numbers)).all()))
+    return _Attribute(one.name, np.where(one.codes < 0, np.nan, one.codes.astype(np.float64)), one.labels)
+
+
+# The release ----------------------------------------------------------------------------------------------------------
+
+
+def _events(tree: PrefixTree, goal: Ints, variant: Ints, offsets: Ints) -> _Merged:
+    """The events of each case on the trace that it joined."""
+    shared = np.array(
+        [
+            len(s) if g == i else shared_prefix(s, tree.sequences[g])
+            for i, (s, g) in enumerate(zip(tree.sequences, goal.tolist(), strict=True))
+        ]
+    )
+    target = goal[variant]
+    lengths = np.diff(tree.offsets)[target]
+    begin = np.cumsum(lengths) - lengths
+    case = np.repeat(np.arange(len(variant)), lengths)
+    position = np.arange(int(lengths.sum())) - begin[case]
+    codes = np.array([code for sequence in tree.sequences for code in sequence], dtype=np.int64)
+    place = tree.offsets[target][case] + position
+    own = np.where(position < shared[variant][case], offsets[:-1][case] + position, -1)
+    return _Merged(case, tree.node[place], codes[place], own)
+
+
+def _values(events: Events, released: _Merged, attribute: _Attribute) -> Floats:
+    """Of each released event its own value; those of others are drawn at even places of the activity's values."""
+    values = np.where(released.own < 0, np.nan, attribute.values[released.own])
+    drawn, position = np.flatnonzero(released.own < 0), _position(released.case)
+    drawn = drawn[np.argsort(released.node[drawn], kind="stable")]
+    anywhere = _by_activity(attribute.values, events.activity, len(events.labels))
+    _, first, number = np.unique(released.node[drawn], return_index=True, return_counts=True)
+    for low, many in zip(first.tolist(), number.tolist(), strict=True):
+        rows = drawn[low : low + many]
+        if attribute.name == DURATION and position[rows[0]] == 0:
+            continue
+        known = anywhere[released.activity[rows[0]]]
+        if len(known):
+            values[rows] = known[((np.arange(many) + 0.5) / many * len(known)).astype(np.int64)]
+    return values
+
+
+def _first_too_different(
+    tree: PrefixTree, released: _Merged, events: Events, attribute: _Attribute, t: float
+) -> int | None:
+    """The first node, from the root on and depth first, whose values differ by more than t from the activity's."""
+    values = _values(events, released, attribute)
+    known = ~np.isnan(values)
+    order = np.lexsort((values[known], released.node[known]))
+    value, node, activity = values[known][order], released.node[known][order], released.activity[known][order]
+    anywhere = _by_activity(values, released.activity, len(events.labels))
+    nodes, first, many = np.unique(node, return_index=True, return_counts=True)
+    for number, low, high in zip(nodes.tolist(), first.tolist(), (first + many).tolist(), strict=True):
+        if _distance(value[low:high], anywhere[int(activity[low])], attribute.labels is not None) > t + _SLACK:
+            return int(number)
+    return None
+
+
+def _by_activity(values: Floats, activity: Ints, activities: int) -> list[Floats]:
+    """Of each activity its values in ascending order, without those that are missing."""
+    order = np.lexsort((values, activity))
+    order = order[~np.isnan(values[order])]
+    return np.split(values[order], np.searchsorted(activity[order], np.arange(1, activities)))
+
+
+def _distance(values: Floats, others: Floats, names: bool) -> float:
+    """Earth mover's distance of sorted values: of numbers over the range of ``others``."""
+    points = others[np.concatenate([[True], others[1:] != others[:-1]])]
+    below = np.searchsorted(values, points, side="right") / len(values)
+    below_others = np.searchsorted(others, points, side="right") / len(others)
+    if names:
+        shares = np.abs(np.diff(below, prepend=0.0) - np.diff(below_others, prepend=0.0))
+        return float(shares.sum() / 2)
+    width = points[-1] - points[0]
+    return float(np.abs(below - below_others)[:-1] @ np.diff(points) / width) if width > 0 else 0.0
+
+
+def _log(events: Events, released: _Merged, attribute: _Attribute | None, rng: np.random.Generator) -> EventLog:
+    owner, position = released.case, _position(released.case)
+    times = position * _HOUR
+    metadata = Metadata(attributes=(Attribute(ARTIFICIAL_TIMES, True, "boolean"),))
+    columns = {}
+    if attribute is not None:
+        values = _shuffled(_values(events, released, attribute), released, rng)
+        if attribute.name == DURATION:
+            passed = np.cumsum(np.rint(np.nan_to_num(values) * 1e6).astype(np.int64))
+            start = np.where(position == 0, passed, 0)
+            times = passed - np.maximum.accumulate(start)
+            metadata = Metadata()
+        else:
+            columns[attribute.name] = _column(attribute, values)
+    return EventLog(
+        pa.table(
+            {
+                CASE_INDEX: owner,
+                EVENT_INDEX: np.arange(len(owner)),
+                ACTIVITY: text_column(events.labels, released.activity),
+                TIMESTAMP: pa.array(times).cast(TIMESTAMP_TYPE),
+                **columns,
+            }
+        ),
+        pa.table({ACTIVITY: pa.array(np.arange(1, events.cases + 1)).cast(pa.string())}),
+        metadata,
+    )
+
+
+def _position(case: Ints) -> Ints:
+    """The place of each event in its case."""
+    index = np.arange(len(case))
+    first = np.ones(len(case), dtype=np.bool_)
+    first[1:] = case[1:] != case[:-1]
+    return index - np.maximum.accumulate(np.where(first, index, 0))
+
+
+def _shuffled(values: Floats, released: _Merged, rng: np.random.Generator) -> Floats:
+    """Drawn values in random order at each node, so that no case has the low ones at all of its events."""
+    drawn = np.flatnonzero(released.own < 0)
+    mixed = drawn[np.lexsort((rng.random(len(drawn)), released.node[drawn]))]
+    out = values.copy()
+    out[mixed] = values[drawn[np.argsort(released.node[drawn], kind="stable")]]
+    return out
+
+
+def _column(attribute: _Attribute, values: Floats) -> pa.Array:
+    known = ~np.isnan(values)
+    if attribute.labels is not None:
+        return text_column(attribute.labels, np.where(known, values, -1).astype(np.int64))
+    if attribute.whole:
+        return pa.array(np.where(known, values, 0).astype(np.int64), mask=~known)
+    return pa.array(values, mask=~known)
+
+
+# What is said ---------------------------------------------------------------------------------------------------------
+
+
+def _statements(k: int, t: float, names: tuple[str, ...]) -> list[Statement]:
+    rest = (
+        "somebody who knows later activities only, times or other attributes; a person with several cases; or what "
+        "other releases of the same log tell in addition"
+    )
+    out = [
+        Statement(
+            model="k-anonymity (PRETSA)",
+            holds=f"Every beginning of a trace and every complete trace of the release is that of at least {k} cases.",
+            checked=True,
+            does_not_protect=f"Does not protect against {rest}, nor hide that somebody is in the log.",
+        )
+    ]
+    if names and t < 1:
+        out.append(
+            Statement(
+                model="t-closeness (PRETSA)",
+                holds=f"After every beginning of a trace the values of {names[0]} differ by at most {t:g} (earth "
+                "mover's distance) from those of the same activity in the whole release.",
+                checked=True,
+                does_not_protect=f"Does not protect against {rest}, nor against whoever knows some of the values "
+                "themselves: they are released as they are.",
+            )
+        )
+    return out
+
+
+def _remarks(log: EventLog, t: float, names: tuple[str, ...]) -> list[str]:
+    out = []
+    dropped = dropped_attributes(log, names)
+    if dropped:
+        out.append(f"Not released: {dropped}. Only the sensitive attribute leaves.")
+    if names == (DURATION,):
+        out.append("Every case starts at 1970-01-01; its times are the released durations, added up.")
+    if names and t == 1:
+        out.append(f"With t = 1 nothing bounds what the values of {names[0]} tell.")
+    return out
+
+
+PRETSA = Method(
+    name="pretsa",
+    paper="Fahrenkrog-Petersen, van der Aa, Weidlich: PRETSA: Event Log Sanitization for Privacy-aware Process "
+    "Discovery (2019)",
+    releases="log",
+    budget="none",
+    guarantee="no differential privacy; k-anonymity of prefixes and traces, and t-closeness, checked on the release",
+    as_published="the same",
+    run=pretsa,
+    parameters=(
+        Parameter("k", int, 8, "cases that share each prefix and each trace, at least", 1),
+        Parameter("t", float, 1.0, "distance of a sensitive attribute's values after a prefix, at most", 0, 1),
+        Parameter("sensitive", str, None, "attribute of events to release and to bound by t; or duration"),
+    ),
+    full_log=True,
+    check=check_pretsa,
+)

@@ -1,0 +1,262 @@
+"""PRIPEL: a private trace-variant query, enriched with times and attributes from matched cases.
+
+S.A. Fahrenkrog-Petersen, H. van der Aa, M. Weidlich, "PRIPEL: Privacy-Preserving Event Log Publishing Including
+Contextual Information", BPM 2020.
+
+As published: (1) variants come from a trace-variant query; (2) each released trace is matched with a trace of the raw
+log, such that the Levenshtein distances add up to as little as possible, and takes over its times and attributes
+(:mod:`pripel_resolve`); (3) every value gets local noise for epsilon (:mod:`pripel_noise`): start and gaps of the
+times, numbers, booleans, categories. Nothing can be derived for that: the matching depends on all raw cases at once,
+the domains of the noise are those of the raw log, and a case pays epsilon again for each of its values.
+
+Certified: the same query with a share of epsilon, and times and attributes drawn from noisy histograms of what goes
+with each transition and activity (:mod:`event_log`) instead of from matched cases. The shares add up to epsilon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.variants import Sequences
+from veilog.logs.xes.columns import NESTED
+from veilog.methods._events.query import (
+    Query,
+    delta_is_of_use,
+    names_in,
+    needs_of_query,
+    released_log,
+    variant_query,
+    wanted_of,
+)
+from veilog.methods.method import Method, Parameter, Request
+from veilog.methods.pripel.matching import How, match
+from veilog.methods.pripel.noise import bounded_noise
+from veilog.methods.pripel.resolve import RawTraces, Resolved, cases_of_matching, expanded, resolve
+from veilog.methods.pripel.values import noised_column, refusal
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms.noise import Randomness, generator
+
+__all__ = ["PRIPEL", "pripel"]
+
+IntArray = npt.NDArray[np.int64]
+RowsDrawn = Callable[[np.random.Generator], IntArray]
+
+_MATCHING = "the matching of released with raw traces depends on all raw cases at once and is never charged"
+_DOMAINS = "the noise of times and attributes is scaled to minima, maxima and values of the raw log"
+_CHARGES = "every event and attribute of a case gets noise for the whole epsilon, so a case pays for each of them"
+_SECOND = 1_000_000
+_HOUR = 3_600
+_LAST_SECOND = 253_402_300_799
+"""The end of the year 9999, after which files cannot write a date."""
+
+
+def pripel(
+    curator: Curator,
+    request: Request,
+    *,
+    query: str | None,
+    query_parameters: str | None,
+    matching: str,
+    attribute_names: str | None,
+    times_share: float,
+    attribute_share: float | None,
+    start_window: str | None,
+) -> EventLog:
+    """A whole log. Certified: epsilon (and delta, where the query or an attribute needs one) in all, of which
+    ``times_share`` is for times, ``attribute_share`` for the attributes and the rest for the query. As published: the
+    query and every single value get epsilon, and nothing is derived."""
+    asked = variant_query(query or ("laplace" if request.as_published else "evolve"), query_parameters)
+    if request.as_published:
+        if start_window is not None or attribute_share is not None:
+            raise ParameterError(
+                "Shares and windows belong to the certified release; as published everything gets the whole epsilon.",
+                parameter="start_window" if start_window is not None else "attribute_share",
+            )
+        return _as_published(curator, request, asked, "greedy" if matching == "greedy" else "optimal", attribute_names)
+    if matching == "greedy":
+        raise ParameterError(
+            "Certified, nothing is matched; matching is of use as published.",
+            parameter="matching",
+            advice="Leave it out, or add --as-published.",
+        )
+    wanted = wanted_of(times_share, attribute_names, attribute_share, start_window)
+    return released_log(curator, request, wanted, lambda rest: asked.ask(curator, rest), asked.spends_delta)
+
+
+def _as_published(curator: Curator, request: Request, query: Query, how: How, attribute_names: str | None) -> EventLog:
+    if request.delta and not query.spends_delta:
+        raise ParameterError(
+            f"The query {query.method.name!r} needs no delta; it costs epsilon only.", parameter="delta"
+        )
+    for reason in (_MATCHING, _DOMAINS, _CHARGES):
+        log = curator.peek_log(reason)
+    raw = RawTraces.of(log)
+    event_columns, case_columns = _columns(log, names_in(attribute_names), request)
+    rng = generator(curator.randomness)
+    request.progress("asking the trace-variant query", None)
+    released = query.ask(curator, request)
+    request.progress(f"matching {released.cases} released traces with {log.cases.num_rows}", None)
+    donors = cases_of_matching(match(released, log.variants, how, request.remark), released, log.variants, raw, rng)
+    cases = expanded(released)
+    request.progress("adding noise to times and attributes", None)
+    resolved = resolve(cases, donors, raw, rng)
+    times = _noised_times(cases, resolved, raw, request.epsilon, curator.randomness)
+    rows = _alike(cases, resolved.donor_events, raw)
+    fields = [pa.field(CASE_INDEX, pa.int64()), pa.field(EVENT_INDEX, pa.int64())]
+    fields += [log.events.schema.field(ACTIVITY).with_type(_LABELS), pa.field(TIMESTAMP, TIMESTAMP_TYPE)]
+    labels = pa.array(cases.labels, pa.string())
+    columns: list[pa.Array] = [
+        pa.array(np.repeat(np.arange(len(cases)), cases.lengths)),
+        pa.array(np.arange(len(cases.codes))),
+        pa.DictionaryArray.from_arrays(pa.array(cases.codes, pa.int32()), labels),
+        pa.array(times * _SECOND, pa.int64()).cast(TIMESTAMP_TYPE),
+    ]
+    for name in event_columns:
+        column = noised_column(log.events.column(name), rows(rng), request.epsilon, curator.randomness)
+        columns.append(column)
+        fields.append(log.events.schema.field(name).with_type(column.type).with_nullable(True))
+    case_fields = [log.cases.schema.field(ACTIVITY).with_type(pa.string())]
+    case_arrays: list[pa.Array] = [pa.array(np.arange(1, len(cases) + 1)).cast(pa.string())]
+    for name in case_columns:
+        chosen = np.where(donors >= 0, donors, rng.integers(0, log.cases.num_rows, len(donors)))
+        column = noised_column(log.cases.column(name), chosen, request.epsilon, curator.randomness)
+        case_arrays.append(column)
+        case_fields.append(log.cases.schema.field(name).with_type(column.type).with_nullable(True))
+    return EventLog(
+        pa.Table.from_arrays(columns, schema=pa.schema(fields)),
+        pa.Table.from_arrays(case_arrays, schema=pa.schema(case_fields)),
+    )
+
+
+_LABELS = pa.dictionary(pa.int32(), pa.string())
+
+
+def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[list[str], list[str]]:
+    """The attributes of events and of cases to release: those named, or all that can be."""
+    reserved = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED)
+    of_events = [name for name in log.events.column_names if name not in reserved]
+    of_cases = [name for name in log.cases.column_names if name not in reserved]
+    if len(set(names)) != len(names):
+        raise ParameterError("An attribute is asked for twice.", parameter="attribute_names")
+    for name in names:
+        if name not in of_events and name.removeprefix("case:") not in of_cases:
+            known = [*of_events, *(c if c not in of_events else f"case:{c}" for c in of_cases)]
+            raise ParameterError(
+                f"The log has no attribute {name!r}.",
+                parameter="attribute_names",
+                advice=f"It has: {', '.join(known) or 'none'}.",
+            )
+    chosen: tuple[list[str], list[str]] = ([], [])
+    for level, table, columns in ((0, log.events, of_events), (1, log.cases, of_cases)):
+        for name in columns:
+            full = f"case:{name}" if level else name
+            asked = full in names or (name in names and (level == 0 or name not in of_events))
+            if names and not asked:
+                continue
+            problem = refusal(name, table.column(name))
+            if problem is None:
+                chosen[level].append(name)
+            elif names:
+                raise ParameterError(problem, parameter="attribute_names", advice="Leave it out.")
+            else:
+                request.remark(problem)
+    return chosen
+
+
+def _alike(cases: Sequences, donors: IntArray, raw: RawTraces) -> RowsDrawn:
+    """Rows that attributes come from: of the matched event, else of one of the same activity, another each time it is
+    asked; -1 where the activity never occurs."""
+    known = {label: code for code, label in enumerate(raw.labels)}
+    recode = np.array([known.get(label, -1) for label in cases.labels] + [-1], dtype=np.int64)
+    missing = np.flatnonzero(donors < 0)
+    codes = recode[cases.codes[missing]]
+    order = np.argsort(raw.codes, kind="stable")
+    low = np.searchsorted(raw.codes[order], codes, side="left")
+    high = np.searchsorted(raw.codes[order], codes, side="right")
+    occurs = low < high
+
+    def rows(rng: np.random.Generator) -> IntArray:
+        filled = donors.copy()
+        drawn = low + (rng.random(len(low)) * (high - low)).astype(np.int64)
+        filled[missing[occurs]] = order[drawn[occurs]]
+        return filled
+
+    return rows
+
+
+def _noised_times(
+    cases: Sequences, resolved: Resolved, raw: RawTraces, epsilon: Fraction, source: Randomness
+) -> IntArray:
+    """Seconds since 1970 of every event: the start shifted inside the raw range of starts, every gap noised inside the
+    range of its pair of activities.
+
+    That range reaches from 0 up to the pair's longest raw gap, rounded up to 1, 2, 4, ... hours: a pair that occurs
+    once, or always takes equally long, gets noise too.
+    """
+    first, last = int(raw.starts.min()), int(raw.starts.max())
+    going = cases.lengths > 0
+    starts = np.zeros(len(cases), dtype=np.int64)
+    inside = np.clip(resolved.starts[going], first, last) - first  # a first event may stem from the midst of a case
+    starts[going] = first + bounded_noise(inside, max(last - first, _HOUR), epsilon, source)
+    owners = np.repeat(np.arange(len(cases)), cases.lengths)
+    inner = np.flatnonzero(np.arange(len(owners)) != cases.offsets[owners])
+    bounds = _bounds(cases, inner, raw)
+    gaps = np.zeros(len(owners), dtype=np.int64)
+    for bound in np.unique(bounds).tolist():
+        here = inner[bounds == bound]
+        gaps[here] = bounded_noise(np.minimum(resolved.gaps[here], bound), bound, epsilon, source)
+    since = np.cumsum(gaps)
+    times = starts[owners] + since - since[cases.offsets[owners]]
+    return np.asarray(np.minimum(times, _LAST_SECOND), dtype=np.int64)
+
+
+def _bounds(cases: Sequences, inner: IntArray, raw: RawTraces) -> IntArray:
+    """The largest gap that each event of ``inner`` may have after the event before it."""
+    pairs, gaps = raw.gaps()
+    size = len(raw.labels) + 1
+    longest = np.full(size * size, int(gaps.max(initial=0)), dtype=np.int64)
+    seen, inverse = np.unique(pairs // (size - 1) * size + pairs % (size - 1), return_inverse=True)
+    of_pair = np.zeros(len(seen), dtype=np.int64)
+    np.maximum.at(of_pair, inverse, gaps)
+    longest[seen] = of_pair
+    known = {label: code for code, label in enumerate(raw.labels)}
+    recode = np.array([known.get(label, size - 1) for label in cases.labels] + [0], dtype=np.int64)
+    codes = recode[cases.codes]
+    hours = np.maximum(-(-longest[codes[inner - 1] * size + codes[inner]] // _HOUR), 1)
+    rounded: IntArray = _HOUR * 2 ** np.ceil(np.log2(hours)).astype(np.int64)
+    return rounded
+
+
+PRIPEL = Method(
+    name="pripel",
+    paper=(
+        "Fahrenkrog-Petersen, van der Aa, Weidlich: PRIPEL: Privacy-Preserving Event Log Publishing Including "
+        "Contextual Information (2020)"
+    ),
+    releases="log",
+    budget="epsilon, delta optional",
+    guarantee="epsilon for one case, proven: a certified query, and times and attributes from noisy histograms",
+    as_published="none: the matching depends on all raw cases, domains are raw, every value is charged by itself",
+    run=pripel,
+    needs=needs_of_query,
+    parameters=(
+        Parameter("query", str, None, "variant method that traces come from; evolve, or as published laplace"),
+        Parameter("query_parameters", str, None, "parameters of the query: name=value,name=value"),
+        Parameter("matching", str, "optimal", "as published: how traces are matched", choices=("optimal", "greedy")),
+        Parameter(
+            "attribute_names", str, None, "attributes to release, a,b,c; certified none, as published all by default"
+        ),
+        Parameter("times_share", float, 0.3, "certified: share of epsilon for times; 0 releases none", 0, 0.9),
+        Parameter("attribute_share", float, None, "certified: share of epsilon for attributes; a quarter", 0.01, 0.9),
+        Parameter("start_window", str, None, "certified: START..END in which cases start; log; or a made-up year"),
+    ),
+    delta_of_use=delta_is_of_use,
+    full_log=True,
+)

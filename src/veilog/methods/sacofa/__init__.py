@@ -1,0 +1,293 @@
+"""SaCoFa: a prefix tree that rules of the process steer.
+
+S.A. Fahrenkrog-Petersen, M. Kabierski, F. Rösel, H. van der Aa, M. Weidlich, "SaCoFa: Semantics-aware Control-flow
+Anonymization for Process Mining", ICPM 2021; and the journal version with SaPa, 2023.
+
+A continuation of a prefix that breaks a rule (:mod:`veilog.methods.sacofa.rules`), and everything after it, is harmful.
+Of the harmful ones of a level the exponential mechanism lets in i, with P(i) ~ exp(-epsilon i / (2 s)); which, is drawn
+uniformly. They need a higher count to survive than harmless ones. With the score ``binary`` s is 1; with ``continuous``
+a prefix counts for as many as it breaks rules, up to ``score_bound``, which is s.
+
+As published the rules are read off the raw log, which voids the guarantee, and every depth costs epsilon. Certified,
+the rules are declared by the user or learned with a share of the budget; from then on they are public, what is harmful
+is known beforehand, and the choice of who is let in touches no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences, Variants
+from veilog.methods._prefix_tree.counts import count_variants
+from veilog.methods._prefix_tree.expand import (
+    Screen,
+    above,
+    grow,
+    plan_budget,
+    published_threshold,
+    published_variants,
+    refuse_too_small,
+)
+from veilog.methods._prefix_tree.lengths import noisy_quantile
+from veilog.methods._prefix_tree.tree import PrefixTree, noise_threshold
+from veilog.methods._relations.exponential import drawn_number
+from veilog.methods.method import Request
+from veilog.methods.sacofa.rule_files import read_rules
+from veilog.methods.sacofa.rules import Rules, eventually_follows, exact_rules, no_rules, rules_from_counts
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
+
+__all__ = ["sacofa"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+HARMFUL_PART = 0.1
+"""Harmful empty prefixes expected to survive a level, against ``noise_prefixes`` harmless ones."""
+LEARNING = (Fraction(1, 10), Fraction(1, 5))
+"""Of the budget for rules: the shares of the bound on a case's pairs and of the first activities."""
+RULE_SHARE = 0.1
+MOST = 0.8
+"""First activities are a rule if those that stand out from the noise start this part of the cases."""
+RESOLUTION = 1024
+
+
+def sacofa(
+    curator: Curator,
+    request: Request,
+    *,
+    depth: int | None,
+    threshold_harmful: int | None,
+    threshold_harmless: int | None,
+    rules: str | None,
+    rule_share: float | None,
+    score: str,
+    score_bound: int,
+    split: str,
+    noise_prefixes: float,
+    count_share: float,
+    rest: str,
+    consistency: bool,
+    largest_log: int,
+) -> Variants:
+    """The variants of a noisy prefix tree in which continuations that break rules are rare.
+
+    Certified: epsilon in all, ``rule_share`` of it for the rules unless a file gives them. As published: rules by a
+    peek unless a file gives them, and epsilon at each of ``depth`` levels.
+    """
+    if threshold_harmful is not None and threshold_harmless is not None and threshold_harmful < threshold_harmless:
+        raise ParameterError(
+            f"threshold_harmful = {threshold_harmful} is below threshold_harmless = {threshold_harmless}.",
+            parameter="threshold_harmful",
+            advice="Harmful prefixes must need at least as many cases as harmless ones.",
+        )
+    if rules is not None and rule_share:
+        raise ParameterError(
+            "Rules are either read from a file or learned.", parameter="rule_share", advice="Leave one of them out."
+        )
+    activities = curator.activities
+    given = None if rules is None else read_rules(rules, activities)
+    step = score_bound if score == "continuous" else 1
+    random = noise.generator(curator.randomness)
+
+    if request.as_published:
+        if rule_share:
+            raise ParameterError("As published rules are not learned with noise.", parameter="rule_share")
+        harmful_from = published_threshold(len(activities) + 1, request.epsilon, threshold_harmful)
+        harmless_from = min(threshold_harmless or harmful_from, harmful_from)
+        levels = depth or curator.max_length + 1
+        if given is None:
+            given = exact_rules(
+                curator.peek("SaCoFa reads the rules of the process and its first activities off the raw log"),
+                activities,
+            )
+        judge = _judge(given, request.epsilon, step, random)
+        return published_variants(
+            curator, request, levels, lambda tree: _published_screen(judge(tree), harmful_from, harmless_from)
+        )
+
+    share = Fraction(str(RULE_SHARE if rule_share is None else rule_share)) if given is None else Fraction(0)
+    budget = request.epsilon * (1 - share)
+    refuse_too_small(
+        curator,
+        request.epsilon,
+        depth,
+        threshold_harmless or threshold_harmful,
+        noise_prefixes=noise_prefixes,
+        count_share=count_share,
+        rule_share=share,
+        largest_log=largest_log,
+    )
+    if given is None:
+        given = _learned(curator, request.epsilon - budget) if share else no_rules(len(activities))
+    judge = _judge(given, request.epsilon, step, random)
+    plan = plan_budget(curator, budget, depth, split, count_share)
+
+    def screen(tree: PrefixTree, level_share: Fraction) -> Screen:
+        verdict = judge(tree)
+        size = len(verdict.harmful)
+        harmless, let_in = int((~verdict.harmful).sum()), int(verdict.let_in.sum())
+        harmless_least = noise_threshold(harmless, noise_prefixes, level_share)
+        harmful_least = noise_threshold(let_in, noise_prefixes * HARMFUL_PART, level_share)
+        harmless_least = harmless_least if threshold_harmless is None else threshold_harmless - 1
+        harmful_least = harmful_least if threshold_harmful is None else threshold_harmful - 1
+        return _certified_screen(verdict, max(harmful_least, harmless_least), above(harmless_least, size, level_share))
+
+    tree, left = grow(curator, request, plan.levels, screen)
+    return count_variants(
+        curator, tree, plan.levels, plan.counts + left, expected=noise_prefixes, rest=rest, consistency=consistency
+    )
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """For each bin of a level: whether it is harmful, and whether it is let in all the same."""
+
+    harmful: BoolArray
+    let_in: BoolArray
+
+
+def _certified_screen(verdict: _Verdict, harmful_least: int, harmless: Screen) -> Screen:
+    def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
+        admitted = ~verdict.harmful[bins] | (verdict.let_in[bins] & (counts > harmful_least))
+        return admitted & harmless.keep(bins, counts, complete)
+
+    return Screen(harmless.keep_above, keep)
+
+
+def _published_screen(verdict: _Verdict, harmful_from: int, harmless_from: int) -> Screen:
+    def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
+        candidate = ~verdict.harmful[bins] | verdict.let_in[bins]
+        enough = counts >= np.where(verdict.harmful[bins], harmful_from, harmless_from)
+        return candidate & (complete | enough)
+
+    return Screen(0, keep)
+
+
+@dataclass(frozen=True)
+class _History:
+    """What matters of the open prefixes of a level, a row each."""
+
+    seen: BoolArray
+    """Activities that occurred."""
+    owed: BoolArray
+    """Activities that must follow and did not yet."""
+    lacking: IntArray
+    """For each activity how many that must occur before it did not, when it occurred last."""
+    broken: IntArray
+    """How often an activity occurred that must not follow an earlier one, or a trace started as it must not."""
+
+
+def _judge(rules: Rules, epsilon: Fraction, step: int, random: np.random.Generator) -> Callable[[PrefixTree], _Verdict]:
+    """A function that judges the continuations of a tree's last level, called once a level."""
+    n = len(rules.first)
+    none, zero = np.zeros((1, n), dtype=bool), np.zeros((1, n), dtype=np.int64)
+    history = _History(none, none, zero, np.zeros(1, dtype=np.int64))
+
+    def judge(tree: PrefixTree) -> _Verdict:
+        nonlocal history
+        if tree.levels:
+            history = _advanced(history, rules, tree.levels[-1].open_bins, is_first=len(tree.levels) == 1)
+        weights = np.minimum(_broken_by(history, rules, is_first=not tree.levels).ravel(), step)
+        return _Verdict(weights > 0, _let_in(weights, epsilon, step, random))
+
+    return judge
+
+
+def _advanced(history: _History, rules: Rules, open_bins: IntArray, is_first: bool) -> _History:
+    """The histories of the prefixes that survived a level, from those of their parents."""
+    parents, symbols = np.divmod(open_bins, len(rules.first) + 1)
+    rows = np.arange(len(open_bins))
+    seen, owed, lacking = history.seen[parents], history.owed[parents], history.lacking[parents]
+    lacking[rows, symbols] = _missing(history, rules)[parents, symbols]
+    forbidden = _forbidden(history, rules, is_first)[parents, symbols]
+    is_new = ~seen[rows, symbols]
+    owed[rows, symbols] = False
+    owed |= rules.always[symbols] & is_new[:, None]
+    seen[rows, symbols] = True
+    return _History(seen, owed, lacking, history.broken[parents] + forbidden)
+
+
+def _broken_by(history: _History, rules: Rules, is_first: bool) -> IntArray:
+    """How many rules each prefix breaks when continued by each activity, and by the end (last column)."""
+    if is_first:
+        # What must occur before an activity counts from the second event on: some trace does start with it.
+        return np.concatenate([_forbidden(history, rules, is_first), np.zeros((1, 1), dtype=np.int64)], axis=1)
+    so_far = history.broken + history.lacking.sum(axis=1)
+    broken = np.empty((len(so_far), len(rules.first) + 1), dtype=np.int64)
+    broken[:, :-1] = _forbidden(history, rules, is_first) + _missing(history, rules) - history.lacking
+    broken[:, -1] = history.owed.sum(axis=1)
+    together: IntArray = broken + so_far[:, None]
+    return together
+
+
+def _forbidden(history: _History, rules: Rules, is_first: bool) -> IntArray:
+    if is_first:
+        return np.where(rules.first, 0, 1)[None, :]
+    return _product(history.seen, rules.never)
+
+
+def _missing(history: _History, rules: Rules) -> IntArray:
+    return _product(~history.seen, rules.before)
+
+
+def _product(rows: BoolArray, relation: BoolArray) -> IntArray:
+    """For each row and b the number of its a's with a relation to b."""
+    product: IntArray = np.rint(rows.astype(np.float32) @ relation.astype(np.float32)).astype(np.int64)
+    return product
+
+
+def _let_in(weights: IntArray, epsilon: Fraction, step: int, random: np.random.Generator) -> BoolArray:
+    """Harmful continuations, in random order, until their weights use up the number drawn."""
+    harmful = np.flatnonzero(weights)
+    chosen = np.zeros(len(weights), dtype=bool)
+    number = drawn_number(len(harmful), float(epsilon) / (2 * step), random)
+    if number:
+        order = random.permutation(harmful)
+        used_before = np.cumsum(weights[order]) - weights[order]
+        chosen[order[used_before < number]] = True
+    return chosen
+
+
+def _learned(curator: Curator, epsilon: Fraction) -> Rules:
+    """Rules from noisy counts: which activities follow each other, how many cases have one, which come first."""
+    activities = curator.activities
+    n = len(activities)
+    features = eventually_follows(activities)
+    bound_share, first_share = (epsilon * part for part in LEARNING)
+
+    def norms(sequences: Sequences) -> IntArray:
+        return np.bincount(np.asarray(features(sequences)[0]), minlength=len(sequences))
+
+    bound = noisy_quantile(curator, norms, n * n + n, bound_share, 0.6, "pairs of activities of a case, for the rules")
+    place = {name: i for i, name in enumerate(activities)}
+
+    def first_activity(sequences: Sequences) -> IntArray:
+        recode = np.array([*(place[label] for label in sequences.labels), n], dtype=np.int64)
+        codes = np.append(sequences.codes, len(sequences.labels))
+        starts = np.where(sequences.lengths > 0, sequences.offsets[:-1], len(sequences.codes))
+        firsts: IntArray = recode[codes[starts]]
+        return firsts
+
+    starts = curator.histogram(first_activity, n + 1, first_share, purpose="first activities, for the rules")
+    first = starts[:-1] > noise_threshold(n, 0.1, first_share)
+    if starts[:-1][first].sum() < MOST * max(int(starts.sum()), 1):
+        first = np.ones(n, dtype=bool)
+    rest = epsilon - bound_share - first_share
+    answer = curator.sums(
+        features,
+        max(n * n + n, 1),
+        bound,
+        rest,
+        resolution=RESOLUTION,
+        purpose="activities and who follows whom, for the rules",
+    )
+    counts = np.rint(answer / RESOLUTION).astype(np.int64)
+    least = noise_threshold(n * n, 1.0, rest / bound)
+    return rules_from_counts(counts[: n * n].reshape(n, n), counts[n * n : n * n + n], first, least)

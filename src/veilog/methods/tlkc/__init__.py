@@ -1,0 +1,296 @@
+"""TLKC-privacy: suppress what a few known events of a person would single out, or tell a sensitive value by.
+
+M. Rafiei, M. Wagner, W. van der Aalst, "TLKC-Privacy Model for Process Mining" (RCIS 2020); M. Rafiei, W. van der
+Aalst, "Group-Based Privacy Preservation Techniques for Process Mining" (2021).
+
+Somebody knows at most ``l`` events of a case: as a set or multiset of activities, as a sequence, or as a sequence with
+the times since the start of the case (``relative``). Whatever it is, at least ``k`` cases of the release match it or
+none does, and no sensitive value is had by more than the share ``c`` of them.
+
+Elements are activities (sets), or the occurrences of activities: the first, second, ... of a case. A pattern of at most
+``l`` elements violates where more than 0 and fewer than k cases match it, or a sensitive value is too frequent among
+them; it is minimal where no part of it violates. While violating patterns remain, the element with the largest
+
+    (minimal violating patterns with it) / (maximal frequent patterns with it + 1)
+
+is suppressed: its events leave the log, and so do all patterns with it. Suppressing an element does not change what
+other patterns match, so nothing violates in the end:
+
+- set, multiset: a pattern of the release matches the same cases as in the log; of a multiset, an occurrence leaves with
+  all later ones, so that the numbers of occurrences that are left are those that were counted.
+- sequence, relative: a sequence of activities in the release is a sequence of occurrences that are left, which at least
+  k cases have; with ``c`` below 1 the sequences of activities are looked at as such afterwards, because a value can be
+  more frequent among the cases of several sequences of occurrences together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.methods._groups.checks import check_tlkc
+from veilog.methods._groups.values import (
+    Events,
+    Sensitive,
+    attribute_names,
+    case_labels,
+    dropped_attributes,
+    events_of,
+    fresh_dictionary,
+    microseconds,
+    text_column,
+)
+from veilog.methods._groups.values import (
+    sensitive as sensitive_attribute,
+)
+from veilog.methods.method import Method, Parameter, Request
+from veilog.methods.tlkc.suppression import Bounds, Known, largest_k, left
+from veilog.privacy.account.guarantee import Statement
+from veilog.privacy.curator import Curator
+
+__all__ = ["TLKC", "UNITS", "tlkc"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+UNITS = {"seconds": 1_000_000, "minutes": 60_000_000, "hours": 3_600_000_000, "days": 86_400_000_000}
+"""Microseconds of each granularity of time."""
+
+_PEEK = "tlkc suppresses by exact counts: a group-based model, not differential privacy"
+
+
+def tlkc(
+    curator: Curator,
+    request: Request,
+    *,
+    k: int,
+    l: int,  # noqa: E741 - the paper's name, and the user's
+    c: float,
+    background: str,
+    time: str,
+    frequency: float,
+    score: str,
+    ties: str,
+    sensitive: str | None,
+) -> EventLog:
+    """The log without the events of suppressed elements; see the module. Cases without any event left leave it."""
+    names = attribute_names(sensitive)
+    if c < 1 and not names:
+        raise ParameterError(
+            f"c = {c:g} bounds how surely a sensitive attribute is told, and none is named.",
+            parameter="c",
+            advice="Name it with sensitive=..., or leave c at 1.",
+        )
+    if background == "relative" and time == "original":
+        raise ParameterError(
+            "With times known to the attacker they must be coarsened.",
+            parameter="time",
+            advice=f"Possible: {', '.join(UNITS)}.",
+        )
+    log = curator.peek_log(_PEEK)
+    events = events_of(log, curator.domain)
+    if k > events.cases:
+        raise ParameterError(f"k = {k} is larger than the log, which has {events.cases} cases.", parameter="k")
+    chosen = [_sensitive(log, events, name, curator) for name in names]
+    times, timed = _times(log, events, time)
+    label = events.activity
+    if background == "relative":
+        if not timed.all():
+            raise ParameterError(
+                "Some events have no time, so no relative times can be known.",
+                parameter="background",
+                advice="Drop these events first, or take background=sequence.",
+            )
+        _, label = np.unique(np.column_stack([label, times]), axis=0, return_inverse=True)
+    known = _known(events, label, chosen)
+    bounds = Bounds(k, l, c, frequency, score, ties)
+    request.progress("looking for violating patterns", None)
+    keep = left(known, background, bounds, request.remark)
+    if not keep.any():
+        raise ParameterError(
+            "Nothing would be left: every event is suppressed.", parameter="k", advice=_advice(known, bounds)
+        )
+    released = _released(log, events, keep, times, timed, chosen)
+    for statement in _statements(bounds, background, time, names):
+        curator.state(statement)
+    for remark in _remarks(log, released, time, c, names):
+        request.remark(remark)
+    return released
+
+
+# What is known of events ----------------------------------------------------------------------------------------------
+
+
+def _sensitive(log: EventLog, events: Events, name: str, curator: Curator) -> Sensitive:
+    """The attribute; one of events of which no case has two values is the case's, unless that has one of its name."""
+    one = sensitive_attribute(log, events, name, curator.domain)
+    if one.level == "case" or one.name in log.cases.column_names:
+        return one
+    owner, code = case_labels(events, one)
+    if len(np.unique(owner)) < len(owner):
+        return one
+    codes = np.full(events.cases, -1, dtype=np.int64)
+    codes[owner] = code
+    return Sensitive(one.name, "case", one.labels, codes, one.numbers)
+
+
+def _times(log: EventLog, events: Events, time: str) -> tuple[Ints, Mask]:
+    """The times of events to release, and which have one: as they are, or whole units since the case began."""
+    times, known = microseconds(log, events.rows)
+    if time == "original":
+        return times, known
+    unit = UNITS[time]
+    start = np.full(events.cases, np.iinfo(np.int64).max)
+    np.minimum.at(start, events.case[known], times[known])
+    passed = np.where(known, times - np.where(known, start[events.case], 0), 0)
+    return passed // unit * unit, known
+
+
+def _known(events: Events, label: Ints, chosen: list[Sensitive]) -> Known:
+    pairs = [case_labels(events, one) for one in chosen]
+    first = np.cumsum([0, *(len(one.labels) for one in chosen)])
+    nothing = [np.zeros(0, dtype=np.int64)]
+    return Known(
+        label=np.asarray(label, dtype=np.int64).ravel(),
+        case=events.case,
+        cases=events.cases,
+        value_case=np.concatenate([owner for owner, _ in pairs] or nothing),
+        value=np.concatenate([code + start for (_, code), start in zip(pairs, first, strict=False)] or nothing),
+        values=int(first[-1]),
+    )
+
+
+def _advice(known: Known, bounds: Bounds) -> str:
+    largest = largest_k(known, bounds.c)
+    if largest == 0:
+        return f"Every activity alone tells a sensitive value more surely than c = {bounds.c:g}: raise c."
+    if largest < bounds.k:
+        return f"The largest k that would leave something is {largest}."
+    return "Raise c, lower l, or take a weaker background."
+
+
+# The release ----------------------------------------------------------------------------------------------------------
+
+
+def _released(log: EventLog, events: Events, keep: Mask, times: Ints, timed: Mask, chosen: list[Sensitive]) -> EventLog:
+    """What is left, with what the model speaks about: nothing else of the log leaves."""
+    cases, owner = np.unique(events.case[keep], return_inverse=True)
+    rows = pa.array(events.rows[keep])
+    columns = {
+        CASE_INDEX: owner.ravel(),
+        EVENT_INDEX: np.arange(len(rows)),
+        ACTIVITY: text_column(events.labels, events.activity[keep]),
+        TIMESTAMP: pa.array(times[keep], mask=~timed[keep]).cast(TIMESTAMP_TYPE),
+    }
+    if LIFECYCLE in log.events.column_names:
+        columns[LIFECYCLE] = fresh_dictionary(log.events.column(LIFECYCLE).take(rows))
+    of_cases = {ACTIVITY: pa.array(np.arange(1, len(cases) + 1)).cast(pa.string())}
+    for one in chosen:
+        if one.level == "case":
+            of_cases[one.name] = text_column(one.labels, one.codes[cases])
+        else:
+            columns[one.name] = text_column(one.labels, one.codes[keep])
+    return EventLog(pa.table(columns), pa.table(of_cases))
+
+
+_BACKGROUND = {
+    "set": "{l} activities of a case",
+    "multiset": "{l} activities of a case, repeated ones counted",
+    "sequence": "{l} activities of a case in their order",
+    "relative": "{l} activities of a case in their order, with their times since its start in {time}",
+}
+
+
+def _statements(bounds: Bounds, background: str, time: str, names: tuple[str, ...]) -> list[Statement]:
+    what = "at most " + _BACKGROUND[background].format(l=bounds.l, time=time)
+    beyond = "their times, " if background != "relative" else ""
+    rest = f"somebody who knows more than that ({beyond}the life cycle or any other attribute)"
+    several = "a person with several cases, or what other releases of the same log tell in addition"
+    out = [
+        Statement(
+            model="k-anonymity (TLKC)",
+            holds=f"Whoever knows {what} finds at least {bounds.k} cases of the release that match, or none.",
+            checked=True,
+            does_not_protect=f"Does not protect against {rest}, {several}, nor hide that somebody is in the log.",
+        )
+    ]
+    if names and bounds.c < 1:
+        listed = ", ".join(names)
+        out.append(
+            Statement(
+                model="confidence (TLKC)",
+                holds=f"Of the cases that match, at most the share {bounds.c:g} has the same value of {listed} "
+                "(numbers as intervals).",
+                checked=True,
+                does_not_protect=f"Does not protect against {rest}, nor against being told that a person has none of "
+                "the values, or a value with a probability up to that share.",
+            )
+        )
+    return out
+
+
+def _remarks(log: EventLog, released: EventLog, time: str, c: float, names: tuple[str, ...]) -> list[str]:
+    out = []
+    dropped = dropped_attributes(log, [*released.events.column_names, *released.cases.column_names])
+    if dropped:
+        out.append(f"Not released: {dropped}. Only sensitive attributes that are named leave, and the life cycle.")
+    if time == "original":
+        out.append("The times are those of the log: whoever knows one of them may recognise a case.")
+    else:
+        out.append(f"Times count from 1970-01-01 on, in {time} since the case began.")
+    if names and c == 1:
+        out.append(f"With c = 1 nothing bounds how surely {', '.join(names)} is told.")
+    return out
+
+
+TLKC = Method(
+    name="tlkc",
+    paper="Rafiei, Wagner, van der Aalst: TLKC-Privacy Model for Process Mining (2020)",
+    releases="log",
+    budget="none",
+    guarantee="no differential privacy; k-anonymity and confidence against l known events, checked on the release",
+    as_published="the same",
+    run=tlkc,
+    parameters=(
+        Parameter("k", int, 20, "cases that match whatever is known, at least", 1),
+        Parameter("l", int, 3, "events of a case that somebody knows, at most", 1, 1000),
+        Parameter(
+            "c", float, 1.0, "share of matching cases that have one value of a sensitive attribute, at most", 0, 1
+        ),
+        Parameter(
+            "background",
+            str,
+            "sequence",
+            "what is known of events",
+            choices=("set", "multiset", "sequence", "relative"),
+        ),
+        Parameter(
+            "time",
+            str,
+            "hours",
+            "times as they are, or whole units since the case began",
+            choices=("original", *UNITS),
+        ),
+        Parameter("frequency", float, 0.5, "share of cases from which on a pattern is worth keeping", 1e-9, 1),
+        Parameter(
+            "score",
+            str,
+            "published",
+            "what is suppressed first: as published, or the element that costs the fewest cases for what it mends",
+            choices=("published", "cost"),
+        ),
+        Parameter(
+            "ties",
+            str,
+            "published",
+            "what is suppressed first of elements with equal scores: as in the published figures, or the rare one",
+            choices=("published", "rare"),
+        ),
+        Parameter("sensitive", str, None, "attributes to release and to bound by c: a,b"),
+    ),
+    full_log=True,
+    check=check_tlkc,
+)

@@ -1,0 +1,242 @@
+"""Which events TLKC suppresses: the loop over minimal violating and maximal frequent patterns (see :mod:`.tlkc`)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+
+from veilog.errors import ParameterError
+from veilog.methods.tlkc.patterns import Elements, Traces, levels, maximal_patterns
+
+__all__ = ["Bounds", "Known", "largest_k", "left"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """At least ``k`` cases match what is known of at most ``l`` events; at most the share ``c`` of them has a sensitive
+    value. Patterns that the share ``frequency`` of the cases has are of use."""
+
+    k: int
+    l: int  # noqa: E741 - the paper's name
+    c: float
+    frequency: float
+    score: str = "published"
+    """"published": violating patterns with the element over maximal frequent ones with it; "cost": over the cases that
+    lose it, and in the end what turns out not to be needed is not suppressed."""
+    ties: str = "published"
+    """Of equal scores: "published" takes the element of more violating patterns to begin with, then the one that more
+    cases have, which gives the published figures; "rare" the one that fewer cases have, which costs fewer events."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What somebody may know of each event (its label, a number), and which case has which sensitive values."""
+
+    label: Ints
+    case: Ints
+    cases: int
+    value_case: Ints
+    value: Ints
+    values: int
+
+
+def left(known: Known, background: str, bounds: Bounds, remark: Callable[[str], None]) -> Mask:
+    """Which events are left when nothing violates any more."""
+    ordered = background in ("sequence", "relative")
+    place = _occurrence(known.case, known.label) if background != "set" else np.zeros_like(known.label)
+    _, first, element = np.unique(
+        known.label * (place.max(initial=0) + 1) + place, return_index=True, return_inverse=True
+    )
+    before = np.full(len(first), -1, dtype=np.int64)
+    if background == "multiset":  # elements ascend by label and occurrence
+        before[1:] = np.where(place[first][1:] > 0, np.arange(len(first) - 1), -1)
+    keep = _loop(replace(known, label=element.ravel()), place[first], before, ordered, bounds, remark)
+    if bounds.c < 1 and ordered and keep.any():
+        there = replace(known, label=known.label[keep], case=known.case[keep])
+        labels = int(known.label.max()) + 1
+        nowhere = np.zeros(labels, dtype=np.int64)
+        keep[keep] = _loop(there, nowhere, nowhere - 1, True, bounds, remark)
+    return keep
+
+
+def largest_k(known: Known, c: float) -> int:
+    """The largest k at which an element is left: alone, one that keeps to ``c`` and that most cases have."""
+    _, label = np.unique(known.label, return_inverse=True)
+    cases, having = _numbers(replace(known, label=label.ravel()), int(label.max(initial=-1)) + 1)
+    fits = having.max(axis=1, initial=0) <= c * cases
+    return int(cases[fits].max(initial=0))
+
+
+def _loop(
+    known: Known, place: Ints, before: Ints, ordered: bool, bounds: Bounds, remark: Callable[[str], None]
+) -> Mask:
+    """Suppresses until a whole search finds nothing that violates. What violates by itself leaves first: it has to."""
+    cases, having = _numbers(known, len(before))
+    fits = (cases >= bounds.k) & (having.max(axis=1) <= bounds.c * cases * (1 + 1e-12))
+    # A multiset with a later occurrence has the earlier ones: it is known to nobody who knows l events only.
+    alive = _with_later(fits | (place >= bounds.l), before)
+    while True:
+        keep = alive[known.label]
+        if not keep.any():
+            return keep
+        old = np.flatnonzero(alive)
+        number = np.cumsum(alive) - 1
+        earlier = np.where(before[old] < 0, -1, number[before[old]]).tolist()
+        elements = Elements(len(old), ordered, () if ordered else tuple(earlier))
+        traces = _traces(known, number[known.label], keep, ordered)
+        violating, complete = _violating(elements, traces, bounds)
+        if violating:
+            alive[old[_chosen(elements, traces, violating, bounds, known.cases, remark)]] = False
+            alive = _with_later(alive, before)
+        if complete:
+            return alive[known.label]
+        if not violating:
+            raise ParameterError(
+                "There are too many patterns of events to look at.",
+                parameter="l",
+                advice="Take a smaller l, a larger k, or a weaker background.",
+            )
+
+
+def _with_later(alive: Mask, before: Ints) -> Mask:
+    """An occurrence leaves with all later ones."""
+    alive = alive.copy()
+    while True:
+        gone = alive & (before >= 0) & ~alive[before]
+        if not gone.any():
+            return alive
+        alive[gone] = False
+
+
+def _numbers(known: Known, size: int) -> tuple[Ints, Ints]:
+    """Of each element the cases that have it, and those among them with each value."""
+    pairs = np.unique(known.label * known.cases + known.case)
+    element, case = pairs // known.cases, pairs % known.cases
+    cases = np.bincount(element, minlength=size)
+    shape = (known.cases, max(1, known.values))
+    has = csr_matrix((np.ones(len(known.value), dtype=np.int64), (known.value_case, known.value)), shape=shape)
+    which = csr_matrix((np.ones(len(element), dtype=np.int64), (element, case)), shape=(size, known.cases))
+    return cases, np.asarray((which @ has).todense())
+
+
+def _traces(known: Known, element: Ints, keep: Mask, ordered: bool) -> Traces:
+    """The distinct traces of the elements that are left, with their cases."""
+    case, code = known.case[keep], element[keep]
+    if not ordered:
+        pairs = np.unique(case * (int(code.max(initial=0)) + 1) + code)
+        case, code = pairs // (int(code.max(initial=0)) + 1), pairs % (int(code.max(initial=0)) + 1)
+    bounds = np.searchsorted(case, np.arange(known.cases + 1))
+    numbers: dict[bytes, int] = {}
+    trace = np.empty(known.cases, dtype=np.int64)
+    first: list[int] = []
+    for i, (low, high) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+        trace[i] = numbers.setdefault(code[low:high].tobytes(), len(first))
+        if trace[i] == len(first):
+            first.append(i)
+    chosen = np.array(first, dtype=np.int64)
+    offsets = np.zeros(len(chosen) + 1, dtype=np.int64)
+    np.cumsum(bounds[chosen + 1] - bounds[chosen], out=offsets[1:])
+    rows = np.arange(offsets[-1]) + np.repeat(bounds[chosen] - offsets[:-1], np.diff(offsets))
+    having = np.zeros((len(chosen), known.values), dtype=np.int64)
+    np.add.at(having, (trace[known.value_case], known.value), 1)
+    return Traces(code[rows], offsets, np.bincount(trace, minlength=len(chosen)), having)
+
+
+def _violating(elements: Elements, traces: Traces, bounds: Bounds) -> tuple[list[Ints], bool]:
+    """The minimal violating patterns by size, and whether all sizes up to l were looked at."""
+    found = []
+    for level in levels(elements, traces, k=bounds.k, c=bounds.c, largest=bounds.l):
+        if len(level.violating):
+            found.append(level.violating)
+        if level.cut:
+            return found, False
+    return found, True
+
+
+def _chosen(
+    elements: Elements, traces: Traces, violating: list[Ints], bounds: Bounds, cases: int, remark: Callable[[str], None]
+) -> list[int]:
+    """The elements to suppress, the one with the highest score first, until no violating pattern is left."""
+    having = np.bincount(traces.codes, weights=traces.cases[traces.owners], minlength=elements.size)
+    if bounds.score == "cost":
+        return _cheapest(_contained(violating, elements.size), having)
+    frequent, complete = maximal_patterns(elements, traces, bounds.frequency * cases)
+    if not complete:
+        remark("There are too many frequent patterns to find the longest; shorter ones were taken for the scores.")
+    private, useful = _contained(violating, elements.size), _contained(frequent, elements.size)
+    violated = np.asarray(private.sum(axis=0), dtype=np.int64).ravel()
+    used = np.asarray(useful.sum(axis=0), dtype=np.int64).ravel()
+    alive = np.ones(private.shape[0], dtype=np.bool_), np.ones(useful.shape[0], dtype=np.bool_)
+    columns = private.tocsc(), useful.tocsc()
+    rank = np.lexsort((-having, -violated)) if bounds.ties == "published" else np.argsort(having, kind="stable")
+    out: list[int] = []
+    while violated.any():
+        score = (violated / (used + 1))[rank]
+        element = int(rank[np.argmax(score)])
+        out.append(element)
+        for rows, column, matrix, number in (
+            (alive[0], columns[0], private, violated),
+            (alive[1], columns[1], useful, used),
+        ):
+            gone = column.indices[column.indptr[element] : column.indptr[element + 1]]
+            gone = gone[rows[gone]]
+            rows[gone] = False
+            number -= np.asarray(matrix[gone].sum(axis=0), dtype=np.int64).ravel()
+    return out
+
+
+def _cheapest(private: csr_matrix, having: Ints) -> list[int]:
+    """Elements that are in all violating patterns together: the most patterns for each case that loses the element
+    first; then those go free, the ones of most cases first, without which every pattern has another one."""
+    columns = private.tocsc()
+    of_element = [columns.indices[a:b] for a, b in itertools.pairwise(columns.indptr.tolist())]
+    hits = np.zeros(private.shape[0], dtype=np.int64)
+    violated = np.diff(columns.indptr).astype(np.int64)
+    out: list[int] = []
+    while violated.any():
+        element = int(np.argmax(violated / np.maximum(having, 1)))
+        out.append(element)
+        new = of_element[element][hits[of_element[element]] == 0]
+        hits[of_element[element]] += 1
+        violated -= np.asarray(private[new].sum(axis=0), dtype=np.int64).ravel()
+    for element in sorted(out, key=lambda e: (-having[e], e)):
+        if (hits[of_element[element]] > 1).all():
+            hits[of_element[element]] -= 1
+            out.remove(element)
+    return out
+
+
+def _contained(patterns: list[Ints], size: int) -> csr_matrix:
+    """Which pattern (row) contains which element (column)."""
+    total = sum(len(p) for p in patterns)
+    rows = np.concatenate(
+        [np.repeat(np.arange(len(p)), p.shape[1]) + start for p, start in zip(patterns, _starts(patterns), strict=True)]
+        or [np.zeros(0, dtype=np.int64)]
+    )
+    columns = np.concatenate([p.ravel() for p in patterns] or [np.zeros(0, dtype=np.int64)])
+    pairs = np.unique(rows * size + columns)
+    return csr_matrix((np.ones(len(pairs), dtype=np.int64), (pairs // size, pairs % size)), shape=(total, size))
+
+
+def _starts(patterns: list[Ints]) -> list[int]:
+    return np.cumsum([0, *(len(p) for p in patterns[:-1])]).tolist() if patterns else []
+
+
+def _occurrence(case: Ints, label: Ints) -> Ints:
+    """Of each event how many events of its case before it have its label."""
+    order = np.lexsort((np.arange(len(case)), label, case))
+    same = np.zeros(len(case), dtype=np.bool_)
+    same[1:] = (case[order][1:] == case[order][:-1]) & (label[order][1:] == label[order][:-1])
+    position = np.arange(len(case))
+    start = np.maximum.accumulate(np.where(same, 0, position))
+    out = np.empty(len(case), dtype=np.int64)
+    out[order] = position - start
+    return out

@@ -1,0 +1,233 @@
+"""TraVaG: train a generator of variants once, then draw from it without the log.
+
+M. Rafiei, F. Wangelik, M. Pourbafrani, W.M.P. van der Aalst, "TraVaG: Differentially Private Trace Variant Generation
+Using GANs", CAiSE Forum 2023.
+
+A case is a one-hot row over the variants (the columns). An autoencoder learns to code the columns, a generator learns
+codes, and a critic compares what the decoder makes of them with the cases. Certified, the columns are released first,
+with noisy counts; the critic's gradients on the cases are clipped and noised; all else is computed from what was
+released. As published, the columns and the encoder are raw and too few steps are charged: nothing can be derived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Variants
+from veilog.methods.method import Method, Parameter, Request
+from veilog.methods.travag.certified import begin, learn
+from veilog.methods.travag.draws import by_chance
+from veilog.methods.travag.networks import forward
+from veilog.methods.travag.plan import refuse_unaffordable
+from veilog.methods.travag.published import begin_as_published, learn_as_published
+from veilog.methods.travag.run import Checkpoint
+from veilog.methods.travag.settings import CERTIFIED, PUBLISHED, Configuration, Networks, Trained, TrainingState
+from veilog.methods.travag.training import normals
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
+
+__all__ = [
+    "PUBLISHED",
+    "TRAVAG",
+    "Configuration",
+    "Networks",
+    "Trained",
+    "TrainingState",
+    "configured",
+    "sample",
+    "train",
+    "travag",
+]
+
+IntArray = npt.NDArray[np.int64]
+
+_DRAWS = 1024
+
+
+def configured(values: Mapping[str, Any], *, as_published: bool) -> Configuration:
+    """The configuration that the parameters of the method ask for."""
+    name = values.get("configuration")
+    given = {key: value for key, value in values.items() if key != "configuration" and value is not None}
+    if as_published:
+        if name is None:
+            raise ParameterError(
+                "As published, TraVaG needs the name of one of the paper's configurations.",
+                parameter="configuration",
+                advice=f"Possible: {', '.join(PUBLISHED)}.",
+            )
+        changed = [key for key, value in given.items() if value != _DEFAULTS[key]]
+        if changed:
+            raise ParameterError(
+                f"As published, the configuration {name} says what {changed[0]} is.", parameter=changed[0]
+            )
+        return PUBLISHED[name]
+    if name is not None:
+        raise ParameterError(
+            f"The configuration {name} is the paper's, which no guarantee can be derived for.",
+            parameter="configuration",
+            advice="Add --as-published for it, or leave the configuration out.",
+        )
+    critic = given.pop("critic", _DEFAULTS["critic"])
+    chosen = replace(CERTIFIED, critic_hidden=0 if critic == "linear" else 2, **given)
+    if chosen.autoencoder_steps and not 0 < chosen.autoencoder_share < 1:
+        raise ParameterError(
+            "Noised steps of the autoencoder need a share of the budget.",
+            parameter="autoencoder_share",
+            advice="Take a share above 0 and below 1, e.g. 0.1.",
+        )
+    return chosen
+
+
+def train(
+    curator: Curator,
+    request: Request,
+    configuration: Configuration,
+    *,
+    resume: TrainingState | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Trained:
+    """Train the networks within the request's (epsilon, delta); ``checkpoint`` gets the state before every noised step
+    and after the last.
+
+    Certified it costs exactly the request's (epsilon, delta); where no variant is frequent enough to be a column there
+    is nothing to train, which is an error.
+    """
+    trained = _trained(curator, request, configuration, resume, checkpoint or (lambda state: None))
+    if trained is None:
+        raise ParameterError(
+            "No variant is frequent enough to be learned at this epsilon and delta.",
+            parameter="epsilon",
+            advice="What was asked so far is spent; a larger epsilon or delta lets more variants through.",
+        )
+    return trained
+
+
+def sample(trained: Trained, n: int, rng: np.random.Generator) -> IntArray:
+    """How often each column is among ``n`` draws; in blocks, so the memory does not grow with ``n``."""
+    networks = Networks.of(len(trained.columns), trained.configuration)
+    counts = np.zeros(len(trained.columns), dtype=np.int64)
+    for start in range(0, n, _DRAWS):
+        rows = min(_DRAWS, n - start)
+        code = forward(networks.generator, trained.weights, normals(rng, rows, trained.configuration)).output
+        logits = forward(networks.decoder, trained.weights, code).output
+        # the largest output is the largest before its sigmoid
+        chosen = by_chance(logits, rng) if trained.configuration.drawn else logits.argmax(axis=1)
+        counts += np.bincount(chosen, minlength=len(counts))
+    return counts
+
+
+def travag(curator: Curator, request: Request, **values: Any) -> Variants:
+    """Train, and draw as many cases as the log has: certified by its noisy count."""
+    configuration = configured(values, as_published=request.as_published)
+    trained = _trained(curator, request, configuration, None, lambda state: None)
+    if trained is None:
+        return Variants.from_dict({})
+    counts = sample(trained, trained.cases, noise.generator(curator.randomness))
+    columns = trained.columns
+    return Variants.from_arrays(columns.labels, columns.codes, columns.offsets, counts)
+
+
+def _trained(
+    curator: Curator,
+    request: Request,
+    configuration: Configuration,
+    resume: TrainingState | None,
+    checkpoint: Checkpoint,
+) -> Trained | None:
+    if request.as_published:
+        run = begin_as_published(curator, request, configuration, resume, checkpoint)
+        learn_as_published(run)
+    else:
+        if resume is None:
+            refuse_unaffordable(request.epsilon, request.delta, configuration)
+        begun = begin(curator, request, configuration, resume, checkpoint)
+        if begun is None:
+            return None
+        run = begun
+        learn(run)
+    kept = ("generator.", "decoder.")
+    return Trained(
+        columns=run.state.columns,
+        weights={name: array for name, array in run.weights.items() if name.startswith(kept)},
+        configuration=configuration,
+        cases=run.state.cases,
+    )
+
+
+_DEFAULTS: dict[str, Any] = {
+    "critic": "linear",
+    "columns_share": CERTIFIED.columns_share,
+    "outside": CERTIFIED.outside,
+    "critic_steps": CERTIFIED.critic_steps,
+    "critic_rate": CERTIFIED.critic_rate,
+    "autoencoder_steps": CERTIFIED.autoencoder_steps,
+    "autoencoder_share": CERTIFIED.autoencoder_share,
+    "free_generator_steps": CERTIFIED.free_generator_steps,
+    "largest_log": CERTIFIED.largest_log,
+}
+
+TRAVAG = Method(
+    name="travag",
+    paper=(
+        "Rafiei, Wangelik, Pourbafrani, van der Aalst: TraVaG: Differentially Private Trace Variant Generation Using "
+        "GANs (2023)"
+    ),
+    releases="variants",
+    budget="epsilon and delta",
+    guarantee="(epsilon, delta) for one case, proven: released columns, noised gradients, every step charged",
+    as_published="none: columns and encoder are raw, and one of 15 critic steps is charged; the remark says the rest",
+    run=travag,
+    parameters=(
+        Parameter("configuration", str, None, "as published: the paper's settings by name", choices=tuple(PUBLISHED)),
+        Parameter("critic", str, _DEFAULTS["critic"], "linear, or deep as in the paper", choices=("linear", "deep")),
+        Parameter(
+            "columns_share",
+            float,
+            _DEFAULTS["columns_share"],
+            "share of epsilon that finds the variants; by default more, the smaller delta is",
+            0.01,
+            0.97,
+        ),
+        Parameter(
+            "outside",
+            str,
+            _DEFAULTS["outside"],
+            "cases of variants that cannot be drawn: counted in the nearest, or dropped",
+            choices=("nearest", "drop"),
+        ),
+        Parameter("critic_steps", int, _DEFAULTS["critic_steps"], "noised steps of the critic", 1, 1_000_000),
+        Parameter("critic_rate", float, _DEFAULTS["critic_rate"], "chance of a case to take part in a step", 1e-6, 1),
+        Parameter(
+            "autoencoder_steps", int, _DEFAULTS["autoencoder_steps"], "noised steps of the autoencoder", 0, 1_000_000
+        ),
+        Parameter(
+            "autoencoder_share",
+            float,
+            _DEFAULTS["autoencoder_share"],
+            "share of the gradients' budget for the autoencoder's noised steps",
+            0,
+            0.99,
+        ),
+        Parameter(
+            "free_generator_steps",
+            int,
+            _DEFAULTS["free_generator_steps"],
+            "steps of the generator on released numbers, at no cost",
+            1,
+            100_000,
+        ),
+        Parameter(
+            "largest_log",
+            int,
+            _DEFAULTS["largest_log"],
+            "cases of the largest log expected; a budget too small even for it is refused",
+            1,
+        ),
+    ),
+)

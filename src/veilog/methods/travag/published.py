@@ -1,0 +1,131 @@
+"""TraVaG as published: raw columns, a free encoder, fewer steps charged than taken. Nothing can be derived for it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences
+from veilog.methods.method import Request
+from veilog.methods.travag.networks import Weights, initial
+from veilog.methods.travag.plan import check_memory, plan_as_published
+from veilog.methods.travag.run import Checkpoint, Run, check_resumed, clips_of, nearest
+from veilog.methods.travag.settings import Configuration, Networks, TrainingState
+from veilog.methods.travag.training import autoencoder_step, critic_step, generator_step
+from veilog.privacy.account.accounting import parse_epsilon
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.training.accounting import composed_epsilon
+
+__all__ = ["begin_as_published", "learn_as_published"]
+
+_REASONS = (
+    "TraVaG's columns are the raw variants of the log",
+    "TraVaG's encoder is trained on raw gradients, and the decoder's depend on it: one case's influence is not bounded",
+    "TraVaG's batch size, iterations and noise were chosen by results on the raw log",
+)
+
+
+def begin_as_published(
+    curator: Curator,
+    request: Request,
+    configuration: Configuration,
+    resume: TrainingState | None,
+    checkpoint: Checkpoint,
+) -> Run:
+    for reason in _REASONS:
+        variants = curator.peek(reason)
+    if len(variants) < 2:
+        raise ParameterError("A log with a single variant has nothing that could be learned.", parameter="log")
+    check_memory(len(variants), configuration)
+    _check_named(configuration, request)
+    plan = plan_as_published(configuration, variants.cases)
+    networks = Networks.of(len(variants), configuration)
+    rng = noise.generator(curator.randomness)
+    if resume is None:
+        weights: Weights = {}
+        for network in networks.all():
+            weights.update(initial(network, rng))
+        state = TrainingState(
+            configuration=configuration,
+            as_published=True,
+            epsilon=str(request.epsilon),
+            delta=str(request.delta),
+            columns=variants.sequences,
+            column_counts=np.zeros(len(variants), dtype=np.int64),
+            cases=variants.cases,
+            charges=(),
+            plan=plan,
+            taken=(0,) * len(plan),
+            weights=weights,
+            moments={},
+        )
+    else:
+        check_resumed(resume, request, configuration)
+        state = resume
+        if state.cases != variants.cases or not _equal(state.columns, variants.sequences):
+            raise ParameterError("The run to go on with was started on another log.", parameter="checkpoint")
+    spent = composed_epsilon(plan, request.delta)
+    request.remark(
+        f"If columns, encoder and tuning were granted, the noised steps alone would cost epsilon = {spent:.3g} at "
+        f"delta = {float(request.delta):g}, where the paper says {float(request.epsilon):g}: it charges one critic "
+        f"step an iteration, but {configuration.critic_steps_per_generator} are taken."
+    )
+    training = curator.training(
+        nearest(state.columns, dropped=True),
+        len(state.columns),
+        plan,
+        clips_of(configuration, plan),
+        parse_epsilon(Fraction(spent) * Fraction(1_000_001, 1_000_000)),
+        request.delta,
+        taken=state.taken,
+        apart=True,
+        purpose="gradients of decoder and critic",
+    )
+    return Run(state, networks, training, request, checkpoint, rng)
+
+
+def _equal(one: Sequences, other: Sequences) -> bool:
+    return (
+        one.labels == other.labels
+        and np.array_equal(one.codes, other.codes)
+        and np.array_equal(one.offsets, other.offsets)
+    )
+
+
+def _check_named(configuration: Configuration, request: Request) -> None:
+    _, epsilon, delta = configuration.name.split("-", 2)
+    if (request.epsilon, request.delta) != (Fraction(epsilon), Fraction(delta)):
+        raise ParameterError(
+            f"The configuration {configuration.name} is the paper's for epsilon = {epsilon} and delta = {delta}.",
+            parameter="configuration",
+            advice="Ask for these, or take another configuration.",
+        )
+
+
+def learn_as_published(run: Run) -> None:
+    configuration, networks = run.configuration, run.networks
+    part, critic = 0, 1
+    while run.left(part):
+        run.checkpoint(run.now())
+        autoencoder_step(
+            networks,
+            configuration,
+            run.training,
+            part,
+            run.weights,
+            run.moments,
+            configuration.autoencoder_batch,
+            encoder_free=True,
+        )
+        run.tell("autoencoder")
+    batch = configuration.critic_batch
+    while run.left(critic):
+        run.checkpoint(run.now())
+        critic_step(networks, configuration, run.training, critic, run.weights, run.moments, batch, run.rng, pairs=True)
+        if run.training.taken[critic] % configuration.critic_steps_per_generator == 0:
+            generator_step(networks, configuration, run.weights, run.moments, int(batch), run.rng)
+        run.tell("critic and generator")
+    run.checkpoint(run.now())

@@ -1,0 +1,197 @@
+"""TraVaG's settings and what a training makes: every hyper-parameter, the paper's configurations by name, the trained
+generator and the state of a run that can be resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences
+from veilog.methods.travag.networks import Network, Weights
+from veilog.privacy.account.guarantee import Charge, Guarantee
+from veilog.privacy.training.accounting import NoisedSteps
+
+__all__ = ["CERTIFIED", "PUBLISHED", "Configuration", "Networks", "Trained", "TrainingState"]
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Every hyper-parameter of a training. Plain numbers and words, so that JSON holds it."""
+
+    name: str = "default"
+    """ "default", or the paper's log, epsilon and delta, e.g. bpic13-1-1e-6."""
+    # the networks
+    latent: int = 128
+    noise: int = 128
+    critic_hidden: int = 0
+    """Hidden layers of the critic: 2 is the paper's (2n/3 and n/3 wide), 0 a linear critic."""
+    drawn: bool = True
+    """Whether a sampled row's variant is drawn by the decoder's outputs as probabilities; else the largest wins."""
+    # the budget, certified
+    count_share: float = 0.02
+    columns_share: float | None = None
+    """None: from half of epsilon at delta = 0.01 to 0.85 at 1e-6, see :class:`veilog.methods.travag.plan.Budget`."""
+    autoencoder_share: float = 0.0
+    """Of the epsilon left to the gradients, what the autoencoder's noised steps get."""
+    columns_delta_share: float = 0.9
+    outside: str = "nearest"
+    """Cases of no column: counted in the nearest one, or dropped (drop)."""
+    # noised steps
+    autoencoder_rate: float | None = None
+    """None: an expected batch of ``autoencoder_batch`` of the noisy number of cases."""
+    autoencoder_batch: float = 64
+    autoencoder_steps: int = 0
+    autoencoder_noise: float = 1.0
+    """Noise multiplier; certified it is scaled until the cost is what was asked for."""
+    autoencoder_clip: float = 0.012
+    critic_rate: float | None = 1.0
+    critic_batch: float = 128
+    critic_steps: int = 1
+    critic_noise: float = 1.0
+    critic_clip: float = 1.0
+    critic_bound: float | None = None
+    """Weights of the critic are cut to this size after each step."""
+    critic_steps_per_generator: int = 15
+    # the optimisers
+    autoencoder_learning_rate: float = 0.005
+    gan_learning_rate: float = 0.005
+    # steps on released numbers, which cost nothing
+    free_autoencoder_steps: int = 300
+    free_generator_steps: int = 400
+    free_batch: int = 512
+    fit_decoder: bool = True
+    """Whether the decoder goes on learning with the generator, on released numbers."""
+    largest_log: int = 1_000_000
+    """Cases of the largest log expected; a budget too small even for it is refused."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> Configuration:
+        known = {field.name for field in fields(Configuration)}
+        if set(values) != known:
+            raise ParameterError("This is no configuration of TraVaG.", parameter="configuration")
+        return Configuration(**values)
+
+
+CERTIFIED = Configuration()
+
+_AS_PUBLISHED = Configuration(
+    critic_hidden=2,
+    drawn=False,
+    autoencoder_clip=0.012,
+    critic_rate=None,
+    critic_clip=0.022,
+    critic_bound=0.01,
+)
+# log, epsilon, delta: (noise multiplier, expected batch, iterations) of the autoencoder, then of the GAN
+_TABLE: dict[tuple[str, str, str], tuple[tuple[float, int, int], tuple[float, int, int]]] = {
+    ("bpic13", "1", "1e-6"): ((6, 64, 20000), (4, 128, 1500)),
+    ("bpic13", "0.1", "1e-6"): ((30, 64, 20000), (25, 128, 1500)),
+    ("bpic13", "2", "1e-6"): ((3.5, 64, 20000), (2, 128, 1500)),
+    ("bpic13", "1", "0.01"): ((4, 64, 20000), (2.4, 128, 2000)),
+    ("sepsis", "1", "1e-6"): ((40, 64, 20000), (12, 64, 1500)),
+    ("sepsis", "0.1", "0.001"): ((60, 32, 20000), (35, 64, 1500)),
+}
+
+
+def _published() -> dict[str, Configuration]:
+    found = {}
+    for (log, epsilon, delta), ((noise, batch, steps), (gan_noise, gan_batch, iterations)) in _TABLE.items():
+        name = f"{log}-{epsilon}-{delta}"
+        found[name] = replace(
+            _AS_PUBLISHED,
+            name=name,
+            autoencoder_noise=noise,
+            autoencoder_batch=batch,
+            autoencoder_steps=steps,
+            critic_noise=gan_noise,
+            critic_batch=gan_batch,
+            critic_steps=iterations * _AS_PUBLISHED.critic_steps_per_generator,
+        )
+    return found
+
+
+PUBLISHED: Mapping[str, Configuration] = _published()
+
+
+@dataclass(frozen=True)
+class Networks:
+    """The four networks over ``columns`` variants."""
+
+    encoder: Network
+    decoder: Network
+    generator: Network
+    critic: Network
+
+    @staticmethod
+    def of(columns: int, configuration: Configuration) -> Networks:
+        n, d = columns, configuration.latent
+        hidden = (n + d) // 2
+        critic = [n]
+        if configuration.critic_hidden == 2:
+            critic += [max(1, 2 * n // 3), max(1, n // 3)]
+        return Networks(
+            encoder=Network("encoder", (n, hidden, d), ("tanh", "tanh")),
+            # the decoder's last activation is applied to its output where it is needed: the losses want what is before
+            decoder=Network("decoder", (d, hidden, n), ("tanh", "none")),
+            generator=Network("generator", (configuration.noise, d, d, d), ("tanh", "tanh", "tanh"), residual=True),
+            critic=Network("critic", (*critic, 1), (*["leaky"] * (len(critic) - 1), "none")),  # type: ignore[arg-type]
+        )
+
+    def all(self) -> tuple[Network, ...]:
+        return self.encoder, self.decoder, self.generator, self.critic
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained generator: all that sampling needs, and nothing of the log beyond it."""
+
+    columns: Sequences
+    """The variants it can give; sampling gives counts in this order."""
+    weights: Weights
+    """Of the generator and the decoder."""
+    configuration: Configuration
+    cases: int
+    """About how many cases the log had, from a noisy count: how many to draw for a log of its size."""
+    guarantee: Guarantee | None = None
+    """Set by the caller, who has the account."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingState:
+    """Where an interrupted training is: only released numbers, so it may be kept. Resume it once."""
+
+    configuration: Configuration
+    as_published: bool
+    epsilon: str
+    """As a fraction, exactly."""
+    delta: str
+    columns: Sequences
+    column_counts: IntArray
+    """Noisy; zeros as published."""
+    cases: int
+    charges: tuple[Charge, ...]
+    """Of the questions before the training."""
+    plan: tuple[NoisedSteps, ...]
+    taken: tuple[int, ...]
+    """Noised steps of each part of the plan that were taken."""
+    weights: Weights
+    moments: Weights
+    """Of the optimisers: functions of noised gradients."""
+
+    @property
+    def step(self) -> int:
+        return sum(self.taken)
+
+    @property
+    def steps(self) -> int:
+        return sum(part.steps for part in self.plan)

@@ -1,0 +1,97 @@
+"""Budgets are exact fractions: parsed from what the user wrote, split without rounding, composed by addition.
+
+Basic composition (Dwork, McSherry, Nissim, Smith 2006; Dwork, Rothblum, Vadhan 2010, for adaptive questions): the
+answers to questions that cost (epsilon_i, delta_i), each possibly chosen after seeing the earlier answers, cost
+(sum epsilon_i, sum delta_i) together.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from veilog.errors import ParameterError
+from veilog.privacy.account.guarantee import Charge
+
+__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "Number", "compose", "parse_delta", "parse_epsilon", "parse_share"]
+
+Number = int | float | Fraction | Decimal | str
+
+SMALLEST_EPSILON = Fraction(1, 10**9)
+"""Below this the noise of a single count is in the billions; 64-bit integers could no longer hold every answer."""
+LARGEST_EPSILON = Fraction(1000)
+"""Above this an epsilon says nothing: e**1000 to 1 odds."""
+
+
+def _fraction(value: Number, name: str) -> Fraction:
+    """The number as written: 0.1 is one tenth, not the binary float nearest to it."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Number | str):
+        raise ParameterError(f"{name} must be a number, not {value!r}.", parameter=name)
+    if isinstance(value, Fraction):
+        return value
+    try:
+        if isinstance(value, str):
+            number = Decimal(value.strip())
+        elif isinstance(value, Decimal):
+            number = value
+        elif isinstance(value, numbers.Integral):
+            return Fraction(int(value))
+        else:
+            number = Decimal(repr(float(value)))
+    except (InvalidOperation, TypeError, ValueError):
+        raise ParameterError(f"{name} must be a number, not {value!r}.", parameter=name) from None
+    if not number.is_finite():
+        raise ParameterError(f"{name} must be a finite number, not {value}.", parameter=name)
+    if number != 0 and abs(number.adjusted()) > 400:
+        raise ParameterError(f"{name} = {value} is out of range.", parameter=name)
+    return Fraction(number)
+
+
+def parse_epsilon(value: Number, name: str = "epsilon") -> Fraction:
+    """A budget: finite, above 0, between ``SMALLEST_EPSILON`` and ``LARGEST_EPSILON``."""
+    epsilon = _fraction(value, name)
+    if epsilon <= 0:
+        raise ParameterError(
+            f"{name} must be above 0, not {value}.",
+            parameter=name,
+            advice="Smaller means more private; 0.1 to 1 are usual.",
+        )
+    if epsilon < SMALLEST_EPSILON:
+        raise ParameterError(
+            f"{name} = {value} is below the smallest supported value, {float(SMALLEST_EPSILON):g}.", parameter=name
+        )
+    if epsilon > LARGEST_EPSILON:
+        raise ParameterError(
+            f"{name} = {value} protects nobody; the largest accepted value is {float(LARGEST_EPSILON):g}.",
+            parameter=name,
+        )
+    return epsilon
+
+
+def parse_delta(value: Number, name: str = "delta") -> Fraction:
+    """A probability of failure: at least 0 and below 1."""
+    delta = _fraction(value, name)
+    if not 0 <= delta < 1:
+        raise ParameterError(f"{name} must be at least 0 and below 1, not {value}.", parameter=name)
+    if delta and delta < Fraction(1, 10**100):
+        raise ParameterError(f"{name} = {value} is too small; use 0 or at least 1e-100.", parameter=name)
+    return delta
+
+
+def parse_share(value: Number, name: str) -> Fraction:
+    """A part of a budget: above 0 and below 1, as written."""
+    share = _fraction(value, name)
+    if not 0 < share < 1:
+        raise ParameterError(f"{name} must be a share above 0 and below 1, not {value}.", parameter=name)
+    return share
+
+
+def compose(charges: Iterable[Charge]) -> tuple[Fraction, Fraction]:
+    """The (epsilon, delta) of all questions together."""
+    epsilon, delta = Fraction(0), Fraction(0)
+    for charge in charges:
+        epsilon += charge.epsilon
+        delta += charge.delta
+    return epsilon, min(delta, Fraction(1))

@@ -1,0 +1,153 @@
+"""Guessing advantage: by how much a release may raise an attacker's chance to guess that a given case is in the log.
+
+The attacker believes with probability P (the prior) that a case, or the person it belongs to, is in the log. Everything
+else about the log may be known already, or unknown but believed whether the case is in it or not. After the release the
+belief is P', by Bayes' rule. For an epsilon-differentially private release (Laud, Pankova, "Interpreting epsilon of
+differential privacy in terms of advantage in guessing or approximating sensitive attributes", 2019; Elkoumy, Pankova,
+Dumas, "Differentially private release of event logs for process mining", 2023, propositions A.1, A.2 and A.4)
+
+    P' <= 1 / (1 + exp(-epsilon) (1 - P) / P)
+    advantage d = P' - P        epsilon = -ln(P / (1 - P) * (1 / (d + P) - 1))
+
+which is smallest for the prior P = (1 - d) / 2: then epsilon = 2 ln((1 + d) / (1 - d)), d = tanh(epsilon / 4).
+
+With a delta. A pair of logs under (epsilon, delta)-differential privacy looks like this (Kairouz, Oh, Viswanath, "The
+composition theorem for differential privacy", 2015): the release can be computed from the answer of a mechanism that
+tells whether the case is in the log with probability delta, and otherwise gives an epsilon-differentially private
+answer. Which of the two happens does not depend on the log. Whoever reads this answer itself knows no less than who
+reads the release. Averaged over that coin the largest belief is therefore at most
+
+    P' <= (1 - delta) / (1 + q (1 - P) / P) + delta        q = exp(-epsilon)
+
+and no smaller number would do, as this very mechanism is (epsilon, delta)-differentially private. What it bounds of
+every such release: let f(y) be the probability, given the release y, that the coin told. Its mean is delta, and for
+each y the belief is at most 1 with weight f(y), and at most that of the first formula with weight 1 - f(y). So it
+bounds the mean belief in what is true; and, with the P at which most is gained, the probability of a right guess by any
+rule, which is at most that of the better guess without the release plus the advantage. It does not bound the belief
+after the unluckiest single release: with delta > 0 nothing does.
+
+The rise is largest at the prior where its derivative (1 - delta) q / (P + q (1 - P))^2 - 1 is 0, at
+
+    P = (r u - q) / (1 - q)        r = exp(-epsilon / 2)   u = sqrt(1 - delta)
+
+if that is positive, and there it is (u - r)^2 / (1 - q) + delta; otherwise (u <= r) it falls with P, from delta at 0.
+Solved for epsilon: r = (u - sqrt(d (d - delta))) / (1 + d - delta).
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from veilog.errors import ParameterError
+from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON, Number, parse_delta, parse_share
+from veilog.privacy.mechanisms.intervals import exp_minus
+
+__all__ = ["advantage_of", "epsilon_of", "parse_advantage"]
+
+_DIGITS = Context(prec=120)
+_SIGNIFICANT = Context(prec=30, rounding=ROUND_FLOOR)
+"""Digits of an epsilon that was found from an advantage."""
+_BITS = 512
+_GRID = 1 << 256
+"""Advantages are rounded up to multiples of 1 / _GRID."""
+
+
+def parse_advantage(value: Number, name: str = "guessing_advantage") -> Fraction:
+    """A guessing advantage as written: above 0 and below 1."""
+    try:
+        return parse_share(value, name)
+    except ParameterError as error:
+        raise ParameterError(
+            error.problem.replace("a share above", "above"),
+            parameter=name,
+            advice="It is the most by which the chance of a right guess may rise; 0.05 to 0.3 are usual.",
+        ) from None
+
+
+def epsilon_of(advantage: Number, prior: Number | None = None, delta: Number = 0) -> Fraction:
+    """The largest epsilon, rounded down, at which no guess gains more than ``advantage``.
+
+    ``prior`` is what the attacker believes before; None takes the one at which most is gained. With a ``delta`` the
+    advantage is that with the delta term, so it must be larger than what the delta alone gives away.
+    ``advantage_of(epsilon_of(d)) <= d`` holds exactly.
+    """
+    asked = parse_advantage(advantage)
+    failure = parse_delta(delta)
+    believed = None if prior is None else parse_share(prior, "prior")
+    if believed is not None and asked + believed >= 1:
+        raise ParameterError(
+            f"A chance of {float(believed):g} cannot rise by {float(asked):g}.",
+            parameter="guessing_advantage",
+            advice=f"Ask for less than {float(1 - believed):g}.",
+        )
+    alone = failure if believed is None else failure * (1 - believed)
+    if asked <= alone:
+        raise ParameterError(
+            f"delta = {float(failure):g} alone gives a guessing advantage of {float(alone):g}, which leaves nothing of "
+            f"{float(asked):g} for epsilon.",
+            parameter="guessing_advantage",
+            advice="Lower delta, or ask for a larger guessing advantage.",
+        )
+    epsilon = Fraction(_SIGNIFICANT.plus(_solved(asked, failure, believed)))
+    step = epsilon / 10**29
+    while epsilon > 0 and advantage_of(epsilon, failure, believed) > asked:
+        epsilon, step = epsilon - step, 2 * step
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        word = "small" if epsilon < SMALLEST_EPSILON else "large"
+        raise ParameterError(
+            f"A guessing advantage of {advantage} is too {word}: it would take epsilon = {float(epsilon):g}, and "
+            f"{float(SMALLEST_EPSILON):g} to {float(LARGEST_EPSILON):g} are supported.",
+            parameter="guessing_advantage",
+        )
+    return epsilon
+
+
+def advantage_of(epsilon: Number, delta: Number = 0, prior: Number | None = None) -> Fraction:
+    """The largest rise of an attacker's chance to guess that a given case is in the log, rounded up.
+
+    ``epsilon`` may be 0; with a ``delta`` the rise is the mean over the failures that delta allows (see above). For an
+    attacker who believes it with probability ``prior`` before, or, with None, whatever is believed before.
+    """
+    eps = _at_least_nothing(epsilon)
+    # What was derived may be smaller than any delta that can be asked for.
+    failure = delta if isinstance(delta, Fraction) and 0 <= delta < 1 else parse_delta(delta)
+    believed = None if prior is None else parse_share(prior, "prior")
+    # Every rise below grows when r = exp(-epsilon/2) or u = sqrt(1 - delta) shrinks (while u > r): round these down.
+    bits = _BITS + 2 * max(0, eps.denominator.bit_length() - eps.numerator.bit_length())
+    r = Fraction(exp_minus(eps / 2)(bits)[0], 1 << bits)
+    if believed is not None:
+        rise = (1 - failure) * believed / (believed + r * r * (1 - believed)) + failure - believed
+    else:
+        square = (1 - failure) * (1 << (2 * bits))
+        u = Fraction(math.isqrt(math.floor(square)), 1 << bits)
+        if eps == 0 or u + Fraction(1, 1 << bits) <= r:
+            rise = failure
+        else:
+            rise = (1 - failure - 2 * u * r + r * r) / (1 - r * r) + failure
+    return min(Fraction(1), Fraction(math.ceil(rise * _GRID), _GRID))
+
+
+def _at_least_nothing(epsilon: Number) -> Fraction:
+    try:
+        if isinstance(epsilon, bool):
+            raise TypeError
+        value = Fraction(epsilon) if not isinstance(epsilon, float) else Fraction(Decimal(repr(epsilon)))
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
+        raise ParameterError(f"epsilon must be a finite number, not {epsilon!r}.", parameter="epsilon") from None
+    if value < 0:
+        raise ParameterError(f"epsilon must be at least 0, not {epsilon}.", parameter="epsilon")
+    return value
+
+
+def _solved(advantage: Fraction, delta: Fraction, prior: Fraction | None) -> Decimal:
+    """Epsilon to about a hundred digits; the caller makes sure of it."""
+    c = _DIGITS
+    d, failure = (c.divide(Decimal(x.numerator), Decimal(x.denominator)) for x in (advantage, delta))
+    if prior is None:
+        root = c.sqrt(c.multiply(d, c.subtract(d, failure)))
+        r = c.divide(c.subtract(c.sqrt(c.subtract(Decimal(1), failure)), root), c.add(1, c.subtract(d, failure)))
+        return c.multiply(Decimal(-2), c.ln(r))
+    q = prior / (1 - prior) * ((1 - delta) / (advantage + prior - delta) - 1)
+    return -c.ln(c.divide(Decimal(q.numerator), Decimal(q.denominator)))

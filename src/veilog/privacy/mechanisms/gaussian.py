@@ -1,0 +1,263 @@
+"""Exact discrete Gaussian noise, in bulk (in a file of its own because :mod:`veilog.privacy.mechanisms.noise` is full).
+
+``N_Z(0, s2)`` has ``P(y) = exp(-y**2 / (2 s2)) / sum_z exp(-z**2 / (2 s2))`` on the integers (Canonne, Kamath, Steinke,
+"The Discrete Gaussian for Differential Privacy", NeurIPS 2020). Their sampler proposes discrete Laplace numbers and
+keeps each with a coin of probability ``exp(-...)``. Here only what is beyond five deviations is drawn so. Below,
+``|y|`` is proposed by cells of ``B = 2**b`` numbers, B from 1/64 to 1/32 of the deviation (or 1):
+
+- cell h with a probability proportional to ``B exp(-(h B)**2 / (2 s2))``, and what lies beyond, from ``T = H B`` on,
+  with one proportional to ``exp(-T**2 / (2 s2)) / (1 - exp(-T / s2))``;
+- within the cell an offset r, uniform on 0, ..., B - 1; beyond, ``y = T + g``, g geometric of ratio ``exp(-T / s2)``;
+- kept with probability ``exp(-r (2 h B + r) / (2 s2))``; beyond, ``exp(-g**2 / (2 s2))``.
+
+The products are ``exp(-y**2 / (2 s2))`` up to one factor, so what is kept has exactly these odds. It comes with either
+sign; minus 0 is proposed anew, so that 0 has the weight of one number.
+
+The coins are exact. A coin's first 15 bits mostly settle it against a number that is at most every probability of the
+cell; else 31 bits are compared with integers that enclose the probability (Taylor's polynomials, rounded outwards);
+else :mod:`veilog.privacy.mechanisms.intervals` gives as many digits as it takes. No float decides anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.privacy.mechanisms.intervals import Real, digits, exp_minus
+from veilog.privacy.mechanisms.noise import Randomness, geometric
+
+__all__ = ["LARGEST_VARIANCE", "discrete_gaussian"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+LARGEST_VARIANCE = Fraction(2**115)
+"""Up to it the numbers from 2**62 on (they are cut) have less than ``2**-300`` of the probability."""
+_FINE = 32
+"""Cells a deviation, at least."""
+_REACH = 5
+"""Deviations that the cells cover, at least."""
+_SPLIT = 16
+"""Bits of a word that choose the cell; 15 more begin the coin, and the last is the sign."""
+_COIN = 15
+_MORE = 31
+"""Bits of a coin that are compared with integer bounds."""
+_BLOCK = 2**15
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The proposal of one variance."""
+
+    variance: Fraction
+    bits: int
+    """A cell has ``2**bits`` numbers."""
+    number: int
+    guide: npt.NDArray[np.int16]
+    """The cell by the first 16 bits of a word, -1 where more of them are needed; the last is what lies beyond."""
+    sure: npt.NDArray[np.uint16]
+    """By cell: a coin whose first 15 bits are below this falls for every number of the cell."""
+    scale: int
+    """``2**62 / (2 s2)`` in squares of the units that offsets are looked at in, rounded down."""
+
+    @property
+    def unit_bits(self) -> int:
+        """Offsets are looked at in units of ``2**unit_bits``: 16 bits of them."""
+        return max(0, self.bits - 16)
+
+
+def discrete_gaussian(variance: Fraction, n: int, source: Randomness) -> IntArray:
+    """``n`` independent numbers of the discrete Gaussian distribution ``N_Z(0, variance)``, exactly.
+
+    Added to an integer vector that one case changes by an integer vector of L2 norm D, on every coordinate, it is
+    ``D**2 / (2 variance)``-zCDP (Canonne, Kamath, Steinke 2020, theorem 4); what it is as a step of a training is
+    derived in :mod:`veilog.privacy.training.accounting`.
+    """
+    if not 0 < variance <= LARGEST_VARIANCE:
+        raise ValueError("a variance is above 0 and at most 2**115")
+    cells = _cells(variance)
+    result = np.empty(n, dtype=np.int64)
+    for start in range(0, n, _BLOCK):
+        part = result[start : start + _BLOCK]
+        part[:], keep = _proposed(cells, len(part), source)
+        open_ = np.flatnonzero(~keep)
+        while len(open_):
+            part[open_], keep = _proposed(cells, len(open_), source)
+            open_ = open_[~keep]
+    return result
+
+
+def _proposed(cells: _Cells, n: int, source: Randomness) -> tuple[IntArray, BoolArray]:
+    """``n`` proposals, and which of them are kept."""
+    words = source.words(n)
+    cell = cells.guide.take((words >> np.uint32(32 - _SPLIT)).astype(np.int64)).astype(np.int64)
+    split = np.flatnonzero(cell < 0)
+    if len(split):
+        cell[split] = _settled_cells(cells, words[split] >> np.uint32(32 - _SPLIT), source)
+    offset = _uniform(cells.bits, n, source)
+    coin = (words >> np.uint32(1)) & np.uint32(2**_COIN - 1)
+    keep: BoolArray = coin < cells.sure.take(cell)
+    value = cell << cells.bits
+    value += offset
+    open_ = np.flatnonzero(~keep)
+    beyond = cell[open_] == cells.number
+    far, near = open_[beyond], open_[~beyond]
+    if len(near):
+        keep[near] = _coins(cells, cell[near], offset[near], coin[near].astype(np.int64), source)
+    if len(far):
+        value[far], keep[far] = _beyond(cells, len(far), source)
+    negative = (words & np.uint32(1)).astype(np.int64)
+    keep &= (value != 0) | (negative == 0)
+    value ^= -negative
+    value += negative
+    return value, keep
+
+
+def _uniform(bits: int, n: int, source: Randomness) -> IntArray:
+    """``n`` numbers from 0 to ``2**bits - 1``."""
+    if bits == 0:
+        return np.zeros(n, dtype=np.int64)
+    if bits <= 32:
+        return (source.words(n) >> np.uint32(32 - bits)).astype(np.int64)
+    return (source.words(2 * n).view(np.uint64) >> np.uint64(64 - bits)).astype(np.int64)
+
+
+def _coins(cells: _Cells, cell: IntArray, offset: IntArray, begun: IntArray, source: Randomness) -> BoolArray:
+    """Coins of probability ``exp(-x)``, ``x = r (2 h B + r) / (2 s2)``, whose first 15 bits are ``begun``."""
+    coin = (begun << (_MORE - _COIN)) | (source.words(len(begun)) >> np.uint32(32 - _MORE + _COIN)).astype(np.int64)
+    surely, at_most = _enclosing(cells, cell, offset)
+    keep: BoolArray = coin < surely
+    undecided = np.flatnonzero(~keep & (coin < at_most))
+    for i in undecided.tolist():
+        r, h = int(offset[i]), int(cell[i])
+        x = Fraction(r * (2 * (h << cells.bits) + r)) / (2 * cells.variance)
+        keep[i] = _falls(x, int(coin[i]), _MORE, source)
+    return keep
+
+
+def _enclosing(cells: _Cells, cell: IntArray, offset: IntArray) -> tuple[IntArray, IntArray]:
+    """Numbers of which ``2**31 exp(-x)`` is at least the first and at most the second, by the first bits of offsets."""
+    place = offset >> cells.unit_bits
+    ahead = cell << (1 + cells.bits - cells.unit_bits)
+    after = place + (1 if cells.unit_bits else 0)
+    low = place * (ahead + place) * cells.scale >> _MORE
+    high = (after * (ahead + after) * (cells.scale + 1) >> _MORE) + 1
+    return _exp_at_least(high), _exp_at_most(low)
+
+
+def _exp_at_least(x: IntArray) -> IntArray:
+    """At most ``exp(-x)``, both in units of ``2**-31``, for x up to 1/4: ``1 - x + x**2/2 - x**3/6`` rounded down."""
+    square = x * x
+    cube = ((square >> _MORE) + 1) * x >> _MORE
+    low: IntArray = 2**_MORE - x + (square >> (_MORE + 1)) - (cube // 6 + 1)
+    return low
+
+
+def _exp_at_most(x: IntArray) -> IntArray:
+    """At least ``exp(-x)``: ``1 - x + x**2/2 - x**3/6 + x**4/24`` rounded up."""
+    square = x * x
+    half = square >> _MORE
+    fourth = (half + 1) * (half + 1) >> _MORE
+    high: IntArray = 2**_MORE - x + (square >> (_MORE + 1)) + 1 - (half * x >> _MORE) // 6 + fourth // 24 + 1
+    return high
+
+
+def _beyond(cells: _Cells, n: int, source: Randomness) -> tuple[IntArray, BoolArray]:
+    """Proposals beyond the cells, and which of them are kept."""
+    start = cells.number << cells.bits
+    further = geometric(start / cells.variance, n, source)
+    kept = [_falls(Fraction(g * g) / (2 * cells.variance), 0, 0, source) for g in further.tolist()]
+    return start + further, np.array(kept, dtype=bool)
+
+
+def _falls(x: Fraction, coin: int, bits: int, source: Randomness) -> bool:
+    """Whether a coin of probability ``exp(-x)`` falls whose first ``bits`` bits are ``coin``."""
+    if x == 0:
+        return True
+    probability = exp_minus(x)
+    while True:
+        known = digits(probability, bits) if bits else 0
+        if coin != known:
+            return coin < known
+        coin, bits = (coin << 32) | int(source.words(1)[0]), bits + 32
+
+
+def _settled_cells(cells: _Cells, begun: npt.NDArray[np.uint32], source: Randomness) -> IntArray:
+    """The cells of words whose first bits, ``begun``, did not tell: 32 bits more, or as many as it takes."""
+    bits = _SPLIT + 32
+    bounds = np.array(_bounds(cells.variance, bits), dtype=np.int64)
+    value = (begun.astype(np.int64) << 32) | source.words(len(begun)).astype(np.int64)
+    found = np.searchsorted(bounds, value, side="left")
+    for i in np.flatnonzero(bounds[np.minimum(found, len(bounds) - 1)] == value).tolist():
+        found[i] = _settled_cell(cells.variance, int(value[i]), bits, source)
+    return found
+
+
+def _settled_cell(variance: Fraction, value: int, bits: int, source: Randomness) -> int:
+    while True:
+        bounds = _bounds(variance, bits)
+        if value not in bounds:
+            return sum(bound < value for bound in bounds)
+        value, bits = (value << 32) | int(source.words(1)[0]), bits + 32
+
+
+@lru_cache(maxsize=64)
+def _cells(variance: Fraction) -> _Cells:
+    bits, number = _layout(variance)
+    firsts = _bounds(variance, _SPLIT)
+    guide = np.searchsorted(np.array(firsts), np.arange(2**_SPLIT), side="left").astype(np.int16)
+    guide[[first for first in firsts if first < 2**_SPLIT]] = -1
+    size = 1 << bits
+    sure = np.full(number + 1, 2**_COIN, dtype=np.uint16)
+    sure[number] = 0
+    if bits:
+        longest = [Fraction(size * (2 * cell * size + size)) / (2 * variance) for cell in range(number)]
+        sure[:number] = [digits(exp_minus(x), _COIN) for x in longest]
+    unit = 1 << max(0, bits - 16)
+    return _Cells(variance, bits, number, guide, sure, int(2**62 * unit**2 / (2 * variance)))
+
+
+def _layout(variance: Fraction) -> tuple[int, int]:
+    """Bits of a cell and number of cells."""
+    deviation = isqrt(int(variance)) + 1
+    bits = max(0, (isqrt(int(variance)) // _FINE).bit_length() - 1)
+    return bits, -(-_REACH * deviation >> bits) + 1
+
+
+@lru_cache(maxsize=64)
+def _bounds(variance: Fraction, bits: int) -> tuple[int, ...]:
+    """``floor(2**bits C_h)``, C_h the probability of a cell up to the h-th."""
+    working = bits + 32
+    while True:
+        low, high = _cumulative(variance, working)
+        shift = working - bits
+        if all(a >> shift == b >> shift for a, b in zip(low, high, strict=True)):
+            return tuple(a >> shift for a in low)
+        working *= 2
+
+
+def _cumulative(variance: Fraction, bits: int) -> tuple[list[int], list[int]]:
+    """Bounds in units of ``2**-bits`` of the probabilities of a cell up to the h-th."""
+    size, number = _layout(variance)
+    start = number << size
+    guard = bits + 64
+    within = [exp_minus(Fraction((cell << size) ** 2) / (2 * variance))(guard) for cell in range(number)]
+    lows = [low << size for low, _ in within]
+    highs = [high << size for _, high in within]
+    at: Real = exp_minus(Fraction(start * start) / (2 * variance))
+    ratio_low, ratio_high = exp_minus(start / variance)(guard + size)
+    one = 1 << (guard + size)
+    beyond_low, beyond_high = at(guard)
+    whole_low = sum(lows) + beyond_low * one // (one - ratio_low)
+    whole_high = sum(highs) - (-beyond_high * one // (one - ratio_high))
+    sums_low, sums_high, below_low, below_high = [], [], 0, 0
+    for low, high in zip(lows, highs, strict=True):
+        below_low, below_high = below_low + low, below_high + high
+        sums_low.append((below_low << bits) // whole_high)
+        sums_high.append(-(-(below_high << bits) // whole_low))
+    return sums_low, sums_high

@@ -1,0 +1,335 @@
+"""Exact samplers for integer noise, in bulk, on the operating system's randomness.
+
+No float is drawn anywhere: a float's rounding is visible in the output and voids the guarantee (Mironov, "On
+significance of the least significant bits for differential privacy", CCS 2012). Everything is built from one exact
+coin, :func:`bernoulli`, which compares random bits with the binary digits of a probability and looks at more digits
+when those at hand are equal.
+
+The binary digits of a geometric number are independent: with ``P(n) = (1 - a) a**n`` and ``n = sum b_i 2**i`` the
+probability factors into ``prod a**(2**i b_i)``, so ``P(b_i = 1) = a**(2**i) / (1 + a**(2**i))``. And
+``floor(n / 2**m)`` is geometric with ratio ``a**(2**m)``. Hence about ``log2(45 / epsilon)`` coins give an exact
+geometric number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import ParameterError
+from veilog.privacy.mechanisms.intervals import (
+    Real,
+    digits,
+    exp_minus,
+    is_at_most,
+    one_minus,
+    power,
+    quotient,
+    rational,
+    total,
+)
+
+__all__ = [
+    "Randomness",
+    "bernoulli",
+    "check_scale",
+    "discrete_laplace",
+    "fast",
+    "gaps",
+    "generator",
+    "geometric",
+    "laplace_tail",
+    "operating_system",
+    "seeded",
+    "tsgd_bound",
+    "tsgd_noise",
+    "tsgd_tail",
+]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+WordArray = npt.NDArray[np.uint32]
+
+WORD_BITS = 32
+LARGEST = 2**62
+"""Numbers that would be larger are cut to this: far above any count, far below overflow."""
+_LEAST = Fraction(200, LARGEST)
+"""Noise of less epsilon would be cut at ``LARGEST`` with more than exp(-200) < 2**-288: a cut is a number that gives
+the exact one away."""
+_AT_ONCE = 2**18
+_NEGLIGIBLE = 45
+"""exp(-45) < 2**-64: above this the remaining digits are decided by one coin that practically never falls."""
+
+
+def check_scale(epsilon: Fraction) -> None:
+    """Refuse noise so wide that cutting it to 64 bits could be seen; before anything is asked or charged."""
+    if epsilon < _LEAST:
+        raise ParameterError(
+            f"Noise of scale {float(1 / epsilon):.3g} does not fit in 64 bits.",
+            parameter="epsilon",
+            advice="Raise epsilon, or lower the bound or the resolution.",
+        )
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """A source of independent uniform 32-bit words; ``seed`` is None for the operating system's."""
+
+    words: Callable[[int], WordArray]
+    seed: int | None
+
+
+def operating_system() -> Randomness:
+    """The operating system's cryptographic source: the only one that protects anything."""
+    return Randomness(lambda n: np.frombuffer(os.urandom(4 * n), dtype=np.uint32), None)
+
+
+def seeded(seed: int) -> Randomness:
+    """A reproducible source for experiments. Whoever knows the seed can subtract the noise: it protects nothing."""
+    return Randomness(_words(np.random.Generator(np.random.PCG64(seed))), seed)
+
+
+def fast(source: Randomness) -> Randomness:
+    """A fast source that is seeded by another: for noise that no guarantee rests on."""
+    return Randomness(
+        _words(np.random.Generator(np.random.SFC64(np.random.SeedSequence(source.words(8))))), source.seed
+    )
+
+
+def _words(generator: np.random.Generator) -> Callable[[int], WordArray]:
+    return lambda n: generator.integers(0, 2**WORD_BITS, size=n, dtype=np.uint32)
+
+
+def generator(source: Randomness) -> np.random.Generator:
+    """A fast generator of floats, seeded from the source: for post-processing only, it protects nothing.
+
+    What is drawn from noisy answers alone (play-outs, samples, mutations) needs no exact sampler; noise that is added
+    to raw data never comes from here.
+    """
+    return np.random.Generator(np.random.PCG64(source.words(8)))
+
+
+@dataclass(frozen=True)
+class _Coin:
+    """A probability and its first 32 binary digits."""
+
+    probability: Real
+    first: int
+
+
+def _coin(probability: Real) -> _Coin:
+    return _Coin(probability, digits(probability, WORD_BITS))
+
+
+def bernoulli(probability: Real, n: int, source: Randomness) -> BoolArray:
+    """``n`` independent coins, each true with exactly ``probability`` (in [0, 1))."""
+    return _toss(_coin(probability), n, source)
+
+
+def _toss(coin: _Coin, n: int, source: Randomness) -> BoolArray:
+    words = source.words(n)
+    result: BoolArray = words < np.uint32(coin.first)
+    undecided = np.flatnonzero(words == np.uint32(coin.first))
+    if len(undecided):
+        result[undecided] = _settled(coin, len(undecided), source)
+    return result
+
+
+def _settled(coin: _Coin, n: int, source: Randomness) -> BoolArray:
+    """``n`` tosses of which the first 32 bits did not decide: the digits after those do."""
+    result = np.zeros(n, dtype=bool)
+    bits = WORD_BITS
+    undecided = np.arange(n)
+    while len(undecided):
+        bits += WORD_BITS
+        digit = np.uint32(digits(coin.probability, bits) & (2**WORD_BITS - 1))
+        words = source.words(len(undecided))
+        result[undecided] = words < digit
+        undecided = undecided[words == digit]
+    return result
+
+
+@dataclass(frozen=True)
+class _Digits:
+    """The coins of a geometric number: one for each binary digit, and one for all that is beyond them."""
+
+    coins: tuple[_Coin, ...]
+    beyond: _Coin
+
+    @cached_property
+    def first(self) -> WordArray:
+        """The first binary digits of all the probabilities, a row each."""
+        return np.array([[coin.first] for coin in (*self.coins, self.beyond)], dtype=np.uint32)
+
+    @cached_property
+    def places(self) -> IntArray:
+        """What each digit stands for."""
+        return np.array([1 << place for place in range(len(self.coins))], dtype=np.int64)
+
+
+def _geometric_digits(ratio_to: Callable[[int], Real], is_negligible: Callable[[int], bool]) -> _Digits:
+    coins = []
+    place = 0
+    while place < 62 and not is_negligible(place):
+        a = ratio_to(place)
+        coins.append(_coin(quotient(a, total(rational(Fraction(1)), a))))
+        place += 1
+    return _Digits(tuple(coins), _coin(ratio_to(place)))
+
+
+@lru_cache(maxsize=256)
+def _laplace_digits(epsilon: Fraction) -> _Digits:
+    return _geometric_digits(
+        lambda place: exp_minus(epsilon * 2**place), lambda place: epsilon * 2**place >= _NEGLIGIBLE
+    )
+
+
+def _draw(digits_: _Digits, n: int, source: Randomness) -> IntArray:
+    value, open_ = _binary_digits(digits_, n, source)
+    # Beyond the digits the number is 2**place times a geometric number with ratio `beyond`: count its successes.
+    step = 1 << len(digits_.coins)
+    while len(open_):
+        value[open_] = np.minimum(value[open_] + step, LARGEST)
+        open_ = open_[value[open_] < LARGEST]
+        open_ = open_[_toss(digits_.beyond, len(open_), source)]
+    return value
+
+
+def _binary_digits(digits_: _Digits, n: int, source: Randomness) -> tuple[IntArray, IntArray]:
+    """``n`` numbers below ``2**place`` from their digits, and which of them go on beyond those.
+
+    For few numbers all random words are drawn at once, which costs less than asking for each digit's.
+    """
+    coins = (*digits_.coins, digits_.beyond)
+    if n * len(coins) > _AT_ONCE:
+        value = np.zeros(n, dtype=np.int64)
+        for place, coin in enumerate(digits_.coins):
+            value |= _toss(coin, n, source).astype(np.int64) << place
+        return value, np.flatnonzero(_toss(digits_.beyond, n, source))
+    words = source.words(n * len(coins)).reshape(len(coins), n)
+    tosses: BoolArray = words < digits_.first
+    undecided = words == digits_.first
+    if undecided.any():
+        for place, toss in np.argwhere(undecided).tolist():
+            tosses[place, toss] = _settled(coins[place], 1, source)[0]
+    return digits_.places @ tosses[:-1], np.flatnonzero(tosses[-1])
+
+
+def geometric(epsilon: Fraction, n: int, source: Randomness) -> IntArray:
+    """``n`` geometric numbers: ``P(x) = (1 - exp(-epsilon)) exp(-epsilon x)`` for x = 0, 1, 2, ..."""
+    check_scale(epsilon)
+    return _draw(_laplace_digits(epsilon), n, source)
+
+
+@lru_cache(maxsize=256)
+def _gap_digits(epsilon: Fraction, above: int) -> _Digits:
+    failure = one_minus(laplace_tail(epsilon, above))
+
+    def is_negligible(place: int) -> bool:
+        return is_at_most(power(failure, place), Fraction(1, 2**64))
+
+    return _geometric_digits(lambda place: power(failure, place), is_negligible)
+
+
+def gaps(epsilon: Fraction, above: int, n: int, source: Randomness) -> IntArray:
+    """``n`` numbers of discrete Laplace draws that fail to exceed ``above`` before one that does, cut at ``LARGEST``.
+
+    Adding them up (plus one each) visits, in a long row of draws, those that exceed without drawing every one: the
+    number of failures before a success of probability p is geometric with ratio 1 - p.
+    """
+    return _draw(_gap_digits(epsilon, above), n, source)
+
+
+@lru_cache(maxsize=256)
+def _laplace_zero(epsilon: Fraction) -> _Coin:
+    a = exp_minus(epsilon)
+    return _coin(quotient(one_minus(a), total(rational(Fraction(1)), a)))
+
+
+def discrete_laplace(epsilon: Fraction, n: int, source: Randomness) -> IntArray:
+    """``n`` discrete Laplace numbers: ``P(x) = (1 - a) / (1 + a) * a**|x|`` with ``a = exp(-epsilon)``.
+
+    Added to a count of sensitivity 1 this is epsilon-differentially private: neighbouring counts shift ``|x|`` by at
+    most 1 (Ghosh, Roughgarden, Sundararajan, "Universally utility-maximizing privacy mechanisms", STOC 2009).
+    """
+    return _two_sided(_laplace_zero(epsilon), geometric(epsilon, n, source), n, source)
+
+
+def _two_sided(zero: _Coin, magnitude_less_one: IntArray, n: int, source: Randomness) -> IntArray:
+    """0 with the coin's probability, else ``magnitude_less_one + 1`` with either sign."""
+    is_zero = _toss(zero, n, source)
+    negative = (source.words(n) & np.uint32(1)).astype(bool)
+    value = magnitude_less_one + 1
+    value[negative] *= -1
+    value[is_zero] = 0
+    return value
+
+
+def laplace_tail(epsilon: Fraction, above: int) -> Real:
+    """``P(X > above)`` of a discrete Laplace number, for ``above >= 0``: ``exp(-epsilon (above+1)) / (1 + a)``."""
+    return quotient(exp_minus(epsilon * (above + 1)), total(rational(Fraction(1)), exp_minus(epsilon)))
+
+
+def tsgd_tail(epsilon: Fraction, k: int) -> Real:
+    """``P(X = k)`` of the k-truncated symmetric geometric distribution: ``(1-a) a**k / (1 + a - 2 a**(k+1))``."""
+    a = exp_minus(epsilon)
+    rest = exp_minus(epsilon * (k + 1))
+    # 1 + a - 2 r = (1 - r) + (a - r), and a - r = a (1 - a**k) > 0
+    norm = total(one_minus(rest), _difference(a, rest))
+    return quotient(_product(one_minus(a), exp_minus(epsilon * k)), norm)
+
+
+def _difference(x: Real, y: Real) -> Real:
+    def at(bits: int) -> tuple[int, int]:
+        (a, b), (c, d) = x(bits), y(bits)
+        return a - d, b - c
+
+    return at
+
+
+def _product(x: Real, y: Real) -> Real:
+    def at(bits: int) -> tuple[int, int]:
+        (a, b), (c, d) = x(bits), y(bits)
+        return max(a, 0) * max(c, 0) >> bits, -(-b * d >> bits)
+
+    return at
+
+
+@lru_cache(maxsize=256)
+def tsgd_bound(epsilon: Fraction, delta: Fraction) -> int:
+    """The smallest k >= 1 with ``P(X = k) <= delta``, which is
+    ``ceil(ln((e**eps + 2 delta - 1) / (delta (e**eps + 1))) / eps)``.
+
+    The formula is that of TraVaS (Rafiei, Wangelik, van der Aalst, 2022) after Desfontaines, Voss, Gipson,
+    Mandayam, "Differentially private partition selection", PoPETs 2022; the defining inequality is what is checked
+    here, with interval arithmetic, so that a rounded logarithm cannot make k one too small.
+    """
+    e, d = float(epsilon), float(delta)
+    growth = np.expm1(min(e, 700.0))
+    guess = max(1, int(np.ceil((np.log(growth + 2 * d) - np.log(d) - np.log(growth + 2)) / e)))
+    while guess > 1 and is_at_most(tsgd_tail(epsilon, guess - 1), delta):
+        guess -= 1
+    while not is_at_most(tsgd_tail(epsilon, guess), delta):
+        guess += 1
+    return guess
+
+
+@lru_cache(maxsize=256)
+def _tsgd_zero(epsilon: Fraction, k: int) -> _Coin:
+    a = exp_minus(epsilon)
+    rest = exp_minus(epsilon * (k + 1))
+    return _coin(quotient(one_minus(a), total(one_minus(rest), _difference(a, rest))))
+
+
+def tsgd_noise(epsilon: Fraction, k: int, n: int, source: Randomness) -> IntArray:
+    """``n`` numbers of the k-truncated symmetric geometric distribution: ``P(x) ~ exp(-epsilon |x|)`` on [-k, k].
+
+    A geometric number modulo k has exactly the geometric distribution cut to 0, ..., k-1, so nothing is rejected.
+    """
+    return _two_sided(_tsgd_zero(epsilon, k), geometric(epsilon, n, source) % k, n, source)

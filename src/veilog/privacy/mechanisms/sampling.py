@@ -1,0 +1,143 @@
+"""Privacy amplification by Poisson sampling: what a question costs that is asked of a random part of the log.
+
+A Poisson sample holds each case with probability q, by itself. Let M be all that is asked of the sample, an
+(epsilon, delta)-differentially private interaction for one case added to or removed from the *sample*. Then sampling
+and asking together are (epsilon', q delta)-differentially private for one case added to or removed from the *log*, with
+
+    epsilon' = ln(1 + q (exp(epsilon) - 1)).
+
+Proof. Let D' be D and one more case x, S a Poisson sample of D (that of D' is S with probability 1 - q, and S with x
+with probability q), A a set of outputs, P = E[Pr(M(S) in A)] and R = E[Pr(M(S with x) in A)]. So D gives A with
+probability P, and D' with P' = (1 - q) P + q R. S and S with x are neighbours whatever S is, so R <= e P + delta and
+P <= e R + delta, where e = exp(epsilon).
+
+- P' <= (1 - q) P + q (e P + delta) = (1 + q (e - 1)) P + q delta.
+- R >= (P - delta) / e, so P' >= c P - q delta / e with c = 1 - q + q / e, that is P <= P' / c + q delta / (e c). Now
+  1 / c <= 1 + q (e - 1), since (1 + q (e - 1)) (1 - q (1 - 1/e)) = 1 + q (1 - q) (e - 2 + 1/e) >= 1; and
+  e c = (1 - q) e + q >= 1, so the last term is at most q delta.
+
+The bound is for add or remove one case; it is attained (by randomised response on whether x is there). Composition
+comes first: questions on one sample share its randomness, so what they cost is amplified together and not one by one
+(epsilon' is convex in epsilon and 0 at 0, so the sum of the amplified would be too little). Samples drawn apart compose
+like any questions. Where questions to a sample and to the whole log take turns, their costs still add up (concurrent
+composition: Vadhan, Wang, "Concurrent composition of differential privacy", 2021; Lyu, "Composition theorems for
+interactive differential privacy", 2022).
+
+References: Li, Qardaji, Su, "On sampling, anonymization, and differential privacy", 2012; Balle, Barthe, Gaboardi,
+"Privacy amplification by subsampling", 2018 (theorem 8).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.logs.variants import Variants
+from veilog.privacy.account.guarantee import Charge
+from veilog.privacy.mechanisms.intervals import Real, exp_minus, is_at_most, quotient, rational, total
+from veilog.privacy.mechanisms.noise import Randomness, bernoulli
+
+__all__ = ["SampleAccount", "amplified", "poisson_counts", "poisson_sample", "unamplified"]
+
+IntArray = npt.NDArray[np.int64]
+
+_GRID = 10**12
+_FINE_GRID = 10**15
+
+
+@lru_cache(maxsize=1024)
+def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
+    """``ln(1 + rate (exp(epsilon) - 1))``, rounded up to 12 decimals; what is asked of the whole log costs itself."""
+    if rate == 1 or epsilon == 0:
+        return epsilon
+    guess = max(0, math.floor(_estimate(float(epsilon), float(rate)) * _GRID) - 2)
+    while not _suffices(epsilon, rate, Fraction(guess, _GRID)):
+        guess += 1
+    return min(Fraction(guess, _GRID), epsilon)
+
+
+@lru_cache(maxsize=1024)
+def unamplified(epsilon: Fraction, rate: Fraction) -> Fraction:
+    """The largest epsilon, to 15 decimals, of which the amplified one is at most this (rounded down to 12)."""
+    if rate == 1:
+        return epsilon
+    bound = Fraction(math.floor(epsilon * _GRID), _GRID)
+    place = math.floor(_estimate_back(float(bound), float(rate)) * _FINE_GRID) + 2
+    while place > 0 and not _suffices(Fraction(place, _FINE_GRID), rate, bound):
+        place -= 1 + place // 10**15  # floats have 15 to 16 digits
+    return max(Fraction(place, _FINE_GRID), epsilon)
+
+
+def _estimate(epsilon: float, rate: float) -> float:
+    if epsilon < 30:
+        return math.log1p(rate * math.expm1(epsilon))
+    return epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon))
+
+
+def _estimate_back(epsilon: float, rate: float) -> float:
+    if epsilon < 30:
+        return math.log1p(math.expm1(epsilon) / rate)
+    return epsilon + math.log((1 - (1 - rate) * math.exp(-epsilon)) / rate)
+
+
+def _suffices(epsilon: Fraction, rate: Fraction, bound: Fraction) -> bool:
+    """Whether ``1 + rate (e**epsilon - 1) <= e**bound`` is proved; both are divided by ``e**(epsilon + bound)``."""
+    rest = quotient(exp_minus(epsilon + bound), rational(1 / (1 - rate)))
+    ratio: Real = quotient(total(rest, quotient(exp_minus(bound), rational(1 / rate))), exp_minus(epsilon))
+    return is_at_most(ratio, Fraction(1))
+
+
+class SampleAccount(list[Charge]):
+    """The account of a sample: what is charged here is charged to the whole log's account too, amplified.
+
+    The amplified charges add up to the amplified sum: each is what the sum has grown by.
+    """
+
+    def __init__(self, whole: list[Charge], rate: Fraction) -> None:
+        super().__init__()
+        self._whole = whole
+        self._rate = rate
+
+    def append(self, charge: Charge) -> None:
+        before = sum((c.epsilon for c in self), Fraction(0))
+        super().append(charge)
+        grown = amplified(before + charge.epsilon, self._rate) - amplified(before, self._rate)
+        self._whole.append(
+            replace(
+                charge,
+                mechanism=f"{charge.mechanism}; on a Poisson sample, rate {float(self._rate):g}, "
+                f"there epsilon {float(charge.epsilon):.6g}",
+                epsilon=grown,
+                delta=charge.delta * self._rate,
+            )
+        )
+
+    def extend(self, charges: Iterable[Charge]) -> None:
+        for charge in charges:
+            self.append(charge)
+
+    def __iadd__(self, charges: Iterable[Charge]) -> Self:  # type: ignore[override,misc]
+        self.extend(charges)
+        return self
+
+
+def poisson_sample(variants: Variants, rate: Fraction, randomness: Randomness) -> Variants:
+    """Each case by itself with probability ``rate``, exactly."""
+    return variants if rate == 1 else variants.with_counts(poisson_counts(variants.counts, rate, randomness))
+
+
+def poisson_counts(counts: IntArray, rate: Fraction, randomness: Randomness) -> IntArray:
+    """How many of so many cases are in a Poisson sample: a coin of exactly this probability for each."""
+    if rate == 1:
+        return counts
+    ends = np.cumsum(counts)
+    kept = bernoulli(rational(rate), int(ends[-1]) if len(ends) else 0, randomness)
+    sums = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])
+    return np.asarray(sums[ends] - sums[ends - counts], dtype=np.int64)

@@ -1,0 +1,187 @@
+"""Noised gradients of networks on one-hot cases: the question that training asks.
+
+Clipped gradients are summed in integers (:mod:`veilog.privacy.training.sums`), by an exact sample of the cases, and get
+exact discrete Gaussian noise (:mod:`veilog.privacy.mechanisms.gaussian`); what that costs is derived in
+:mod:`veilog.privacy.training.accounting`. Floats only say in which direction an example's gradient points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import ParameterError
+from veilog.privacy.mechanisms.gaussian import discrete_gaussian
+from veilog.privacy.mechanisms.noise import Randomness, fast
+from veilog.privacy.mechanisms.sampling import poisson_counts
+from veilog.privacy.training.accounting import NoisedSteps, integer_variance
+from veilog.privacy.training.sums import GRID, Factors, Gradients, Outer, clipped, in_floats, integer_sums
+
+__all__ = ["FactorsOf", "Training", "check_training"]
+
+IntArray = npt.NDArray[np.int64]
+FactorsOf = Callable[[IntArray], Factors]
+"""Maps columns to factors, each row by itself: what it gives for a row depends on that row's column and on public or
+already released numbers only."""
+
+LEAST_CLIP, MOST_CLIP = 1e-6, 1e6
+"""Beyond these floats of single precision have no room for what is multiplied with the bound."""
+_CHECKED = 64
+_SAME = 1e-3
+
+
+class Training:
+    """The steps that were paid for. A step beyond them is refused.
+
+    Opened by :meth:`veilog.privacy.curator.Curator.training`, which charges the whole plan before the first step.
+    """
+
+    def __init__(
+        self,
+        counts: IntArray,
+        plan: Sequence[NoisedSteps],
+        clips: Sequence[float],
+        taken: Sequence[int],
+        source: Randomness,
+        *,
+        apart: bool = False,
+    ) -> None:
+        self._counts = counts
+        self._plan = tuple(plan)
+        self._clips = tuple(float(clip) for clip in clips)
+        self._taken = list(taken)
+        self._apart = apart
+        # without a guarantee to protect, steps by the million need not wait for the operating system
+        self._source = fast(source) if apart else source
+        self._checked: set[int] = set()
+
+    @property
+    def plan(self) -> tuple[NoisedSteps, ...]:
+        return self._plan
+
+    @property
+    def taken(self) -> tuple[int, ...]:
+        """Steps already taken, of each part of the plan."""
+        return tuple(self._taken)
+
+    def step(self, part: int, factors: FactorsOf) -> Gradients:
+        """One noised sum of clipped gradients over a Poisson sample of the cases.
+
+        ``factors`` gets all columns, each once, whoever is in the sample; it must treat each row by itself. At the
+        first step of each part a block of its rows is computed again, in another order and cut, and compared.
+
+        Sensitivity: each case takes part with probability ``rate``, independently, by exact coins. What is computed of
+        a column (:func:`clipped`) is the same for every log: it depends on the columns, on what was released before and
+        on the clip, and not on how many cases a column has or who takes part. A case that takes part adds the integer
+        vector of its column, whose L2 norm is at most ``2**GRID`` over all layers together; one that does not adds
+        nothing. Sums are exact, so a case changes them by at most that, and by integers. Every coordinate gets
+        discrete Gaussian noise of the variance of
+        :func:`veilog.privacy.training.accounting.integer_variance`, with which the step costs no more than the
+        Poisson-subsampled Gaussian mechanism of ``noise_multiplier`` (adding or removing one case; proof there). It was
+        charged with the plan.
+
+        A training that was opened ``apart``, for which no guarantee is given, hands ``factors`` one row a sampled case
+        instead, for losses that differ between cases of one column.
+        """
+        steps, clip = self._plan[part], self._clips[part]
+        if self._taken[part] >= steps.steps:
+            raise ParameterError(
+                f"All {steps.steps} steps of the {steps.name} that were paid for are taken.", parameter="steps"
+            )
+        self._taken[part] += 1
+        drawn = poisson_counts(self._counts, Fraction(steps.rate), self._source)
+        if self._apart:
+            columns = np.repeat(np.arange(len(drawn)), drawn)
+            times = np.ones(len(columns), np.int64)
+            if len(columns) == 0:  # the shape of the sums comes from the factors of any column, counted no times
+                columns, times = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        else:
+            columns, times = np.arange(len(drawn)), drawn
+        asked = _asked(factors, columns)
+        if not self._apart and part not in self._checked:
+            _check_rows(factors, asked, columns, clip)
+            self._checked.add(part)
+        sums = integer_sums(clipped(asked, clip), times)
+        variance = integer_variance(steps.noise_multiplier, GRID)
+        for (weight, bias), terms in zip(sums, asked, strict=True):
+            flat = weight.reshape(-1)
+            flat += discrete_gaussian(variance, flat.size, self._source)
+            if any(term.bias for term in terms):
+                bias += discrete_gaussian(variance, bias.size, self._source)
+        return in_floats(sums, clip, [terms[0].errors.dtype for terms in asked])
+
+
+def check_training(plan: Sequence[NoisedSteps], clips: Sequence[float], taken: Sequence[int]) -> None:
+    """Refuse a training whose parts do not fit, or clipping bounds that floats of the networks could not work with."""
+    if not len(plan) == len(clips) == len(taken) > 0:
+        raise ParameterError("Each part of the training needs a clipping bound.", parameter="clips")
+    if any(not 0 <= had <= part.steps for had, part in zip(taken, plan, strict=True)):
+        raise ParameterError("More steps were taken than the training has.", parameter="taken")
+    for clip in clips:
+        if not LEAST_CLIP <= clip <= MOST_CLIP:
+            raise ParameterError(
+                f"A clipping bound is from {LEAST_CLIP:g} to {MOST_CLIP:g}, not {clip:g}.", parameter="clips"
+            )
+
+
+def _asked(factors: FactorsOf, columns: IntArray) -> Factors:
+    """The factors of these columns. What goes wrong in a caller's function may speak of the data, so it is not told."""
+    found: Factors = []
+    try:
+        found = factors(columns.copy())
+        fits = len(found) > 0 and all(_fit(terms, len(columns)) for terms in found)
+    except Exception:  # noqa: BLE001
+        fits = False
+    if not fits:  # outside the handler, so that the error carries no other along
+        raise ParameterError(
+            "The function that gives the gradients' factors failed, or its rows are not one a column.",
+            parameter="factors",
+        ) from None
+    return found
+
+
+def _fit(terms: Sequence[Outer], rows: int) -> bool:
+    """Whether the terms of a layer agree, have a row a column, and one-hot positions that there are."""
+    shape = terms[0].width, terms[0].errors.shape[1]
+    for term in terms:
+        if term.errors.shape != (rows, shape[1]) or term.width != shape[0] or len(term.inputs) != rows:
+            return False
+        if term.inputs.ndim == 1:
+            whole = np.issubdtype(term.inputs.dtype, np.integer)
+            if not whole or not ((term.inputs >= 0) & (term.inputs < term.width)).all():
+                return False
+        elif term.inputs.shape != (rows, term.width):
+            return False
+    return True
+
+
+def _check_rows(factors: FactorsOf, asked: Factors, columns: IntArray, clip: float) -> None:
+    """Refuse a function whose rows depend on each other: the first rows are asked for again, backwards and in two
+    parts. How float sums are cut changes them by about their precision; ``_SAME`` of the largest number (or of the
+    bound, where all are small) is a thousand times that, and less than a rank, a row number or a mean would change."""
+    order = columns[:_CHECKED][::-1]
+    cut = (len(order) + 2) // 3
+    for part in (order[:cut], order[cut:]):
+        if len(part) and not _alike(asked, _asked(factors, part), part, clip):
+            raise ParameterError(
+                "The function that gives the gradients' factors does not treat each row by itself.",
+                parameter="factors",
+            )
+
+
+def _alike(asked: Factors, again: Factors, part: IntArray, clip: float) -> bool:
+    """Whether these rows are what they were, but for rounding."""
+    if [len(terms) for terms in asked] != [len(terms) for terms in again]:
+        return False
+    for terms, others in zip(asked, again, strict=True):
+        for term, other in zip(terms, others, strict=True):
+            for one, two in ((term.inputs, other.inputs), (term.errors, other.errors)):
+                if one.shape[1:] != two.shape[1:]:
+                    return False
+                most = float(np.abs(one[np.isfinite(one)]).max(initial=0))
+                if not np.isclose(one[part], two, rtol=0, atol=_SAME * max(most, clip), equal_nan=True).all():
+                    return False
+    return True

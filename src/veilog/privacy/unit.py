@@ -1,0 +1,256 @@
+"""Protecting people who own several cases, not only single cases.
+
+A person's cases are bounded to m before anything is measured, or it is known from elsewhere that nobody has more. The
+method then asks its questions at a budget for one case, and what they cost together is turned into what they cost a
+person by group privacy (Dwork, Roth, "The Algorithmic Foundations of Differential Privacy", 2014, theorem 2.2 and its
+(epsilon, delta) form): logs that differ by a person differ by at most m cases, so they are joined by a chain of m + 1
+logs that differ by one case each, and
+
+    P(A) <= exp(e) P(B) + d along each step gives P(A) <= exp(m e) P(B) + d (1 + exp(e) + ... + exp((m-1) e)).
+
+Noise of scale 1/e for one case is noise of scale m/(m e) for a person: every sensitivity has grown by the factor m.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog.errors import InputError, ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
+from veilog.privacy.account.guarantee import NEIGHBOURS, Charge, Condition
+from veilog.privacy.mechanisms.noise import Randomness
+
+__all__ = ["ONE_CASE", "Bounded", "Unit", "bounded"]
+
+IntArray = npt.NDArray[np.int64]
+
+MOST_CASES = 1_000_000
+"""More cases of one person than that leave nothing of any budget."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Who is protected: one case, or a person with at most ``most_cases`` cases."""
+
+    name: str = "case"
+    """What a guarantee calls it."""
+    most_cases: int = 1
+    column: str | None = None
+    """The attribute that says whose case it is; None where no person is known to have more cases than that."""
+
+    @staticmethod
+    def of(unit: str, max_cases: int | None) -> Unit:
+        """What the user asked for: ``case``, ``person`` (nobody has more than ``max_cases``, which is then an
+        assumption), or the name of the attribute that names the person."""
+        if unit == "case":
+            if max_cases is not None:
+                raise ParameterError(
+                    "A bound on the cases of a person needs a unit other than the case.",
+                    parameter="max_cases",
+                    advice="As unit name the column of the person, or 'person' if nobody has more cases than that.",
+                )
+            return ONE_CASE
+        if max_cases is None:
+            raise ParameterError(
+                f"Protecting the unit {unit!r} needs a bound on the cases of one.",
+                parameter="max_cases",
+                advice="Take what most of them have, e.g. 3: of those with more, so many cases are drawn at random.",
+            )
+        if isinstance(max_cases, bool) or not isinstance(max_cases, int) or not 1 <= max_cases <= MOST_CASES:
+            raise ParameterError(
+                f"max_cases must be a whole number from 1 to {MOST_CASES:,}, not {max_cases!r}.", parameter="max_cases"
+            )
+        return Unit("person", max_cases, None if unit == "person" else unit)
+
+    @property
+    def neighbours(self) -> str:
+        if self.name == "case":
+            return NEIGHBOURS
+        cases = "case" if self.most_cases == 1 else "cases"
+        if self.column is None:
+            return f"logs that differ by adding or removing one person with at most {self.most_cases} {cases}"
+        return (
+            f"logs that differ by adding or removing one person ({self.column!r} tells whose a case is), of whom at "
+            f"most {self.most_cases} {cases} count"
+        )
+
+    @property
+    def in_ledger(self) -> dict[str, object]:
+        """What an entry in a ledger says about persons."""
+        return {} if self.name == "case" else {"max_cases": self.most_cases}
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What is taken for granted about persons."""
+        if self.name == "case" or self.column is not None:
+            return ()
+        text = f"No person has more than {self.most_cases} cases; nothing checked it."
+        return (Condition("nobody-has-more", "owner", text),)
+
+    def of_one_case(self, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+        """The budget for one case at which a person gets this one."""
+        per_case = epsilon / self.most_cases
+        return per_case, delta / _growth(per_case, self.most_cases) if delta else delta
+
+    def charges(self, charges: Iterable[Charge]) -> tuple[Charge, ...]:
+        """What charges for one case cost this unit, all of them together."""
+        asked = tuple(charges)
+        if self.most_cases == 1:
+            return asked
+        growth = Fraction(0)
+        if any(charge.delta for charge in asked):
+            growth = _growth(sum((charge.epsilon for charge in asked), Fraction(0)), self.most_cases)
+        return tuple(
+            replace(
+                charge,
+                sensitivity=f"{charge.sensitivity}, times {self.most_cases} cases of a person",
+                epsilon=charge.epsilon * self.most_cases,
+                delta=charge.delta * growth,
+            )
+            for charge in asked
+        )
+
+
+ONE_CASE = Unit()
+
+
+@lru_cache(maxsize=256)
+def _growth(epsilon: Fraction, most: int) -> Fraction:
+    """Not less than ``1 + exp(e) + ... + exp((most-1) e)``, and hardly more; it only ever grows with ``e``."""
+    if most == 1:
+        return Fraction(1)
+    e = float(epsilon)
+    if e * most > 700:
+        raise ParameterError(
+            f"A delta cannot protect a person with {most} cases at so large an epsilon.",
+            parameter="max_cases",
+            advice="Lower epsilon or max_cases, or take a method that needs no delta.",
+        )
+    total = most if e == 0 else math.expm1(e * most) / math.expm1(e)
+    return Fraction(total) * (1 + Fraction(1, 2**40))
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """The token that a log holds no more cases of a person than its unit says: what :func:`bounded` makes of one.
+
+    A curator whose unit is told by a column takes nothing else, so that no way to it can leave out the bounding.
+    """
+
+    log: EventLog | StoredLog | Variants
+    unit: Unit
+
+    @property
+    def variants(self) -> Variants:
+        return self.log if isinstance(self.log, Variants) else self.log.variants
+
+
+def bounded(log: EventLog | StoredLog | Variants, unit: Unit, randomness: Randomness) -> Bounded:
+    """The log with at most ``most_cases`` cases of every person, chosen at random where there are more.
+
+    Each person's cases are chosen by themselves, so adding a person adds at most ``most_cases`` cases to the result
+    and changes nothing else: whatever is proved for logs that differ by so many cases holds for a person. Whose a case
+    is, is known of all cases at once, also where their events are on disk.
+    """
+    if unit.column is None:
+        _refuse_namesake(log, unit)
+        return Bounded(log, unit)
+    if isinstance(log, Variants):
+        raise ParameterError(
+            f"Whose cases they are ({unit.column!r}) is known of an event log only, not of variants.",
+            parameter="log",
+            advice="Give the log itself, as veilog.read() returns it.",
+        )
+    pieces = log.pieces() if isinstance(log, StoredLog) else [log]
+    owner = _numbered([_owners(piece, unit.column) for piece in pieces], unit.column, log.source)
+    words = randomness.words(2 * len(owner)).astype(np.uint64)
+    lot = (words[::2] << np.uint64(32)) | words[1::2]
+    order = np.lexsort((lot, owner))
+    first = np.flatnonzero(np.diff(owner[order], prepend=-1))
+    place = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
+    kept = np.sort(order[place < unit.most_cases])
+    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit)
+
+
+def _refuse_namesake(log: EventLog | StoredLog | Variants, unit: Unit) -> None:
+    """Refuse the unit ``person`` where a column of that name tells whose a case is: it would be left unused."""
+    if unit.name == "case" or isinstance(log, Variants):
+        return
+    shape = log.shape if isinstance(log, StoredLog) else log
+    if "person" in shape.cases.column_names or "person" in shape.events.column_names:
+        raise ParameterError(
+            "The log has a column called 'person', and the unit 'person' means that nobody has more cases than "
+            "max_cases, whatever that column says.",
+            parameter="unit",
+            advice="Say case:person to have the cases of each person counted by that column, or rename it.",
+        )
+
+
+def _owners(log: EventLog, column: str) -> pa.ChunkedArray:
+    """The person of each case, null where none is named."""
+    name = column.removeprefix("case:")
+    if name in log.cases.column_names and name != ACTIVITY:
+        values = log.cases.column(name)
+    elif name in log.events.column_names and name not in (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX):
+        values = _of_cases(log, name)
+    else:
+        known = [f"case:{c}" for c in log.cases.column_names if c != ACTIVITY]
+        known += [c for c in log.events.column_names if c not in (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX)]
+        raise ParameterError(
+            f"The log has no attribute {column!r} that could name a person.",
+            parameter="unit",
+            advice=f"It has: {', '.join(known) or 'none'}.",
+        )
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return pc.if_else(pc.is_nan(values), None, values) if pa.types.is_floating(values.type) else values
+
+
+def _numbered(owners: list[pa.ChunkedArray], column: str, source: str | None) -> IntArray:
+    """The persons as numbers, of all pieces together."""
+    values = pa.chunked_array([chunk for piece in owners for chunk in piece.chunks], owners[0].type)
+    missing = values.null_count
+    if missing:
+        raise InputError(
+            f"{missing} of {len(values)} cases have no value of {column!r}, so it is not known whose they are.",
+            path=source,
+            advice="Fill the attribute, or leave out these cases before the release.",
+        )
+    encoded = values.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0)
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _of_cases(log: EventLog, column: str) -> pa.ChunkedArray:
+    """An event attribute that has the same value in all events of a case, as an attribute of cases."""
+    values = log.events.column(column)
+    first = log.offsets[:-1]
+    empty = np.diff(log.offsets) == 0
+    rows = pa.array(np.where(empty, 0, first), mask=empty)
+    of_case = values.take(rows)
+    repeated = of_case.take(pa.array(np.repeat(np.arange(len(first)), np.diff(log.offsets))))
+    if pa.types.is_dictionary(values.type):
+        values, repeated = values.cast(values.type.value_type), repeated.cast(values.type.value_type)
+    same = pc.fill_null(pc.equal(values, repeated), False)
+    both_missing = pc.and_(pc.is_null(values), pc.is_null(repeated))
+    if not pc.all(pc.or_(same, both_missing)).as_py() and len(values):
+        raise InputError(
+            f"The attribute {column!r} differs within a case, so it does not say whose the case is.",
+            path=log.source,
+            advice="Name an attribute that has one value for each case.",
+        )
+    return of_case

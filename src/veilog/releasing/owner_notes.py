@@ -1,0 +1,67 @@
+"""What the owner of a log should know about a release of it, computed from the raw log: for their eyes alone.
+
+Nothing of this is in a release, its metadata, or anything made to be given away; see ``Release.owner_only``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from veilog.logs.eventlog import EventLog
+from veilog.logs.facts import person_columns
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
+from veilog.privacy.domain import Domain
+from veilog.privacy.unit import Unit
+
+__all__ = ["notes_for_owner", "undeclared_activities", "unprotected_persons"]
+
+_NAMED = 5
+_COLUMNS = 3
+
+
+def notes_for_owner(
+    log: EventLog | StoredLog | Variants, declared: Domain, unit: Unit, in_ledger: bool
+) -> tuple[str, ...]:
+    """Return the notes on a release of this log with these declarations."""
+    variants = log if isinstance(log, Variants) else log.variants
+    notes = undeclared_activities(variants, declared)
+    if unit.name == "case" and not isinstance(log, Variants):
+        notes += unprotected_persons(log)
+    if not in_ledger:
+        notes.append(
+            "This release is entered in no ledger. What several releases of the same data cost adds up; "
+            "`veilog ledger set LOG --epsilon BUDGET` keeps account from now on."
+        )
+    return tuple(notes)
+
+
+def unprotected_persons(log: EventLog | StoredLog) -> list[str]:
+    """Return a note on columns by which persons seem to have several cases, where a release protects single cases."""
+    found = person_columns(log)
+    if not found:
+        return []
+    return [
+        "This release protects single cases. If a column tells persons, protect them instead: "
+        + "; ".join(str(column) for column in found[:_COLUMNS])
+        + "."
+    ]
+
+
+def undeclared_activities(variants: Variants, declared: Domain) -> list[str]:
+    """Return a note on activities of the log that a declaration leaves out, and how many events that costs."""
+    if declared.alphabet is None:
+        return []
+    missing = sorted(set(variants.labels) - set(declared.alphabet))
+    if not missing:
+        return []
+    events = np.zeros(len(variants.labels), dtype=np.int64)
+    np.add.at(events, variants.codes, np.repeat(variants.counts, variants.lengths))
+    lost = {label: int(n) for label, n in zip(variants.labels, events.tolist(), strict=True) if label in missing}
+    shown = ", ".join(f"{name} ({lost[name]:,})" for name in sorted(lost, key=lambda name: -lost[name])[:_NAMED])
+    more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+    activities = "activity" if len(missing) == 1 else "activities"
+    return [
+        f"The declaration leaves out {len(missing)} {activities} of the log: {shown}{more}. "
+        f"{sum(lost.values()):,} of {variants.events:,} events were not used."
+    ]

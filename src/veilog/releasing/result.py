@@ -1,0 +1,263 @@
+"""What leaves the house: a release with its guarantee, as a log with its privacy metadata, and as a file."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from veilog._version import __version__
+from veilog.errors import OutputError, VeilogError
+from veilog.ledger.ledger import Reservation
+from veilog.logs import files
+from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
+from veilog.logs.findings import Finding
+from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata, extensions_of
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
+from veilog.logs.xes.columns import legal_keys
+from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of, rows_of, shuffled
+from veilog.privacy.account.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Operation", "OwnerOnly", "Release", "as_released"]
+
+Progress = Callable[[str, float | None], None]
+
+_PRIVACY = ("Privacy", "privacy", "http://www.xes-standard.org/privacy.xesext")
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_COMPLETE = "complete"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing done to make a release, and what its questions cost; together they cost what the guarantee says."""
+
+    target: str
+    method: str
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class OwnerOnly:
+    """What only the owner of the log may know: it tells of the raw data what no question was asked about."""
+
+    seconds: float
+    """How long it took, which depends on the log."""
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """What was noticed when the log was read, with what was left out of it."""
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+@dataclass(frozen=True)
+class Release:
+    """What leaves the house, with its guarantee. Nothing in it was computed from raw data outside a question."""
+
+    method: str
+    as_published: bool
+    parameters: Mapping[str, Any]
+    variants: Variants
+    guarantee: Guarantee
+    owner_only: OwnerOnly
+    """For the owner of the log alone; nothing else here, and nothing that is written, holds any of it."""
+    remarks: tuple[str, ...] = ()
+    """What the reader should know, from public and released quantities only."""
+    order: np.random.Generator = field(default_factory=np.random.default_rng, repr=False, compare=False)
+    """Where the order of the released cases comes from."""
+    operations: tuple[Operation, ...] = ()
+    details: Details | None = None
+    """The released cases with their times and attributes, where these were asked for."""
+    full: EventLog | StoredLog | None = None
+    """What a method released that makes whole logs, with fresh case names; on disk, if the original was."""
+    entry: Reservation | None = None
+    """Where it is entered in the ledger of its data, if it is."""
+
+    @cached_property
+    def log(self) -> EventLog:
+        """The release as an event log: fresh case names, cases in random order.
+
+        A release without times gets artificial ones, an hour apart from 1970-01-01 on, because most tools sort by
+        time. A log attribute says so.
+        """
+        if self.full is not None:
+            whole = self.full.whole() if isinstance(self.full, StoredLog) else self.full
+            return as_released(whole, _metadata(self))
+        details = self.details or Details(rows_of(self.variants.sequences, self._owner))
+        return as_released(assembled(details, Metadata()), _metadata(self))
+
+    @cached_property
+    def _owner(self) -> npt.NDArray[np.int32]:
+        """Of each released case its variant, in random order."""
+        return shuffled(self.variants, self.order)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The released events as a DataFrame with pm4py's columns."""
+        return self.log.to_pandas()
+
+    def save(self, path: str | Path, *, progress: Progress | None = None) -> None:
+        """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet). Nothing half written remains.
+
+        The file is that of :attr:`log`, which is made and written piece by piece, so that it may be larger than memory
+        (but for times and attributes, which are held, and methods that make a whole log themselves, unless the original
+        was kept on disk).
+        """
+        if self.variants.cases == 0:
+            raise OutputError(
+                "The release is empty, so there is nothing to write.",
+                path=path,
+                advice=" ".join(
+                    ["Its budget is spent nevertheless; a larger epsilon or delta lets more through.", *self.remarks]
+                ),
+            )
+        # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
+        lossy = self.variants.events > 0
+        say = progress or (lambda text, fraction: None)
+        if isinstance(self.full, StoredLog):
+            files.write_pieces(self._written(self.full.pieces(), say), path, lossy=lossy)
+        elif self.full is not None:
+            files.write(self.log, path, lossy=lossy)
+        else:
+            owner = np.zeros(0, dtype=np.int32) if self.details is not None else self._owner
+            empty = eventless(self.variants, owner, self.details)
+            pieces = self._written(self._assembled(owner), say)
+            files.write_pieces(pieces, path, lossy=lossy, eventless=empty if empty.num_rows else None)
+        if self.entry is None:
+            return
+        try:
+            self.entry.written(path)
+        except VeilogError as error:
+            raise OutputError(
+                f"The release is written, and was charged, but its ledger could not note the file. {error}", path=path
+            ) from error
+
+    def _assembled(self, owner: npt.NDArray[np.int32]) -> Iterator[EventLog]:
+        done = 0
+        for piece in pieces_of(self.variants, owner, self.details):
+            log = assembled(piece, Metadata(), before=done)
+            yield log
+            done += log.cases.num_rows
+
+    def _written(self, pieces: Iterable[EventLog], progress: Progress) -> Iterator[EventLog]:
+        metadata, done, cases = _metadata(self), 0, self.variants.cases
+        for log in pieces:
+            yield as_released(log, metadata)
+            done += log.cases.num_rows
+            progress(f"{done:,} of {cases:,} cases written", done / cases)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "method": self.method,
+            "as_published": self.as_published,
+            "parameters": dict(self.parameters),
+            "guarantee": self.guarantee.to_json(),
+            "cases": self.variants.cases,
+            "events": self.variants.events,
+            "variants": len(self.variants),
+            "operations": [asdict(operation) for operation in self.operations],
+            "remarks": list(self.remarks),
+            "owner_only": self.owner_only.to_json(),
+        }
+
+
+def as_released(log: EventLog, metadata: Metadata) -> EventLog:
+    """The log as it leaves the house: with what it says about itself, with keys that are legal in XES, and with a life
+    cycle, without which some tools refuse a log.
+
+    Where no life cycle was released, every event is complete: a constant, whatever the original says, so that it
+    depends on nothing in it.
+    """
+    events = log.events
+    if LIFECYCLE not in events.column_names:
+        codes = pa.array(np.zeros(events.num_rows, dtype=np.int32))
+        events = events.append_column(LIFECYCLE, pa.DictionaryArray.from_arrays(codes, pa.array([_COMPLETE])))
+    return replace(log, events=legal_keys(events), cases=legal_keys(log.cases), metadata=metadata)
+
+
+def _metadata(released: Release) -> Metadata:
+    """XES privacy metadata (Rafiei, van der Aalst, "Privacy-Preserving Data Publishing in Process Mining", 2020): one
+    numbered child for each operation. Only what the guarantee says; no statistic of the original.
+
+    They are nested strings, not containers, and the numbers are part of longer keys: so the file is XES 1.0, which has
+    no containers, and in which no key begins with a digit.
+    """
+    details = released.details
+    of_cases, of_events = ([], []) if details is None else (details.columns.cases, details.columns.events)
+    full = released.full.shape if isinstance(released.full, StoredLog) else released.full
+    if full is not None:
+        of_cases, of_events = full.cases.column_names, full.events.column_names
+    anonymizations = tuple(
+        Attribute(f"privacy:operation{i}", operation.method, "string", tuple(_facts(operation, released.guarantee)))
+        for i, operation in enumerate(released.operations, 1)
+    )
+    attributes = [Attribute("privacy:anonymizations", _models(released.guarantee), "string", anonymizations)]
+    timeless = details is None or details.times is None
+    if full is not None:
+        timeless = any(a.key == ARTIFICIAL_TIMES for a in full.metadata.attributes)
+    if timeless:
+        attributes.append(Attribute(ARTIFICIAL_TIMES, True, "boolean"))
+    of_every_event = [Attribute(ACTIVITY, "", "string"), Attribute(TIMESTAMP, _EPOCH, "date")]
+    if LIFECYCLE not in of_events:
+        of_every_event.append(Attribute(LIFECYCLE, _COMPLETE, "string"))
+    return Metadata(
+        version="1.0",
+        features="nested-attributes",
+        extensions=(*extensions_of((ACTIVITY, TIMESTAMP, LIFECYCLE, *of_cases, *of_events)), _PRIVACY),
+        globals=(("trace", (Attribute(ACTIVITY, "", "string"),)), ("event", tuple(of_every_event))),
+        classifiers=(("Activity", ACTIVITY, "event"),),
+        attributes=tuple(attributes),
+    )
+
+
+def _models(guarantee: Guarantee) -> str:
+    models = ["differential privacy"] if guarantee.proven else []
+    return ", ".join([*models, *(statement.model for statement in guarantee.statements)]) or "none proven"
+
+
+def _conditions(guarantee: Guarantee) -> dict[str, str]:
+    """Whose word each condition is, and what it says; of one code together, because a key occurs once."""
+    told: dict[str, str] = {}
+    for c in guarantee.conditions:
+        told[c.code] = f"{told[c.code]} {c.text}" if c.code in told else f"{c.said_by}: {c.text}"
+    return told
+
+
+def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
+    facts: list[tuple[str, Any, str]] = [
+        ("privacy:type", _models(guarantee), "string"),
+        ("privacy:target", operation.target, "string"),
+        ("privacy:method", operation.method, "string"),
+        ("privacy:status", guarantee.status, "string"),
+    ]
+    pairs = (
+        ("privacy:epsilon", operation.epsilon if guarantee.proven else None),
+        ("privacy:delta", operation.delta if guarantee.proven else None),
+        ("privacy:guessing_advantage", guarantee.guessing_advantage),
+        ("privacy:nominal_epsilon", guarantee.nominal_epsilon),
+        ("privacy:nominal_delta", guarantee.nominal_delta),
+    )
+    if guarantee.charges:
+        facts.insert(1, ("privacy:level", f"{guarantee.unit}: {guarantee.neighbours}", "string"))
+    facts += [(key, value, "float") for key, value in pairs if value is not None]
+    facts += [(f"privacy:condition-{code}", text, "string") for code, text in _conditions(guarantee).items()]
+    held = " ".join(statement.holds for statement in guarantee.statements)
+    facts += [("privacy:holds", held, "string")] if held else []
+    facts += [("privacy:reason", "; ".join(guarantee.reasons), "string")] if guarantee.reasons else []
+    facts.append(("privacy:software", f"veilog {__version__}", "string"))
+    return (Attribute(*fact) for fact in facts)

@@ -1,0 +1,332 @@
+"""From a log to a release: choose a method, ask the curator, derive the guarantee."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from veilog.errors import ParameterError
+from veilog.ledger.ledger import Ledger, settling
+from veilog.logs.engines.source import refuse_unread
+from veilog.logs.eventlog import EventLog
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
+from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.methods import Method, method_named
+from veilog.methods._events.assemble import (
+    Details,
+    Wanted,
+    anonymous,
+    attributes_before,
+    attributes_of,
+    released_cases,
+    times_of,
+)
+from veilog.methods.method import Progress, Request
+from veilog.privacy.account.accounting import Number, compose
+from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import PRIVATELY, Domain, Window
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.unit import ONE_CASE, Unit, bounded
+from veilog.releasing.owner_notes import notes_for_owner
+from veilog.releasing.plan import budget, by_advantage, check_beyond, check_unit, public_facts
+from veilog.releasing.result import Operation, OwnerOnly, Release
+
+__all__ = ["Release", "release"]
+
+LABELS_SHARE = Fraction(1, 10)
+"""The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
+
+
+def release(
+    log: EventLog | StoredLog | Variants,
+    method: str,
+    *,
+    epsilon: Number | None = None,
+    delta: Number = 0,
+    as_published: bool = False,
+    seed: int | None = None,
+    domain: Domain | None = None,
+    activities: Iterable[str] | str | None = None,
+    unit: str = "case",
+    max_cases: int | None = None,
+    times: Number | None = None,
+    window: Window | str | None = None,
+    attributes: Iterable[str] | None = None,
+    attributes_share: Number | None = None,
+    ledger: Ledger | str | Path | None = None,
+    guessing_advantage: Number | None = None,
+    weak_guarantee: bool = False,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> Release:
+    """Release a log with a method. The log may be a :class:`StoredLog`, whose events are never all in memory.
+
+    ``epsilon`` and ``delta`` are the budget: certified (the default) they are what the guarantee derives; with
+    ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
+    a run repeatable for experiments, and its guarantee "none". Further keywords are parameters of the method. An
+    epsilon above 10 protects nobody to speak of and needs ``weak_guarantee``.
+
+    ``domain`` declares public facts, and ``activities`` the labels alone: their names; ``"log"``, your word that those
+    of the log are public, which is a condition of the guarantee; or ``"privately"``, to have those found that enough
+    cases have, with a tenth of epsilon and a part of delta. A method that needs them refuses without.
+
+    ``unit`` is who is protected: a case; a person, named by an attribute of the log (its name), of whose cases at most
+    ``max_cases``, chosen at random, are looked at; or ``person`` where nobody has more than ``max_cases`` cases.
+
+    ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times;
+    ``"log"`` takes it from the log, which the guarantee says; None a made-up year). ``attributes`` are released with
+    ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
+
+    ``guessing_advantage`` takes the place of ``epsilon``: by how much at most the release may raise an attacker's
+    chance to guess that a case (or person) is in the log, delta included. A method that has a parameter of this name
+    gets it as that.
+
+    With a ``ledger`` (the file of one; made if there is none) the release is entered in the account of its data: what
+    it may cost is set aside before any question is asked, and refused if that would exceed their budget.
+    """
+    refuse_unread(log)
+    chosen = method_named(method)
+    if guessing_advantage is not None:
+        epsilon, parameters = by_advantage(chosen, guessing_advantage, epsilon, delta, parameters)
+    if not (as_published or chosen.certified):
+        raise ParameterError(
+            f"Method {method!r} has no certified release.",
+            parameter="as_published",
+            advice="Add --as-published to take it as its paper has it, or take a certified method such as evolve.",
+        )
+    wanted = Wanted.of(times, attributes, attributes_share, window)
+    declared = _declared(domain, activities)
+    if wanted:
+        check_beyond(chosen, log, as_published)
+    if isinstance(wanted.window, tuple):
+        declared = replace(declared, window=wanted.window)
+        wanted = replace(wanted, window=declared.window)
+    values = chosen.parse(parameters)
+    declared = public_facts(chosen, values, declared, as_published)
+    protected = Unit.of(unit, max_cases)
+    if protected is not ONE_CASE:
+        check_unit(chosen, log, protected, as_published)
+    uses = _Uses(
+        flow=chosen.spends_delta(values),
+        labels=declared.activities == PRIVATELY,
+        values=any(name not in declared.attributes for name in wanted.attributes),
+    )
+    asked, asked_delta = budget(chosen, epsilon, delta, any(uses), weak_guarantee)
+    eps, failure = protected.of_one_case(asked, asked_delta)
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
+
+    source = noise.operating_system() if seed is None else noise.seeded(seed)
+    held = bounded(log, protected, source)
+    if chosen.full_log and not chosen.in_pieces and isinstance(log, StoredLog):
+        raise ParameterError(
+            f"Method {method!r} needs all events in memory, so a log that is kept on disk will not do.",
+            parameter="log",
+            advice="Give the log as veilog.read() returns it, or take a method that releases variants.",
+        )
+    if chosen.full_log and isinstance(log, Variants):
+        raise ParameterError(
+            f"Method {method!r} needs an event log; variants have neither times nor attributes.",
+            parameter="log",
+            advice="Give the log itself, as veilog.read() returns it.",
+        )
+    # Before anything is paid for: what goes wrong in here must not cost a release.
+    notes = notes_for_owner(log, declared, protected, ledger is not None)
+    curator = Curator(held, domain=declared, randomness=source)
+    started = time.perf_counter()
+    derive = partial(
+        curator.guarantee,
+        nominal_epsilon=asked if asked else None,
+        nominal_delta=asked_delta if uses.flow and failure else None,
+    )
+    entry = None
+    if ledger is not None:
+        unbounded = as_published or seed is not None or chosen.budget == "none"
+        entry = (ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True, waiting=progress)).reserve(
+            log,
+            method,
+            epsilon=None if unbounded else asked,
+            delta=asked_delta,
+            parameters={**values, **_beyond(wanted), **protected.in_ledger},
+            unit=unit,
+            as_published=as_published,
+        )
+    claimed = partial(derive, at_least=(asked, asked_delta)) if not as_published else derive
+    with settling(entry, claimed, lambda: curator.contacted, derive):
+        made = _made(curator, chosen, values, as_published, wanted, (eps, failure / max(1, sum(uses))), uses, progress)
+        seconds = time.perf_counter() - started
+    guarantee = replace(claimed(), cases=made.variants.cases)
+    return Release(
+        method=method,
+        as_published=as_published,
+        parameters=values,
+        variants=made.variants,
+        guarantee=guarantee,
+        owner_only=OwnerOnly(
+            seconds,
+            notes,
+            () if isinstance(log, Variants) else log.findings,
+        ),
+        remarks=(*made.said, *_remarks(made.variants, asked_delta)),
+        order=made.order,
+        operations=_operations(made, guarantee),
+        details=made.details,
+        full=made.full,
+        entry=entry,
+    )
+
+
+def _declared(domain: Domain | None, activities: Iterable[str] | str | None) -> Domain:
+    """The public facts, with the activities of their own keyword."""
+    declared = domain or Domain()
+    if activities is None:
+        return declared
+    if declared.activities is not None:
+        raise ParameterError(
+            "The activities are declared twice, by themselves and in the domain.",
+            parameter="activities",
+            advice="Give one of them.",
+        )
+    return replace(declared, activities=Domain.of(activities).activities)
+
+
+class _Uses(NamedTuple):
+    """What a delta is spent on, each with an equal part of it."""
+
+    flow: bool
+    labels: bool
+    values: bool
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What came out, and which charges were for what."""
+
+    variants: Variants
+    full: EventLog | StoredLog | None
+    details: Details | None
+    order: np.random.Generator
+    done: list[tuple[str, str, list[int]]]
+    said: list[str]
+
+
+def _made(
+    curator: Curator,
+    method: Method,
+    values: dict[str, Any],
+    as_published: bool,
+    wanted: Wanted,
+    budget: tuple[Fraction, Fraction],
+    uses: _Uses,
+    progress: Progress | None,
+) -> _Made:
+    """Labels and domains of attributes, then the method, then times and attributes for what it released.
+
+    The ``budget`` is epsilon, and the delta that each use of one has.
+    """
+    epsilon, part = budget
+    said: list[str] = []
+    if uses.labels:
+        names = curator.find_activities(epsilon * LABELS_SHARE, part)
+        said.append(f"{len(names)} activities were found privately; rarer ones do not exist for this release.")
+        epsilon *= 1 - LABELS_SHARE
+    for_labels = len(curator.charges)
+    found, rest = attributes_before(curator, wanted, epsilon, part if uses.values else Fraction(0), said.append)
+    flow_epsilon = epsilon * (1 - wanted.times - wanted.attributes_share)
+    asked_before = len(curator.charges)
+    if not found:  # nothing to release of them: the control flow has what is left
+        flow_epsilon, rest = flow_epsilon + rest, Fraction(0)
+    request = Request(
+        epsilon=flow_epsilon,
+        delta=part if uses.flow else Fraction(0),
+        as_published=as_published,
+        progress=progress or (lambda text, fraction: None),
+        score=lambda original, released: relative_log_similarity(original, released).value,
+        remark=said.append,
+    )
+    released = method.run(curator, request, **values)
+    order = noise.generator(curator.randomness)
+    full: EventLog | StoredLog | None = None
+    if isinstance(released, EventLog):
+        if method.check is not None:
+            method.check(released, values)
+        full = anonymous(released, order)
+        released = full.variants
+    elif not isinstance(released, Variants):
+        request.progress("shuffling cases", None)
+        full = released.shuffled(order)
+        released = full.variants
+    name = method.name + (" (as published)" if as_published else "")
+    charges = curator.charges
+    target = "control flow (variants)" if full is None else "events"
+    last = len(charges)
+    done = [(target, name, [*range(for_labels), *range(asked_before, last)])]
+    details = None
+    if wanted:
+        cases = released_cases(released, order)
+        given = times_of(curator, wanted, epsilon, cases, said.append)
+        if given is not None:
+            done.append(("timestamps", "times", [*range(last, len(curator.charges))]))
+        before = len(curator.charges)
+        columns = attributes_of(curator, rest, cases, found)
+        if columns.events or columns.cases:
+            target = "attributes: " + ", ".join([*columns.cases, *columns.events])
+            done.append(
+                (target, "attributes", [*range(for_labels, asked_before), *range(before, len(curator.charges))])
+            )
+        details = Details(cases, given, columns)
+    return _Made(released, full, details, order, done, said)
+
+
+def _beyond(wanted: Wanted) -> dict[str, object]:
+    """What was asked for beyond variants, for the ledger."""
+    times = {"times": float(wanted.times)} if wanted.times else {}
+    shared = {"attributes": list(wanted.attributes), "attributes_share": float(wanted.attributes_share)}
+    return {**times, **(shared if wanted.attributes else {})}
+
+
+def _operations(made: _Made, guarantee: Guarantee) -> tuple[Operation, ...]:
+    """What was done for what, with what the guarantee claims beyond the questions that were asked in the first."""
+    costs = [compose(guarantee.charges[i] for i in places) for _, _, places in made.done]
+    claimed = [Fraction(Decimal(repr(value or 0.0))) for value in (guarantee.epsilon, guarantee.delta)]
+    spent = [sum(part, start=Fraction(0)) for part in zip(*costs, strict=True)]
+    costs[0] = (
+        costs[0][0] + max(Fraction(0), claimed[0] - spent[0]),
+        costs[0][1] + max(Fraction(0), claimed[1] - spent[1]),
+    )
+    return tuple(
+        Operation(target, how, round_up(epsilon), round_up(delta))
+        for (target, how, _), (epsilon, delta) in zip(made.done, costs, strict=True)
+    )
+
+
+def _remarks(released: Variants, delta: Fraction) -> tuple[str, ...]:
+    remarks = []
+    empty = int(released.counts[released.lengths == 0].sum())
+    if empty:
+        remarks.append(f"{empty} of the released cases have no event; a CSV or TSV leaves them out.")
+    if released.cases == 0:
+        remarks.append("Nothing survived: the release is empty, and its budget is spent. Raise epsilon or delta.")
+    elif delta * released.cases > 1:
+        remarks.append(
+            f"delta = {float(delta):g} is more than one over the {released.cases} released cases: it allows a "
+            "mechanism that publishes some person's trace outright. Choose a smaller delta to protect everybody."
+        )
+    elif delta * released.cases > Fraction(1, 10):
+        remarks.append(
+            f"delta = {float(delta):g} is close to one over the {released.cases} released cases: it allows some rare "
+            f"trace to be published with a probability of up to {float(delta * released.cases):.2g}. Choose a smaller "
+            "delta to protect everybody."
+        )
+    return tuple(remarks)

@@ -1,0 +1,213 @@
+"""Which method fits a log: from public facts and from a few noisy answers that are paid for like any others.
+
+Two questions at most: how many cases there are, and, where a delta may be spent, which variants are frequent, as TraVaS
+asks it. What follows from the answers is post-processing. The rule was read off the frontier of all certified methods
+at equal derived epsilon (``docs/results/evolve.md`` and ``frontier.md``): evolve has the highest mean similarity of
+the methods that need no delta nearly everywhere, as long as epsilon times the number of cases is not tiny. With a delta
+it is ahead where few variants hold most cases, too, except for small budgets, where TraVaS is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+from veilog.ledger.ledger import Ledger, Reservation, settling
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, parse_share
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Domain
+from veilog.privacy.mechanisms import noise
+
+__all__ = ["SHARE", "Suggestion", "suggest"]
+
+SHARE = Fraction(1, 10)
+"""Of epsilon and delta, for the suggestion."""
+_COUNT = Fraction(2, 5)
+"""Of the suggestion's epsilon, for the number of cases where variants are asked for as well."""
+_HOPELESS = 40
+"""Epsilon times cases below which the methods without a delta were of no use (measured: useless at 10 to 17, of use
+from 75 on)."""
+_SMALL, _COVERED = 300.0, 0.2
+"""Epsilon times cases below which TraVaS is suggested where frequent variants hold at least this share of the cases."""
+
+_CONSIDERED: Mapping[str, str] = {
+    "evolve": "highest mean similarity of the methods without a delta in 18 of 20 measured cells (5 logs, 4 epsilons)",
+    "travas": "frequent variants only, all of them real: ahead where they hold most cases and the budget is small",
+    "utravas": "as travas; needs a delta",
+    "laplace": "behind evolve in 18 of 20 measured cells",
+    "sacofa": "behind evolve in 19 of 20 measured cells",
+    "df-laplace": "behind evolve in all measured cells",
+    "sapa": "behind evolve in all measured cells",
+    "pripel": "a whole log with times; asks evolve with a part of epsilon: variants behind evolve's in 17 of 20 cells",
+    "libra": "a whole log with times, from a sample; asks evolve too: variants behind evolve's in 15 of 20 cells",
+    "travag": "not weighed: trains a model first; take it to draw any number of cases later",
+}
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A method, why, and what is left to release with it. Public like a release: only noisy answers are in it."""
+
+    method: str
+    reason: str
+    """Why this method, in a sentence."""
+    promising: bool
+    """Whether a release with what is left can be expected to be of use."""
+    epsilon_left: Fraction
+    delta_left: Fraction
+    cases: int
+    """About how many cases the log has."""
+    cases_within: int
+    """By how much that is off at most, in 95 of 100 runs."""
+    covered: float | None
+    """About what share of the cases the variants hold that are frequent enough to be found with what was spent on
+    this; None where that was not asked."""
+    frequent: int | None
+    """How many variants those are."""
+    considered: Mapping[str, str]
+    remarks: tuple[str, ...]
+    guarantee: Guarantee
+    """What the suggestion itself cost, and what that guarantees."""
+    entry: Reservation | None = None
+
+    def arguments(self) -> str:
+        """What to add to ``veilog release LOG TARGET`` to release with what is left."""
+        delta = f" --delta {_exact(self.delta_left)}" if self.delta_left else ""
+        return f"--method {self.method} --epsilon {_exact(self.epsilon_left)}{delta}"
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "method": self.method,
+            "reason": self.reason,
+            "promising": self.promising,
+            "epsilon_left": float(self.epsilon_left),
+            "delta_left": float(self.delta_left),
+            "cases": self.cases,
+            "cases_within": self.cases_within,
+            "covered": self.covered,
+            "frequent": self.frequent,
+            "considered": dict(self.considered),
+            "remarks": list(self.remarks),
+            "guarantee": self.guarantee.to_json(),
+            "arguments": self.arguments(),
+        }
+
+
+def suggest(
+    log: EventLog | Variants,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    share: Number = SHARE,
+    domain: Domain | None = None,
+    ledger: Ledger | str | Path | None = None,
+    seed: int | None = None,
+) -> Suggestion:
+    """Which certified method fits a log, if ``epsilon`` and ``delta`` may be spent in all.
+
+    ``share`` of both is spent on the suggestion, the rest is left for the release. ``domain`` declares public facts;
+    ``seed`` makes it repeatable for experiments, and its guarantee "none". With a ``ledger`` the cost is entered there.
+    """
+    eps, failure, part = parse_epsilon(epsilon), parse_delta(delta), parse_share(share, "share")
+    variants = log if isinstance(log, Variants) else log.variants
+    source = noise.operating_system() if seed is None else noise.seeded(seed)
+    curator = Curator(variants, domain=domain, randomness=source)
+    spent, spent_delta = eps * part, failure * part
+    entry = None
+    if ledger is not None:
+        book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True)
+        limit = None if seed is not None else spent
+        entry = book.reserve(log, "suggest", epsilon=limit, delta=spent_delta, parameters={"share": float(part)})
+    derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta if spent_delta else None)
+    with settling(entry, derive, lambda: curator.contacted):
+        for_count = spent * _COUNT if failure else spent
+        cases = max(0, curator.count(for_count, purpose="number of cases, to suggest a method"))
+        covered = frequent = None
+        if failure:
+            found = curator.partitions(spent - for_count, spent_delta, purpose="frequent variants, to suggest a method")
+            covered, frequent = min(1.0, found.cases / max(1, cases, found.cases)), len(found)
+    left, left_delta = eps - spent, failure - spent_delta
+    method, reason, promising = _chosen(float(left) * cases, covered, frequent)
+    return Suggestion(
+        method=method,
+        reason=reason,
+        promising=promising,
+        epsilon_left=left,
+        delta_left=left_delta,
+        cases=cases,
+        cases_within=math.ceil(math.log(20) / float(for_count)),
+        covered=covered,
+        frequent=frequent,
+        considered=_CONSIDERED,
+        remarks=tuple(_remarks(method, cases, left_delta, domain)),
+        guarantee=derive(),
+        entry=entry,
+    )
+
+
+def _chosen(scale: float, covered: float | None, frequent: int | None) -> tuple[str, str, bool]:
+    """The method, why, and whether it can be of use; ``scale`` is the epsilon that is left times the cases."""
+    times = f"Epsilon times the cases is about {scale:,.0f}"
+    if covered is None:
+        if scale < _HOPELESS:
+            reason = (
+                "too little, as no method without a delta was of use at 17 and below; raise epsilon, or allow a delta."
+            )
+            return "evolve", f"{times}: {reason}", False
+        return (
+            "evolve",
+            f"{times}; without a delta, evolve resembled the original most in 18 of 20 measured cells.",
+            True,
+        )
+    few = "1 surely frequent variant holds" if frequent == 1 else f"{frequent} surely frequent variants hold"
+    held = f"{few} at least about {covered:.0%} of the cases" if frequent else "no variant is surely frequent"
+    if scale < _SMALL and covered >= _COVERED:
+        reason = "at such budgets TraVaS was ahead where few variants hold most cases; all that it releases is real."
+        return "travas", f"{times}, and {held}: {reason}", True
+    if scale < _HOPELESS:
+        return (
+            "travas",
+            f"{times}: too little for the methods without a delta, which were of no use at 17 and below; TraVaS can "
+            "still show variants that are very frequent, if there are any.",
+            bool(frequent),
+        )
+    reason = (
+        "with a delta evolve starts from real variants where they hold most cases, and imagines what else there is."
+    )
+    return "evolve", f"{times}, and {held}: {reason}", True
+
+
+def _remarks(method: str, cases: int, delta_left: Fraction, domain: Domain | None) -> list[str]:
+    remarks = []
+    if delta_left * cases > Fraction(1, 10):
+        remarks.append(
+            f"delta times the cases is about {float(delta_left * cases):.2g}: choose a delta well below one over the "
+            "number of cases to protect everybody."
+        )
+    if method == "evolve" and delta_left:
+        remarks.append(
+            "Without the delta that is left evolve releases no variant that is sure to be real, and resembled logs "
+            "whose cases are mostly rare about as much or a little more. With -p only_real=true it releases nothing "
+            "else, which is better for discovering a model."
+        )
+    if method == "evolve" and (domain is None or domain.activities is None):
+        remarks.append(
+            "evolve has to know which activities are public: add --activities A,B,C or @FILE, or --activities log if "
+            "all labels in the log may be known."
+        )
+    return remarks
+
+
+def _exact(value: Fraction) -> str:
+    """The number in as many digits as it has; rounded down where it has too many."""
+    digits = next((d for d in range(40) if (value * 10**d).denominator == 1), 40)
+    whole = value * 10**digits
+    text = str(whole.numerator // whole.denominator).rjust(digits + 1, "0")
+    return text if digits == 0 else f"{text[:-digits]}.{text[-digits:]}"

@@ -1,0 +1,320 @@
+"""The queue: whose job is next, which run, how far they are, and what becomes of them.
+
+Every session gets its turn: of those that wait, the one that was served longest ago is next. A job that ended is never
+run again by itself: a release that was cut off may have been charged, and running it again would charge it twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from veilog.web.jobs.process import Process
+from veilog.web.jobs.records import JobRecord, Kind, LogRecord, Settings, State
+from veilog.web.jobs.store import Store, Waiting
+from veilog.web.jobs.worker import MEMORY, RESULT, Task, Work, work_on
+
+__all__ = ["Jobs", "in_turn"]
+
+CANCELLED = "This was cancelled."
+ON_RECORD = "If it was a release, what it had already asked the data is on record in the ledger."
+STOPPED = f"The server stopped while this ran. {ON_RECORD}"
+DIED = f"The system ended this job, most likely because memory ran out. {ON_RECORD}"
+
+_LOOK = 0.1
+"""Seconds between looks at a running job."""
+_WEIGH = 0.5
+"""Seconds between looks at its memory."""
+_AGAIN = 3
+"""So often a job is given to another process, if its own died before it heard of it."""
+_GRACE = 5.0
+"""Seconds for a job that is stopped to settle with the ledger."""
+
+
+@dataclass
+class _Running:
+    """A job that runs. Its thread writes it; a request may only ask it to stop."""
+
+    stop: Literal["cancelled", "stopped", "memory"] | None = None
+    begun: bool = False
+    """Whether the worker has its task: from then on it may have asked the data something."""
+    text: str = "starting"
+    fraction: float | None = None
+    since: float = 0.0
+    """When what it does now began."""
+
+    def told(self, message: Mapping[str, Any]) -> None:
+        text, fraction = str(message.get("text", ""))[:300], message.get("fraction")
+        known = float(fraction) if isinstance(fraction, int | float) else None
+        if text != self.text or (known or 0.0) < (self.fraction or 0.0):
+            self.since = time.monotonic()
+        self.text, self.fraction = text, known
+
+    def left(self) -> float | None:
+        """Seconds until what it does now is done, at the speed so far."""
+        gone = time.monotonic() - self.since
+        if self.fraction is None or self.fraction < 0.02 or gone < 1:
+            return None
+        return gone * (1 - self.fraction) / self.fraction
+
+
+def in_turn(waiting: list[Waiting], served: Mapping[str, int]) -> list[Waiting]:
+    """The order in which those will be served that wait (given oldest first), after sessions were ``served``."""
+    turns = dict(served)
+    number = max(turns.values(), default=0)
+    lines: dict[str, list[Waiting]] = {}
+    for job in waiting:
+        lines.setdefault(job.session, []).append(job)
+    order = []
+    while lines:
+        session = min(lines, key=lambda name: turns.get(name, 0))  # of equals, the one that has waited longest
+        order.append(lines[session].pop(0))
+        number += 1
+        turns[session] = number
+        if not lines[session]:
+            del lines[session]
+    return order
+
+
+class Jobs:
+    """Runs what waits in the store, in as many threads as there are workers, each with a process at hand."""
+
+    def __init__(self, store: Store, settings: Settings, work: Work = work_on) -> None:
+        self._store = store
+        self._settings = settings
+        self._work = work
+        self._changed = threading.Condition(store.lock)
+        self._running: dict[str, _Running] = {}
+        self._served: dict[str, int] = {}
+        self._stopping = False
+        self._threads: list[threading.Thread] = []
+
+    def folder(self, job: str) -> Path:
+        return self._settings.folder / "jobs" / job
+
+    def log_folder(self, log: str) -> Path:
+        return self._settings.folder / "logs" / log
+
+    def path_of(self, log: LogRecord) -> Path:
+        return self.log_folder(log.id) / f"log{log.format}"
+
+    # What requests ask for.
+
+    def submit(self, session: str, log: str, kind: Kind, request: Mapping[str, Any]) -> str:
+        """Queue a job; returns its id."""
+        job = secrets.token_hex(16)
+        with self._changed:
+            self._store.add_job(job, session, log, kind, request)
+            self._changed.notify_all()
+        return job
+
+    def cancel(self, job: str) -> None:
+        """Stop a job if it has not ended; one whose result is there stays done."""
+        with self._changed:
+            if job in self._running:
+                self._running[job].stop = self._running[job].stop or "cancelled"
+            else:
+                self._store.end(job, "queued", "cancelled", None, CANCELLED)
+
+    def delete(self, job: str) -> None:
+        """Forget a job and delete its files, after stopping it. The ledger remembers what it cost."""
+        with self._changed:
+            self._store.delete_job(job)
+            self._clear([job])
+
+    def delete_log(self, log: str) -> None:
+        """Forget a log and everything that was made of it."""
+        with self._changed:
+            self._clear(self._store.delete_log(log))
+            shutil.rmtree(self.log_folder(log), ignore_errors=True)
+
+    def _clear(self, jobs: list[str]) -> None:
+        for job in jobs:
+            if job in self._running:
+                self._running[job].stop = "cancelled"  # its thread deletes the files when it has ended
+            else:
+                shutil.rmtree(self.folder(job), ignore_errors=True)
+
+    def now(self, job: JobRecord) -> JobRecord:
+        """The record with how far the job is."""
+        with self._changed:
+            running = self._running.get(job.id)
+            if job.state == "running" and running is not None:
+                text = "stopping" if running.stop else running.text
+                return replace(job, text=text, fraction=running.fraction, left=running.left())
+            if job.state == "queued":
+                order = [waiting.id for waiting in in_turn(self._store.queued(), self._served)]
+                return replace(job, text="waiting", ahead=order.index(job.id) if job.id in order else 0)
+        return job
+
+    # Running them.
+
+    def start(self) -> None:
+        """Put in order what the last run of the server left, and begin."""
+        self._recover()
+        for number in range(self._settings.workers):
+            thread = threading.Thread(target=self._serve, name=f"worker {number + 1}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """Stop what runs, and let what waits wait for the next start."""
+        with self._changed:
+            self._stopping = True
+            for running in self._running.values():
+                running.stop = running.stop or "stopped"
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(_GRACE + 5)
+
+    def _recover(self) -> None:
+        for job in self._store.running():
+            result = self.folder(job) / RESULT
+            if result.is_file():  # written last: everything is there but the word that it is
+                self._store.end(job, "running", "done", result.read_text(), None)
+            else:
+                self._store.end(job, "running", "failed", None, STOPPED)
+                shutil.rmtree(self.folder(job), ignore_errors=True)
+        for place, known in zip(("logs", "jobs"), self._store.ids(), strict=True):
+            for left in (self._settings.folder / place).iterdir():
+                if left.name not in known:
+                    shutil.rmtree(left, ignore_errors=True)
+
+    def _serve(self) -> None:
+        process: Process | None = None
+        while not self._stopping:
+            try:
+                process = process or Process.start(self._settings, self._work)
+                job = self._next()
+                if job is None:
+                    break
+                if not process.alive:  # it was ended while it waited; nothing is lost
+                    process.end()
+                    process = Process.start(self._settings, self._work)
+                self._run(job, process)
+                process = None
+            except (OSError, sqlite3.Error) as error:  # no process can be started, or the disk is full
+                print(f"veilog serve: {error}", file=sys.stderr)
+                time.sleep(1)
+        if process is not None:
+            process.end()
+
+    def _next(self) -> str | None:
+        """The next job, which is running from now on; None when the server stops."""
+        with self._changed:
+            while not self._stopping:
+                for job in in_turn(self._store.queued(), self._served)[:1]:
+                    if self._store.start(job.id):
+                        self._running[job.id] = _Running(since=time.monotonic())
+                        self._served[job.session] = max(self._served.values(), default=0) + 1
+                        return job.id
+                self._changed.wait()
+        return None
+
+    def _run(self, job: str, process: Process) -> None:
+        running = self._running[job]
+        done, problem, ended = False, None, None
+        try:
+            found = self._store.any_job(job)
+            if found is not None:  # nobody deleted it meanwhile
+                self.folder(job).mkdir(mode=0o700, parents=True, exist_ok=True)
+                task = self._task(*found)
+                done, problem = self._watched(running, process, task)
+                for _ in range(_AGAIN):
+                    if done or problem or running.stop or running.begun:
+                        break
+                    process.end()  # it was ended before it heard of its task: nothing has been asked
+                    process = Process.start(self._settings, self._work)
+                    done, problem = self._watched(running, process, task)
+        except (OSError, sqlite3.Error) as error:
+            problem = f"The server could not keep this job's files: {error}."
+        if not done:  # else it may end while its result is being shown
+            ended = process.end()
+        if not (done or problem or running.stop):
+            problem = DIED
+            print(f"veilog serve: a worker ended with {ended}", file=sys.stderr)
+        self._settle(job, running, done, problem)
+        if done:
+            process.end()
+
+    def _task(self, job: JobRecord, log: LogRecord) -> Task:
+        return Task(
+            kind=job.kind,
+            path=str(self.path_of(log)),
+            name=log.name,
+            columns=log.columns,
+            request=job.request | {"log_name": log.name},
+            out=str(self.folder(job.id)),
+            session=job.session,
+        )
+
+    def _watched(self, running: _Running, process: Process, task: Task) -> tuple[bool, str | None]:
+        """Give a job to a process and follow it to its end: whether it is done, and what its problem is."""
+        process.give(task)
+        weighed = 0.0
+        kill_at: float | None = None
+        with contextlib.suppress(EOFError):
+            while kill_at is None or time.monotonic() < kill_at:
+                for message in process.messages(_LOOK):
+                    if "done" in message:
+                        return True, None
+                    if "problem" in message:
+                        return False, str(message["problem"])
+                    if "begun" in message:
+                        running.begun = True
+                    else:
+                        running.told(message)
+                if time.monotonic() - weighed > _WEIGH:
+                    weighed = time.monotonic()
+                    if process.memory() > self._settings.job_memory:
+                        running.stop = "memory"
+                        break  # at once: what it settles would need memory, too
+                if running.stop and kill_at is None:
+                    kill_at = time.monotonic() + _GRACE
+                    process.ask_to_stop()
+        return False, None
+
+    def _settle(self, job: str, running: _Running, done: bool, problem: str | None) -> None:
+        """Write down what became of a job, however long it takes until the disk has room for it."""
+        after, words = _outcome(running.stop, done, problem)
+        folder = self.folder(job)
+        shutil.rmtree(folder / "tmp" if done else folder, ignore_errors=True)
+        kept = False
+        while True:
+            try:
+                result = (folder / RESULT).read_text() if done else None
+                kept = self._store.end(job, "running", after, result, words)
+                break
+            except FileNotFoundError:  # somebody cleared the folder
+                done, after, words = False, "failed", DIED
+            except (OSError, sqlite3.Error) as error:
+                print(f"veilog serve: {error}", file=sys.stderr)
+                if self._stopping:
+                    return  # the next start sees what is there
+                time.sleep(1)
+        if not (kept and done):
+            shutil.rmtree(folder, ignore_errors=True)
+        with self._changed:
+            self._running.pop(job, None)
+
+
+def _outcome(stop: str | None, done: bool, problem: str | None) -> tuple[State, str | None]:
+    if done:
+        return "done", None
+    match stop:
+        case "cancelled":
+            return "cancelled", f"{CANCELLED} {ON_RECORD}"
+        case "stopped":
+            return "failed", STOPPED
+        case "memory":
+            return "failed", f"{MEMORY} {ON_RECORD}"
+    return "failed", problem

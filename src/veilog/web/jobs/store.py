@@ -1,0 +1,293 @@
+"""What the server remembers, also over a restart: sessions, logs, jobs, and forms that were sent. One SQLite file.
+
+The files of logs and jobs lie beside it, in folders named by their ids. Whatever is looked up is looked up for a
+session: the id of somebody else's log is as unknown as one that was made up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from veilog.errors import InputError
+from veilog.web.jobs.records import JobRecord, LogRecord, State
+
+__all__ = ["Store", "Waiting"]
+
+_VERSION = 1
+_TABLES = (
+    "CREATE TABLE secret (key BLOB NOT NULL)",
+    "CREATE TABLE sessions (id TEXT PRIMARY KEY, admitted TEXT NOT NULL, created REAL NOT NULL)",
+    "CREATE TABLE logs (id TEXT PRIMARY KEY, session TEXT NOT NULL, name TEXT NOT NULL, size INTEGER NOT NULL, "
+    "created REAL NOT NULL, format TEXT NOT NULL, columns TEXT NOT NULL)",
+    "CREATE TABLE jobs (id TEXT PRIMARY KEY, session TEXT NOT NULL, log TEXT NOT NULL, kind TEXT NOT NULL, "
+    "state TEXT NOT NULL, request TEXT NOT NULL, result TEXT, problem TEXT, created REAL NOT NULL, started REAL, "
+    "finished REAL, columns TEXT NOT NULL)",
+    "CREATE INDEX jobs_of_a_log ON jobs (log)",
+    "CREATE INDEX jobs_of_a_state ON jobs (state)",
+    "CREATE TABLE sent (form TEXT NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL, time REAL NOT NULL, "
+    "PRIMARY KEY (form, action))",
+)
+_LOG = "id, session, name, size, created, format, columns"
+_JOB = "id, session, log, kind, state, request, result, problem, created, started, finished"
+_REMEMBERED = 8 * 86400.0
+"""Seconds for which a form that was sent is remembered; it must be more than a form's age may be."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A job in the queue."""
+
+    id: str
+    session: str
+
+
+class Store:
+    """One connection, which holds the file for this server alone; its methods may be called from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self.lock = threading.RLock()
+        """Held for every look and change; the queue shares it, so that both change as one."""
+        self._connection = sqlite3.connect(path, timeout=1.0, isolation_level=None, check_same_thread=False)
+        try:
+            self._open()
+        except sqlite3.Error as error:
+            self._connection.close()
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+                problem, advice = "Another veilog serve uses this folder.", "Stop it, or name another with --folder."
+            else:
+                problem, advice = f"The server's records cannot be used: {error}.", "Name another --folder."
+            raise InputError(problem, path=path, advice=advice) from error
+        except InputError:
+            self._connection.close()
+            raise
+
+    def _open(self) -> None:
+        # Exclusive: a second server on the same folder is refused. secure_delete: what is deleted is overwritten.
+        for setting in (
+            "PRAGMA locking_mode = EXCLUSIVE",
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "PRAGMA secure_delete = ON",
+            "PRAGMA trusted_schema = OFF",
+        ):
+            self._connection.execute(setting)
+        with self._writing():
+            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                for table in _TABLES:
+                    self._connection.execute(table)
+                self._connection.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(32),))
+                self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+            elif version != _VERSION:
+                raise InputError("The records in this folder are of another veilog.", advice="Name another --folder.")
+
+    def close(self) -> None:
+        with self.lock:
+            self._connection.close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing; a block within a block belongs to the outer one."""
+        with self.lock:
+            if self._connection.in_transaction:
+                yield self._connection
+                return
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):  # SQLite may have rolled back itself
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with self.lock:
+            return self._connection.execute(query, values).fetchall()
+
+    def key(self) -> bytes:
+        """A secret of this folder."""
+        ((key,),) = self._rows("SELECT key FROM secret")
+        return bytes(key)
+
+    # Sessions. The browser holds the cookie, the store only its digest: who reads the file cannot enter with it.
+
+    def session(self, cookie: str, admitted: str) -> str | None:
+        """The session of a cookie that was let in by ``admitted``."""
+        found = self._rows("SELECT admitted FROM sessions WHERE id = ?", _digest(cookie))
+        return _digest(cookie) if found == [(admitted,)] else None
+
+    def admit(self, cookie: str | None, admitted: str) -> str:
+        """Let a browser in; returns its cookie, which stays the one it has, so that it finds its logs again."""
+        with self._writing() as connection:
+            if cookie and self._rows("SELECT 1 FROM sessions WHERE id = ?", _digest(cookie)):
+                connection.execute("UPDATE sessions SET admitted = ? WHERE id = ?", (admitted, _digest(cookie)))
+                return cookie
+            fresh = secrets.token_hex(32)
+            connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (_digest(fresh), admitted, time.time()))
+            return fresh
+
+    # Forms.
+
+    def sent(self, form: str, action: str) -> str | None:
+        """Where sending this form led to, if it was sent."""
+        found = self._rows("SELECT target FROM sent WHERE form = ? AND action = ?", form, action)
+        return str(found[0][0]) if found else None
+
+    def first_time(self, form: str, action: str, make: Callable[[], str]) -> str:
+        """Where sending this form led to: ``make`` does its work the first time only, and what it stores is stored
+        with that; a second time leads to where the first one did."""
+        with self._writing() as connection:
+            target = self.sent(form, action)
+            if target is not None:
+                return target
+            target = make()
+            now = time.time()
+            connection.execute("DELETE FROM sent WHERE time < ?", (now - _REMEMBERED,))
+            connection.execute("INSERT INTO sent VALUES (?, ?, ?, ?)", (form, action, target, now))
+            return target
+
+    # Logs.
+
+    def add_log(self, log: str, session: str, name: str, size: int, suffix: str) -> None:
+        with self._writing() as connection:
+            values = (log, session, name, size, time.time(), suffix, "{}")
+            connection.execute("INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+    def set_columns(self, log: str, columns: Mapping[str, str]) -> None:
+        with self._writing() as connection:
+            connection.execute("UPDATE logs SET columns = ? WHERE id = ?", (json.dumps(dict(columns)), log))
+
+    def log(self, session: str, log: str) -> LogRecord | None:
+        found = self._rows(f"SELECT {_LOG} FROM logs WHERE id = ? AND session = ?", log, session)
+        return self._log(found[0]) if found else None
+
+    def logs(self, session: str) -> list[LogRecord]:
+        """The session's logs, newest first."""
+        rows = self._rows(f"SELECT {_LOG} FROM logs WHERE session = ? ORDER BY created DESC, id", session)
+        return [self._log(row) for row in rows]
+
+    def _log(self, row: tuple[Any, ...]) -> LogRecord:
+        log, session, name, size, created, suffix, columns = row
+        newest = "SELECT {} FROM jobs WHERE log = ? AND kind = 'read' ORDER BY created DESC, rowid DESC LIMIT 1"
+        jobs = self._rows(newest.format(_JOB), log)
+        reading = _job(jobs[0]) if jobs else None
+        return LogRecord(log, session, name, size, created, suffix, json.loads(columns), reading)
+
+    def delete_log(self, log: str) -> list[str]:
+        """Forget a log with all of its jobs; returns their ids."""
+        with self._writing() as connection:
+            jobs = [job for (job,) in self._rows("SELECT id FROM jobs WHERE log = ?", log)]
+            connection.execute("DELETE FROM jobs WHERE log = ?", (log,))
+            connection.execute("DELETE FROM logs WHERE id = ?", (log,))
+        return jobs
+
+    # Jobs.
+
+    def add_job(self, job: str, session: str, log: str, kind: str, request: Mapping[str, Any]) -> None:
+        """Queue a job. It keeps the log's columns as they are now: they may be changed before it runs."""
+        with self._writing() as connection:
+            values = (job, session, log, kind, json.dumps(dict(request)), time.time(), log)
+            connection.execute(
+                "INSERT INTO jobs VALUES (?, ?, ?, ?, 'queued', ?, NULL, NULL, ?, NULL, NULL, "
+                "(SELECT columns FROM logs WHERE id = ?))",
+                values,
+            )
+
+    def job(self, session: str, job: str) -> JobRecord | None:
+        found = self._rows(f"SELECT {_JOB} FROM jobs WHERE id = ? AND session = ?", job, session)
+        return _job(found[0]) if found else None
+
+    def jobs(self, session: str) -> list[JobRecord]:
+        """The session's jobs, newest first."""
+        rows = self._rows(f"SELECT {_JOB} FROM jobs WHERE session = ? ORDER BY created DESC, rowid DESC", session)
+        return [_job(row) for row in rows]
+
+    def any_job(self, job: str) -> tuple[JobRecord, LogRecord] | None:
+        """A job and its log with the job's columns, whosever it is: for the one who runs it."""
+        with self.lock:
+            found = self._rows(f"SELECT columns, {_JOB} FROM jobs WHERE id = ?", job)
+            if not found:
+                return None
+            columns, *facts = found[0]
+            record = _job(tuple(facts))
+            log = self.log(record.session, record.log)
+            return None if log is None else (record, replace(log, columns=json.loads(columns)))
+
+    def queued(self) -> list[Waiting]:
+        """All jobs that wait, oldest first."""
+        rows = self._rows("SELECT id, session FROM jobs WHERE state = 'queued' ORDER BY created, rowid")
+        return [Waiting(*row) for row in rows]
+
+    def running(self) -> list[str]:
+        return [job for (job,) in self._rows("SELECT id FROM jobs WHERE state = 'running'")]
+
+    def start(self, job: str) -> bool:
+        """Take a job out of the queue; False if it is not in it any more."""
+        return self._change("state = 'running', started = ?", (time.time(),), job, "queued")
+
+    def end(self, job: str, before: State, after: State, result: str | None, problem: str | None) -> bool:
+        """End a job that is in the state ``before``; False if it is not, and then nothing changes."""
+        values = (after, result, problem, time.time())
+        return self._change("state = ?, result = ?, problem = ?, finished = ?", values, job, before)
+
+    def delete_job(self, job: str) -> None:
+        with self._writing() as connection:
+            connection.execute("DELETE FROM jobs WHERE id = ?", (job,))
+
+    def ids(self) -> tuple[set[str], set[str]]:
+        """The ids of all logs and of all jobs."""
+        logs, jobs = self._rows("SELECT id FROM logs"), self._rows("SELECT id FROM jobs")
+        return {log for (log,) in logs}, {job for (job,) in jobs}
+
+    def forget(self) -> None:
+        """Take what was deleted out of the write-ahead log, too."""
+        with contextlib.suppress(sqlite3.Error):
+            self._rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _change(self, changes: str, values: tuple[object, ...], job: str, state: State) -> bool:
+        with self._writing() as connection:
+            done = connection.execute(f"UPDATE jobs SET {changes} WHERE id = ? AND state = ?", (*values, job, state))
+            return done.rowcount == 1
+
+
+def _digest(cookie: str) -> str:
+    return hashlib.sha256(cookie.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _job(row: tuple[Any, ...]) -> JobRecord:
+    job, session, log, kind, state, request, result, problem, created, started, finished = row
+    return JobRecord(
+        id=job,
+        session=session,
+        log=log,
+        kind=kind,
+        state=state,
+        request=json.loads(request),
+        result=None if result is None else _parsed(result),
+        problem=problem,
+        created=created,
+        started=started,
+        finished=finished,
+        text="",
+        fraction=None,
+        ahead=0,
+        left=None,
+    )
+
+
+@lru_cache(maxsize=64)
+def _parsed(result: str) -> dict[str, Any]:
+    """The same result is asked for again and again while somebody looks at it; nobody may change it."""
+    return dict(json.loads(result))

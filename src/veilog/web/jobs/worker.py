@@ -1,0 +1,176 @@
+"""The process that does one job: it reads the log, asks the curator, and writes files into the job's folder.
+
+It is told its job through a pipe and answers with lines of JSON: how far it is, and at last the result or the problem.
+What it says is data to the server, never code. When the server goes away, so does it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from veilog.errors import VeilogError
+from veilog.logs import files
+from veilog.web.error_pages import DISK_FULL, is_full
+from veilog.web.jobs.records import WRITE, Kind, Settings
+
+__all__ = ["MEMORY", "RESULT", "Progress", "Task", "Work", "run", "work_on"]
+
+Progress = Callable[[str, float | None], None]
+
+MEMORY = "This job needed more memory than it may take. Try a smaller log, or a method with fewer or shorter patterns."
+RESULT = "result.json"
+_LARGEST = 4 << 20
+"""Bytes of a result: what the pages show, not the release."""
+_SPARE = 4 << 30
+"""What libraries reserve without using it: only what one allocation takes beyond any measure is refused by this."""
+_SELDOM = 0.1
+"""Seconds between two words about progress."""
+_GRACE = 5.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """A job as the worker needs it."""
+
+    kind: Kind
+    path: str
+    """The log."""
+    name: str
+    """What the user calls it."""
+    columns: dict[str, str]
+    request: dict[str, Any]
+    out: str
+    """The folder for what is made."""
+    session: str = ""
+    """Whose job it is."""
+
+
+Work = Callable[[Task, Settings, Progress], dict[str, Any]]
+
+
+def work_on(task: Task, settings: Settings, progress: Progress) -> dict[str, Any]:
+    """Do the job; returns what the pages show of it."""
+    from veilog.web import work
+
+    path, out = Path(task.path), Path(task.out)
+    if task.kind == "read":
+        return work.read_log(path, task.columns, out, progress)
+    if task.request.get(WRITE):
+        return work.write_again(out.parent / str(task.request[WRITE]), out, settings, progress, session=task.session)
+    return work.release_log(path, task.columns, task.request, out, settings, progress, session=task.session)
+
+
+def run(pipe: Connection, settings: Settings, work: Work) -> None:
+    """What the process does: wait for a job, do it, end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's to handle
+    _alone(settings)
+    if work is work_on:
+        import veilog.web.work  # noqa: F401  # while nobody waits
+    try:
+        task = Task(**json.loads(pipe.recv_bytes()))
+        pipe.send_bytes(b'{"begun": true}')  # before anything is asked: until here it could be given to another
+    except (EOFError, OSError):
+        return
+    signal.signal(signal.SIGTERM, _stop)
+    threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
+    place = Path(task.out) / "tmp"
+    place.mkdir(parents=True, exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(place)
+    os.chdir(place)
+    say = _Said(pipe, task)
+    answer = _answer(task, settings, work, say)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is done: nothing is cancelled any more
+    say.send(answer)
+
+
+def _answer(task: Task, settings: Settings, work: Work, say: _Said) -> dict[str, Any]:
+    try:
+        text = json.dumps(work(task, settings, say.progress), allow_nan=False)
+        if len(text) > _LARGEST:
+            return {"problem": "The result is too large to be shown."}
+        with files.atomic_target(Path(task.out) / RESULT) as file:  # last, so that where it is, all is
+            file.write(text.encode())
+    except MemoryError:
+        return {"problem": MEMORY}
+    except VeilogError as error:
+        full = error.__cause__ is not None and is_full(error.__cause__)
+        return {"problem": str(DISK_FULL) if full else say.named(str(error))}
+    except Exception as error:  # noqa: BLE001  # whatever it is, somebody waits for words
+        if is_full(error):
+            return {"problem": str(DISK_FULL)}
+        if "out of memory" in str(error).lower() or "bad_alloc" in str(error):
+            return {"problem": MEMORY}
+        traceback.print_exc(file=sys.stderr)
+        words = f"This is a defect of veilog ({type(error).__name__}); the server's terminal has its details."
+        return {"problem": f"{words} Please report it."}
+    return {"done": True}
+
+
+class _Said:
+    """The server's end of the pipe, as the work sees it."""
+
+    def __init__(self, pipe: Connection, task: Task) -> None:
+        self._pipe = pipe
+        self._task = task
+        self._last = ("", 0.0)
+
+    def progress(self, text: str, fraction: float | None) -> None:
+        now = time.monotonic()
+        if text == self._last[0] and now - self._last[1] < _SELDOM:
+            return
+        self._last = (text, now)
+        known = None if fraction is None or not 0 <= fraction <= 1 else float(fraction)
+        self.send({"text": self.named(text), "fraction": known})
+
+    def named(self, text: str) -> str:
+        """A text with the log called as the user calls it, and without the server's folders."""
+        path = Path(self._task.path)
+        return text.replace(str(path), self._task.name).replace(path.name, self._task.name).replace(self._task.out, "")
+
+    def send(self, message: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):  # the server is gone, and this process goes after it
+            self._pipe.send_bytes(json.dumps(message).encode())
+
+
+def _alone(settings: Settings) -> None:
+    """A process group of its own, which ends as one; private files; the first to go when memory runs out."""
+    os.umask(0o077)
+    if os.name != "posix":
+        return
+    os.setsid()
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500")
+    import resource
+
+    most = settings.job_memory + _SPARE
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def _stop(signum: int, frame: FrameType | None) -> None:
+    raise SystemExit(1)  # through the work, so that it settles with the ledger
+
+
+def _end_with(pipe: Connection) -> None:
+    """Nothing more comes through the pipe; that it breaks means that the server is gone."""
+    with contextlib.suppress(EOFError, OSError):
+        pipe.recv_bytes()
+    if os.name == "posix":
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_GRACE)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+    os._exit(1)

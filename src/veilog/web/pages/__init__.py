@@ -1,0 +1,1 @@
+"""Pages: templates filled in, and the words on them."""

@@ -1,0 +1,189 @@
+"""The small words of the pages: sizes, moments, states, and what numbers mean for people."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from veilog.report.explorer import clean, short
+from veilog.web.jobs.records import JobRecord, LogRecord
+
+__all__ = ["FILTERS", "HOW", "KINDS", "delta_for", "exposure_in_words"]
+
+HOW = {"given": "chosen by you", "pm4py": "by its standard name", "guessed": "guessed by its name"}
+KINDS = {"set": "which activities", "multiset": "which and how often", "sequence": "which, in their order"}
+_STATES = {"queued": "waiting", "running": "at work", "done": "done", "failed": "failed", "cancelled": "cancelled"}
+
+
+def _bytes(size: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000 or (unit == "bytes" and size < 1024):
+            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 10 else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GB"
+
+
+def _when(moment: float) -> str:
+    try:
+        at = datetime.datetime.fromtimestamp(moment, datetime.UTC).astimezone()
+    except (OverflowError, OSError, ValueError):
+        return ""
+    return f"{at.day} {at:%B %Y, %H:%M}"
+
+
+def _day(moment: str) -> str:
+    """The day of a moment in ISO format."""
+    try:
+        at = datetime.datetime.fromisoformat(moment)
+    except ValueError:
+        return moment[:10]
+    return f"{at.day} {at:%B} {at.year}"
+
+
+def _plain(value: float | int | str) -> str:
+    """A number as people write it, without an end of zeros."""
+    if isinstance(value, str | bool):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) and abs(value) < 1e15 else f"{value:g}"
+
+
+def _is_read(log: LogRecord) -> bool:
+    return log.reading is not None and bool(log.reading.result) and not (log.reading.result or {}).get("problem")
+
+
+def _log_state(log: LogRecord) -> str:
+    if log.reading is None:
+        return "queued"
+    return "asks" if log.reading.state == "done" and not _is_read(log) else log.reading.state
+
+
+def _log_state_words(log: LogRecord) -> str:
+    state = _log_state(log)
+    return {"done": "ready", "asks": "needs your help", "running": "being read"}.get(state, _STATES.get(state, state))
+
+
+def _state_words(job: JobRecord) -> str:
+    return _STATES[job.state]
+
+
+def _asked_words(job: JobRecord) -> str:
+    """What a job was asked to do, in a few words."""
+    if job.kind == "read":
+        return "Reading a log"
+    given = {name: short(str(value), 24) for name, value in job.request.items() if value not in (None, "")}
+    words = given.get("method", "release")
+    if "epsilon" in given:
+        words += f", ε = {given['epsilon']}"
+    return words + (", as published" if given.get("as_published", "") not in ("", "0", "False", "false") else "")
+
+
+def _doing_words(job: JobRecord) -> str:
+    """What it is doing; the page's script says the same in the same words."""
+    if job.state == "queued":
+        if job.ahead > 0:
+            return f"Waiting: {job.ahead} {'job is' if job.ahead == 1 else 'jobs are'} before it."
+        return "Waiting to begin."
+    text = clean(job.text).strip()
+    return text[:1].upper() + text[1:] if text else "At work."
+
+
+def _left_words(job: JobRecord) -> str:
+    if job.left is None or not math.isfinite(job.left) or job.left < 0:
+        return ""
+    if job.left < 90:
+        return f"About {max(1, round(job.left))} seconds left"
+    return f"About {round(job.left / 60)} minutes left"
+
+
+def _tied(text: str) -> str:
+    """Numbers that no line breaks off their percent sign."""
+    return text.replace(" %", "\u00a0%")
+
+
+FILTERS = {
+    "asked_words": _asked_words,
+    "bytes": _bytes,
+    "day": _day,
+    "doing_words": _doing_words,
+    "is_read": _is_read,
+    "left_words": _left_words,
+    "log_state": _log_state,
+    "log_state_words": _log_state_words,
+    "plain": _plain,
+    "state_words": _state_words,
+    "tied": _tied,
+    "when": _when,
+}
+
+
+def delta_for(cases: int) -> str:
+    """A delta well below one over the cases. Of a few fixed ones, so that it tells next to nothing about the log."""
+    return "1e-6" if cases <= 100_000 else "1e-9"
+
+
+def exposure_in_words(result: Mapping[str, Any]) -> list[str]:
+    """Four sentences for people who are no statisticians: the worst of it, chance knowledge, activities, variants."""
+    statistics, found = result["statistics"], result["singled_out"]
+    cases, variants = statistics["cases"], statistics["variants"]
+    once = f"{variants:,} different paths for {cases:,} cases"
+    return [
+        _worst(found, once),
+        _by_chance(found),
+        _by_activities(result["disclosure"]),
+        f"There are {once}; the more paths there are for each case, the more a path says about a person.",
+    ]
+
+
+def _worst(found: Sequence[Mapping[str, Any]], once: str) -> str:
+    rows = [r for r in found if r["events"] <= 5]
+    if not rows:
+        return f"The log has {once}."
+    row = max(rows, key=lambda r: (r["singled_out"], r["events"]))
+    if row["singled_out"] < 0.005:
+        return "A few events that are known by chance seldom tell whose case a case is; the rarer paths still can."
+    return (
+        f"Whoever knows {_events(row)} finds the case of {_percent(row['singled_out'])} of the people: "
+        "exactly one case fits, and it is theirs."
+    )
+
+
+def _by_chance(found: Sequence[Mapping[str, Any]]) -> str:
+    if not found:
+        return ""
+    row = max(found, key=lambda r: (r["with_start"], r["events"] == 3, r["events"]))
+    start = (
+        "A neighbour, a colleague or a bill may tell such things. "
+        if row["with_start"]
+        else "Without times, the events alone tell less. "
+    )
+    return (
+        f"{start}Knowing {_events(row)}, {_percent(row['singled_out'])} are found, and the rest of the path is guessed "
+        f"for {_percent(row['guessed'])}."
+    )
+
+
+def _by_activities(rows: Sequence[Mapping[str, Any]]) -> str:
+    known = [r for r in rows if r["background"] == "sequence" and r["case_disclosure"] is not None]
+    if not known:
+        return "The log has too few activities to narrow anybody down by them."
+    last = known[-1]
+    fit = 1 / last["case_disclosure"] if last["case_disclosure"] else math.inf
+    many = f"about {fit:.0f} cases" if fit >= 1.5 else "hardly more than one case"
+    least = "" if last["exact"] else "at least "
+    activities = "activity" if last["size"] == 1 else "activities in their order"
+    return (
+        f"0 %: knowing them tells nothing; 100 %: it leaves a single case. {last['size']} {activities} leave "
+        f"{many} on (harmonic) average, and {least}{last['unique']:,} of {last['cases']:,} cases can be singled out by "
+        "some of them."
+    )
+
+
+def _events(row: Mapping[str, Any]) -> str:
+    events = "1 event" if row["events"] == 1 else f"{row['events']} events"
+    return f"{events} of a case{' and the day it started' if row['with_start'] else ''}"
+
+
+def _percent(share: float) -> str:
+    return "under 0.1 %" if 0 < share < 0.001 else f"{100 * share:.3g} %"

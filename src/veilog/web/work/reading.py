@@ -1,0 +1,334 @@
+"""Reading a log for its owner: columns and a preview, findings, statistics, and who is exposed.
+
+Everything here is computed from the raw log, for the owner's eyes; nothing of it goes into a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from veilog.charts import lasting
+from veilog.errors import InputError, VeilogError
+from veilog.ledger.ledger import fingerprint
+from veilog.logs import files
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+from veilog.logs.facts import unit_columns
+from veilog.logs.findings import RULES, Finding, Policy
+from veilog.logs.roles import Declared
+from veilog.logs.streams import DEFAULT_LIMIT
+from veilog.logs.tables import delimited
+from veilog.logs.tables import read as tables
+from veilog.logs.tables.parquet import open_parquet
+from veilog.logs.variants import Variants
+from veilog.logs.xes.columns import NESTED
+from veilog.measures.disclosure.measure import BACKGROUNDS, risk
+from veilog.measures.durations import case_durations, spans
+from veilog.measures.singling_out.measure import singling_out
+from veilog.plain import to_plain
+from veilog.report.explorer import Chevron, clean, explorer, short
+from veilog.report.flow_map import arranged, drawn, steps_of
+
+__all__ = ["Progress", "in_words", "log_of", "read_log", "shown_rows"]
+
+Progress = Callable[[str, float | None], None]
+
+ROWS = 25
+"""Variants on a page: as many as keep it light even where every name is as long as it may be."""
+_PREVIEW_ROWS, _PREVIEW_COLUMNS = 6, 16
+_COLUMNS, _NAME = 150, 120
+"""How many columns a page lets choose from, and how much of a name it shows."""
+_LABELS, _LABEL = 300, 80
+"""How many labels of the log a page shows, and how much of one."""
+_UNITS = 60
+"""How many columns may be offered to tell whose a case is."""
+_WORK = 5e7
+_SAMPLES = 300
+_SIZES = (1, 2, 3, 4, 5, 6)
+_MANY = 20_000
+"""Variants beyond which exposure is measured for one known activity only; more takes too long to wait for."""
+_KNOWN_EVENTS = (1, 2, 3, 5, 10)
+
+
+def read_log(path: Path, columns: Mapping[str, str], out: Path, progress: Progress) -> dict[str, Any]:
+    """Read a log and gather what its owner sees of it. Where the columns are not clear, or a finding stops reading, the
+    result says so in ``problem`` and has what is needed to decide; what cannot be read at all raises."""
+    progress("looking at the columns", None)
+    found: dict[str, Any] = {"problem": None, "columns": None, "preview": None, "findings": [], "choices": []}
+    if not _is_xes(path):
+        names = _column_names(path)
+        columns = _meant(columns, names)
+        found["preview"] = _preview_of_table(path)
+        found["columns"] = {"all": _listed(names, columns), "chosen": _chosen(columns), "taken": None, "how": None}
+        try:
+            roles = files.roles_of(path, _declared(columns))
+        except InputError as error:
+            return found | {"problem": clean(error.problem)}
+        if roles is not None:
+            how = {"case": roles.case_found, "activity": roles.activity_found, "timestamp": roles.timestamp_found}
+            taken = {"case": roles.case, "activity": roles.activity, "timestamp": roles.timestamp}
+            found["columns"] |= {"taken": {role: _shown_name(name) for role, name in taken.items()}, "how": how}
+    progress("reading the log", None)
+    try:
+        log = _read(path, columns, progress)
+    except InputError as error:
+        return found | _what_stops(path, columns, error, progress, again=found["columns"] is not None)
+    if log.cases.num_rows == 0:
+        raise InputError("The log has no cases.")
+    found["findings"] = [_finding(finding) for finding in log.findings]
+    if found["preview"] is None:
+        found["preview"] = _shown_table(log.to_arrow().slice(0, _PREVIEW_ROWS))
+    return found | _measured(log, progress)
+
+
+def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
+    """The log as its owner had it read, to release it; errors in words for a page."""
+    try:
+        return _read(path, columns if _is_xes(path) else _meant(columns, _column_names(path)), progress)
+    except VeilogError as error:
+        raise in_words(error) from error.__cause__
+
+
+def in_words(error: VeilogError) -> InputError:
+    """The error without the place of the file on this machine, which says nothing to whoever uploaded it."""
+    problem = clean(getattr(error, "problem", str(error)))
+    line = getattr(error, "line", None)
+    return InputError(problem if line is None else f"{problem} (line {line})", advice=getattr(error, "advice", None))
+
+
+def shown_rows(variants: Variants, original: Variants | None = None) -> dict[str, Any]:
+    """The most frequent variants as coloured chevrons, in plain values."""
+    view = explorer(variants, original)
+    rows = view.rows[:ROWS]
+    covered = sum(row.released_share for row in rows)
+    return {
+        "variants": view.variants,
+        "covered": min(1.0, covered),
+        "legend": [[c.text, c.colour] for c in view.legend[:24]],
+        "more_activities": view.more_activities + max(0, len(view.legend) - 24),
+        "rows": [
+            {
+                "chevrons": [_chevron(c) for c in r.chevrons],
+                "left_out": r.left_out,
+                "released": r.released,
+                "original": r.original,
+                "released_share": r.released_share,
+                "original_share": r.original_share,
+            }
+            for r in rows
+        ],
+    }
+
+
+def _chevron(c: Chevron) -> list[Any]:
+    """Text, what it stands for where that is longer, colour, and how often it comes in a row."""
+    return [c.text, "" if c.title == c.text else short(c.title, 80), c.colour, c.times]
+
+
+def _read(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
+    def say(text: str, fraction: float | None) -> None:
+        progress("reading the log" if text.startswith("reading ") else text, fraction)
+
+    return files.read(path, **asdict(_declared(columns)), policies=_policies(columns), progress=say)
+
+
+def _declared(columns: Mapping[str, str]) -> Declared:
+    """The columns of case, activity and timestamp and the format of times, where they were chosen."""
+    return Declared(**{name: columns.get(name) or None for name in ("case", "activity", "timestamp", "time_format")})
+
+
+def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
+    policies: dict[str, Policy] = {}
+    for name, value in columns.items():
+        rule = RULES.get(name.removeprefix("on_")) if name.startswith("on_") else None
+        for policy in () if rule is None else rule.policies:
+            if policy == value and rule is not None:
+                policies[rule.name] = policy
+    return policies
+
+
+def _meant(columns: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """The columns that were chosen by the names that a page shows, which cannot show all that a name may hold."""
+    shown = {_shown_name(name): name for name in reversed(names)}
+    roles = {role: columns[role] for role in ("case", "activity", "timestamp") if columns.get(role)}
+    return {**columns, **{role: name if name in names else shown.get(name, name) for role, name in roles.items()}}
+
+
+def _shown_name(name: str) -> str:
+    return short(name, _NAME)
+
+
+def _listed(names: Sequence[str], columns: Mapping[str, str]) -> list[str]:
+    """The names to choose from: the first ones, and those that are chosen already."""
+    taken = [name for name in columns.values() if name in names]
+    return [_shown_name(name) for name in dict.fromkeys([*names[:_COLUMNS], *taken])]
+
+
+def _chosen(columns: Mapping[str, str]) -> dict[str, str]:
+    return {name: _shown_name(value) for name, value in columns.items() if value}
+
+
+def _what_stops(
+    path: Path, columns: Mapping[str, str], error: InputError, progress: Progress, *, again: bool
+) -> dict[str, Any]:
+    """All findings of a log that could not be read because of one, and which of them the owner must decide. Where it is
+    something else, that is what the result says if other columns may help (``again``); otherwise it raises."""
+    progress("looking for all that is wrong", None)
+    stopping: list[Finding] = []
+    try:
+        findings = files.validate(path, **asdict(_declared(columns)), policies=_policies(columns))
+        stopping = [finding for finding in findings if finding.policy == "fail"]
+    except VeilogError:
+        pass  # what reading said is said below
+    if stopping:
+        return {
+            "problem": "Something in the log must be decided before it can be used.",
+            "findings": [_finding(finding) for finding in findings],
+            "choices": [finding.rule for finding in stopping],
+        }
+    told = in_words(error)
+    if again:
+        return {"problem": told.problem}
+    raise told from error.__cause__
+
+
+_CONSEQUENCES = {"keep": "kept", "drop": "left out", "fail": "stops reading"}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    rule = RULES[finding.rule]
+    return {
+        "rule": finding.rule,
+        "what": rule.what,
+        "severity": finding.severity,
+        "count": finding.count,
+        "example": short(finding.example, 160),
+        "line": finding.line,
+        "consequence": _CONSEQUENCES[finding.policy],
+        "advice": rule.advice,
+        "policies": [policy for policy in rule.policies if policy != "fail"],
+    }
+
+
+def _is_xes(path: Path) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith(".xes")
+
+
+def _column_names(path: Path) -> list[str]:
+    try:
+        if path.name.lower().endswith(".parquet"):
+            return list(open_parquet(path).schema_arrow.names)
+        return list(tables.csv_dialect(path, DEFAULT_LIMIT).columns)
+    except VeilogError as error:
+        raise in_words(error) from error.__cause__
+
+
+def _preview_of_table(path: Path) -> dict[str, Any]:
+    """The first rows as they stand in the file; none where even these cannot be read, which reading then says."""
+    try:
+        if path.name.lower().endswith(".parquet"):
+            batch = next(open_parquet(path).iter_batches(batch_size=_PREVIEW_ROWS), None)
+        else:
+            dialect = tables.csv_dialect(path, DEFAULT_LIMIT)
+            batch = next(delimited.batches(path, dialect), None)
+    except (VeilogError, pa.ArrowException):
+        batch = None
+    return _shown_table(pa.table({}) if batch is None else pa.Table.from_batches([batch.slice(0, _PREVIEW_ROWS)]))
+
+
+def _shown_table(table: pa.Table) -> dict[str, Any]:
+    # By their places: two columns may have one name, which reading refuses in words.
+    places = [i for i, name in enumerate(table.column_names) if name not in (CASE_INDEX, EVENT_INDEX, NESTED)]
+    shown = places[:_PREVIEW_COLUMNS]
+    cells = [[_cell(value) for value in table.column(place).to_pylist()] for place in shown]
+    return {
+        "headers": [short(table.column_names[place], 60) for place in shown],
+        "rows": [list(row) for row in zip(*cells, strict=True)],
+        "more": len(places) - len(shown),
+    }
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else short(str(value), 60)
+
+
+def _measured(log: EventLog, progress: Progress) -> dict[str, Any]:
+    """Statistics and exposure of a log that was read."""
+    variants = log.variants
+    progress("measuring exposure", None)
+    few = len(variants) <= _MANY
+    results = risk(
+        variants, BACKGROUNDS, _SIZES if few else (1,), work_limit=_WORK, samples=_SAMPLES, progress=progress
+    )
+    progress("drawing the process", None)
+    steps = steps_of(variants)
+    reserved = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED)
+    return {
+        "statistics": log.statistics.to_json(),
+        "explorer": shown_rows(variants),
+        "disclosure": [
+            {
+                "background": r.background,
+                "size": r.size,
+                "case_disclosure": r.case_disclosure,
+                "unique": r.unique,
+                "cases": r.cases,
+                "exact": r.exact,
+            }
+            for r in results
+        ],
+        "singled_out": _singled_out(log, progress) if few else [],
+        "map": to_plain(drawn(steps, arranged([steps]))),
+        "durations": _durations(log),
+        "labels": [short(label, _LABEL) for label in variants.labels[:_LABELS]],
+        "more_labels": max(0, len(variants.labels) - _LABELS),
+        "units": _units(log),
+        "case_attributes": [clean(n) for n in log.cases.column_names if n not in reserved][:200],
+        "event_attributes": [clean(n) for n in log.events.column_names if n not in reserved][:200],
+        "fingerprint": fingerprint(variants).hex(),
+    }
+
+
+def _units(log: EventLog) -> list[dict[str, Any]]:
+    """The columns that may tell whose a case is, and whether cases seem to be people's by them."""
+    whole = [column for column in unit_columns(log) if column.cases == log.cases.num_rows]
+    return [
+        {"unit": short(c.column, _NAME), "values": c.values, "most": c.most, "person": c.likely} for c in whole[:_UNITS]
+    ]
+
+
+def _singled_out(log: EventLog, progress: Progress) -> list[dict[str, Any]]:
+    """How often somebody who happens to know a few events of a person finds that person's case in the log itself, with
+    the same attack that later compares the log with a release."""
+    progress("trying what a few known events tell", None)
+    try:
+        found = singling_out(log, log, sizes=_KNOWN_EVENTS)
+    except VeilogError:  # nobody has more than one event
+        return []
+    return [
+        {
+            "events": k.size,
+            "with_start": k.with_start,
+            "people": k.people,
+            "singled_out": k.singled_out.original.value,
+            "guessed": k.guessed.original.value,
+        }
+        for k in found.results
+    ]
+
+
+def _durations(log: EventLog) -> list[list[str]]:
+    try:
+        both = spans(log)
+    except VeilogError:
+        return []
+    found = case_durations(both, both).original
+    return [
+        ["shortest", lasting(found.minimum)],
+        ["half up to", lasting(found.median)],
+        ["longest", lasting(found.maximum)],
+    ]

@@ -1,0 +1,340 @@
+"""Making a release in a worker: the release, its files and reports, and what its owner sees of it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from veilog import report
+from veilog.charts import comparison_svg
+from veilog.errors import InputError, OutputError, VeilogError
+from veilog.ledger.ledger import Ledger, Reservation
+from veilog.logs import files
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.measures.comparison import Comparison
+from veilog.measures.disclosure.measure import RiskResult
+from veilog.measures.singling_out import measure as singling_out
+from veilog.plain import to_plain
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.releasing.result import Release
+from veilog.releasing.run import release
+from veilog.report import words
+from veilog.report.explorer import clean, short
+from veilog.report.facts import Facts, gathered
+from veilog.report.page import rendered
+from veilog.report.told import told_by_release
+from veilog.web.error_pages import is_full
+from veilog.web.jobs.records import Settings
+from veilog.web.jobs.worker import RESULT
+from veilog.web.work.planning import refuse_unknown, worth
+from veilog.web.work.reading import Progress, in_words, log_of, shown_rows
+from veilog.web.work.request import Asked, asked_for
+
+__all__ = ["release_log", "write_again"]
+
+_KEPT = "release.parquet"
+"""The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
+_LOGS = ("release.xes", "release.csv")
+_SPARE = "spare"
+_MARGIN = 16 << 20
+"""Bytes that reports and records may take."""
+_EACH_EVENT = 500
+"""Bytes of one event, in all formats together, as a rule less."""
+_AGAIN = 2.0
+"""Seconds between two looks whether the disk has room."""
+_CHARGES = 60
+_LONGEST_CHART = 100_000
+
+
+def release_log(
+    path: Path,
+    columns: Mapping[str, str],
+    request: Mapping[str, Any],
+    out: Path,
+    settings: Settings,
+    progress: Progress,
+    session: str = "",
+) -> dict[str, Any]:
+    """Release a log as a form asks for it, enter it in the ledger of the session, and write its files into ``out``.
+
+    What goes wrong before anything was asked of the data raises and costs nothing. Once there is a release, what fails
+    is said beside it: it is paid for and must not be lost.
+    """
+    asked = asked_for(request)
+    if asked.undeclared is not None:
+        raise InputError(asked.undeclared)
+    name = short(str(request.get("log_name") or path.name), 120)
+    log = replace(log_of(path, columns, progress), source=name)  # what its account is called
+    ledger = Ledger.open(settings.ledger_of(session), create=True, waiting=progress, name=name)
+    data = log if asked.whole_log else log.variants
+    _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
+    progress(f"releasing with {asked.method.name}", None)
+    try:
+        if ledger.account(data) is None:
+            refuse_unknown(ledger)
+        released = release(
+            data, asked.method.name, **asked.arguments(), seed=settings.seed, ledger=ledger, progress=progress
+        )
+    except VeilogError as error:
+        (out / _SPARE).unlink(missing_ok=True)
+        raise in_words(error) from error.__cause__
+    missing, unwritten = _written(released, out, progress)
+    result = _about(released, asked) | {"unwritten": unwritten}
+    try:
+        result |= _seen_by_owner(released, log, out, progress)
+    except (VeilogError, MemoryError) as error:
+        missing.append(f"The release could not be compared with the original: {_reason(error)}")
+    (out / _SPARE).unlink(missing_ok=True)
+    result["missing"] = missing
+    result["files"] = _sizes(out)
+    return result
+
+
+def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, session: str = "") -> dict[str, Any]:
+    """Write what the disk had no room for when a release was made; the data are not asked again.
+
+    ``kept`` is the folder of that job, which stays as it is, so that this can be tried as often as need be.
+    """
+    try:
+        result = json.loads((kept / RESULT).read_text())
+        log = files.read(kept / _KEPT)
+    except (OSError, ValueError, VeilogError) as error:
+        raise InputError("What was kept of this release is not there any more.") from error
+    _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
+    for name in result["files"]:
+        _linked(kept / name, out / name)
+    (out / _SPARE).unlink()
+    entry = Reservation(Ledger.open(settings.ledger_of(session)), int(result["entry"]), None)
+    missing, unwritten = [], []
+    for name in result["unwritten"]:
+        progress(f"writing {name}", None)
+        try:
+            if name in _LOGS:
+                files.write(log, out / name, lossy=True)
+                entry.written(out / name)
+            else:
+                report.write(log, out / name, progress=progress)
+        except VeilogError as error:
+            missing.append(f"{name} was not written: {_reason(error)}")
+            unwritten += [name] if _no_room(error) else []
+    return {**result, "missing": missing, "unwritten": unwritten, "files": _sizes(out)}
+
+
+def _linked(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _sizes(out: Path) -> dict[str, int]:
+    return {file.name: file.stat().st_size for file in sorted(out.iterdir()) if file.is_file()}
+
+
+def _set_aside(path: Path, size: int) -> None:
+    """Take the room that the files of a release may need, before anything is asked that has to be paid for."""
+    try:
+        with files.atomic_target(path) as file:
+            if shutil.disk_usage(path.parent).free < size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+    except OutputError as error:
+        if not _no_room(error):
+            return  # not every file system can
+        raise InputError(
+            f"The disk has no room for the files of this release, which may take {-(-size // 1_000_000):,} MB.",
+            advice="Nothing was asked of the data. Delete logs or results that are no longer needed, and try again.",
+        ) from error
+
+
+def _no_room(error: BaseException | None) -> bool:
+    """Whether this, or what caused it, says that the disk is full."""
+    while error is not None and not is_full(error):
+        error = error.__cause__
+    return error is not None
+
+
+def _written(released: Release, out: Path, progress: Progress) -> tuple[list[str], list[str]]:
+    """Write certificate, outside report and the log in three formats, in the room that was set aside; returns in words
+    what could not be written, and the names of what could be once the disk has room."""
+    missing: list[str] = []
+    unwritten: list[str] = []
+    if (out / _SPARE).exists():
+        os.truncate(out / _SPARE, _MARGIN // 4)  # for the records at the end
+    _secured(released, out, progress, missing)
+    if released.variants.cases == 0:
+        return missing, unwritten
+    for name in (*_LOGS, "outside.html"):
+        progress(f"writing {name}", None)
+        try:
+            if name in _LOGS:
+                released.save(out / name)
+            else:
+                report.write(released, out / name, progress=progress)
+        except VeilogError as error:
+            missing.append(f"{name} was not written: {_reason(error)}")
+            unwritten += [name] if _no_room(error) and (out / _KEPT).exists() else []
+    return missing, unwritten
+
+
+def _secured(released: Release, out: Path, progress: Progress, missing: list[str]) -> None:
+    """Write the certificate and the release itself, however long it takes until the disk has room: it is paid for, and
+    until then it is in memory alone."""
+    certificate = json.dumps(_for_all(released), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    while True:
+        try:
+            with files.atomic_target(out / "certificate.json") as file:
+                file.write(certificate.encode("utf-8", "replace"))
+            if released.variants.cases:
+                progress(f"writing {_KEPT}", None)
+                released.save(out / _KEPT)
+            return
+        except VeilogError as error:
+            if not _no_room(error):
+                missing.append(f"{_KEPT} was not written: {_reason(error)}")
+                return
+        words = "the disk is full: the release is paid for and kept; free some space, and it is written"
+        progress(words, None)
+        time.sleep(_AGAIN)
+
+
+def _for_all(released: Release) -> dict[str, Any]:
+    """What everybody may know of a release: nothing that is only its owner's."""
+    return {name: value for name, value in released.to_json().items() if name != "owner_only"}
+
+
+def _about(released: Release, asked: Asked) -> dict[str, Any]:
+    """What the release says about itself, which others may know, too, and under ``owner_only`` what they may not."""
+    told = told_by_release(released)
+    g = released.guarantee
+    certificate = _for_all(released) | {"guarantee": _shortened(g)}
+    account = None
+    if released.entry is not None:
+        now = released.entry.account()
+        account = {name: value for name, value in now.totals().items() if name != "name"}
+        account["strength"] = worth(now.spent, released.variants.cases)
+    return {
+        "certificate": certificate,
+        "more_charges": max(0, len(g.charges) - _CHARGES),
+        "method": told.method,
+        "budget": words.title_of_budget(g),
+        "plain": words.in_plain_words(told),
+        "chances": words.chances(g),
+        "timed": told.timed,
+        "empty": released.variants.cases == 0,
+        "account": account,
+        "activities": len(released.variants.labels),
+        "entry": None if released.entry is None else released.entry.number,
+        "owner_only": released.owner_only.to_json(),
+        "asked": {"method": asked.method.name, "epsilon": asked.epsilon, "delta": asked.delta},
+    }
+
+
+def _shortened(guarantee: Guarantee) -> dict[str, object]:
+    facts = guarantee.to_json()
+    return facts | {"charges": [charge.to_json() for charge in guarantee.charges[:_CHARGES]]}
+
+
+def _seen_by_owner(released: Release, log: EventLog, out: Path, progress: Progress) -> dict[str, Any]:
+    """Original and release side by side. Exact numbers of the log: none of it is part of the release."""
+    if released.variants.cases == 0:
+        return {}
+    told = told_by_release(released)
+    original: EventLog | Variants = log if told.timed else log.variants
+    facts = gathered(told, released, original, progress=progress)
+    with files.atomic_target(out / "inside.html") as file:
+        file.write(rendered(facts).encode("utf-8", "replace"))
+    inside = facts.inside
+    if inside is None:
+        return {}
+    comparison = inside.comparison
+    singled = None if comparison is None else comparison.singling_out
+    about_people = "" if singled is None else singling_out.in_words(singled)
+    return {
+        "before": {
+            "cases": inside.cases,
+            "variants": inside.variants,
+            "events": inside.events,
+            "activities": inside.activities,
+        },
+        "verdict": "" if comparison is None else comparison.verdict.removesuffix(about_people).strip(),
+        "kept": None if comparison is None else _kept(comparison),
+        "not_compared": inside.not_compared,
+        "explorer": shown_rows(released.variants, log.variants),
+        "map": to_plain(facts.map),
+        "map_before": to_plain(inside.map),
+        "durations": [list(pair) for pair in facts.durations],
+        "no_durations": facts.no_durations,
+        "chart": _chart(comparison),
+        "risk": [[_risk(before), _risk(after)] for before, after in inside.risk],
+        "singled": None if singled is None else _singled(singled),
+        "singled_in_words": about_people,
+        "not_to_conclude": _not_to_conclude(facts),
+    }
+
+
+def _chart(comparison: Comparison | None) -> str | None:
+    if comparison is None or comparison.case_durations is None:
+        return None
+    svg = comparison_svg(comparison, styled=False)
+    return svg if len(svg) <= _LONGEST_CHART else None
+
+
+def _kept(c: Comparison) -> dict[str, Any]:
+    return {
+        "similarity": c.relative_log_similarity,
+        "difference": c.absolute_log_difference,
+        "moved": c.dfg_moved,
+        "activities": c.coverage.activities,
+        "steps": c.coverage.directly_follows,
+        "size": c.size_ratio,
+        "common": c.variants.common,
+        "added": c.variants.added,
+        "lost": c.variants.lost,
+        "real": c.keep_real,
+        "length_error": c.length_error,
+    }
+
+
+def _risk(r: RiskResult) -> dict[str, Any]:
+    return {
+        "background": r.background,
+        "size": r.size,
+        "case_disclosure": r.case_disclosure,
+        "unique": r.unique,
+        "cases": r.cases,
+        "exact": r.exact,
+    }
+
+
+def _singled(found: singling_out.SinglingOut) -> list[dict[str, Any]]:
+    return [
+        {
+            "events": k.size,
+            "with_start": k.with_start,
+            "people": k.people,
+            "guessed": [k.guessed.original.value, k.guessed.released.value, k.guessed.baseline.value],
+            "singled_out": [k.singled_out.original.value, k.singled_out.released.value],
+            "more": k.more,
+        }
+        for k in found.results
+    ]
+
+
+def _not_to_conclude(facts: Facts) -> list[str]:
+    return words.not_to_conclude(facts.told, facts.empty, True)
+
+
+def _reason(error: VeilogError | MemoryError) -> str:
+    if isinstance(error, MemoryError):
+        return "there was not enough memory."
+    return clean(getattr(error, "problem", str(error)))

@@ -1,0 +1,35 @@
+"""What tests of the ledger share: small logs, a guarantee of given cost, and what is spent."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import veilog
+from veilog.ledger.ledger import Ledger
+from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import Charge, Guarantee
+
+# So many cases that no release of them is ever empty: what is empty is not written.
+SMALL = veilog.Variants.from_dict({("a", "b"): 30_000, ("a", "c", "b"): 12_000})
+OTHER = veilog.Variants.from_dict({("a", "b"): 30_001, ("a", "c", "b"): 12_000})
+
+
+def guarantee(epsilon: Fraction, delta: Fraction = Fraction(0), status: str = "proven") -> Guarantee:
+    proven = status == "proven"
+    return Guarantee(
+        status="proven" if proven else "none",
+        epsilon=round_up(epsilon) if proven else None,
+        delta=round_up(delta) if proven else None,
+        nominal_epsilon=None,
+        nominal_delta=None,
+        unit="case",
+        neighbours="logs that differ by a case",
+        numerics="exact",
+        conditions=(),
+        reasons=() if proven else ("looked at",),
+        charges=(Charge("count", "cases", "discrete Laplace", "1", epsilon, delta),),
+    )
+
+
+def spent(path: Path) -> Fraction | None:
+    (account,) = Ledger.open(path).show()
+    return None if account.spent is None else account.spent[0]

@@ -1,0 +1,206 @@
+"""Record what a method asks and is answered on one log, and give it the same answers on another.
+
+During a recording every question draws its noise from a source of its own, so what a method draws itself afterwards
+comes from the same random bits in both runs. During the replay each question must be the recorded one: equal numbers,
+and functions that map every case of a fixed log to the same as before. The raw log behind the curator is then of no
+account, unless the method reaches it in another way.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from openly import release
+
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.privacy.cases import Cases, RawCases
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Domain
+from veilog.privacy.events import EventQuestions
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.training.gradients import Training
+from veilog.releasing.run import Release
+
+Log = EventLog | Variants
+
+
+@dataclasses.dataclass
+class Tape:
+    """Questions in their order; ``position`` is the next to be replayed, None while recording."""
+
+    probe: Log
+    domain: Domain
+    entries: list[tuple[Any, Any, list[Any]]] = dataclasses.field(default_factory=list)
+    position: int | None = None
+
+    def next(self, asked: Any) -> tuple[Any, list[Any]]:
+        assert self.position is not None and self.position < len(self.entries), f"one question more: {asked}"
+        known, answer, charges = self.entries[self.position]
+        assert asked == known, "another question is asked"
+        self.position += 1
+        return answer, charges
+
+
+def recorded_and_replayed(
+    one: Log, other: Log, method: str, patch: pytest.MonkeyPatch, domain: Domain | None = None, **wanted: Any
+) -> tuple[Release, Release, Tape]:
+    """The release of ``one``, that of ``other`` with the answers of ``one``, and what was asked."""
+    tape = Tape(one, domain or Domain())
+    with patch.context() as context:
+        _install(context, tape)
+        first = release(one, method, seed=1, domain=domain, **wanted)
+        tape.position, tape.domain = 0, domain or Domain()
+        second = release(other, method, seed=1, domain=domain, **wanted)
+    return first, second, tape
+
+
+def same(first: Release, second: Release) -> bool:
+    """Whether all that leaves the house is equal, but for the seconds."""
+    a, b = first.log, second.log
+    return (
+        first.variants == second.variants
+        and a.events.equals(b.events)
+        and a.cases.equals(b.cases)
+        and a.metadata == b.metadata
+        and first.guarantee == second.guarantee
+        and (first.remarks, first.operations) == (second.remarks, second.operations)
+    )
+
+
+def _install(patch: pytest.MonkeyPatch, tape: Tape) -> None:
+    for holder, names in ((Curator, _QUESTIONS), (EventQuestions, _EVENT_QUESTIONS)):
+        for name in names:
+            patch.setattr(holder, name, _question(getattr(holder, name), holder.__name__, tape))
+    patch.setattr(Curator, "find_activities", _finding(Curator.find_activities, tape))
+    for name in ("subsample", "training"):
+        patch.setattr(Curator, name, _opened(getattr(Curator, name), tape))
+    patch.setattr(Training, "step", _step(Training.step, tape))
+    for name in ("peek", "peek_log", "peek_pieces"):
+        patch.setattr(Curator, name, _refused)
+
+
+_QUESTIONS = ("count", "concentration", "histogram", "sums", "partitions")
+_EVENT_QUESTIONS = ("sums", "distinct", "frequent_values")
+OPENING = ("subsample", "training")
+"""What gives a curator or steps to ask further; both are asked again of the other log."""
+
+
+def _question(question: Callable[..., Any], holder: str, tape: Tape) -> Callable[..., Any]:
+    def ask(self: Any, *given: Any, **named: Any) -> Any:
+        asked = (holder, *_asked(question, tape, (self, *given), named))
+        if tape.position is None:
+            before = len(self._charges)
+            answer = _apart(self, tape, lambda: question(self, *given, **named))
+            tape.entries.append((asked, answer, self._charges[before:]))
+            return answer
+        answer, charges = tape.next(asked)
+        for charge in charges:
+            self._charges.append(charge)
+        return answer
+
+    return ask
+
+
+def _finding(question: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
+    """The question that narrows the domain: the answer holds for the tape's cases, too, and for those of the curator
+    that was not asked itself."""
+    ask = _question(question, Curator.__name__, tape)
+
+    def find(self: Curator, *given: Any, **named: Any) -> Any:
+        found = ask(self, *given, **named)
+        tape.domain = self.domain = dataclasses.replace(self.domain, activities=found)
+        self._variants = self.domain.fit(self._variants)
+        return found
+
+    return find
+
+
+def _opened(question: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
+    def ask(self: Any, *given: Any, **named: Any) -> Any:
+        asked = _asked(question, tape, (self, *given), named)
+        if tape.position is None:
+            tape.entries.append((asked, None, []))
+        else:
+            tape.next(asked)
+        found = _apart(self, tape, lambda: question(self, *given, **named))
+        if isinstance(found, Curator):
+            found._randomness = self._randomness
+        return found
+
+    return ask
+
+
+def _step(step: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
+    def take(self: Training, part: int, factors: Callable[[Any], Any]) -> Any:
+        if tape.position is None:
+            seen: list[Any] = []
+
+            def noted(columns: Any) -> Any:
+                found = factors(columns)
+                seen.extend((columns.copy(), _plain(found)))
+                return found
+
+            sums = step(self, part, noted)
+            copies = [(weight.copy(), bias.copy()) for weight, bias in sums]
+            tape.entries.append((("step", part, seen[1]), (seen[0], copies), []))
+            return sums
+        assert tape.position < len(tape.entries), "one step more"
+        columns, sums = tape.entries[tape.position][1]
+        tape.next(("step", part, _plain(factors(columns))))
+        self._taken[part] += 1
+        return [(weight.copy(), bias.copy()) for weight, bias in sums]
+
+    return take
+
+
+def _refused(self: Curator, reason: str) -> Any:
+    raise AssertionError(f"peeked: {reason}")
+
+
+def _apart(self: Any, tape: Tape, ask: Callable[[], Any]) -> Any:
+    """Ask with random bits that are of no use to anyone else."""
+    own = self._randomness
+    self._randomness = noise.seeded(1000 + len(tape.entries))
+    try:
+        return ask()
+    finally:
+        self._randomness = own
+
+
+def _asked(question: Callable[..., Any], tape: Tape, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """The name and all arguments, functions replaced by what they make of the cases of the tape's log."""
+    bound = inspect.signature(question).bind(*given, **named)
+    bound.apply_defaults()
+    arguments = {name: value for name, value in bound.arguments.items() if name != "self"}
+    for name, value in arguments.items():
+        if callable(value):
+            events = isinstance(given[0], EventQuestions)
+            arguments[name] = [value(block) for block in (_blocks(tape, arguments) if events else [_sequences(tape)])]
+    return question.__name__, _plain(arguments)
+
+
+def _sequences(tape: Tape) -> Any:
+    variants = tape.probe if isinstance(tape.probe, Variants) else tape.probe.variants
+    return tape.domain.fit(variants).sequences
+
+
+def _blocks(tape: Tape, arguments: Mapping[str, Any]) -> list[Cases]:
+    assert isinstance(tape.probe, EventLog)
+    return list(RawCases(tape.probe, tape.domain).blocks(arguments["alphabet"], arguments["codings"]))
+
+
+def _plain(value: Any) -> Any:
+    """The value as it is now, in things that compare by what they hold."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, list | tuple):
+        return tuple(_plain(v) for v in value)
+    if isinstance(value, Mapping):
+        return {name: _plain(v) for name, v in value.items()}
+    if dataclasses.is_dataclass(value):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    return value

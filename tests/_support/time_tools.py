@@ -1,0 +1,73 @@
+"""What tests of released times share: small logs, times for a log's own variants, and the gaps in them."""
+
+import datetime
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from veilog.logs import simulate
+from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
+from veilog.logs.variants import Sequences, Variants
+from veilog.methods._events.assemble import released_cases
+from veilog.methods._events.timestamps import released_times
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
+
+UTC = datetime.UTC
+YEAR = (datetime.datetime(2024, 1, 1, tzinfo=UTC), datetime.datetime(2025, 1, 1, tzinfo=UTC))
+HOSPITAL = simulate.hospital(1500, seed=5)
+
+
+def log_of(*cases: list[tuple[str, int | None]]) -> EventLog:
+    """Cases of (activity, seconds)."""
+    flat = [(i, *event) for i, case in enumerate(cases) for event in case]
+    seconds = [None if s is None else s * 1_000_000 for _, _, s in flat]
+    return EventLog(
+        pa.table(
+            {
+                "case:index": pa.array([i for i, _, _ in flat], pa.int64()),
+                "event:index": pa.array(range(len(flat)), pa.int64()),
+                "concept:name": pa.array([a for _, a, _ in flat], pa.string()),
+                "time:timestamp": pa.array(seconds, pa.int64()).cast(TIMESTAMP_TYPE),
+            }
+        ),
+        pa.table({"concept:name": pa.array([str(i) for i in range(len(cases))])}),
+    )
+
+
+def timed(
+    log: EventLog, epsilon: str, seed: int, window: Any = YEAR, variants: Variants | None = None
+) -> tuple[Sequences, np.ndarray]:
+    """Times for the log's own variants (not private), so that only the times are what is tested."""
+    source = noise.seeded(seed)
+    cases = released_cases(variants or log.variants, noise.generator(source))
+    curator = Curator(log.variants, log=log, randomness=source)
+    return cases, released_times(curator, Fraction(epsilon), cases, window=window)
+
+
+def gaps_of(cases: Sequences, times: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
+    """Seconds between directly following events, by pair."""
+    inner = np.ones(len(cases.codes), dtype=bool)
+    inner[cases.offsets[:-1][cases.lengths > 0]] = False
+    at = np.flatnonzero(inner)
+    keys = cases.codes[at - 1].astype(np.int64) * len(cases.labels) + cases.codes[at]
+    gaps = (times[at] - times[at - 1]) / 1e6
+    return {
+        (cases.labels[key // len(cases.labels)], cases.labels[key % len(cases.labels)]): gaps[keys == key]
+        for key in np.unique(keys).tolist()
+    }
+
+
+def original_of(log: EventLog) -> tuple[Sequences, np.ndarray]:
+    column = log.events.column("concept:name").combine_chunks().dictionary_encode()
+    column = column if isinstance(column, pa.DictionaryArray) else column.combine_chunks()
+    codes = column.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+    times = log.events.column("time:timestamp").cast(pa.int64()).to_numpy()
+    return Sequences(tuple(column.dictionary.to_pylist()), codes, log.offsets), times
+
+
+def durations_of(cases: Sequences, times: np.ndarray) -> np.ndarray:
+    going = cases.lengths > 0
+    return (times[cases.offsets[1:][going] - 1] - times[cases.offsets[:-1][going]]) / 1e6

@@ -1,0 +1,111 @@
+"""A real server in a thread, and browsers to visit it."""
+
+import contextlib
+import html
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from veilog.web.app import make_app
+from veilog.web.jobs.records import Settings
+from veilog.web.jobs.store import Store
+from veilog.web.jobs.worker import Work, work_on
+from veilog.web.serving import listening, prepared
+from veilog.web.work import read_log
+
+TOKEN = "0123456789abcdefABCDEF0123456789"
+
+
+@dataclass(frozen=True)
+class Served:
+    settings: Settings
+    store: Store
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.settings.port}"
+
+    def stranger(self, **headers: str) -> httpx.Client:
+        """A browser that has not been let in."""
+        return httpx.Client(base_url=self.origin, headers={"origin": self.origin, **headers}, timeout=60, verify=False)
+
+    @contextlib.contextmanager
+    def browser(self) -> Iterator[httpx.Client]:
+        with self.stranger() as client:
+            assert client.get("/", params={"token": self.settings.token}).status_code == 303
+            yield client
+
+    def files(self) -> list[Path]:
+        return [path for part in ("incoming", "logs", "jobs") for path in (self.settings.folder / part).rglob("*")]
+
+
+@contextlib.contextmanager
+def served(folder: Path, work: Work = work_on, **settings: Any) -> Iterator[Served]:
+    """With ``workers=0`` nothing that is queued ever runs, and starting is quick."""
+    place = prepared(folder)
+    sock = listening("127.0.0.1", 0)
+    facts = {"token": TOKEN, "workers": 0, "ledger": None, "job_memory": 4 << 30} | settings
+    own = Settings(folder=place, port=sock.getsockname()[1], **facts)
+    server: uvicorn.Server
+    app = make_app(own, work, closing=lambda: server.should_exit)
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=2)
+    )
+    thread = threading.Thread(target=server.run, args=([sock],))
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        yield Served(own, app._store)
+    finally:
+        server.should_exit = True
+        thread.join()
+        sock.close()
+
+
+def once_of(page: httpx.Response) -> str:
+    """The mark of the page's forms."""
+    found = re.search(r'name="once" value="([^"]+)"', page.text)
+    assert found, page.text[:2000]
+    return html.unescape(found[1])
+
+
+def upload(client: httpx.Client, content: bytes, name: str = "log.csv", once: str | None = None) -> httpx.Response:
+    mark = once_of(client.get("/")) if once is None else once
+    return client.post("/logs", data={"once": mark}, files={"file": (name, content)})
+
+
+def read_at_once(server: Served, log: str) -> None:
+    """What a worker does when it reads this log, done here: for servers without workers."""
+    (job,) = [job for job in server.store.queued() if log.endswith(server.store.any_job(job.id)[0].log)]
+    (path,) = (server.settings.folder / log[1:]).iterdir()
+    out = server.settings.folder / "jobs" / job.id
+    out.mkdir()
+    result = read_log(path, {}, out, lambda text, fraction: None)
+    assert server.store.start(job.id)
+    assert server.store.end(job.id, "running", "done", json.dumps(result), None)
+
+
+def raw(port: int, request: bytes) -> bytes:
+    """What the server answers to these bytes, which must ask it to close the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(request)
+        with contextlib.suppress(OSError):
+            return b"".join(iter(lambda: connection.recv(65536), b""))
+    return b""
+
+
+SMALL = b"case,activity,time\n" + b"".join(
+    b"c%d,%s,2024-01-0%d\n" % (case, activity, day + 1)
+    for case in range(6)
+    for day, activity in enumerate((b"come", b"see", b"go"))
+)

@@ -1,0 +1,89 @@
+"""Work as workers may meet it: short, long, greedy, dying, and releases that stop at a known moment.
+
+A worker imports this by its name, so it is a module of its own.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from veilog.errors import InputError, OutputError
+from veilog.logs.simulate import hospital
+from veilog.releasing.run import release
+from veilog.web.jobs.records import Settings
+from veilog.web.jobs.worker import Progress, Task
+
+SMALL_LOG = 60
+FOREVER = 120.0
+
+
+def work(task: Task, settings: Settings, progress: Progress) -> dict[str, Any]:
+    """What the request's ``do`` names; its results show that the files and the progress of a job are its own."""
+    out = Path(task.out)
+    progress(f"working on {task.path}", 0.25)
+    match task.request.get("do", "short"):
+        case "short":
+            (out / "release.xes").write_text(task.request.get("text", "released"))
+            return {"columns": task.columns, "name": task.request["log_name"], "pid": os.getpid()}
+        case "long":
+            time.sleep(FOREVER)
+        case "deaf":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            (out / "half.xes").write_text("half")
+            progress("deaf", None)
+            time.sleep(FOREVER)
+        case "mistake":
+            raise InputError("The third line is wrong.", path=task.path)
+        case "defect":
+            raise KeyError("secret of the log")
+        case "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "crash":
+            os.abort()
+        case "exits":
+            os._exit(0)
+        case "greedy":
+            held = []
+            while True:
+                held.append(b"x" * (16 << 20))
+                time.sleep(0.01)
+        case "refused memory":
+            raise MemoryError
+        case "full":
+            raise OSError(28, "No space left on device")
+        case "full in words":
+            try:
+                raise OSError(28, "No space left on device")
+            except OSError as error:
+                raise OutputError("The file cannot be written.", path=out) from error
+        case "huge":
+            return {"text": "x" * (5 << 20)}
+        case "not JSON":
+            return {"number": float("nan")}
+        case "release" | "release and stop" as what:
+            _release(settings, progress, stop=what == "release and stop")
+    return {}
+
+
+def _release(settings: Settings, progress: Progress, stop: bool) -> None:
+    """A real release, which stops when it has asked the data some of its questions."""
+    asked = 0
+
+    def pausing(text: str, fraction: float | None) -> None:
+        nonlocal asked
+        asked += 1
+        progress(f"asked {asked}", None)
+        if stop and asked > 2:
+            time.sleep(FOREVER)
+
+    release(
+        hospital(SMALL_LOG, seed=1),
+        "laplace",
+        epsilon=1,
+        activities="log",
+        depth=5,
+        ledger=settings.ledger,
+        progress=pausing,
+    )

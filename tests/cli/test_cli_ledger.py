@@ -1,0 +1,183 @@
+"""The ledger in the command: used where it lies beside the log, shown, set, exported, and refused in words."""
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.ledger.ledger import Ledger
+
+
+def made(cases: int) -> veilog.EventLog:
+    """A log of which no release is ever empty: what is empty is not written."""
+    rows = [(f"{i}", a, f"2024-01-01T0{j}:00:00") for i in range(cases) for j, a in enumerate("ab")]
+    names = ("case:concept:name", "concept:name", "time:timestamp")
+    return veilog.read(pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)}))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.xes"
+    veilog.write(made(1000), path)
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    status = main([str(a) for a in arguments])
+    out, err = capsys.readouterr()
+    return status, out, " ".join(err.split())
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict:
+    status, out, err = run(capsys, *arguments, "--json", "-")
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+def released(log: Path, epsilon: object, *more: object) -> tuple[object, ...]:
+    said = ("--activities", "log", "--max-length", "log", "--no-compare")
+    return ("release", log, log.with_name("out.csv"), "-m", "laplace", "--epsilon", epsilon, *said, *more)
+
+
+def test_a_budget_is_set_spent_and_kept(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    facts = as_json(capsys, "ledger", "set", log, "--epsilon", "1", "--delta", "1e-5")
+    assert facts["ledger"] == f"{log}.ledger"
+    assert facts["left"] == {"epsilon": 1.0, "delta": 1e-5}
+    account = as_json(capsys, *released(log, "0.7"))["account"]
+    assert set(account) == {"account", "name", "unit", "budget", "spent", "left", "strength", "most_cases"}
+    assert (account["name"], account["left"]["epsilon"]) == ("log.xes", 0.3)
+    log.with_name("out.csv").unlink()
+    status, out, err = run(capsys, *released(log, "0.4"))
+    assert (status, out) == (1, "")
+    assert "epsilon = 0.4 was asked for, and of 1 in all 0.3 is left. Nothing was asked of the data." in err
+    assert not log.with_name("out.csv").exists()
+    status, out, _ = run(capsys, *released(log, "0.3"))
+    assert status == 0
+    assert "Nothing is left" in out
+
+
+def test_show_lists_every_release_without_reading_the_log(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    ledger = log.with_name("log.xes.ledger")
+    run(capsys, "ledger", "set", log, "--epsilon", "none")
+    assert run(capsys, *released(log, "0.7"))[::2] == (0, "")
+    log.unlink()
+    for argument in (log, ledger):
+        (account,) = as_json(capsys, "ledger", "show", argument)["accounts"]
+        (entry,) = account["releases"]
+        assert (entry["method"], entry["epsilon_exact"], entry["state"]) == ("laplace", "7/10", "written")
+        assert (account["budget"], account["left"]) == (None, None)
+    status, out, _ = run(capsys, "ledger", "show", log)
+    assert status == 0
+    assert "No total budget is set" in out
+    assert entry["outputs"][0][:12] in out
+
+
+def test_export_writes_a_row_a_release(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
+    run(capsys, "ledger", "set", log, "--epsilon", "3")
+    for epsilon in ("0.7", "1.3"):
+        run(capsys, *released(log, epsilon))
+    assert run(capsys, "ledger", "export", log, tmp_path / "a.csv")[0] == 0
+    with (tmp_path / "a.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epsilon_exact"] for row in rows] == ["7/10", "13/10"]
+    assert as_json(capsys, "ledger", "export", log, tmp_path / "a.json")["releases"] == 2
+    (account,) = json.loads((tmp_path / "a.json").read_text())["accounts"]
+    assert account["releases"][1]["guarantee"]["status"] == "proven"
+    status, _, err = run(capsys, "ledger", "export", log, tmp_path / "a.pdf")
+    assert (status, err.endswith("A ledger is exported to .json or .csv.")) == (1, True)
+    before = (tmp_path / "log.xes.ledger").read_bytes()
+    (tmp_path / "l.json").symlink_to(tmp_path / "log.xes.ledger")
+    status, _, err = run(capsys, "ledger", "export", log, tmp_path / "l.json")
+    assert (status, "overwrite the ledger" in err) == (1, True)
+    assert (tmp_path / "log.xes.ledger").read_bytes() == before
+
+
+def test_a_link_to_the_log_leads_to_its_ledger(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
+    run(capsys, "ledger", "set", log, "--epsilon", "1")
+    (tmp_path / "sub").mkdir()
+    link = tmp_path / "sub" / "link.xes"
+    link.symlink_to(log)
+    status, _, err = run(capsys, *released(link, "1.5"))
+    assert (status, "does not suffice" in err) == (1, True)
+
+
+def test_ledger_names_another_and_no_ledger_none(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
+    assert "account" not in as_json(capsys, *released(log, "1"))
+    run(capsys, "ledger", "set", log, "--epsilon", "1")
+    run(capsys, "convert", log, tmp_path / "log.csv")
+    other = as_json(capsys, *released(tmp_path / "log.csv", "1", "--ledger", tmp_path / "log.xes.ledger"))
+    assert other["account"]["left"]["epsilon"] == 0
+    fresh = as_json(capsys, *released(log, "1", "--ledger", tmp_path / "new.ledger"))
+    assert (fresh["account"]["budget"], fresh["account"]["spent"]["epsilon"]) == (None, 1.0)
+    assert "account" not in as_json(capsys, *released(log, "9", "--no-ledger"))
+    assert "account" not in as_json(capsys, *released(log, "9", "--no-ledger", "--seed", "1"))
+    status, _, err = run(capsys, *released(log, "1", "--no-ledger", "--ledger", "x"))
+    assert (status, "exclude each other" in err) == (1, True)
+
+
+def test_a_grown_log_is_put_on_the_account_of_the_old(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    run(capsys, "ledger", "set", log, "--epsilon", "2")
+    run(capsys, *released(log, "1"))
+    veilog.write(made(1001), log)
+    status, _, err = run(capsys, *released(log, "1"))
+    assert (status, "veilog ledger set LOG --account NUMBER" in err) == (1, True)
+    assert as_json(capsys, "ledger", "set", log, "--account", "1")["left"]["epsilon"] == 1
+    assert as_json(capsys, *released(log, "1"))["account"]["left"]["epsilon"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--epsilon", "nan"), "epsilon must be a finite number"),
+        (("--epsilon", "-1"), "epsilon must be above 0"),
+        (("--epsilon", "1", "--delta", "-0.1"), "delta must be at least 0"),
+        (("--epsilon", "1", "--delta", "1"), "below 1"),
+        (("--delta", "0.1"), "Add --epsilon"),
+        (("--epsilon", "none", "--delta", "0.1"), "needs one for epsilon"),
+        (("--epsilon", "1", "--account", "7"), "no account 7"),
+    ],
+)
+def test_bad_budgets_are_refused(
+    capsys: pytest.CaptureFixture[str], log: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    status, _, err = run(capsys, "ledger", "set", log, *arguments)
+    assert status == 1
+    assert words in err
+    assert "Traceback" not in err
+    ledger = log.with_name("log.xes.ledger")
+    assert not ledger.exists() or Ledger.open(ledger).show() == ()
+
+
+def test_a_ledger_that_cannot_be_used_stops_the_release_before_the_log_is_read(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "log.xes.ledger"
+    ledger.write_bytes(b"SQLite format 3\0 and then nothing that makes sense")
+    log.write_text("not XML")
+    for arguments in (released(log, "1"), ("ledger", "show", log), ("ledger", "set", log, "--epsilon", "1")):
+        status, out, err = run(capsys, *arguments)
+        assert (status, out) == (1, "")
+        assert "damaged" in err and "log.xes.ledger" in err
+    ledger.unlink()
+    ledger.mkdir()
+    assert "directory" in run(capsys, *released(log, "1"))[2]
+    status, _, err = run(capsys, *released(log, "1", "--ledger", tmp_path / "gone" / "x"))
+    assert (status, "folder does not exist" in err) == (1, True)
+
+
+def test_a_mistake_makes_no_ledger(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
+    assert run(capsys, *released(log, "0", "--ledger", tmp_path / "new"))[0] == 1
+    assert run(capsys, *released(tmp_path / "gone.xes", "1", "--ledger", tmp_path / "new"))[0] == 1
+    assert run(capsys, "ledger", "set", tmp_path / "gone.xes", "--epsilon", "1")[0] == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.xes"]
+
+
+def test_what_has_no_ledger_is_told_how_to_get_one(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    status, _, err = run(capsys, "ledger", "show", log)
+    assert (status, "veilog ledger set LOG makes one" in err) == (1, True)
+    status, _, err = run(capsys, "ledger", "set", log.with_name("month-*.csv"), "--epsilon", "1")
+    assert (status, "Name one with --ledger" in err) == (1, True)

@@ -1,0 +1,144 @@
+"""``veilog serve``: what it refuses before it starts, what it prints, and that Ctrl-C ends it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from veilog import cli
+from veilog.web import serving
+from veilog.web.jobs.records import Settings
+from veilog.web.jobs.store import Store
+
+GOOD = "0123456789abcdefABCDEF"
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert cli.main(["serve", "--no-open", *arguments]) == 1
+    return " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "hospital.example", "127.0.0.1.evil.example"])
+def test_others_are_let_in_with_a_token_only(tmp_path: Path, capsys: pytest.CaptureFixture[str], host: str) -> None:
+    assert "--token-file" in refused(capsys, "--host", host, "--folder", str(tmp_path / "data"))
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "localhost", "::1", "LOCALHOST"])
+def test_this_machine_needs_none(host: str) -> None:
+    assert serving.is_loopback(host)
+
+
+@pytest.mark.parametrize("token", ["", "short", "x" * 19, "with spaces in the middle", "é" * 30, "two\nlines" * 5])
+def test_a_weak_token_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], token: str) -> None:
+    (tmp_path / "token").write_text(token)
+    said = refused(capsys, "--token-file", str(tmp_path / "token"), "--folder", str(tmp_path / "data"))
+    assert "at least 20 letters and digits" in said
+    assert "cannot be read" in refused(capsys, "--token-file", str(tmp_path / "none"))
+
+
+def test_a_token_is_its_line(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{GOOD}\n")
+    assert serving.token_in(tmp_path / "token") == GOOD
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert "holds other things" in refused(capsys, "--folder", str(tmp_path))
+    assert "not a folder" in refused(capsys, "--folder", str(tmp_path / "thesis.txt"))
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_ledger_that_all_browsers_shared_is_not_left_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = serving.prepared(tmp_path / "data")
+    Store(folder / "veilog.sqlite").close()
+    (folder / "veilog.ledger").write_bytes(b"what was spent")
+    said = refused(capsys, "--folder", str(folder))
+    assert "Each browser has a ledger of its own now" in said and f"--ledger {folder / 'veilog.ledger'}" in said
+    serving.check_ledger(folder, folder / "veilog.ledger")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of folders")
+def test_a_folder_that_others_may_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o755)
+    assert "chmod 700" in refused(capsys, "--folder", str(tmp_path / "open"))
+    made = serving.prepared(tmp_path / "new" / "data")
+    assert made.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_the_last_run_did_not_finish_to_upload_is_deleted(tmp_path: Path) -> None:
+    made = serving.prepared(tmp_path / "data")
+    (made / "veilog.sqlite").touch()
+    (made / "incoming" / "half").write_text("x")
+    serving.prepared(made)
+    assert list((made / "incoming").iterdir()) == []
+
+
+@pytest.mark.parametrize("option", [("--port", "70000"), ("--workers", "0"), ("--max-upload", "0"), ("--seed", "-1")])
+def test_numbers_out_of_range_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, str]
+) -> None:
+    assert f"{option[0]} must be from" in refused(capsys, *option, "--folder", str(tmp_path / "data"))
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert "cannot listen" in refused(capsys, "--port", port, "--folder", str(tmp_path / "data"))
+
+
+def test_without_the_extra_it_says_what_to_install() -> None:
+    """In a process of its own: modules imported twice here would be two of each to other tests."""
+    without = "import sys; sys.modules['uvicorn'] = None; from veilog.cli import main; sys.exit(main(['serve']))"
+    done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1 and "pip install 'veilog[web]'" in done.stderr
+
+
+def test_the_data_folder_is_where_programs_keep_theirs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if sys.platform in ("win32", "darwin"):
+        pytest.skip("XDG is for others")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert serving.default_folder() == tmp_path / "veilog" / "serve"
+
+
+def test_the_address_holds_the_token(tmp_path: Path) -> None:
+    settings = Settings(folder=tmp_path, ledger=tmp_path / "l", token=GOOD, port=8400)
+    assert serving.url_of(settings) == f"http://127.0.0.1:8400/?token={GOOD}"
+    assert GOOD not in repr(settings)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "veilog", "serve", "--no-open", "--folder", str(tmp_path / "data"), "--seed", "1"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    server = subprocess.Popen(command, **pipes, text=True, start_new_session=True)
+    assert server.stdout
+    assert server.stderr
+    try:
+        url = server.stdout.readline().strip()
+        assert url.startswith("http://127.0.0.1:")
+        assert str(tmp_path / "data") in server.stdout.readline()
+        assert "Test mode" in server.stdout.readline()
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(url.partition("?")[0])
+        # A second server on the same folder is refused, whatever its port.
+        second = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert second.returncode == 1
+        assert "Another veilog serve uses this folder" in " ".join(second.stderr.split())
+        os.killpg(server.pid, signal.SIGINT)  # as Ctrl-C in a terminal, which its workers get, too
+        assert server.wait(60) == 0
+        assert server.stderr.read() == ""
+    finally:
+        server.kill()
+        server.communicate()
+    assert (tmp_path / "data" / "veilog.sqlite").stat().st_mode & 0o077 == 0

@@ -1,0 +1,140 @@
+"""A log that is kept on disk is the log that is read, in pieces of whole cases."""
+
+import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import veilog
+from veilog.errors import EngineError, ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.simulate import hospital
+from veilog.logs.stored import store as stored
+from veilog.logs.stored.store import StoredLog, store
+
+START = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
+ROWS = st.lists(
+    st.tuples(st.sampled_from("pqrs"), st.sampled_from("abc"), st.integers(0, 5), st.none() | st.sampled_from("xy")),
+    min_size=1,
+    max_size=40,
+)
+
+
+def write_rows(path: Path, rows: list[tuple[str, str, int, str | None]]) -> None:
+    """Rows in any order of cases and times, as other programs write them."""
+    case, activity, minutes, colour = zip(*rows, strict=True)
+    names = pa.array(activity).dictionary_encode()
+    times = pa.array([START + datetime.timedelta(minutes=m) for m in minutes], pa.timestamp("ns", tz="Europe/Berlin"))
+    ages = [ord(name) for name in case]
+    pq.write_table(
+        pa.table({"case": case, "activity": names, "timestamp": times, "colour": colour, "case:age": ages}), path
+    )
+
+
+def in_memory(log: StoredLog) -> EventLog:
+    """The pieces joined again."""
+    pieces = list(log.pieces())
+    events, first = [], 0
+    for piece in pieces:
+        index = pa.array(piece.events.column("case:index").to_numpy() + first)
+        events.append(piece.events.set_column(0, "case:index", index))
+        first += piece.cases.num_rows
+    return EventLog(pa.concat_tables(events), pa.concat_tables([p.cases for p in pieces]))
+
+
+def same(log: EventLog, other: EventLog) -> bool:
+    """The same cases with the same events, whatever the events' numbers and the codes of their labels."""
+    plain = [
+        [table.column(name).to_pylist() for name in table.column_names if name != "event:index"]
+        for side in (log, other)
+        for table in (side.events, side.cases)
+    ]
+    return (
+        plain[:2] == plain[2:] and log.events.schema == other.events.schema and log.cases.schema == other.cases.schema
+    )
+
+
+@given(ROWS, st.integers(1, 9))
+@settings(max_examples=15, deadline=None)
+def test_the_pieces_are_the_log(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, int, str | None]], size: int
+) -> None:
+    path = tmp_path_factory.mktemp("stored") / "log.parquet"
+    write_rows(path, rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored, "_PIECE", size)
+        log = store(path, threads=1)
+    assert log is not None
+    whole = veilog.read(path)
+    assert same(in_memory(log), whole)
+    assert log.variants == whole.variants
+    assert [f.rule for f in log.findings] == [f.rule for f in whole.findings]
+    chosen = np.arange(0, log.number_of_cases, 2)
+    assert same(in_memory(log.only(chosen)), whole.only(chosen))
+    assert log.only(chosen).variants == whole.only(chosen).variants
+
+
+def test_a_case_larger_than_a_piece_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_rows(tmp_path / "log.parquet", [("p", "a", i % 6, None) for i in range(50)] + [("q", "b", 1, "x")])
+    monkeypatch.setattr(stored, "_PIECE", 10)
+    log = store(tmp_path / "log.parquet")
+    assert log is not None
+    assert [len(piece) for piece in log.pieces()] == [50, 1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"timestamp": pa.array([None, START], pa.timestamp("us", tz="UTC"))},
+        {"timestamp": pa.array(["2024-01-01", "2024-01-02"])},
+        {"case": pa.array([" ", "p"])},
+        {"activity": pa.array([None, "a"], pa.string())},
+        {"event:index": pa.array([2, 1])},
+        {"CASE": pa.array(["p", "q"])},
+    ],
+)
+def test_what_takes_the_whole_log_is_left_to_reading(tmp_path: Path, change: dict[str, pa.Array]) -> None:
+    columns = {"case": pa.array(["p", "q"]), "activity": pa.array(["a", "b"]), "timestamp": pa.array([START, START])}
+    pq.write_table(pa.table(columns | change), tmp_path / "log.parquet")
+    assert store(tmp_path / "log.parquet", case="case", activity="activity", timestamp="timestamp") is None
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    write_rows(tmp_path / "log.parquet", [("p", "a", 1, None)])
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    log = store(tmp_path / "log.parquet", temp_directory=spill)
+    assert log is not None and len(list(spill.iterdir())) == 1
+    del log
+    assert list(spill.iterdir()) == []
+
+
+def test_only_large_parquet_files_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = hospital(5, seed=1)
+    for suffix in (".parquet", ".csv"):
+        veilog.write(log, tmp_path / f"log{suffix}")
+    assert not stored.is_large(tmp_path / "log.parquet")
+    monkeypatch.setattr(stored, "LARGE", len(log) - 1)
+    assert stored.is_large(tmp_path / "log.parquet")
+    assert not stored.is_large(tmp_path / "log.csv")
+    assert not stored.is_large(tmp_path / "none.parquet")
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    write_rows(tmp_path / "log.parquet", [("p", "a", 1, None)])
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    monkeypatch.setattr(stored.pq, "write_table", full)
+    with pytest.raises(EngineError, match="No space left"):
+        store(tmp_path / "log.parquet", temp_directory=spill)
+    assert list(spill.iterdir()) == []
+    with pytest.raises(ParameterError, match="temporary directory"):
+        store(tmp_path / "log.parquet", temp_directory=tmp_path / "none")

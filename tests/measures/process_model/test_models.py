@@ -1,0 +1,143 @@
+"""Models: the values of pm4py where it is installed, and the bounds on its process in any case."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openly import release
+
+from veilog.errors import MissingExtraError, ParameterError
+from veilog.logs import files
+from veilog.logs.variants import Variants
+from veilog.measures.process_model import measure as models
+from veilog.measures.process_model import worker as models_worker
+from veilog.measures.process_model.measure import MEASURES, model_quality, running
+from veilog.measures.process_model.replay import Replayed
+
+needs_pm4py = pytest.mark.skipif(importlib.util.find_spec("pm4py") is None, reason="pm4py is not installed")
+SMALL = Variants.from_dict({("a", "b", "c"): 5, ("a", "c"): 2})
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
+    """A worker that does as told instead of pm4py."""
+    (folder / "stub_worker.py").write_text(f"import json, sys, time\ntask = json.load(sys.stdin)\n{body}\n")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setattr(models, "_WORKER", "stub_worker")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+
+
+def test_what_was_reached_before_the_time_was_over_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    body = """print(json.dumps({"fitness": 0.5, "stage": "replaying prefixes"}), flush=True)\ntime.sleep(60)"""
+    fake(monkeypatch, tmp_path, body)
+    result = model_quality(SMALL, SMALL, seconds=2)
+    assert result.fitness == 0.5 and result.precision is None and result.f_score is None
+    assert result.not_computed["precision"] == "Not done after 2 seconds (while replaying prefixes)."
+    assert set(result.not_computed) == set(MEASURES) - {"fitness"}
+    assert result.seconds < 30
+
+
+def test_a_crash_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake(monkeypatch, tmp_path, "raise ValueError('a strange net')")
+    result = model_quality(SMALL, SMALL)
+    assert "stopped with code 1" in result.not_computed["fitness"] and "a strange net" in result.not_computed["fitness"]
+
+
+def test_memory_is_limited_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake(
+        monkeypatch,
+        tmp_path,
+        "from veilog.measures import models_worker as w\n"
+        "def grow(task, answer):\n    answer(stage='growing')\n    bytearray(task['memory'])\n"
+        "w._measure = grow\nsys.stdin.close()\nimport io\nsys.stdin = io.StringIO(json.dumps(task))\nw.main()",
+    )
+    result = model_quality(SMALL, SMALL, memory=1 << 29)
+    assert result.not_computed["fitness"] == "More than 0.5 GiB of memory would be needed (while growing)."
+
+
+def test_leaving_the_block_ends_the_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake(monkeypatch, tmp_path, "time.sleep(60)")
+    with pytest.raises(KeyboardInterrupt), running(SMALL, SMALL) as process:
+        raise KeyboardInterrupt
+    assert process._process.poll() is not None
+
+
+def test_the_f_score_is_the_harmonic_mean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake(monkeypatch, tmp_path, """print(json.dumps({"fitness": 0.9, "precision": 0.6, "generalization": 0.1}))""")
+    result = model_quality(SMALL, SMALL)
+    assert result.f_score == pytest.approx(0.72) and result.not_computed == {}
+
+
+def test_logs_without_events_and_wrong_bounds_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    with pytest.raises(ParameterError, match="released log has no events"):
+        model_quality(SMALL, Variants.from_dict({(): 3}))
+    with pytest.raises(ParameterError, match="noise"):
+        model_quality(SMALL, SMALL, noise=2.0)
+    with pytest.raises(ParameterError, match="positive"):
+        model_quality(SMALL, SMALL, seconds=0)
+    with pytest.raises(ParameterError, match="at least one prefix"):
+        model_quality(SMALL, SMALL, prefixes=0)
+
+
+def test_without_pm4py_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"veilog\[models\]"):
+        model_quality(SMALL, SMALL)
+
+
+def test_fitness_and_generalization_weigh_variants_by_their_cases() -> None:
+    fits = Replayed(missing=0, remaining=0, consumed=4, produced=4, fired=("t", "u"))
+    misses = Replayed(missing=2, remaining=1, consumed=4, produced=4, fired=("t",))
+    assert models_worker._fitness([fits, misses], [3, 1]) == pytest.approx(0.5 * (1 - 2 / 16) + 0.5 * (1 - 1 / 16))
+    assert models_worker._generalization([fits, misses], [3, 1], {"t", "u", "v"}) == pytest.approx(
+        1 - (1 / 2 + 1 / 3**0.5 + 1) / 3
+    )
+
+
+def test_precision_counts_enabled_activities_that_the_log_never_takes() -> None:
+    enabled = {(): frozenset("a"), ("a",): frozenset("bcd")}
+    following = {(): {"a"}, ("a",): {"b", "c"}, ("a", "b"): {"c"}}
+    passing = models_worker.Counter({(): 10, ("a",): 8, ("a", "b"): 2})
+    assert models_worker._precision(enabled, following, passing) == pytest.approx(1 - 8 / (10 + 24))
+
+
+@needs_pm4py
+def test_a_perfect_log_has_a_perfect_model() -> None:
+    result = model_quality(Variants.from_dict({("a", "b"): 9}), Variants.from_dict({("a", "b"): 4}))
+    assert (result.fitness, result.precision, result.f_score) == (1.0, 1.0, 1.0)
+
+
+@needs_pm4py
+def test_cases_without_events_and_unknown_activities_do_no_harm() -> None:
+    result = model_quality(Variants.from_dict({(): 2, ("a", "b"): 9, ("x",): 1}), SMALL)
+    assert result.not_computed == {} and 0.0 < (result.fitness or 0) < 1.0
+
+
+@needs_pm4py
+def test_receipt_against_itself(logs: Path) -> None:
+    receipt = files.read(logs / "receipt.xes.gz").variants
+    result = model_quality(receipt, receipt, seconds=120)
+    values = (result.fitness, result.precision, result.generalization)
+    assert [round(v or 0, 4) for v in values] == [0.9447, 0.2662, 0.6411]
+
+
+@needs_pm4py
+def test_precision_from_some_prefixes_is_near_that_from_all(logs: Path) -> None:
+    receipt = files.read(logs / "receipt.xes.gz").variants
+    result = model_quality(receipt, receipt, seconds=120, prefixes=300)
+    assert result.precision != pytest.approx(0.2662, abs=1e-4) and result.precision == pytest.approx(0.2662, abs=0.05)
+
+
+@needs_pm4py
+def test_sacofa_as_published_gives_a_better_model_than_laplace(logs: Path) -> None:
+    """The claim of the SaCoFa paper's Figure 2, at the settings of its Table 4; all cells are in the benchmark."""
+    receipt = files.read(logs / "receipt.xes.gz").variants
+    settings: dict[str, Any] = {"epsilon": 1, "seed": 0, "as_published": True, "depth": 10}
+    sacofa = release(receipt, "sacofa", threshold_harmful=3, **settings).variants
+    laplace = release(receipt, "laplace", threshold=3, **settings).variants
+    better, worse = (model_quality(receipt, log, seconds=120, prefixes=100).f_score for log in (sacofa, laplace))
+    assert better is not None and worse is not None
+    assert better > 0.75 > 0.5 > worse

@@ -1,0 +1,67 @@
+"""Steps replayed once give what pm4py gives for every prefix, and whole traces are replayed by its defaults."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import openly
+import pytest
+
+import veilog
+
+pm4py = pytest.importorskip("pm4py")
+pytestmark = pytest.mark.filterwarnings("ignore")  # pm4py and what it imports warn of things of their own
+
+from veilog.measures.process_model.replay import Replay, Trace, log_of  # noqa: E402
+from veilog.measures.process_model.worker import _net  # noqa: E402
+
+
+def by_pm4py(traces: list[Trace], net: Any, **options: bool) -> list[dict[str, Any]]:
+    from pm4py.algo.conformance.tokenreplay import algorithm
+
+    names = algorithm.Variants.TOKEN_REPLAY.value.Parameters
+    parameters = {names[name.upper()]: value for name, value in {"show_progress_bar": False, **options}.items()}
+    found: list[dict[str, Any]] = algorithm.apply(log_of(traces), *net, parameters=parameters)
+    return found
+
+
+def check(released: dict[Trace, int], traces: list[Trace]) -> int:
+    """Compares everything that is read; how many prefixes the net can replay."""
+    net = _net(released, 0.2)
+    ours = Replay(*net)
+    found = by_pm4py(traces, net, consider_remaining_in_fitness=True)
+    for trace, whole, theirs in zip(traces, ours.whole(traces), found, strict=True):
+        assert list(whole.fired) == list(theirs["activated_transitions"]), trace
+        for name in ("missing", "remaining", "consumed", "produced"):
+            assert getattr(whole, name) == theirs[f"{name}_tokens"], (trace, name)
+    prefixes = sorted({trace[:i] for trace in traces for i in range(1, len(trace) + 1)})
+    options = {"try_to_reach_final_marking_through_hidden": False, "stop_immediately_unfit": True}
+    fit = 0
+    for prefix, theirs in zip(
+        prefixes, by_pm4py(prefixes, net, consider_remaining_in_fitness=False, **options), strict=True
+    ):
+        labels = {t.label for t in theirs["enabled_transitions_in_marking"] if t.label is not None}
+        assert ours.enabled_after(prefix) == (labels if theirs["trace_is_fit"] else None), prefix
+        fit += theirs["trace_is_fit"]
+    return fit
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_logs_are_replayed_as_pm4py_does(seed: int) -> None:
+    draw = random.Random(seed)
+
+    def log(activities: str) -> dict[Trace, int]:
+        return {tuple(draw.choices(activities, k=draw.randint(1, 7))): draw.randint(1, 9) for _ in range(12)}
+
+    fit = check(log("abcd"), [(), *log("abcde")])  # e is unknown to the model
+    assert fit > 0
+
+
+def test_sepsis_under_noise_is_replayed_as_pm4py_does(logs: Path) -> None:
+    original = veilog.read_variants(logs / "sepsis.xes.gz")
+    released = openly.release(original, "laplace", epsilon=1, seed=0).variants
+    counted = dict(zip(released.sequences, released.counts.tolist(), strict=True))
+    traces = sorted(original.sequences, key=lambda trace: (len(trace), trace))
+    assert check(counted, [*traces[:40:4], *traces[200:800:60]]) > 20

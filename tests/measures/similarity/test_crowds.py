@@ -1,0 +1,135 @@
+"""Bounds where there are too many pairs of variants: they hold, whatever the logs are like."""
+
+import io
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from veilog import Variants, compare
+from veilog.display import comparison_table
+from veilog.measures import comparison
+from veilog.measures.similarity import blocks, boxes, nearest
+from veilog.measures.similarity.difference import Buffer, absolute_log_difference, absolute_log_differences
+from veilog.measures.similarity.distances import as_sequences, as_strings, levenshtein_block
+from veilog.measures.similarity.measure import Matching, relative_log_similarities, relative_log_similarity
+
+SEQUENCE = st.lists(st.sampled_from("abcd"), max_size=7).map(tuple)
+LOG = st.dictionaries(SEQUENCE, st.integers(1, 30), min_size=1, max_size=25).map(Variants.from_dict)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few boxes and small blocks, so that small logs have what large ones have."""
+    monkeypatch.setattr(boxes, "_BOXES", 6)
+    monkeypatch.setattr(boxes, "_GROUPS", 3)
+    monkeypatch.setattr(blocks, "_BLOCK", 8)
+    monkeypatch.setattr(nearest, "_HASHES", 50)
+
+
+@given(LOG, LOG, st.sampled_from(["direct", "exact"]))
+@settings(max_examples=60, deadline=None)
+def test_the_similarity_is_in_its_interval(original: Variants, released: Variants, matching: Matching) -> None:
+    true = relative_log_similarity(original, released, matching=matching)
+    bounded = relative_log_similarity(original, released, matching=matching, most_pairs=0)
+    assert bounded.lower - 1e-9 <= true.value <= bounded.upper + 1e-9
+    assert bounded.value == bounded.lower
+    assert bounded.bounded == (true.rows * true.columns > 0)
+
+
+@given(LOG, LOG, st.sampled_from(["length", "maximum"]))
+@settings(max_examples=60, deadline=None)
+def test_the_difference_is_in_its_interval(original: Variants, released: Variants, buffer: Buffer) -> None:
+    true = absolute_log_difference(original, released, buffer=buffer)
+    bounded = absolute_log_difference(original, released, buffer=buffer, most_pairs=0)
+    assert bounded.lower <= true.value <= bounded.value
+    assert (bounded.unmatched, bounded.matched) == (true.unmatched, true.matched)
+
+
+@given(LOG, LOG)
+@settings(max_examples=30, deadline=None)
+def test_exact_matching_is_bounded_by_what_direct_matching_leaves(original: Variants, released: Variants) -> None:
+    true = relative_log_similarity(original, released, matching="exact")
+    direct = relative_log_similarity(original, released)
+    between = relative_log_similarity(original, released, matching="exact", most_pairs=direct.rows * direct.columns)
+    assert between.lower - 1e-9 <= true.value <= between.upper + 1e-9
+    if between.bounded:
+        assert between.lower == pytest.approx(direct.value, abs=1e-9)
+
+
+@given(st.lists(SEQUENCE, min_size=1, max_size=20, unique=True), st.lists(SEQUENCE, min_size=1, max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_no_sequence_is_nearer_than_said(some: list[tuple[str, ...]], others: list[tuple[str, ...]]) -> None:
+    first, second = Variants.from_sequences(some).sequences, Variants.from_sequences(others).sequences
+    true = levenshtein_block(first, second).astype(int)
+    low, low_ = nearest.least_distances(*as_sequences(*as_strings(first, second)))
+    assert (low <= true.min(axis=1)).all()
+    assert (low_ <= true.min(axis=0)).all()
+    assert ((low == 0) == (true.min(axis=1) == 0)).all()
+    assert (low[true.min(axis=1) > nearest.MOST_DELETED * 2] == nearest.MOST_DELETED + 1).all()
+
+
+def test_long_sequences_are_not_said_to_be_further_than_they_are() -> None:
+    long = tuple("abcdefgh" * 6)
+    first = Variants.from_sequences([long]).sequences
+    second = Variants.from_sequences([(*long[:20], "x", "y", *long[20:])]).sequences
+    low, low_ = nearest.least_distances(*as_sequences(*as_strings(first, second)))
+    assert (int(low[0]), int(low_[0])) <= (2, 2)
+
+
+def test_both_are_what_each_is() -> None:
+    original = Variants.from_dict({("a", "b"): 5, ("a", "c"): 3, ("b",): 2, (): 1})
+    released = Variants.from_dict({("a", "b"): 2, ("c", "c", "a"): 3, ("b", "d"): 9})
+    direct, exact = relative_log_similarities(original, released, most_pairs=0)
+    assert direct == relative_log_similarity(original, released, most_pairs=0)
+    assert exact == relative_log_similarity(original, released, matching="exact", most_pairs=0)
+    by_length, by_maximum = absolute_log_differences(original, released, most_pairs=0)
+    assert by_length == absolute_log_difference(original, released, most_pairs=0)
+    assert by_maximum == absolute_log_difference(original, released, buffer="maximum", most_pairs=0)
+    assert relative_log_similarities(original, released)[0] == relative_log_similarity(original, released)
+
+
+def test_a_pass_in_blocks_keeps_the_plan_a_plan() -> None:
+    rng = np.random.default_rng(1)
+    rows = sorted({"".join(rng.choice(list("abc"), size=rng.integers(1, 9))) for _ in range(60)})
+    columns = sorted({"".join(rng.choice(list("abc"), size=rng.integers(1, 9))) for _ in range(50)})
+    a, b = rng.integers(1, 20, size=len(rows)), rng.integers(1, 20, size=len(columns))
+    b[0] += max(0, a.sum() - b.sum()) + 7
+    plan = blocks.cheap_plan(rows, columns, a, b, "plain", buffer=np.array([len(c) for c in columns]))
+    assert (plan.mass > 0).all()
+    supplied = np.bincount(plan.rows, weights=plan.mass, minlength=len(rows) + 1)
+    assert supplied.tolist() == [*a.tolist(), b.sum() - a.sum()]
+    assert np.bincount(plan.columns, weights=plan.mass, minlength=len(columns)).tolist() == b.tolist()
+
+
+def test_a_comparison_says_that_it_knows_an_interval_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Variants.from_dict({("a", "b"): 5, ("a", "c"): 3, ("b",): 2})
+    released = Variants.from_dict({("a", "b"): 2, ("c", "c", "a"): 3, ("b", "d"): 9})
+    true = compare(original, released)
+    assert true.intervals == {}
+    for both in (relative_log_similarities, absolute_log_differences):
+        monkeypatch.setattr(comparison, both.__name__, partial(both, most_pairs=0))
+    result = compare(original, released)
+    assert set(result.intervals) == {
+        "relative_log_similarity",
+        "relative_log_similarity_exact",
+        "absolute_log_difference",
+        "absolute_log_difference_maximum",
+    }
+    fields = result.to_json()
+    for name, (low, high) in result.intervals.items():
+        assert fields[name] is None
+        assert low - 1e-9 <= getattr(true, name) <= high + 1e-9
+        assert "too many pairs" in result.not_computed[name]
+    assert json.loads(json.dumps(fields))["intervals"]["absolute_log_difference"] == list(
+        result.intervals["absolute_log_difference"]
+    )
+    shown = Console(width=200, file=io.StringIO())
+    shown.print(comparison_table(result))
+    low, high = result.intervals["relative_log_similarity"]
+    assert f"{low:.4f} to {high:.4f}" in shown.file.getvalue()  # type: ignore[attr-defined]
+    assert f"from {low:.2f} to {high:.2f} of 1" in result.verdict

@@ -1,0 +1,43 @@
+"""What is made to be given away holds nothing of the owner's: under equal noisy answers, neighbouring logs give equal
+bytes, also where one of them has a case that takes far longer to release."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from replaying import recorded_and_replayed
+
+from veilog.logs.simulate import hospital
+from veilog.logs.variants import Variants
+from veilog.privacy.domain import Domain
+from veilog.web.work.releasing import _written
+
+LOG = hospital(150, seed=3).variants
+LONGEST = 400_000
+DOMAIN = Domain(activities=LOG.labels, max_length=15)
+GIVEN_AWAY = ("certificate.json", "outside.html", "release.xes", "release.csv", "release.parquet")
+
+
+def slow() -> Variants:
+    """The log with one case more, which takes far longer than all others together, and has a label of its own."""
+    walk = [LOG.labels[i % len(LOG.labels)] for i in range(LONGEST)] + ["Label of one case"]
+    return Variants.from_dict({**LOG.to_dict(), tuple(walk): 1})
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"), [("evolve", {}), ("travas", {"delta": 1e-2}), ("laplace", {}), ("sapa", {"k": 2})]
+)
+def test_neighbouring_logs_give_equal_bytes_whoever_takes_longer(
+    method: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    released = recorded_and_replayed(LOG, slow(), method, monkeypatch, DOMAIN, epsilon=2, **settings)[:2]
+    assert released[0].owner_only != released[1].owner_only, "the owner is told of what took long and was left out"
+    for number, one in enumerate(released):
+        (tmp_path / str(number)).mkdir()
+        assert _written(one, tmp_path / str(number), lambda text, fraction: None) == ([], [])
+    for name in GIVEN_AWAY:
+        assert (tmp_path / "0" / name).read_bytes() == (tmp_path / "1" / name).read_bytes(), name
+    certificate = (tmp_path / "0" / "certificate.json").read_text()
+    assert not {"owner_only", "seconds", "notes"} & set(json.loads(certificate))
+    assert "seconds" not in certificate

@@ -1,0 +1,172 @@
+"""What certified releases do depends on the answers of the curator and on nothing else of the log.
+
+Every method is run on a log, its questions and their answers are recorded, and it is run on another log with these
+answers: it must ask the same and release the same (see replaying.py). The other log is a neighbour, one case less, and
+where all public facts are declared also one that has nothing to do with the first.
+"""
+
+import dataclasses
+import datetime
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from replaying import OPENING, recorded_and_replayed, same
+
+from veilog.logs.eventlog import EventLog
+from veilog.logs.simulate import hospital
+from veilog.logs.variants import Variants
+from veilog.methods import METHODS, travag
+from veilog.methods.method import Request
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Domain
+from veilog.privacy.training.accounting import NoisedSteps
+
+LOG = hospital(60, seed=1)
+STRANGER = hospital(40, seed=9)
+ATTRIBUTES = ("age group", "org:resource")
+SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
+    "evolve": (
+        {},
+        {"delta": 1e-3},
+        {"delta": 1e-2, "only_real": True},
+        {"times": 0.3},
+        {"times": 0.3, "window": "log"},
+        {"delta": 0.1, "attributes": ATTRIBUTES, "epsilon": 90},
+        {"epsilon": 8, "times": 0.2, "unit": "person", "max_cases": 2},
+    ),
+    "laplace": ({}, {"rest": "share", "depth": 4}),
+    "sacofa": ({}, {"rule_share": 0.4}),
+    "df-laplace": ({}, {"playout": "paper", "epsilon": 50}),
+    "sapa": ({"k": 2},),
+    "travas": ({"delta": 1e-2}, {"delta": 1e-2, "times": 0.3, "window": "log"}),
+    "utravas": ({"delta": 0.1, "subqueries": 3},),
+    "travag": (
+        {
+            "delta": 0.1,
+            "epsilon": 6,
+            "critic_steps": 3,
+            "autoencoder_steps": 2,
+            "autoencoder_share": 0.1,
+            "free_generator_steps": 5,
+        },
+        {"delta": 0.1, "epsilon": 6, "critic": "deep", "critic_steps": 3, "free_generator_steps": 5},
+    ),
+    "pripel": (
+        {},
+        {"delta": 1e-2, "query": "travas", "attribute_names": "age group,org:resource", "start_window": "log"},
+    ),
+    "libra": ({}, {"samples": 2, "gamma": 0.5, "query": "laplace", "times_share": 0.0}),
+}
+CASES = [(method, settings) for method in sorted(SETTINGS) for settings in SETTINGS[method]]
+NAMES = [f"{method}-{'-'.join(map(str, settings)) or 'plain'}" for method, settings in CASES]
+
+
+def neighbour(log: EventLog) -> EventLog:
+    """The log without its third case, which changes no public fact."""
+    less = log.only(np.delete(np.arange(log.cases.num_rows), 2))
+    assert less.variants.labels == log.variants.labels
+    assert less.variants.lengths.max() == log.variants.lengths.max()
+    return less
+
+
+def declared(*logs: EventLog) -> Domain:
+    """All that could be public about these logs."""
+
+    def values(name: str) -> tuple[str, ...]:
+        columns = [(log.events if name in log.events.column_names else log.cases).column(name) for log in logs]
+        return tuple(sorted({str(v) for column in columns for v in column.to_pylist() if v is not None}))
+
+    year = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
+    return Domain(
+        activities=tuple(sorted({label for log in logs for label in log.variants.labels})),
+        max_length=15,
+        attributes={"age group": values("age group"), "org:resource": values("org:resource"), "urgency": (1, 5)},
+        window=year,
+    )
+
+
+@pytest.fixture(autouse=True)
+def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TraVaG with few steps and a rough account, which takes no seconds: what is replayed does not depend on either."""
+
+    def rough(plan: Iterable[NoisedSteps], delta: float | Fraction, *, about: float = 1.0) -> float:
+        strength = math.sqrt(sum(part.steps * (part.rate / part.noise_multiplier) ** 2 for part in plan))
+        return strength**2 / 2 + strength * math.sqrt(2 * math.log(1 / delta))
+
+    for module in ("training_accounting", "curator"):
+        monkeypatch.setattr(f"veilog.privacy.{module}.composed_epsilon", rough)
+    short = dataclasses.replace(travag.CERTIFIED, free_autoencoder_steps=3, free_batch=32)
+    monkeypatch.setattr(travag, "CERTIFIED", short)
+
+
+@pytest.mark.parametrize(("method", "settings"), CASES, ids=NAMES)
+def test_with_equal_answers_a_neighbouring_log_gives_the_same_release(
+    method: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, tape = recorded_and_replayed(LOG, neighbour(LOG), method, monkeypatch, **{"epsilon": 2} | settings)
+    assert tape.position == len(tape.entries) > 0
+    assert same(first, second)
+    assert first.variants.cases > 0, "or the test shows nothing"
+    assert ("times" in settings) <= (first.details is not None and first.details.times is not None)
+    released = {*first.log.events.column_names, *first.log.cases.column_names}
+    assert set(settings.get("attributes", ())) <= released
+    # Every charge belongs to a recorded question, and every question was charged.
+    paid = [charge for _, _, charges in tape.entries for charge in charges]
+    opened = [asked[0] for asked, _, _ in tape.entries if asked[0] in OPENING]
+    assert len(first.guarantee.charges) == len(paid) + opened.count("training")
+
+
+@pytest.mark.parametrize("method", ["evolve", "sacofa", "travas", "pripel", "libra"])
+def test_with_equal_answers_a_log_of_other_people_gives_the_same_release(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: dict[str, Any] = {"delta": 1e-2} if "delta" in METHODS[method].budget else {}
+    if METHODS[method].releases == "variants":
+        settings |= {"times": 0.2, "attributes": ATTRIBUTES}
+    domain = declared(LOG, STRANGER)
+    first, second, tape = recorded_and_replayed(LOG, STRANGER, method, monkeypatch, domain, epsilon=8, **settings)
+    assert tape.position == len(tape.entries) > 0
+    assert same(first, second) and first.variants.cases > 0
+
+
+def test_every_certified_method_is_replayed() -> None:
+    assert set(SETTINGS) == {name for name, method in METHODS.items() if method.certified and method.budget != "none"}
+
+
+def _looks(curator: Curator, request: Request) -> Variants:
+    """Reads the number of raw cases beside its question."""
+    answer = curator.partitions(request.epsilon, request.delta)
+    return answer.with_counts(answer.counts + curator._variants.cases)
+
+
+def _asks_by_what_it_saw(curator: Curator, request: Request) -> Variants:
+    """Spends by the number of raw cases."""
+    share = request.epsilon / (2 + curator._variants.cases % 2)
+    return curator.partitions(share, request.delta)
+
+
+def _sorts_by_what_it_saw(curator: Curator, request: Request) -> Variants:
+    """Sorts cases into bins by how often their variant occurs."""
+    counts = curator._variants.to_dict()
+    curator.histogram(lambda block: [min(counts.get(s, 0), 1) for s in block], 2, request.epsilon)
+    return Variants.from_dict({("a",): 1})
+
+
+@pytest.mark.parametrize("cheat", [_looks, _asks_by_what_it_saw, _sorts_by_what_it_saw])
+def test_a_method_that_looks_elsewhere_is_caught(
+    cheat: Callable[[Curator, Request], Variants], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = dataclasses.replace(METHODS["travas"], run=cheat)
+    monkeypatch.setattr("veilog.releasing.run.method_named", lambda name: method)
+    one = Variants.from_dict({("a", "b"): 40, ("b",): 30, ("b", "a"): 1})
+    less = Variants.from_dict({("a", "b"): 40, ("b",): 30})
+    try:
+        first, second, _ = recorded_and_replayed(one, less, "travas", monkeypatch, epsilon=2, delta=1e-2)
+    except AssertionError as error:
+        assert "another question" in str(error)
+        return
+    assert not same(first, second)

@@ -1,0 +1,313 @@
+"""Attributes of a release: exactly their share of the budget, from public domains only, and like the original's."""
+
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import openly
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import veilog
+from veilog import Domain
+from veilog.errors import ParameterError
+from veilog.logs import simulate
+from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
+from veilog.privacy.cases import Cases
+from veilog.privacy.curator import Curator
+from veilog.privacy.events import EventQuestions
+from veilog.privacy.mechanisms import noise
+
+HOSPITAL = simulate.hospital(1500, seed=5)
+AGES = ("0-17", "18-39", "40-59", "60-79", "80+")
+DECLARED = Domain(attributes={"age group": AGES, "urgency": (1, 5), "cost": (0, 3000)})
+
+
+def log_of(cases: list[tuple[dict[str, Any], list[dict[str, Any]]]], dated: bool = False) -> EventLog:
+    """Cases of (attributes, events); an event has an ``activity``, the other keys are attributes."""
+    flat = [(i, event) for i, (_, events) in enumerate(cases) for event in events]
+    names = sorted({key for _, event in flat for key in event} - {"activity"})
+    case_names = sorted({key for attributes, _ in cases for key in attributes})
+    events = {
+        "case:index": pa.array([i for i, _ in flat], pa.int64()),
+        "event:index": pa.array(range(len(flat)), pa.int64()),
+        "concept:name": pa.array([event["activity"] for _, event in flat], pa.string()),
+        "time:timestamp": pa.array([None] * len(flat), TIMESTAMP_TYPE),
+    }
+    events |= {name: pa.array([event.get(name) for _, event in flat]) for name in names}
+    if dated:
+        events["due"] = pa.array([0] * len(flat), pa.int64()).cast(TIMESTAMP_TYPE)
+    table = {"concept:name": pa.array([str(i) for i in range(len(cases))])}
+    table |= {name: pa.array([attributes.get(name) for attributes, _ in cases]) for name in case_names}
+    return EventLog(pa.table(events), pa.table(table))
+
+
+COLOURED = log_of(
+    [
+        (
+            {"kind": "new" if i % 3 else "old", "ticket": f"T-{i}"},
+            [
+                {"activity": "ask", "colour": "red" if i % 2 else "blue", "fast": bool(i % 5), "price": 1.5},
+                {"activity": "answer", "colour": "green", "fast": None, "price": None},
+            ],
+        )
+        for i in range(900)
+    ]
+)
+
+
+def released(log: EventLog = COLOURED, **changes: Any) -> veilog.Release:
+    arguments: dict[str, Any] = {"epsilon": 4, "delta": "1e-3", "attributes_share": "0.5", **changes}
+    return openly.release(log, "travas", **arguments)
+
+
+# Budget and sensitivity
+
+
+@pytest.mark.parametrize("attributes", [["kind"], ["colour", "kind"], ["colour", "fast", "kind"]])
+@pytest.mark.parametrize(("times", "share"), [(None, "0.25"), ("0.3", "0.333"), ("0.1", "0.8")])
+def test_attributes_cost_exactly_their_share(attributes: list[str], times: str | None, share: str) -> None:
+    for domain in (Domain(), Domain(attributes={name: ("a", "b") for name in attributes if name != "fast"})):
+        release = released(epsilon="0.7", attributes=attributes, attributes_share=share, times=times, domain=domain)
+        charges = release.guarantee.charges
+        assert sum((c.epsilon for c in charges), Fraction(0)) == Fraction("0.7")
+        assert sum((c.delta for c in charges), Fraction(0)) == Fraction("1e-3")
+        assert (release.guarantee.status, release.guarantee.epsilon, release.guarantee.delta) == ("proven", 0.7, 1e-3)
+
+
+def test_each_operation_says_what_it_cost() -> None:
+    release = released(attributes=["kind"], times="0.25")
+    assert [o.target for o in release.operations] == ["control flow (variants)", "timestamps", "attributes: kind"]
+    assert [o.epsilon for o in release.operations] == [1.0, 1.0, 2.0]
+    assert [o.delta for o in release.operations] == [5e-4, 0.0, 5e-4]
+    children = release.log.metadata.attributes[0].children
+    assert [c.key for c in children] == ["privacy:operation1", "privacy:operation2", "privacy:operation3"]
+
+
+@pytest.mark.parametrize(("share", "to_flow"), [(0.2, "5e-4"), (0, "0")])
+def test_evolve_splits_a_delta_with_attributes_exactly(share: float, to_flow: str) -> None:
+    more: dict[str, Any] = {"times": "0.1", "attributes": ["kind"], "attributes_share": "0.3"}
+    release = openly.release(COLOURED, "evolve", epsilon="0.7", delta="1e-3", real_share=share, **more)
+    charges = release.guarantee.charges
+    assert sum((c.epsilon for c in charges), Fraction(0)) == Fraction("0.7")
+    assert sum((c.delta for c in charges), Fraction(0)) == Fraction("1e-3")
+    assert [o.delta for o in release.operations] == [float(to_flow), 0.0, 1e-3 - float(to_flow)]
+    real = [c for c in charges if c.purpose == "frequent real variants"]
+    assert [(c.epsilon, c.delta) for c in real] == (
+        [(Fraction("0.7") * Fraction("0.6") / 5, Fraction(to_flow))] if share else []
+    )
+
+
+def test_a_purely_private_method_takes_a_delta_for_values_only() -> None:
+    release = openly.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"])
+    assert (release.guarantee.epsilon, release.guarantee.delta) == (2.0, 1e-4)
+    assert [o.delta for o in release.operations] == [0.0, 1e-4]
+    declared = Domain(attributes={"kind": ("new", "old")})
+    pure = openly.release(COLOURED, "laplace", epsilon=2, attributes=["kind"], domain=declared)
+    assert (pure.guarantee.epsilon, pure.guarantee.delta) == (2.0, 0.0)
+    with pytest.raises(ParameterError, match="needs no delta"):
+        openly.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"], domain=declared)
+
+
+Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
+
+
+def questions(log: EventLog, **arguments: Any) -> list[Asked]:
+    asked: list[Asked] = []
+    ask = EventQuestions.sums
+
+    def listening(self: EventQuestions, features: Any, size: int, bound: int, epsilon: Any, **more: Any) -> Any:
+        asked.append((features, size, bound, more))
+        return ask(self, features, size, bound, epsilon, **more)
+
+    with patch.object(EventQuestions, "sums", listening):
+        released(log, seed=1, **arguments)
+    return asked
+
+
+def exact(log: EventLog, asked: Asked) -> np.ndarray:
+    features, size, bound, more = asked
+    with patch.object(noise, "discrete_laplace", lambda epsilon, n, source: np.zeros(n, dtype=np.int64)):
+        return Curator(log.variants, log=log).events.sums(features, size, bound, 1, **more)
+
+
+QUESTIONS = questions(
+    COLOURED,
+    attributes=["colour", "kind", "price"],
+    domain=Domain(attributes={"colour": ("red", "blue"), "kind": ("new",), "price": (0, 10)}),
+)
+an_event = st.fixed_dictionaries(
+    {
+        "activity": st.sampled_from(["ask", "answer", "other"]),
+        "colour": st.sampled_from(["red", "green", None]),
+        "price": st.sampled_from([1.5, -3.0, 99.0, None]),
+    }
+)
+some_cases = st.lists(
+    st.tuples(st.fixed_dictionaries({"kind": st.sampled_from(["new", "old", None])}), st.lists(an_event, max_size=9)),
+    min_size=1,
+    max_size=6,
+)
+COMPLETE = ({"kind": "new"}, [{"activity": "ask", "colour": "red", "price": 1.5}])
+
+
+@given(raw=some_cases)
+def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[Any]) -> None:
+    """The complete case is in every log so that its columns have their types."""
+    assert len(QUESTIONS) == 3
+    for asked in QUESTIONS:
+        always = exact(log_of([COMPLETE]), asked)
+        alone = [exact(log_of([COMPLETE, case]), asked) - always for case in raw]
+        assert np.array_equal(exact(log_of([COMPLETE, *raw]), asked), always + sum(alone))
+        assert all(np.abs(one).sum() <= asked[2] * asked[3]["resolution"] for one in alone)
+
+
+# What comes out
+
+
+def test_released_values_are_in_the_declared_domain_and_distributed_like_the_original() -> None:
+    release = openly.release(
+        HOSPITAL,
+        "travas",
+        epsilon=12,
+        delta="0.1",
+        attributes=["age group", "urgency", "cost"],
+        attributes_share="0.75",
+        domain=DECLARED,
+        seed=1,
+    )
+    log = release.log
+    assert [c.code for c in release.guarantee.conditions] == ["columns-from-log"]
+    assert log.cases.schema.field("urgency").type == pa.int64()
+    ages, urgencies = (log.cases.column(name).to_pylist() for name in ("age group", "urgency"))
+    assert set(ages) <= {*AGES, None}
+    assert set(urgencies) <= {1, 2, 3, 4, 5, None}
+    real = Counter(HOSPITAL.cases.column("age group").to_pylist())
+    for age in AGES:
+        assert Counter(ages)[age] / len(ages) == pytest.approx(real[age] / 1500, abs=0.1)
+    cost = np.array([c for c in log.events.column("cost").to_pylist() if c is not None], dtype=float)
+    assert 0 <= cost.min() <= cost.max() <= 3001
+
+
+def test_event_attributes_follow_their_activity() -> None:
+    log = released(attributes=["colour", "fast"], epsilon=20, seed=1).log
+    rows = list(zip(*(log.events.column(n).to_pylist() for n in ("concept:name", "colour", "fast")), strict=True))
+    ask, answer = ([r for r in rows if r[0] == name] for name in ("ask", "answer"))
+    assert {c for _, c, _ in answer if c} == {"green"}
+    assert np.mean([c == "red" for _, c, _ in ask]) == pytest.approx(0.5, abs=0.1)
+    assert np.mean([f is True for *_, f in ask]) == pytest.approx(0.8, abs=0.1)
+    assert np.mean([f is None for *_, f in answer]) > 0.95
+    assert log.events.schema.field("fast").type == pa.bool_()
+
+
+def test_a_value_outside_the_domain_is_released_as_none() -> None:
+    log = released(attributes=["colour"], epsilon=20, domain=Domain(attributes={"colour": ("red",)}), seed=1).log
+    assert set(log.events.column("colour").to_pylist()) == {"red", None}
+
+
+def test_numbers_beyond_a_range_count_at_its_ends() -> None:
+    log = released(attributes=["price"], epsilon=20, domain=Domain(attributes={"price": (5, 6)}), seed=1).log
+    prices = [p for p in log.events.column("price").to_pylist() if p is not None]
+    assert np.mean([5 <= p <= 5.0625 for p in prices]) > 0.9
+
+
+def test_a_whole_number_that_no_float_holds_stops_no_release() -> None:
+    cases = [({"price": 5}, [{"activity": "a"}])] * 300
+    for huge in ((1 << 53) + 1, -(1 << 63) + 1, (1 << 63) - 1):
+        domain = Domain(attributes={"price": (5, 6)})
+        log = released(log_of([*cases, ({"price": huge}, [{"activity": "a"}])]), attributes=["price"], epsilon=20,
+                       domain=domain, seed=1).log  # fmt: skip
+        assert log.cases.column("price").null_count < 300
+
+
+def test_a_rare_value_that_is_not_declared_stays_unknown() -> None:
+    cases = [({"kind": "common"}, [{"activity": "a"}])] * 400 + [({"kind": "secret"}, [{"activity": "a"}])]
+    for seed in range(10):
+        log = released(log_of(cases), attributes=["kind"], delta="1e-6", seed=seed).log
+        assert set(log.cases.column("kind").to_pylist()) <= {"common", None}
+
+
+def test_an_attribute_without_frequent_values_is_left_out_and_its_budget_used() -> None:
+    log = log_of([({"kind": f"k{i // 3}"}, [{"activity": "a"}]) for i in range(600)])
+    release = released(log, attributes=["kind"], epsilon=1, delta="1e-6")
+    assert release.log.cases.column_names == ["concept:name"]
+    assert any("left out" in remark for remark in release.remarks)
+    assert sum((c.epsilon for c in release.guarantee.charges), Fraction(0)) == 1
+
+
+def test_a_seed_repeats_attributes() -> None:
+    first, second = (released(attributes=["kind", "colour"], seed=4).log for _ in range(2))
+    assert first.events.equals(second.events)
+    assert first.cases.equals(second.cases)
+
+
+@pytest.mark.parametrize("suffix", [".xes", ".parquet"])
+def test_a_saved_release_keeps_its_attributes(tmp_path: Any, suffix: str) -> None:
+    release = released(attributes=["kind", "colour", "fast"], epsilon=20)
+    release.save(tmp_path / f"out{suffix}")
+    again = veilog.read(tmp_path / f"out{suffix}")
+    for name in ("colour", "fast"):
+        assert again.events.column(name).to_pylist() == release.log.events.column(name).to_pylist()
+    assert again.cases.column("kind").to_pylist() == release.log.cases.column("kind").to_pylist()
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    "name", ["patient_id", "CustomerName", "e-mail", "Comment", "note", "home address", "case:phone", "userID", "id"]
+)
+def test_identifiers_and_free_text_are_refused_by_name(name: str) -> None:
+    log = log_of([({name.removeprefix("case:"): "x"}, [{"activity": "a"}])] * 50)
+    with pytest.raises(ParameterError, match="By its name"):
+        released(log, attributes=[name])
+    declared = Domain(attributes={name: ("x",)})
+    assert released(log, attributes=[name], domain=declared).guarantee.proven
+
+
+@pytest.mark.parametrize("name", ["kind", "org:group", "urgency", "Width", "lifecycle:transition", "channel", "Idle"])
+def test_other_names_are_not_refused(name: str) -> None:
+    log = log_of([({}, [{"activity": "a", name: "x"}])] * 50)
+    assert released(log, attributes=[name]).guarantee.proven
+
+
+def test_an_attribute_that_tells_cases_apart_is_refused_by_a_noisy_count() -> None:
+    with pytest.raises(ParameterError, match="tells cases apart"):
+        released(attributes=["ticket"])
+
+
+def test_noise_alone_refuses_no_attribute() -> None:
+    for seed in range(40):
+        released(attributes=["kind"], epsilon="0.1", seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"attributes": ["kind"], "delta": 0}, "needs a delta"),
+        ({"attributes": ["nothing"]}, "no attribute"),
+        ({"attributes": ["concept:name"]}, "no attribute"),
+        ({"attributes": []}, "empty"),
+        ({"attributes": ["kind", "kind"]}, "twice"),
+        ({"attributes": ["kind"], "attributes_share": 1}, "share"),
+        ({"attributes": None}, "needs attributes"),
+        ({"attributes": ["kind"], "domain": Domain(attributes={"kind": (0, 1)})}, "holds no numbers"),
+        ({"attributes": ["price"], "domain": Domain(attributes={"price": ("cheap", "dear")})}, "do not fit the log"),
+        ({"attributes": ["fast"], "domain": Domain(attributes={"fast": ("perhaps",)})}, "do not fit the log"),
+        ({"attributes": ["kind"], "as_published": True}, "certified"),
+    ],
+)
+def test_what_cannot_be_released_is_refused_before_anything_is_asked(arguments: Any, problem: str) -> None:
+    with patch.object(EventQuestions, "sums", side_effect=AssertionError), pytest.raises(ParameterError, match=problem):
+        released(**arguments)
+
+
+def test_times_of_their_own_are_refused() -> None:
+    log = log_of([({}, [{"activity": "a"}])] * 5, dated=True)
+    with pytest.raises(ParameterError, match="times of its own"):
+        released(log, attributes=["due"])

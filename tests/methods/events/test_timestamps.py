@@ -1,0 +1,283 @@
+"""Times of a release: exactly their share of epsilon, no real gap copied, close to the original where they can be."""
+
+import datetime
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import openly
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from time_tools import HOSPITAL, UTC, YEAR, durations_of, gaps_of, log_of, original_of, timed
+
+import veilog
+from veilog import Domain
+from veilog.errors import ParameterError
+from veilog.logs import simulate
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.methods._events.assemble import released_cases
+from veilog.methods._events.timestamps import MADE_UP_WINDOW, released_times
+from veilog.privacy.cases import Cases
+from veilog.privacy.curator import Curator
+from veilog.privacy.events import EventQuestions
+from veilog.privacy.mechanisms import noise
+
+# Budget and sensitivity
+
+
+@pytest.mark.parametrize("window", [None, "log", YEAR])
+@pytest.mark.parametrize(("epsilon", "share"), [("1", "0.3"), ("0.7", "0.333"), ("3", "0.9")])
+def test_times_cost_exactly_their_share(window: Any, epsilon: str, share: str) -> None:
+    release = openly.release(HOSPITAL, "travas", epsilon=epsilon, delta="0.01", times=share, window=window)
+    flow, times = release.operations
+    assert (release.guarantee.status, release.guarantee.epsilon) == ("proven", float(epsilon))
+    assert release.guarantee.delta == 0.01
+    total = sum((c.epsilon for c in release.guarantee.charges), Fraction(0))
+    assert total == Fraction(epsilon)
+    assert times.epsilon == float(Fraction(epsilon) * Fraction(share))
+    assert (flow.target, times.target) == ("control flow (variants)", "timestamps")
+
+
+@pytest.mark.parametrize("variants", [{("Triage",): 50}, {("Triage",): 30, (): 20}, {("Triage", "Discharge"): 9}])
+@pytest.mark.parametrize("window", [None, YEAR])
+def test_the_share_is_spent_whatever_is_released(variants: dict[tuple[str, ...], int], window: Any) -> None:
+    curator = Curator(HOSPITAL.variants, log=HOSPITAL)
+    cases = released_cases(Variants.from_dict(variants), np.random.default_rng(0))
+    times = released_times(curator, Fraction(1, 3), cases, window=window)
+    assert len(times) == len(cases.codes)
+    assert sum((c.epsilon for c in curator.charges), Fraction(0)) == Fraction(1, 3)
+
+
+Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
+
+
+def questions_of_times(log: EventLog) -> list[Asked]:
+    """Every question that times ask, as it was asked."""
+    asked: list[Asked] = []
+    ask = EventQuestions.sums
+
+    def listening(self: EventQuestions, features: Any, size: int, bound: int, epsilon: Any, **more: Any) -> Any:
+        asked.append((features, size, bound, more))
+        return ask(self, features, size, bound, epsilon, **more)
+
+    with patch.object(EventQuestions, "sums", listening):
+        timed(log, "1", 0)
+    return asked
+
+
+def exact(log: EventLog, asked: Asked) -> np.ndarray:
+    features, size, bound, more = asked
+    with patch.object(noise, "discrete_laplace", lambda epsilon, n, source: np.zeros(n, dtype=np.int64)):
+        return Curator(log.variants, log=log).events.sums(features, size, bound, 1, **more)
+
+
+moments = st.none() | st.integers(1_700_000_000, 1_740_000_000)
+raw_cases = st.lists(st.lists(st.tuples(st.sampled_from("abc"), moments), max_size=14), min_size=1, max_size=6)
+QUESTIONS = questions_of_times(
+    log_of(*[[("a", 1_704_100_000 + 7 * i), ("b", 1_704_200_000), ("c", 1_704_200_000 + 9**i)] for i in range(7)])
+)
+
+
+def test_five_questions_are_asked() -> None:
+    assert [more["purpose"].split()[0] for _, _, _, more in QUESTIONS] == [
+        "gaps",
+        "gaps",
+        "durations",
+        "hours",
+        "weeks",
+    ]
+
+
+@given(raw=raw_cases)
+def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[list[tuple[str, int | None]]]) -> None:
+    """The answers for a log are the sums of those for its single cases, each of which is within the bound."""
+    for asked in QUESTIONS:
+        alone = [exact(log_of(case), asked) for case in raw]
+        assert np.array_equal(exact(log_of(*raw), asked), sum(alone))
+        bound = asked[2] * asked[3].get("resolution", 1)
+        assert all(np.abs(one).sum() <= bound for one in alone)
+
+
+def test_missing_times_and_gaps_below_zero_contribute_nothing() -> None:
+    base = 1_704_100_000
+    together, single = QUESTIONS[:2]
+    for gaps in (together, single):
+        assert exact(log_of([("a", None), ("b", base)], [("a", base), ("b", base - 5)]), gaps).sum() == 0
+        assert exact(log_of([("a", base), ("b", base + 5)]), gaps).sum() > 0
+    assert exact(log_of([("a", base), ("b", base + 5)]), together).sum() == 1024
+    assert exact(log_of([("a", None), ("b", None)]), QUESTIONS[2]).sum() == 0
+
+
+def test_a_log_without_any_time_still_gets_some() -> None:
+    log = log_of(*[[("a", None), ("b", None)]] * 40)
+    _, times = timed(log, "1", 3)
+    assert len(times) == 80
+    with pytest.raises(ParameterError, match="No case of the log has a start time"):
+        _ = Curator(log.variants, log=log).events.window
+
+
+# What comes out
+
+
+def test_events_follow_each_other_and_start_in_the_window() -> None:
+    cases, times = timed(HOSPITAL, "1", 1)
+    assert all((gaps >= 0).all() for gaps in gaps_of(cases, times).values())
+    starts = times[cases.offsets[:-1]] / 1e6
+    assert starts.min() >= YEAR[0].timestamp()
+    assert starts.max() < YEAR[1].timestamp()
+
+
+@pytest.mark.parametrize("days", [0.5, 3, 10])
+def test_a_window_need_not_hold_whole_weeks(days: float) -> None:
+    window = (YEAR[0], YEAR[0] + datetime.timedelta(days=days))
+    cases, times = timed(HOSPITAL, "1", 1, window)
+    starts = times[cases.offsets[:-1]] / 1e6
+    assert starts.min() >= window[0].timestamp()
+    assert starts.max() < window[1].timestamp()
+
+
+def test_a_window_beside_the_log_gives_even_starts() -> None:
+    """A declared window is not checked against the log: cases outside count in no week, so only noise is left."""
+    window = (datetime.datetime(1990, 1, 1, tzinfo=UTC), datetime.datetime(1991, 1, 1, tzinfo=UTC))
+    cases, times = timed(HOSPITAL, "1", 1, window)
+    starts = times[cases.offsets[:-1]] / 1e6
+    assert starts.min() >= window[0].timestamp()
+    assert starts.max() < window[1].timestamp()
+
+
+def test_without_a_window_cases_start_in_a_made_up_year_and_the_release_says_so() -> None:
+    release = openly.release(HOSPITAL, "travas", epsilon=2, delta="0.01", times="0.5")
+    starts = [t.as_py() for t in release.log.events.column("time:timestamp").take(pa.array(release.log.offsets[:-1]))]
+    assert MADE_UP_WINDOW[0] <= min(starts)
+    assert max(starts) < MADE_UP_WINDOW[1]
+    assert any("made-up year" in remark for remark in release.remarks)
+    assert release.guarantee.conditions == ()
+
+
+def test_a_window_from_the_log_is_a_condition() -> None:
+    release = openly.release(HOSPITAL, "travas", epsilon=2, delta="0.01", times="0.5", window="log")
+    assert [(c.code, c.said_by) for c in release.guarantee.conditions] == [("window-from-log", "owner")]
+
+
+def test_a_seed_repeats_times() -> None:
+    arguments = {"epsilon": 2, "delta": "0.01", "times": "0.5", "seed": 4}
+    first, second = (openly.release(HOSPITAL, "travas", **arguments).log.events for _ in range(2))
+    assert first.equals(second)
+
+
+def test_released_times_are_not_called_artificial() -> None:
+    metadata = openly.release(HOSPITAL, "travas", epsilon=2, delta="0.01", times="0.5", window=YEAR).log.metadata
+    assert [a.key for a in metadata.attributes] == ["privacy:anonymizations"]
+    operations = metadata.attributes[0].children
+    assert [o.key for o in operations] == ["privacy:operation1", "privacy:operation2"]
+    facts = [{a.key: a.value for a in o.children} for o in operations]
+    assert [f["privacy:target"] for f in facts] == ["control flow (variants)", "timestamps"]
+    assert [f["privacy:epsilon"] for f in facts] == [1.0, 1.0]
+
+
+def copied(original: dict[tuple[str, str], np.ndarray], released: dict[tuple[str, str], np.ndarray], shift: int) -> int:
+    """Released gaps of a minute and more that, shifted by some seconds, equal an original gap of the same pair."""
+    return sum(
+        int(np.isin(gaps[gaps >= 60] + shift, original[pair]).sum())
+        for pair, gaps in released.items()
+        if pair in original
+    )
+
+
+@pytest.mark.parametrize("epsilon", ["1", "1000"])
+def test_no_gap_is_copied_more_often_than_chance(epsilon: str) -> None:
+    """A gap equals an original one no more often than it equals one that is some seconds longer: 4 deviations."""
+    original = gaps_of(*original_of(HOSPITAL))
+    released = gaps_of(*timed(HOSPITAL, epsilon, 2))
+    chance = [copied(original, released, shift) for shift in (-9, -7, -5, -3, 3, 5, 7, 9)]
+    assert copied(original, released, 0) <= np.mean(chance) + 4 * np.sqrt(np.mean(chance) + 1)
+    assert copied(original, original, 0) > 4 * np.mean(chance) > 0, "the test would notice copies"
+
+
+def test_no_gap_of_sepsis_is_copied_more_often_than_chance(logs: Any) -> None:
+    log = veilog.read(logs / "sepsis.xes.gz")
+    original = gaps_of(*original_of(log))
+    cases, times = timed(log, "1", 2)
+    released = gaps_of(cases, times)
+    chance = [copied(original, released, shift) for shift in (-9, -7, -5, -3, 3, 5, 7, 9)]
+    assert copied(original, released, 0) <= np.mean(chance) + 4 * np.sqrt(np.mean(chance) + 1)
+
+
+def test_busy_hours_and_weekdays_survive_a_large_budget() -> None:
+    log = simulate.hospital(4000, seed=6)
+    cases, times = timed(log, "20", 1)
+    _, original = original_of(log)
+
+    def profile(moments: np.ndarray, unit: int, number: int) -> np.ndarray:
+        return np.bincount((moments // 1_000_000 - 4 * 86_400) // unit % number, minlength=number) / len(moments)
+
+    starts, real = times[cases.offsets[:-1]], original[log.offsets[:-1]]
+    for released, raw in ((times, original), (starts, real)):
+        hours = np.corrcoef(profile(released, 3600, 24), profile(raw, 3600, 24))[0, 1]
+        assert hours > 0.8
+    days = np.corrcoef(profile(starts, 86_400, 7), profile(real, 86_400, 7))[0, 1]
+    assert days > 0.8
+
+
+def test_times_of_sepsis_are_close(logs: Any) -> None:
+    """At an epsilon of 1 for times, mean of 5 seeds: the pairs of at least 100 occurrences, and the median case."""
+    log = veilog.read(logs / "sepsis.xes.gz")
+    original = gaps_of(*original_of(log))
+    duration = np.median(durations_of(*original_of(log)))
+    window = (datetime.datetime(2013, 11, 1, tzinfo=UTC), datetime.datetime(2015, 7, 1, tzinfo=UTC))
+    of_pairs, of_cases = [], []
+    for seed in range(5):
+        cases, times = timed(log, "1", seed, window)
+        released = gaps_of(cases, times)
+        frequent = [p for p in released if len(original.get(p, ())) >= 100]
+        errors = [abs(released[p].mean() / original[p].mean() - 1) for p in frequent if original[p].mean() > 0]
+        assert len(errors) >= 25
+        of_pairs.append(np.median(errors))
+        of_cases.append(abs(np.median(durations_of(cases, times)) / duration - 1))
+    assert np.mean(of_pairs) <= 0.50
+    assert np.mean(of_cases) <= 0.30
+
+
+def test_mean_durations_of_all_pairs_of_a_release_are_off_by_half_at_most(logs: Any) -> None:
+    """Sepsis, a release of evolve at epsilon 1, epsilon 1 for times: the median over all pairs that both logs have,
+    rare ones too, each counting the same; mean of 5 seeds."""
+    log = veilog.read(logs / "sepsis.xes.gz")
+    original = gaps_of(*original_of(log))
+    window = (datetime.datetime(2013, 11, 1, tzinfo=UTC), datetime.datetime(2015, 7, 1, tzinfo=UTC))
+    errors = []
+    for seed in range(5):
+        variants = openly.release(log.variants, "evolve", epsilon=1, seed=seed).variants
+        released = gaps_of(*timed(log, "1", seed, window, variants))
+        common = [p for p in released if p in original and original[p].mean() > 0]
+        assert len(common) >= 40
+        errors.append(np.median([abs(released[p].mean() / original[p].mean() - 1) for p in common]))
+    assert np.mean(errors) <= 0.50
+
+
+def test_an_empty_release_has_no_times() -> None:
+    log = log_of([("a", 5), ("b", 6)])
+    release = openly.release(log, "travas", epsilon=1, delta="1e-9", times="0.5", seed=1)
+    assert release.variants.cases == 0
+    assert len(release.log) == 0
+
+
+def test_a_declared_domain_shapes_the_gaps_too() -> None:
+    """What lies between two kept events counts as one gap."""
+    curator = Curator(HOSPITAL.variants, log=HOSPITAL, domain=Domain.of(["Triage", "Discharge"], 2))
+    cases = released_cases(Variants.from_dict({("Triage", "Discharge"): 20}), np.random.default_rng(0))
+    assert len(released_times(curator, Fraction(1), cases, window=None)) == 40
+
+
+def test_pairs_beyond_the_most_frequent_share_the_gaps_of_all() -> None:
+    with patch("veilog.methods._events.timestamps.MOST_PAIRS", 3):
+        cases, times = timed(HOSPITAL, "50", 1)
+    original, released = gaps_of(*original_of(HOSPITAL)), gaps_of(cases, times)
+    frequent = sorted(original, key=lambda pair: len(original[pair]))[-3:]
+    for pair in frequent:
+        assert np.median(released[pair]) == pytest.approx(np.median(original[pair]), rel=0.35)
+    assert set(released) == set(original)

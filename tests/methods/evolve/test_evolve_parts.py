@@ -1,0 +1,233 @@
+"""The parts of evolve against plain definitions: what a case adds, votes, medoids, the fit, mutants, rounding."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from veilog.logs.variants import Variants
+from veilog.methods.evolve.chain import (
+    Chain,
+    Shortened,
+    activity_features,
+    clean,
+    relation_features,
+    second_order,
+    trigram_features,
+)
+from veilog.methods.evolve.settings import DEFAULTS
+from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, nearest, strings, strings_of
+from veilog.methods.evolve.votes import fit, medoids, next_generation, rounded
+
+CASES = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=8)
+
+
+def columns(cases: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    offsets = np.concatenate([[0], np.cumsum([len(case) for case in cases])]).astype(np.int64)
+    return np.array([code for case in cases for code in case], dtype=np.int32), offsets
+
+
+def traces(rows: list[list[int]], width: int = 8) -> Traces:
+    codes = np.full((len(rows), width), PAD, dtype=np.int32)
+    for i, row in enumerate(rows):
+        codes[i, : len(row)] = row
+    return Traces(codes, np.array([len(row) for row in rows]))
+
+
+def by_case(features: tuple[np.ndarray, np.ndarray, np.ndarray], cases: int, size: int) -> np.ndarray:
+    owner, column, value = features
+    matrix = np.zeros((cases, size), dtype=np.int64)
+    np.add.at(matrix, (owner, column), value)
+    return matrix
+
+
+@given(CASES)
+def test_distinct_traces_come_in_the_order_of_their_codes_whether_keys_are_numbers_or_bytes(
+    cases: list[list[int]],
+) -> None:
+    """Long traces do not fit into one number, and are told apart by their bytes; the end comes after every code."""
+    for width in (8, 60):
+        found, sums = distinct(traces(cases, width), np.ones(len(cases)))
+        expected = sorted({tuple(case) for case in cases}, key=lambda case: [*case, *[9] * (width - len(case))])
+        assert [tuple(found.codes[i, :n].tolist()) for i, n in enumerate(found.lengths)] == expected
+        assert sums.tolist() == [sum(tuple(case) == trace for case in cases) for trace in expected]
+
+
+@given(CASES)
+def test_relations_and_triples_of_a_case_are_those_of_the_padded_sequence(cases: list[list[int]]) -> None:
+    codes, offsets = columns(cases)
+    pairs = by_case(relation_features(codes, offsets, 4), len(cases), 25)
+    triples = by_case(trigram_features(codes, offsets, 4), len(cases), 125)
+    for i, case in enumerate(cases):
+        padded = [4, 4, *case, 4]
+        expected = np.zeros(25, dtype=np.int64)
+        for x, y in itertools.pairwise(padded[1:]):
+            expected[5 * x + y] += 1
+        assert (pairs[i] == expected).all()
+        expected = np.zeros(125, dtype=np.int64)
+        for x, y, z in zip(padded, padded[1:], padded[2:], strict=False):
+            expected[25 * x + 5 * y + z] += 1
+        assert (triples[i] == expected).all()
+
+
+@given(CASES, st.integers(1, 4))
+def test_what_a_case_adds_does_not_depend_on_the_other_cases(cases: list[list[int]], longest: int) -> None:
+    shortened = Shortened(np.array([0, -1, 1, 2], dtype=np.int32), 3, longest)
+    codes, offsets = columns(cases)
+    together = by_case(relation_features(*shortened(codes, offsets), 3), len(cases), 16)
+    present = by_case(activity_features(codes, offsets, 4), len(cases), 4)
+    for i, case in enumerate(cases):
+        alone_codes, alone_offsets = columns([case])
+        alone = by_case(relation_features(*shortened(alone_codes, alone_offsets), 3), 1, 16)
+        assert (together[i] == alone[0]).all()
+        assert together[i].sum() == min(longest, sum(code != 1 for code in case)) + 1
+        assert (present[i] == [code in case for code in range(4)]).all()
+
+
+@given(CASES, CASES)
+def test_a_vote_is_for_the_first_nearest_prototype_whatever_else_is_in_the_log(
+    cases: list[list[int]], prototypes: list[list[int]]
+) -> None:
+    chosen = strings(traces(prototypes))
+    log = Variants.from_sequences([[str(code) for code in case] for case in cases])
+    codes = np.array([int(label) for label in log.labels], dtype=np.int32)
+    votes = nearest(strings_of(log.sequences, codes), chosen)
+    for sequence, vote in zip(log.sequences, votes, strict=True):
+        text = "".join(chr(int(label)) for label in sequence)
+        row = distances([text], chosen)[0]
+        assert vote == np.flatnonzero(row == row.min())[0]
+
+
+def test_distances_are_divided_by_the_longer_length() -> None:
+    words = strings(traces([[0, 1, 2], [0, 2], [], [3]]))
+    expected = [[0, 1 / 3, 1, 1], [1 / 3, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]]
+    assert distances(words, words) == pytest.approx(np.array(expected))
+
+
+def test_medoids_are_those_of_plain_greedy() -> None:
+    rng = np.random.default_rng(1)
+    points = rng.random((60, 2))
+    distance = (np.abs(points[:, None] - points[None]).sum(axis=2) / 2).astype(np.float32)
+    weights = rng.random(60)
+    chosen: list[int] = []
+    now = np.ones(60)
+    for _ in range(12):
+        costs = [(weights * np.minimum(now, distance[:, j])).sum() for j in range(60)]
+        chosen.append(int(np.argmin(costs)))
+        now = np.minimum(now, distance[:, chosen[-1]])
+    assert medoids(distance, weights, 12).tolist() == chosen
+    assert len(medoids(distance, weights, 100)) == 60
+
+
+def test_medoids_of_candidates_that_are_all_alike_are_the_first() -> None:
+    """More equal gains than are computed together must not leave out the one that is looked for."""
+    alike = np.full((100, 100), 0.5, dtype=np.float32)
+    assert medoids(alike, np.ones(100), 3).tolist() == [0, 1, 2]
+    assert sorted(medoids(alike, np.ones(100), 100).tolist()) == list(range(100))
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_the_fit_minimises_its_objective(rounds: int) -> None:
+    rng = np.random.default_rng(rounds)
+    prior = rng.dirichlet(np.ones(30))
+    cells = [rng.integers(0, 5 + r, size=30) for r in range(rounds)]
+    shares = [rng.normal(0.2, 0.2, size=5 + r) for r in range(rounds)]
+    deviations = [0.15, 0.3][:rounds]
+
+    def objective(logits: np.ndarray) -> float:
+        p = np.exp(logits - logits.max())
+        p /= p.sum()
+        value = float((p * np.log(np.maximum(p, 1e-300) / prior)).sum())
+        for cell, share, deviation in zip(cells, shares, deviations, strict=True):
+            mass = np.bincount(cell, weights=p, minlength=len(share))
+            value += float(((mass - share) ** 2).sum()) / (2 * deviation**2)
+        return value
+
+    p = fit(prior, cells, shares, deviations, 200)
+    best = minimize(objective, np.log(prior), method="BFGS")
+    assert p.sum() == pytest.approx(1)
+    assert objective(np.log(np.maximum(p, 1e-300))) <= best.fun + 1e-5
+
+
+def test_the_fit_stands_extreme_votes() -> None:
+    prior = np.array([0.5, 0.5 - 1e-9, 1e-9])
+    p = fit(prior, [np.arange(3)], [np.array([-4.0, 3.0, 0.001])], [1e-4], 200)
+    assert np.isfinite(p).all()
+    assert p[1] == pytest.approx(1, abs=1e-3)
+
+
+def test_as_much_flows_into_an_activity_as_out_of_it() -> None:
+    rng = np.random.default_rng(4)
+    flow = np.zeros((4, 4))
+    for x, y, n in ((3, 0, 900), (0, 1, 600), (0, 2, 300), (1, 2, 600), (2, 3, 900)):
+        flow[x, y] = n
+    chain = clean(flow + rng.laplace(0, 10, size=(4, 4)), 10.0, 900.0, False, DEFAULTS)
+    assert chain.flow.sum(axis=0) == pytest.approx(chain.flow.sum(axis=1))
+    assert chain.flow[flow > 0] == pytest.approx(flow[flow > 0], abs=60)
+
+
+def test_pure_noise_still_gives_a_chain_with_a_way_through() -> None:
+    rng = np.random.default_rng(3)
+    for low in (True, False):
+        for _ in range(20):
+            chain = clean(rng.laplace(0, 10, size=(7, 7)), 10.0, 100.0, low, DEFAULTS)
+            assert chain.flow.min() >= 0
+            assert chain.flow[6].sum() > 0
+            assert chain.flow[:, 6].sum() > 0
+            assert chain.flow[6, 6] == 0
+            imagined = chain.sample(50, 9, rng)
+            assert imagined.lengths.min() >= 1
+            assert imagined.lengths.max() <= 9
+
+
+def test_exact_relations_give_the_chain_back() -> None:
+    flow = np.zeros((3, 3))
+    flow[2, 0] = flow[0, 1] = flow[1, 2] = 1000.0
+    chain = clean(flow, 1e-6, 1000.0, False, DEFAULTS)
+    imagined = chain.sample(20, 60, np.random.default_rng(1))
+    assert (imagined.codes[:, :2] == [0, 1]).all()
+    assert (imagined.lengths == 2).all()
+
+
+def test_triples_tell_what_pairs_cannot() -> None:
+    """a b c and d b e: a first-order chain mixes the ends, triples keep them apart."""
+    flow = np.zeros((6, 6))
+    for x, y in ((5, 0), (0, 1), (1, 2), (2, 5), (5, 3), (3, 1), (1, 4), (4, 5)):
+        flow[x, y] = 500.0
+    triples = np.zeros((6, 6, 6))
+    for x, y, z in ((5, 0, 1), (0, 1, 2), (1, 2, 5), (5, 3, 1), (3, 1, 4), (1, 4, 5)):
+        triples[x, y, z] = 500.0
+    chain = second_order(Chain(flow, flow > 0), triples, 1.0)
+    imagined, _ = distinct(chain.sample(500, 10, np.random.default_rng(1)), np.ones(500))
+    assert [row[:3].tolist() for row in imagined.codes] == [[0, 1, 2], [3, 1, 4]]
+
+
+def test_the_next_generation_takes_possible_steps_only() -> None:
+    support = np.ones((5, 5), dtype=bool)
+    support[0, 0] = support[2, 1] = support[4, 4] = False
+    chain = Chain(support.astype(float), support)
+    rng = np.random.default_rng(5)
+    pool, prior = distinct(chain.sample(400, 8, rng), np.full(400, 1 / 400))
+    following, weights = next_generation(pool, prior, chain, DEFAULTS, rng)
+    assert weights.sum() == pytest.approx(1)
+    assert len(following) > len(pool)
+    for row, length in zip(following.codes, following.lengths, strict=True):
+        assert (row[length:] == PAD).all()
+        steps = [4, *row[:length].tolist(), 4]
+        assert length >= 1
+        # A trace that found no end in time was cut, so its last step may be missing.
+        assert all(support[x, y] for x, y in itertools.pairwise(steps[:-1]))
+
+
+@given(st.lists(st.floats(0, 50), min_size=1, max_size=20), st.floats(0.01, 5), st.floats(1, 500))
+def test_rounding_keeps_the_total_and_drops_the_small(weights: list[float], smallest: float, total: float) -> None:
+    array = np.array(weights)
+    counts = rounded(array, smallest, total)
+    if array.max() > 0:
+        assert counts.sum() == max(1, round(total))
+        assert (counts[array < min(max(0.3, smallest), array.max() / 2)] == 0).all()
+    else:
+        assert counts.sum() == 0

@@ -1,0 +1,139 @@
+"""Rules: what they mean, how they are written down, and what is refused."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veilog.errors import InputError
+from veilog.logs.variants import Variants
+from veilog.methods.sacofa.rule_files import read_rules
+from veilog.methods.sacofa.rules import eventually_follows, exact_rules, rules_from_counts
+
+ACTIVITIES = ("Register", "Release", "Triage", "check then go")
+ABC = ("a", "b", "c", "d")
+traces = st.lists(st.lists(st.sampled_from(ABC), max_size=6).map(tuple), min_size=1, max_size=12)
+
+
+def follows(trace: tuple[str, ...], a: str, b: str) -> bool:
+    """b occurs after the first a."""
+    return a in trace and b in trace[trace.index(a) + 1 :]
+
+
+def precedes(trace: tuple[str, ...], a: str, b: str) -> bool:
+    """a occurs before the last b."""
+    return b in trace and a in trace[: len(trace) - 1 - trace[::-1].index(b)]
+
+
+@given(cases=traces)
+def test_exact_rules_are_those_that_every_case_obeys(cases: list[tuple[str, ...]]) -> None:
+    rules = exact_rules(Variants.from_dict(Counter(cases)), ABC)
+    for i, a in enumerate(ABC):
+        having_a = [case for case in cases if a in case]
+        assert rules.first[i] == any(case[:1] == (a,) for case in cases)
+        for j, b in enumerate(ABC):
+            having_b = [case for case in cases if b in case]
+            if having_a and having_b:
+                assert rules.never[i, j] == (not any(follows(case, a, b) for case in cases))
+                assert rules.never[i, j] == (not any(precedes(case, a, b) for case in cases))
+                assert rules.always[i, j] == all(follows(case, a, b) for case in having_a)
+                assert rules.before[i, j] == (a != b and all(precedes(case, a, b) for case in having_b))
+
+
+@given(cases=traces)
+def test_what_a_case_contributes_to_the_rules_does_not_depend_on_the_others(cases: list[tuple[str, ...]]) -> None:
+    features = eventually_follows(ABC)
+
+    def sums(some: list[tuple[str, ...]]) -> Counter[int]:
+        variants = Variants.from_dict(Counter(some))
+        total: Counter[int] = Counter()
+        for row, column, value in zip(*features(variants.sequences), strict=True):
+            total[int(column)] += int(value) * int(variants.counts[row])
+        return total
+
+    assert sums(cases) == sum((sums([case]) for case in cases), Counter())
+
+
+def test_no_rule_is_made_of_what_noise_could_be() -> None:
+    follows_ = np.array([[0, 990], [3, 0]])
+    cases = np.array([1000, 995])
+    first = np.array([True, False])
+    rules = rules_from_counts(follows_, cases, first, 9)
+    assert rules.never.tolist() == [[True, False], [True, True]]
+    assert rules.always.tolist() == [[False, False], [False, False]]
+    assert rules.before.tolist() == [[False, True], [False, False]]
+    assert not rules_from_counts(follows_, cases, first, 120).never.any()
+
+
+def test_rules_are_read_from_text(tmp_path: Path) -> None:
+    path = tmp_path / "rules.txt"
+    path.write_text(
+        "# the hospital's\n\nnever Release then Triage\n always Register then Release\n"
+        'ALWAYS "Register" before Triage\nalways check then go then Release\nfirst Register\n',
+        encoding="utf-8",
+    )
+    rules = read_rules(path, ACTIVITIES)
+    assert np.argwhere(rules.never).tolist() == [[1, 2]]
+    assert np.argwhere(rules.always).tolist() == [[0, 1], [3, 1]]
+    assert np.argwhere(rules.before).tolist() == [[0, 2]]
+    assert rules.first.tolist() == [True, False, False, False]
+
+
+def test_rules_are_read_from_json_and_mean_the_same(tmp_path: Path) -> None:
+    text, json = tmp_path / "rules.txt", tmp_path / "rules.json"
+    text.write_text("never Release then Triage\nalways Register before Release\n", encoding="utf-8")
+    json.write_text('{"never": [["Release", "Triage"]], "before": [["Register", "Release"]]}', encoding="utf-8")
+    one, other = read_rules(text, ACTIVITIES), read_rules(json, ACTIVITIES)
+    for name in ("never", "always", "before", "first"):
+        assert (getattr(one, name) == getattr(other, name)).all()
+    assert one.first.tolist() == [True, False, True, True], "what needs something before it cannot be first"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "match"),
+    [
+        ("", None, "no rule"),
+        ("# nothing\n", None, "no rule"),
+        ("never Register then Relase\n", 1, "'Relase', which is not one of the log's"),
+        ("first Register\nRegister then Release\n", 2, "is no rule"),
+        ("never Register before Release\n", 1, "is no rule"),
+        ("first\n", 1, "is no rule"),
+        ("never Register then Release\nalways Register then Release\n", 1, "contradict"),
+        ("always Register before Triage\nalways Triage before Release\nnever Register then Release\n", 3, "contradict"),
+        ("always Register before Triage\nalways Triage before Register\n", None, "before itself"),
+        ("first Triage\nalways Register before Triage\n", None, "may start with"),
+        ('{"never": [["Register"]]}', None, "must be a pair"),
+        ('{"never": "Register"}', None, "must be a list"),
+        ('{"nevermore": []}', None, "must be an object"),
+        ('[["never"]]', None, "must be an object"),
+        ('{"first": [1]}', None, "must be the name"),
+        ('{"never": [["Register", "Relase"]]}', None, "'Relase'"),
+        ('{"never": [\n["Register", ]]}', 2, "JSON is broken"),
+        ("[" * 100_000, None, "JSON is nested too deeply|JSON is broken"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int | None, match: str) -> None:
+    path = tmp_path / "rules.txt"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=match) as raised:
+        read_rules(path, ACTIVITIES)
+    assert raised.value.line == line
+    assert raised.value.path == str(path)
+
+
+def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_rules(tmp_path / "none.txt", ACTIVITIES)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00never")
+    with pytest.raises(InputError, match="UTF-8"):
+        read_rules(tmp_path / "binary", ACTIVITIES)
+
+
+def test_a_line_with_two_readings_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rules.txt"
+    path.write_text("never a then b then c\n", encoding="utf-8")
+    with pytest.raises(InputError, match="more than one way"):
+        read_rules(path, ("a", "a then b", "b then c", "c"))

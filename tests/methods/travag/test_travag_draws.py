@@ -1,0 +1,31 @@
+"""Columns are drawn with the probabilities that the decoder gives, whatever the number of columns."""
+
+import numpy as np
+import pytest
+
+from veilog.methods.travag.draws import by_chance
+
+
+@pytest.mark.parametrize("columns", [1, 2, 31, 32, 33, 64, 100])
+def test_shares_of_draws_are_the_probabilities(columns: int) -> None:
+    rng = np.random.default_rng(columns)
+    logits = rng.normal(0, 2, columns).astype(np.float32)
+    chances = np.exp(logits.astype(np.float64))
+    chances /= chances.sum()
+    n = 200_000
+    counts = np.bincount(by_chance(np.tile(logits, (n, 1)), rng), minlength=columns)
+    assert counts.sum() == n
+    assert len(counts) == columns
+    assert (np.abs(counts - n * chances) <= 5 * np.sqrt(n * chances) + 5).all()
+
+
+def test_each_row_is_drawn_by_its_own_probabilities() -> None:
+    logits = np.full((70, 70), -200, np.float32)
+    np.fill_diagonal(logits, 200)
+    assert np.array_equal(by_chance(logits, np.random.default_rng(1)), np.arange(70))
+
+
+def test_columns_without_a_chance_are_not_drawn() -> None:
+    logits = np.zeros((50_000, 40), np.float32)
+    logits[:, ::2] = -1e4
+    assert (by_chance(logits, np.random.default_rng(1)) % 2 == 1).all()

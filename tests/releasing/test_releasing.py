@@ -1,0 +1,164 @@
+"""A release: its log, its metadata, its refusals, and that nothing of the original is in it but what was asked for."""
+
+import datetime
+import inspect
+import json
+from pathlib import Path
+
+import openly
+import pytest
+
+import veilog
+from veilog import Domain, Variants
+from veilog.errors import OutputError, ParameterError
+
+LOG = Variants.from_dict({("a", "b"): 500, ("a", "c", "c"): 300, ("a", "b", "c"): 80, ("d",): 2, (): 40})
+
+
+def released(**changes: object) -> veilog.Release:
+    arguments = {"epsilon": 1, "delta": "1e-3", **changes}
+    return openly.release(LOG, "travas", **arguments)  # type: ignore[arg-type]
+
+
+def test_the_released_log_has_the_released_variants() -> None:
+    release = released()
+    assert release.log.variants == release.variants
+    assert release.log.cases.num_rows == release.variants.cases
+
+
+def test_case_names_are_fresh_and_their_order_is_not_that_of_variants() -> None:
+    log = released(seed=1).log
+    names = log.cases.column("concept:name").to_pylist()
+    assert names == [str(i + 1) for i in range(len(names))]
+    lengths = (log.offsets[1:] - log.offsets[:-1]).tolist()
+    assert lengths != sorted(lengths)
+
+
+def test_artificial_times_carry_the_order_only_and_say_so() -> None:
+    log = released().log
+    assert {a.key: a.value for a in log.metadata.attributes}["veilog:artificial_timestamps"] is True
+    first = log.events.column("time:timestamp").to_pylist()[: int(log.offsets[1])]
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    assert first == [epoch + datetime.timedelta(hours=i) for i in range(len(first))]
+
+
+def test_the_metadata_names_the_guarantee() -> None:
+    (operations, _) = released(epsilon="0.5").log.metadata.attributes
+    facts = {a.key: a.value for a in operations.children[0].children}
+    assert operations.key == "privacy:anonymizations"
+    assert (facts["privacy:epsilon"], facts["privacy:delta"], facts["privacy:method"]) == (0.5, 0.001, "travas")
+
+
+def test_a_seeded_release_repeats_itself_and_guarantees_nothing() -> None:
+    first, second = released(seed=3), released(seed=3)
+    assert first.variants == second.variants
+    assert first.log.events.equals(second.log.events)
+    assert first.guarantee.status == "none"
+    assert released(seed=4).variants != first.variants
+
+
+def test_an_unseeded_release_does_not_repeat_itself() -> None:
+    assert released().variants != released().variants
+
+
+def test_the_json_holds_no_statistic_of_the_original() -> None:
+    """The same fields and, but for the released counts themselves, the same values for a very different log."""
+    other = Variants.from_dict({("x",) * 9: 12_345, ("y", "z"): 777})
+    first = released().to_json()
+    second = openly.release(other, "travas", epsilon=1, delta="1e-3").to_json()
+    for release in (first, second):
+        for name in ("cases", "events", "variants", "owner_only", "remarks"):
+            del release[name]
+        for name in ("strength", "protects"):  # judged by the released cases
+            del release["guarantee"][name]  # type: ignore[attr-defined]
+    assert json.dumps(first) == json.dumps(second)
+
+
+def test_a_declared_domain_shapes_every_case_by_itself() -> None:
+    release = released(domain=Domain.of(["a", "b", "z"], 2), seed=1)
+    assert set(release.variants.to_dict()) <= {("a", "b"), ("a",), ()}
+
+
+@pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".csv", ".parquet"])
+def test_a_saved_release_reads_back_as_its_variants(tmp_path: Path, suffix: str) -> None:
+    release = openly.release(Variants.from_dict({("a", "b"): 50, ("a",): 30}), "travas", epsilon=1, delta="0.1")
+    release.save(tmp_path / f"out{suffix}")
+    assert veilog.read(tmp_path / f"out{suffix}").variants == release.variants
+
+
+def test_an_empty_release_is_not_written(tmp_path: Path) -> None:
+    release = openly.release(Variants.from_dict({("a",): 1}), "travas", epsilon=1, delta="1e-9", seed=0)
+    assert release.variants.cases == 0
+    with pytest.raises(OutputError, match="empty"):
+        release.save(tmp_path / "out.xes")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_large_delta_is_remarked() -> None:
+    assert any("delta" in remark for remark in released(delta="0.5").remarks)
+    assert any("close to one over" in remark for remark in released(delta="3e-4").remarks)
+    assert not any("delta" in remark for remark in released(delta="1e-6").remarks)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"epsilon": 0}, "above 0"),
+        ({"epsilon": -1}, "above 0"),
+        ({"epsilon": float("nan")}, "finite"),
+        ({"epsilon": float("inf")}, "finite"),
+        ({"epsilon": None}, "needs an epsilon"),
+        ({"delta": 0}, "needs a delta"),
+        ({"delta": 1}, "below 1"),
+        ({"delta": float("nan")}, "finite"),
+        ({"seed": -1}, "seed"),
+        ({"seed": "one"}, "seed"),
+        ({"unit": "person"}, "unit"),
+        ({"colour": "red"}, "has no parameter 'colour'"),
+    ],
+)
+def test_senseless_requests_are_refused(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        released(**changes)
+
+
+def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ParameterError, match="travas"):
+        openly.release(LOG, "trevas", epsilon=1)
+
+
+@pytest.mark.parametrize("method", [name for name, m in veilog.METHODS.items() if m.certified and not m.full_log])
+def test_a_log_without_cases_is_released_like_any_other(method: str) -> None:
+    """Whether there is a case must not show: one case more or less, and the one is refused and the other is not."""
+    delta = "1e-3" if veilog.METHODS[method].budget == "epsilon and delta" else 0
+    domain = Domain.of(["a", "b"], 4)
+    made = [
+        openly.release(Variants.from_dict(cases), method, epsilon=1, delta=delta, domain=domain).guarantee
+        for cases in ({}, {("a",): 1})
+    ]
+    assert made[0].proven and made[0].charges[0] == made[1].charges[0]
+
+
+def test_a_paid_release_with_cases_without_events_can_be_a_table(tmp_path: Path) -> None:
+    log = veilog.Variants.from_dict({(): 3000, ("a", "b"): 5000})
+    released = openly.release(log, "laplace", epsilon=1, seed=1)
+    empty = released.variants.to_dict()[()]
+    assert any(f"{empty} of the released cases have no event" in remark for remark in released.remarks)
+    released.save(tmp_path / "out.csv")
+    assert veilog.read(tmp_path / "out.csv").cases.num_rows == released.variants.cases - empty
+    released.save(tmp_path / "out.xes")
+    assert veilog.read(tmp_path / "out.xes").cases.num_rows == released.variants.cases
+
+
+def test_an_empty_release_says_why_in_place_of_a_file(tmp_path: Path) -> None:
+    empty = openly.release(Variants.from_dict({("a",): 1}), "travas", epsilon=1, delta="1e-9")
+    with pytest.raises(OutputError, match="Nothing survived"):
+        empty.save(tmp_path / "r.xes")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("method", veilog.METHODS.values(), ids=lambda m: m.name)
+def test_no_parameter_of_a_method_has_the_name_of_one_of_release(method: veilog.Method) -> None:
+    own = set(inspect.signature(veilog.release).parameters)
+    clash = {p.name for p in method.parameters} & own
+    assert clash <= {"guessing_advantage"}, "release() would take it for its own"

@@ -1,0 +1,96 @@
+"""What a worker answers, without a process around it."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+import pytest
+from web_work import work
+
+from veilog.web.jobs import worker
+from veilog.web.jobs.process import memory_of
+from veilog.web.jobs.records import Settings
+from veilog.web.jobs.worker import Task
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Iterator[Any]:
+    """Does what it is told; returns the answer, what was said meanwhile, and the files that are left."""
+    out = tmp_path / "jobs" / "7"
+    out.mkdir(parents=True)
+    settings = Settings(folder=tmp_path, ledger=tmp_path / "l", token="")
+
+    def ask(do: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
+        ours, theirs = Pipe()
+        request = {"do": do, "log_name": "ward.csv"}
+        task = Task("release", str(tmp_path / "logs" / "8" / "log.csv"), "ward.csv", {}, request, str(out))
+        answer = worker._answer(task, settings, work, worker._Said(theirs, task))
+        theirs.close()
+        said = []
+        while ours.poll():
+            try:
+                said.append(json.loads(ours.recv_bytes()))
+            except EOFError:
+                break
+        ours.close()
+        return answer, said, sorted(path.name for path in out.iterdir())
+
+    yield ask
+
+
+def test_a_result_is_in_a_file_when_it_is_done(asked: Any) -> None:
+    answer, said, files = asked("short")
+    assert answer == {"done": True}
+    assert said == [{"text": "working on ward.csv", "fraction": 0.25}]
+    assert files == ["release.xes", "result.json"]
+
+
+@pytest.mark.parametrize(
+    ("do", "words"),
+    [
+        ("mistake", "ward.csv: The third line is wrong."),
+        ("defect", "This is a defect of veilog (KeyError)"),
+        ("refused memory", "more memory than it may take"),
+        ("full", "The disk is full."),
+        ("full in words", "The disk is full."),
+        ("huge", "too large to be shown"),
+        ("not JSON", "This is a defect of veilog (ValueError)"),
+    ],
+)
+def test_what_goes_wrong_is_said_in_words(asked: Any, tmp_path: Path, do: str, words: str) -> None:
+    answer, _, files = asked(do)
+    assert set(answer) == {"problem"}
+    assert words in answer["problem"]
+    assert str(tmp_path) not in answer["problem"]
+    assert "secret" not in answer["problem"]
+    assert "result.json" not in files
+
+
+def test_memory_is_that_of_the_whole_group() -> None:
+    before = memory_of(os.getpgrp())
+    assert before > 10 << 20
+    held = b"x" * (200 << 20)
+    assert memory_of(os.getpgrp()) > before + (150 << 20)
+    assert len(held) == 200 << 20
+    assert memory_of(2**22 + 5) == 0
+
+
+@pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".csv", ".csv.gz", ".tsv", ".parquet"])
+def test_a_program_that_is_called_a_log_is_refused_in_words(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"log{suffix}"
+    path.write_bytes(Path(sys.executable).read_bytes()[:300_000])
+    ours, theirs = Pipe()
+    task = Task("read", str(path), f"holiday{suffix}", {}, {}, str(tmp_path))
+    settings = Settings(folder=tmp_path, ledger=tmp_path / "l", token="")
+    answer = worker._answer(task, settings, worker.work_on, worker._Said(theirs, task))
+    if answer == {"done": True}:  # what is read is asked about: which columns are meant?
+        answer = json.loads((tmp_path / "result.json").read_text())
+    assert answer["problem"]
+    assert "defect" not in answer["problem"]
+    assert str(tmp_path) not in answer["problem"]
+    ours.close()
+    theirs.close()

@@ -1,0 +1,175 @@
+"""A release that is paid for is never lost to a full disk: room is set aside before, and what was made is kept."""
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from web_logs import EVOLVE, job, read, record, released, silent
+from web_serving import SMALL, Served, once_of, read_at_once, served, upload
+
+from veilog.errors import InputError, OutputError
+from veilog.ledger.ledger import Ledger
+from veilog.logs import files
+from veilog.logs.simulate import hospital
+from veilog.releasing.result import Release
+from veilog.web.jobs.records import FILES, WRITE, Settings
+from veilog.web.jobs.worker import RESULT, Task, work_on
+from veilog.web.pages import render as pages
+from veilog.web.work import write_again
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(folder=tmp_path, ledger=tmp_path / "all.ledger", token="t")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("hospital") / "log.xes"
+    files.write(hospital(150, seed=3), target)
+    return target
+
+
+def no_room(path: object) -> OutputError:
+    """What writing a file says when the disk is full."""
+    error = OutputError("The file cannot be written.", path=str(path))
+    error.__cause__ = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return error
+
+
+class Full:
+    """A disk without room for files that end so, for so many times."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, suffixes: tuple[str, ...], times: int = 1_000) -> None:
+        self.refused: list[str] = []
+        self._save = Release.save
+        patch.setattr(Release, "save", lambda *given, **named: self.save(*given, **named))
+        self._suffixes, self._times = suffixes, times
+
+    def save(self, own: Release, target: Path, **named: Any) -> None:
+        if target.name.endswith(self._suffixes) and len(self.refused) < self._times:
+            self.refused.append(target.name)
+            raise no_room(target)
+        self._save(own, target, **named)
+
+
+def test_without_room_for_its_files_nothing_is_asked(
+    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=5_000_000))
+    with pytest.raises(InputError, match=r"no room for the files of this release.*Nothing was asked"):
+        released(path, EVOLVE, settings, tmp_path / "out")
+    assert not settings.ledger_of("").exists()
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="room is set aside where the system can")
+def test_the_room_is_taken_before_the_first_question(
+    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*given: object, **named: object) -> None:
+        assert (tmp_path / "out" / "spare").stat().st_size > 16 << 20
+        raise InputError("Asked.")
+
+    monkeypatch.setattr("veilog.web.work.releasing.release", asked)
+    with pytest.raises(InputError, match="Asked"):
+        released(path, EVOLVE, settings, tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_release_that_cannot_be_kept_yet_waits_for_room(
+    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veilog.web.work.releasing._AGAIN", 0.01)
+    disk = Full(monkeypatch, (".parquet",), times=3)
+    result = released(path, EVOLVE, settings, tmp_path / "out")
+    assert disk.refused == ["release.parquet"] * 3
+    assert (result["missing"], result["unwritten"], set(result["files"])) == ([], [], set(FILES))
+    assert len(Ledger.open(settings.ledger_of("")).show()[0].entries) == 1
+
+
+def test_what_had_no_room_is_written_again_without_another_question(
+    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "jobs" / "first", tmp_path / "jobs" / "second"
+    first.mkdir(parents=True), second.mkdir()
+    with monkeypatch.context() as patch:
+        Full(patch, (".xes", ".csv"))
+        result = released(path, {**EVOLVE, "times": "0.3"}, settings, first)
+    assert result["unwritten"] == ["release.xes", "release.csv"]
+    page = pages.job_page(job("release", result, EVOLVE), record(read(path)), "once", settings=settings)
+    assert "Your release is ready" not in page
+    assert "The release is paid for and kept" in page and "Write again" in page
+    (first / RESULT).write_text(json.dumps(result))
+    before = Ledger.open(settings.ledger_of("")).show()[0]
+    task = Task("release", str(path), "log.xes", {}, {**EVOLVE, WRITE: "first"}, str(second))
+    again = work_on(task, settings, silent)
+    assert (again["missing"], again["unwritten"], set(again["files"])) == ([], [], set(FILES))
+    after = Ledger.open(settings.ledger_of("")).show()[0]
+    assert (after.spent, len(after.entries)) == (before.spent, 1)
+    assert len(after.entries[0].outputs) == 3
+    kept, log, table = (files.read(second / f"release.{suffix}") for suffix in ("parquet", "xes", "csv"))
+    assert kept.variants == log.variants == table.variants
+    assert kept.metadata == log.metadata, "with its guarantee"
+    page = pages.job_page(job("release", again, EVOLVE), record(read(path)), "once", settings=settings)
+    assert "Your release is ready" in page and "Write again" not in page
+    failed = replace(job("release", None, {**EVOLVE, WRITE: "f" * 32}), state="failed", problem="No room.")
+    page = pages.job_page(failed, record(read(path)), "once", settings=settings)
+    assert f'href="/jobs/{"f" * 32}"' in page and "Try again, with changes" not in page, "that would cost once more"
+    shutil.rmtree(first)
+    with pytest.raises(InputError, match="not there any more"):
+        write_again(first, second, settings, silent)
+
+
+def test_a_release_without_any_file_of_its_log_is_not_called_ready(
+    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(own: Release, target: Path, **named: Any) -> None:
+        raise OutputError("It cannot be.", path=target)
+
+    monkeypatch.setattr(Release, "save", broken)
+    result = released(path, EVOLVE, settings, tmp_path / "out")
+    page = pages.job_page(job("release", result, EVOLVE), record(read(path)), "once", settings=settings)
+    assert "Your release is ready" not in page and "could not be written" in page
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path / "data") as found:
+        yield found
+
+
+def test_the_button_makes_a_job_that_only_writes(server: Served) -> None:
+    with server.browser() as client, server.browser() as other:
+        log = upload(client, SMALL).headers["location"]
+        read_at_once(server, log)
+        form = {"once": once_of(client.get(f"{log}/release")), **EVOLVE, "write": "f" * 32}
+        address = client.post(f"{log}/jobs", data=form).headers["location"]
+        made = address.rpartition("/")[2]
+        assert _request(server, made).get(WRITE) is None, "no form can say that"
+        assert _write(client, address).status_code == 400, "it is not even made"
+        server.store.start(made)
+        server.store.end(made, "running", "done", json.dumps({"unwritten": ["release.xes"]}), None)
+        once = once_of(other.get("/"))
+        assert other.post(f"{address}/write", data={"once": once}).status_code == 404
+        again = _write(client, address).headers["location"]
+        assert again != address
+        assert _request(server, again.rpartition("/")[2])[WRITE] == made
+
+
+def _write(client: httpx.Client, address: str) -> httpx.Response:
+    return client.post(f"{address}/write", data={"once": once_of(client.get("/"))})
+
+
+def _request(server: Served, job_id: str) -> dict[str, Any]:
+    found = server.store.any_job(job_id)
+    assert found is not None
+    return found[0].request
