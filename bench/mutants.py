@@ -27,7 +27,7 @@ import signal
 import sys
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +38,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests" / "privacy"
 SECONDS = 120
-"""A mutant that takes longer never ends, which is seen."""
+"""Of the processor: a mutant that takes longer never ends, which is seen."""
 
 TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "privacy.curator": (
@@ -284,40 +284,8 @@ def file_of(name: str) -> Path:
     return next(TESTS.rglob(f"test_{name}.py"))
 
 
-def tests_fail(files: tuple[str, ...], more: list[str]) -> bool:
-    """Whether one of these tests fails, in this process; file by file, because most mutants fail in the first."""
-    with (
-        Path(os.devnull).open("w") as nowhere,
-        contextlib.redirect_stdout(nowhere),
-        contextlib.redirect_stderr(nowhere),
-    ):
-        return any(pytest.main(["-x", *QUIETLY, *more, str(file_of(name))]) != 0 for name in files)
-
-
-def forked(work: Any) -> int | None:
-    """What ``work`` returns in a fork of this process; None where it takes too long."""
-    child = os.fork()
-    if child == 0:
-        signal.alarm(SECONDS)
-        try:
-            answer = int(work())
-        except BaseException:  # noqa: BLE001 - a mutant may raise anything at all
-            answer = 1
-        os._exit(answer)
-    _, status = os.waitpid(child, 0)
-    return None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-
-
-def killed(mutant: Mutant, skipped: list[str]) -> bool:
-    def work() -> bool:
-        put_in(mutant)
-        return tests_fail(TARGETS[mutant.module][1], [f"--deselect={name}" for name in skipped])
-
-    return forked(work) != 0
-
-
 class Failures:
-    """The tests that fail without any mutant; they can kill none."""
+    """The tests that failed."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -327,12 +295,67 @@ class Failures:
             self.names.append(report.nodeid)
 
 
+def failing(tests: Iterable[str], more: Iterable[str]) -> str:
+    """The first of these tests that fails, in this process; nothing where none does."""
+    failures = Failures()
+    with (
+        Path(os.devnull).open("w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        for name in tests:  # one by one, because most mutants fail in the first
+            if pytest.main(["-x", *QUIETLY, *more, name], plugins=[failures]) not in (
+                0,
+                pytest.ExitCode.NO_TESTS_COLLECTED,
+            ):
+                return failures.names[0] if failures.names else "an error"
+    return ""
+
+
+def forked(work: Callable[[], str]) -> str:
+    """What ``work`` returns in a fork of this process."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        try:
+            answer = work()
+        except BaseException:  # noqa: BLE001 - a mutant may raise anything at all
+            answer = "an exception"
+        os.write(writing, answer.encode())
+        os._exit(0)
+    os.close(writing)
+    _, status = os.waitpid(child, 0)
+    with os.fdopen(reading, "rb") as said:
+        return "no end" if os.WIFSIGNALED(status) else said.read().decode()
+
+
+KILLERS: dict[str, list[str]] = {}
+"""By function the tests that killed its last mutants, the last first: they are likely to kill the next."""
+
+
+def killed(mutant: Mutant, skipped: list[str]) -> bool:
+    likely = KILLERS.setdefault(f"{mutant.module}.{mutant.function}", [])
+
+    def work() -> str:
+        put_in(mutant)
+        files = [str(file_of(name)) for name in TARGETS[mutant.module][1]]
+        more = [f"--deselect={name}" for name in skipped]
+        return failing([*likely[:4], *files], more)
+
+    killer = forked(work)
+    if "::" in killer:
+        likely[:] = [killer, *(name for name in likely if name != killer)]
+    return killer != ""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="a regular expression that the names of the mutants match")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--sample", type=int, default=None, help="run so many of them, drawn at random but repeatably")
     parser.add_argument("--tests", default=None, help="a,b: the tests to run, in place of those of the table")
+    parser.add_argument("--all", action="store_true", help="run those, too, of which it is known why they live")
     parser.add_argument("--list", action="store_true", help="say which there are, and run none")
     parser.add_argument("--out", type=Path, default=None, help="write what was found as JSON")
     given = parser.parse_args()
@@ -357,9 +380,13 @@ def main() -> None:
         )
     if before.names:
         print(f"{len(before.names)} tests fail without a mutant and are left out:", *before.names, sep="\n  ")
+
+    def dies(mutant: Mutant) -> bool:
+        return (given.all or not reason_for(mutant)) and killed(mutant, before.names)
+
     started, lived = time.perf_counter(), []
     with ThreadPoolExecutor(given.processes) as pool:
-        for mutant, dead in zip(chosen, pool.map(lambda m: killed(m, before.names), chosen), strict=True):
+        for mutant, dead in zip(chosen, pool.map(dies, chosen), strict=True):
             if not dead:
                 lived.append(mutant)
             print("dies: " if dead else "lives:", mutant.name, flush=True)
