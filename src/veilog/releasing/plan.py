@@ -10,6 +10,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.methods.method import Method
+from veilog.methods.settings import Settings
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guessing import epsilon_of
@@ -27,7 +28,7 @@ def budget(
 ) -> tuple[Fraction, Fraction]:
     """The epsilon and delta asked for, exactly, if they fit the method."""
     failure = parse_delta(delta)
-    if method.budget == "none":
+    if not method.takes_epsilon:
         if epsilon is not None or failure:
             raise ParameterError(
                 f"Method {method.name!r} takes no epsilon: its guarantee is another one.", parameter="epsilon"
@@ -46,7 +47,7 @@ def budget(
             parameter="epsilon",
             advice="Take 2 or less; or say --weak-guarantee (weak_guarantee=True) if that is what you want.",
         )
-    if method.budget == "epsilon and delta" and failure == 0:
+    if method.needs_delta and failure == 0:
         raise ParameterError(
             f"Method {method.name!r} needs a delta above 0.",
             parameter="delta",
@@ -63,7 +64,7 @@ def by_advantage(
     """The epsilon that a guessing advantage stands for, or the parameters with it where the method knows it itself."""
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
         return epsilon, {**parameters, "guessing_advantage": advantage}
-    if method.budget == "none":
+    if not method.takes_epsilon:
         raise ParameterError(
             f"Method {method.name!r} takes neither an epsilon nor a guessing advantage: its guarantee is another one.",
             parameter="guessing_advantage",
@@ -77,12 +78,12 @@ def by_advantage(
     return epsilon_of(advantage, delta=delta), parameters
 
 
-def public_facts(method: Method, values: dict[str, Any], declared: Domain, as_published: bool) -> Domain:
+def public_facts(method: Method, settings: Settings, declared: Domain, as_published: bool) -> Domain:
     """The public facts with all that the method needs, or a refusal that says how to give them.
 
     As published, papers take the activities and lengths from the log; that is a condition of what is then derived.
     """
-    needed = method.needs(values)
+    needed = method.needs(settings)
     if declared.activities == PRIVATELY and ("activities" not in needed or as_published):
         raise ParameterError(
             f"Method {method.name!r} has no use for activities that are found privately"
@@ -100,7 +101,7 @@ def public_facts(method: Method, values: dict[str, Any], declared: Domain, as_pu
 
 def check_unit(method: Method, log: EventLog | StoredLog | Variants, unit: Unit, as_published: bool) -> None:
     """Refuse to protect people where only cases can be protected."""
-    if as_published or method.budget == "none":
+    if as_published or not method.takes_epsilon:
         raise ParameterError(
             "People with several cases are protected by certified, differentially private releases only.",
             parameter="unit",
@@ -116,7 +117,7 @@ def check_unit(method: Method, log: EventLog | StoredLog | Variants, unit: Unit,
 
 def check_beyond(method: Method, log: EventLog | StoredLog | Variants, as_published: bool) -> None:
     """Refuse times and attributes where a release cannot have them."""
-    if method.releases != "variants" or method.budget == "none":
+    if method.full_log or not method.takes_epsilon:
         raise ParameterError(
             f"Method {method.name!r} releases no variants that times or attributes could be added to.",
             parameter="times",

@@ -20,7 +20,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity.measure import relative_log_similarity
-from veilog.methods import Method, method_named
+from veilog.methods import Method, Settings, method_named
 from veilog.methods._events.assemble import (
     Details,
     Wanted,
@@ -30,7 +30,7 @@ from veilog.methods._events.assemble import (
     released_cases,
     times_of,
 )
-from veilog.methods.method import Progress, Request
+from veilog.methods.method import Groups, Progress, Request
 from veilog.privacy.account.accounting import Number, compose
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
@@ -112,13 +112,13 @@ def release(
     if isinstance(wanted.window, tuple):
         declared = replace(declared, window=wanted.window)
         wanted = replace(wanted, window=declared.window)
-    values = chosen.parse(parameters)
-    declared = public_facts(chosen, values, declared, as_published)
+    settings = chosen.parse(parameters)
+    declared = public_facts(chosen, settings, declared, as_published)
     protected = Unit.of(unit, max_cases)
     if protected is not ONE_CASE:
         check_unit(chosen, log, protected, as_published)
     uses = _Uses(
-        flow=chosen.spends_delta(values),
+        flow=chosen.spends_delta(settings),
         labels=declared.activities == PRIVATELY,
         values=any(name not in declared.attributes for name in wanted.attributes),
     )
@@ -152,25 +152,27 @@ def release(
     )
     entry = None
     if ledger is not None:
-        unbounded = as_published or seed is not None or chosen.budget == "none"
+        unbounded = as_published or seed is not None or not chosen.takes_epsilon
         entry = (ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True, waiting=progress)).reserve(
             log,
             method,
             epsilon=None if unbounded else asked,
             delta=asked_delta,
-            parameters={**values, **_beyond(wanted), **protected.in_ledger},
+            parameters={**settings.to_json(), **_beyond(wanted), **protected.in_ledger},
             unit=unit,
             as_published=as_published,
         )
     claimed = partial(derive, at_least=(asked, asked_delta)) if not as_published else derive
     with settling(entry, claimed, lambda: curator.contacted, derive):
-        made = _made(curator, chosen, values, as_published, wanted, (eps, failure / max(1, sum(uses))), uses, progress)
+        made = _made(
+            curator, chosen, settings, as_published, wanted, (eps, failure / max(1, sum(uses))), uses, progress
+        )
         seconds = time.perf_counter() - started
     guarantee = replace(claimed(), cases=made.variants.cases)
     return Release(
         method=method,
         as_published=as_published,
-        parameters=values,
+        parameters=settings.to_json(),
         variants=made.variants,
         guarantee=guarantee,
         owner_only=OwnerOnly(
@@ -224,7 +226,7 @@ class _Made:
 def _made(
     curator: Curator,
     method: Method,
-    values: dict[str, Any],
+    settings: Settings,
     as_published: bool,
     wanted: Wanted,
     budget: tuple[Fraction, Fraction],
@@ -255,12 +257,12 @@ def _made(
         score=lambda original, released: relative_log_similarity(original, released).value,
         remark=said.append,
     )
-    released = method.run(curator, request, **values)
+    released = method.run(curator, request, settings)
     order = noise.generator(curator.randomness)
     full: EventLog | StoredLog | None = None
     if isinstance(released, EventLog):
-        if method.check is not None:
-            method.check(released, values)
+        if isinstance(method.releases, Groups):
+            method.releases.check(released, settings)
         full = anonymous(released, order)
         released = full.variants
     elif not isinstance(released, Variants):

@@ -19,6 +19,7 @@ from pathlib import Path
 from veilog.ledger.ledger import Ledger, Reservation, settling
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.methods import METHODS
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, parse_share
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
@@ -36,19 +37,6 @@ _HOPELESS = 40
 from 75 on)."""
 _SMALL, _COVERED = 300.0, 0.2
 """Epsilon times cases below which TraVaS is suggested where frequent variants hold at least this share of the cases."""
-
-_CONSIDERED: Mapping[str, str] = {
-    "evolve": "highest mean similarity of the methods without a delta in 18 of 20 measured cells (5 logs, 4 epsilons)",
-    "travas": "frequent variants only, all of them real: ahead where they hold most cases and the budget is small",
-    "utravas": "as travas; needs a delta",
-    "laplace": "behind evolve in 18 of 20 measured cells",
-    "sacofa": "behind evolve in 19 of 20 measured cells",
-    "df-laplace": "behind evolve in all measured cells",
-    "sapa": "behind evolve in all measured cells",
-    "pripel": "a whole log with times; asks evolve with a part of epsilon: variants behind evolve's in 17 of 20 cells",
-    "libra": "a whole log with times, from a sample; asks evolve too: variants behind evolve's in 15 of 20 cells",
-    "travag": "not weighed: trains a model first; take it to draw any number of cases later",
-}
 
 
 @dataclass(frozen=True)
@@ -145,7 +133,7 @@ def suggest(
         cases_within=math.ceil(math.log(20) / float(for_count)),
         covered=covered,
         frequent=frequent,
-        considered=_CONSIDERED,
+        considered={name: method.weighed for name, method in METHODS.items() if method.weighed},
         remarks=tuple(_remarks(method, cases, left_delta, domain)),
         guarantee=derive(),
         entry=entry,

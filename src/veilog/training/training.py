@@ -73,16 +73,18 @@ def train(
     chosen = trainable(method)
     if guessing_advantage is not None:
         epsilon, parameters = by_advantage(chosen, guessing_advantage, epsilon, delta, parameters)
-    values = chosen.parse(parameters)
+    settings = chosen.parse(parameters)
+    assert isinstance(settings, travag.TravagSettings), "the one method that can be trained"
+    values = settings.to_json()
     protected = Unit.of(unit, max_cases)
     if protected is not ONE_CASE:
         check_unit(chosen, log, protected, as_published)
     asked = budget(chosen, epsilon, delta, True, weak_guarantee)
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
         raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
-    configuration = travag.configured(values, as_published=as_published)
+    configuration = travag.configured(settings, as_published=as_published)
     account = None if ledger is None else _ledger(ledger, progress)
-    declared = public_facts(chosen, values, domain or Domain(), as_published)
+    declared = public_facts(chosen, settings, domain or Domain(), as_published)
 
     keeper = None if checkpoint is None else Keeper(checkpoint)
     held = bounded(log, protected, choosing(keeper, seed))

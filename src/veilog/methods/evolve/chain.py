@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linprog
 
-from veilog.methods.evolve.settings import Settings
+from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Codes, Floats, Ints, Traces
 
 __all__ = ["Chain", "Shortened", "activity_features", "clean", "relation_features", "second_order", "trigram_features"]
@@ -148,7 +148,7 @@ def _pairs(states: Codes, bounds: Ints, size: int) -> Triples:
 # Post-processing --------------------------------------------------------------------------------------------------
 
 
-def clean(noisy: Floats, b: float, cases: float, low: bool, settings: Settings) -> Chain:
+def clean(noisy: Floats, b: float, cases: float, low: bool, settings: Constants) -> Chain:
     """A balanced flow from noisy relations of noise scale ``b``."""
     size = len(noisy) - 1
     noisy = noisy.copy()

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy.special import wrightomega
 
 from veilog.methods.evolve.chain import Chain
-from veilog.methods.evolve.settings import Settings
+from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Codes, Floats, Floats32, Ints, Traces, distinct, joined
 
 __all__ = ["fit", "medoids", "next_generation", "rounded"]
@@ -105,7 +105,7 @@ def _masses(mass: Floats, share: Floats, variance: float, log_z: float | None = 
 
 
 def next_generation(
-    traces: Traces, p: Floats, chain: Chain, settings: Settings, rng: np.random.Generator
+    traces: Traces, p: Floats, chain: Chain, settings: Constants, rng: np.random.Generator
 ) -> tuple[Traces, Floats]:
     """A new pool: traces drawn again as the fit says, and mutants of such traces; with equal weights, made distinct."""
     again = traces.take(rng.choice(len(traces), size=round(settings.resampled * settings.pool), p=p))
@@ -129,7 +129,7 @@ def next_generation(
     return distinct(pool, np.full(len(pool), 1.0 / len(pool)))
 
 
-def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Settings, rng: np.random.Generator) -> Traces:
+def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Constants, rng: np.random.Generator) -> Traces:
     """Each parent with one event deleted, inserted, moved or substituted, or crossed with its partner."""
     codes, lengths = parents.codes.copy(), parents.lengths.copy()
     kind = rng.choice(5, size=len(lengths), p=settings.mutations)

@@ -13,14 +13,14 @@ from scipy.sparse import csr_matrix
 from veilog.errors import ParameterError
 from veilog.methods.tlkc.patterns import Elements, Traces, levels, maximal_patterns
 
-__all__ = ["Bounds", "Known", "largest_k", "left"]
+__all__ = ["Known", "Model", "largest_k", "left"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Model:
     """At least ``k`` cases match what is known of at most ``l`` events; at most the share ``c`` of them has a sensitive
     value. Patterns that the share ``frequency`` of the cases has are of use."""
 
@@ -48,7 +48,7 @@ class Known:
     values: int
 
 
-def left(known: Known, background: str, bounds: Bounds, remark: Callable[[str], None]) -> Mask:
+def left(known: Known, background: str, bounds: Model, remark: Callable[[str], None]) -> Mask:
     """Which events are left when nothing violates any more."""
     ordered = background in ("sequence", "relative")
     place = _occurrence(known.case, known.label) if background != "set" else np.zeros_like(known.label)
@@ -75,9 +75,7 @@ def largest_k(known: Known, c: float) -> int:
     return int(cases[fits].max(initial=0))
 
 
-def _loop(
-    known: Known, place: Ints, before: Ints, ordered: bool, bounds: Bounds, remark: Callable[[str], None]
-) -> Mask:
+def _loop(known: Known, place: Ints, before: Ints, ordered: bool, bounds: Model, remark: Callable[[str], None]) -> Mask:
     """Suppresses until a whole search finds nothing that violates. What violates by itself leaves first: it has to."""
     cases, having = _numbers(known, len(before))
     fits = (cases >= bounds.k) & (having.max(axis=1) <= bounds.c * cases * (1 + 1e-12))
@@ -150,7 +148,7 @@ def _traces(known: Known, element: Ints, keep: Mask, ordered: bool) -> Traces:
     return Traces(code[rows], offsets, np.bincount(trace, minlength=len(chosen)), having)
 
 
-def _violating(elements: Elements, traces: Traces, bounds: Bounds) -> tuple[list[Ints], bool]:
+def _violating(elements: Elements, traces: Traces, bounds: Model) -> tuple[list[Ints], bool]:
     """The minimal violating patterns by size, and whether all sizes up to l were looked at."""
     found = []
     for level in levels(elements, traces, k=bounds.k, c=bounds.c, largest=bounds.l):
@@ -162,7 +160,7 @@ def _violating(elements: Elements, traces: Traces, bounds: Bounds) -> tuple[list
 
 
 def _chosen(
-    elements: Elements, traces: Traces, violating: list[Ints], bounds: Bounds, cases: int, remark: Callable[[str], None]
+    elements: Elements, traces: Traces, violating: list[Ints], bounds: Model, cases: int, remark: Callable[[str], None]
 ) -> list[int]:
     """The elements to suppress, the one with the highest score first, until no violating pattern is left."""
     having = np.bincount(traces.codes, weights=traces.cases[traces.owners], minlength=elements.size)

@@ -183,7 +183,7 @@ def asked_for(form: Mapping[str, Any]) -> Asked:
                 "Rules in a file can be given on the command line only.", parameter=name, advice="Leave them out."
             )
     method.parse(parameters)
-    free = method.budget == "none"
+    free = not method.takes_epsilon
     published = given.get("as_published", "") not in ("", "0", "false", "no")
     asked = Asked(
         method=method,
