@@ -21,6 +21,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, parse_share
+from veilog.privacy.account.figures import exact
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
@@ -67,8 +68,8 @@ class Suggestion:
 
     def arguments(self) -> str:
         """What to add to ``veilog release LOG TARGET`` to release with what is left."""
-        delta = f" --delta {_exact(self.delta_left)}" if self.delta_left else ""
-        return f"--method {self.method} --epsilon {_exact(self.epsilon_left)}{delta}"
+        delta = f" --delta {exact(self.delta_left)}" if self.delta_left else ""
+        return f"--method {self.method} --epsilon {exact(self.epsilon_left)}{delta}"
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -191,11 +192,3 @@ def _remarks(method: str, cases: int, delta_left: Fraction, domain: Domain | Non
             "all labels in the log may be known."
         )
     return remarks
-
-
-def _exact(value: Fraction) -> str:
-    """The number in as many digits as it has; rounded down where it has too many."""
-    digits = next((d for d in range(40) if (value * 10**d).denominator == 1), 40)
-    whole = value * 10**digits
-    text = str(whole.numerator // whole.denominator).rjust(digits + 1, "0")
-    return text if digits == 0 else f"{text[:-digits]}.{text[-digits:]}"
