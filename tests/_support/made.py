@@ -10,7 +10,7 @@ from veilog.methods.travag.networks import initial
 from veilog.methods.travag.settings import CERTIFIED, Networks, Trained, TrainingState
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.curator import Curator
-from veilog.privacy.training.accounting import NoisedSteps
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
 from veilog.training.model import Model
 
 LOG = Variants.from_dict({("a", "b"): 50, ("a", "ä", "c"): 30, ("b",): 15, ("c", "a", "c", "b"): 5})

@@ -23,7 +23,7 @@ from veilog.methods import METHODS, travag
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
-from veilog.privacy.training.accounting import NoisedSteps
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
 
 LOG = hospital(60, seed=1)
 STRANGER = hospital(40, seed=9)
