@@ -54,7 +54,7 @@ TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "Curator.carry",
             "Curator.guarantee",
         ),
-        ("scales", "curator", "trust", "labels"),
+        ("scales", "charges", "curator", "trust", "labels"),
     ),
     "privacy.clipping": (
         ("check_sums", "exact_sums", "contributions", "clipped"),
@@ -66,11 +66,11 @@ TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "privacy.events": (
         ("EventQuestions.sums", "EventQuestions.distinct", "EventQuestions.frequent_values"),
-        ("scales", "case_questions", "trust"),
+        ("scales", "charges", "case_questions", "trust"),
     ),
     "privacy.labels": (
         ("label_threshold", "_smallest", "_holds", "label_weights", "labels_noise", "frequent_labels"),
-        ("labels",),
+        ("labels", "charges"),
     ),
     "privacy.mechanisms.noise": (
         (
@@ -119,7 +119,7 @@ TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         ("charges", "scales", "gradients"),
     ),
-    "privacy.training.gradients": (("Training.step", "pay_for"), ("gradients", "scales")),
+    "privacy.training.gradients": (("Training.step", "pay_for"), ("gradients", "scales", "charges")),
     "privacy.training.sums": (
         ("clipped", "_whole", "_with_errors", "_longest", "integer_sums", "exact_product"),
         ("gradients",),
@@ -298,6 +298,8 @@ def put_in(mutant: Mutant) -> None:
     held = getattr(held, "__wrapped__", held)
     if isinstance(held, staticmethod):
         held = held.__func__
+    if isinstance(held, property):
+        held = held.fget
     held.__code__ = code_of(mutant)
     for name in TARGETS:  # answers that were kept before
         for value in vars(importlib.import_module(f"veilog.{name}")).values():
