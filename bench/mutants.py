@@ -53,9 +53,8 @@ TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "Curator.subsample",
             "Curator.carry",
             "Curator.guarantee",
-            "Curator._charge",
         ),
-        ("scales", "curator", "trust", "labels"),
+        ("scales", "charges", "curator", "trust", "labels"),
     ),
     "privacy.clipping": (
         ("check_sums", "exact_sums", "contributions", "clipped"),
@@ -66,10 +65,13 @@ TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("scales", "curator", "trust"),
     ),
     "privacy.events": (
-        ("EventQuestions.sums", "EventQuestions.distinct", "EventQuestions.frequent_values", "EventQuestions._charge"),
-        ("scales", "case_questions", "trust"),
+        ("EventQuestions.sums", "EventQuestions.distinct", "EventQuestions.frequent_values"),
+        ("scales", "charges", "case_questions", "trust"),
     ),
-    "privacy.labels": (("label_threshold", "_smallest", "_holds", "label_weights", "frequent_labels"), ("labels",)),
+    "privacy.labels": (
+        ("label_threshold", "_smallest", "_holds", "label_weights", "labels_noise", "frequent_labels"),
+        ("labels", "charges"),
+    ),
     "privacy.mechanisms.noise": (
         (
             "check_scale",
@@ -86,14 +88,38 @@ TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("noise", "scales", "trust", "persons"),
     ),
     "privacy.mechanisms.sampling": (
-        ("amplified", "unamplified", "_suffices", "SampleAccount.append", "poisson_sample"),
+        ("amplified", "unamplified", "_suffices", "poisson_sample"),
         ("sampling", "scales"),
     ),
     "privacy.unit": (("Unit.of_one_case", "Unit.charges", "_growth", "bounded"), ("persons", "trust")),
     "privacy.account.accounting": (("parse_epsilon", "parse_delta", "compose"), ("accounting", "scales", "curator")),
     "privacy.account.guarantee": (("Charge.__post_init__",), ("trust",)),
-    "privacy.account.deriving": (("derived",), ("scales", "curator", "trust")),
-    "privacy.training.gradients": (("Training.step", "check_training"), ("gradients", "scales")),
+    "privacy.account.account": (
+        (
+            "Account.charge",
+            "Account.carry",
+            "Account._enter",
+            "Account.assume",
+            "Account.void",
+            "Account.guarantee",
+            "SampleAccount.__init__",
+            "SampleAccount._enter",
+        ),
+        ("charges", "scales", "sampling", "curator", "trust"),
+    ),
+    "privacy.mechanisms.mechanism": (
+        (
+            "Sensitivity.of",
+            "Laplace.decay",
+            "Laplace.draw",
+            "KTruncatedGeometric.of",
+            "KTruncatedGeometric.draw",
+            "NoisedSteps.__post_init__",
+            "NoisedSteps.scaled",
+        ),
+        ("charges", "scales", "gradients"),
+    ),
+    "privacy.training.gradients": (("Training.step", "pay_for"), ("gradients", "scales", "charges")),
     "privacy.training.sums": (
         ("clipped", "_whole", "_with_errors", "_longest", "integer_sums", "exact_product"),
         ("gradients",),
@@ -272,6 +298,8 @@ def put_in(mutant: Mutant) -> None:
     held = getattr(held, "__wrapped__", held)
     if isinstance(held, staticmethod):
         held = held.__func__
+    if isinstance(held, property):
+        held = held.fget
     held.__code__ = code_of(mutant)
     for name in TARGETS:  # answers that were kept before
         for value in vars(importlib.import_module(f"veilog.{name}")).values():

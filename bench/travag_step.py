@@ -29,7 +29,7 @@ from veilog.methods.travag.training import (
     normals,
 )
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.training.accounting import NoisedSteps
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
 from veilog.privacy.training.gradients import Training
 
 CONFIGURATION = PUBLISHED["bpic13-1-1e-6"]

@@ -72,6 +72,62 @@ def test_methods_reach_raw_data_through_questions_only(path: Path) -> None:
             assert node.attr not in {"default_rng", "urandom"}, f"{path.name}:{node.lineno} draws {node.attr}"
 
 
+KERNEL = SOURCE / "privacy"
+DATA_TYPES = {
+    "veilog.logs.eventlog": {"ACTIVITY", "CASE_INDEX", "EVENT_INDEX", "NESTED", "TIMESTAMP", "EventLog"},
+    "veilog.logs.variants": {"Sequences", "Variants"},
+    "veilog.logs.stored.store": {"StoredLog"},
+}
+"""What the kernel may know of event logs: three data types, and the names of the columns of one of them."""
+
+
+@pytest.mark.parametrize("path", sorted(KERNEL.rglob("*.py")), ids=lambda p: str(p.relative_to(KERNEL)))
+def test_the_kernel_imports_errors_and_three_data_types(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Import) and "veilog" in ast.dump(node)]
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        module = node.module or ""
+        if module.split(".")[0] != "veilog" or module == "veilog.errors" or module.startswith("veilog.privacy"):
+            continue
+        names = {alias.name for alias in node.names}
+        assert names <= DATA_TYPES.get(module, set()), f"{path.name} imports {sorted(names)} from {module}"
+
+
+def test_the_kernel_waits_for_no_reader_of_logs() -> None:
+    """What is imported with it is what an event log itself stands on: a stored log is known by its type alone."""
+    code = "import sys, veilog.privacy.curator; print(*(m for m in sys.modules if m.split('.')[0] == 'veilog'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    others = {name for name in done.stdout.split() if not name.startswith("veilog.privacy")}
+    below = {f"veilog.logs.{name}" for name in ("eventlog", "variants", "findings", "metadata")}
+    assert others == {"veilog", "veilog._version", "veilog.errors", "veilog.logs"} | below
+
+
+@pytest.mark.parametrize("path", sorted(KERNEL.rglob("*.py")), ids=lambda p: str(p.relative_to(KERNEL)))
+def test_only_the_account_enters_charges(path: Path) -> None:
+    if path.name == "account.py":
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        assert not (isinstance(node, ast.Attribute) and node.attr in ("_charges", "_enter")), f"{path}:{node.lineno}"
+        made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Charge"
+        assert not made or path.name == "guarantee.py", f"{path}:{node.lineno} makes a charge"
+
+
+@pytest.mark.parametrize("path", sorted(KERNEL.rglob("*.py")), ids=lambda p: str(p.relative_to(KERNEL)))
+def test_questions_draw_from_what_they_charged(path: Path) -> None:
+    """Outside the mechanisms nothing calls a sampler by its parameters, but for bins of which only survivors are drawn
+    and for the steps of a training, whose plan was charged."""
+    if path.parent.name == "mechanisms":
+        return
+    samplers = {"discrete_laplace", "tsgd_noise", "discrete_gaussian", "geometric", "gaps"}
+    allowed = {"histograms.py": {"geometric", "gaps"}, "gradients.py": {"discrete_gaussian"}}.get(path.name, set())
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            assert name not in samplers - allowed, f"{path}:{node.lineno} calls {name}"
+
+
 @pytest.mark.parametrize("start", ["import veilog", "from veilog.cli import main; main(['--version'])"])
 def test_a_start_waits_for_nothing_that_it_does_not_use(start: str) -> None:
     """Which modules are imported, not how long that takes: numbers and tables come when they are asked for."""

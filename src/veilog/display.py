@@ -159,7 +159,7 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
     for column in ("question", "for", "noise", "epsilon", "delta"):
         charges.add_column(column, style="dim")
     shown = guarantee.charges[:8]
-    for c in shown:
+    for c in (charge.plain() for charge in shown):
         charges.add_row(c.question, escape(c.purpose), c.mechanism, up(c.epsilon), up(c.delta))
     if len(guarantee.charges) > len(shown):
         charges.add_row(f"... {len(guarantee.charges) - len(shown)} more", "", "", "", "")

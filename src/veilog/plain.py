@@ -1,7 +1,8 @@
 """Frozen dataclasses as plain JSON values and back, checked against their declared types.
 
 For what is kept in files that outlive a run (guarantees, configurations): exact fractions stay exact, and a value of
-another type than the class declares is refused rather than carried along.
+another type than the class declares is refused rather than carried along. A class that is kept in another form than
+its own fields names the dataclass of that form (``Plain``) and the two ways between them (``plain``, ``of_plain``).
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class Misfit(ValueError):
 def to_plain(value: Any) -> Any:
     """The value in dicts, lists, texts, numbers, booleans and None; a fraction is text such as ``1/3``."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if hasattr(value, "Plain"):
+            return to_plain(value.plain())  # type: ignore[attr-defined]
         hints = _hints(type(value))
         return {
             field.name: _written(hints[field.name], getattr(value, field.name)) for field in dataclasses.fields(value)
@@ -57,6 +60,8 @@ def _written(hint: Any, value: Any) -> Any:
 
 def from_plain(kind: type[T], value: Any) -> T:
     """The dataclass of this plain value; :class:`Misfit` where a field is missing, unknown or of another type."""
+    if hasattr(kind, "Plain"):
+        return kind.of_plain(from_plain(kind.Plain, value))  # type: ignore[attr-defined,no-any-return]
     hints = _hints(kind)  # type: ignore[arg-type]
     fields = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     if not isinstance(value, dict) or value.keys() != fields:

@@ -7,6 +7,7 @@ import veilog
 from veilog.ledger.ledger import Ledger
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
+from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 
 # So many cases that no release of them is ever empty: what is empty is not written.
 SMALL = veilog.Variants.from_dict({("a", "b"): 30_000, ("a", "c", "b"): 12_000})
@@ -26,7 +27,7 @@ def guarantee(epsilon: Fraction, delta: Fraction = Fraction(0), status: str = "p
         numerics="exact",
         conditions=(),
         reasons=() if proven else ("looked at",),
-        charges=(Charge("count", "cases", "discrete Laplace", "1", epsilon, delta),),
+        charges=(Charge("count", "cases", Stated("discrete Laplace"), Sensitivity.of(1), epsilon, delta),),
     )
 
 

@@ -10,7 +10,7 @@ from veilog.methods.travag.networks import initial
 from veilog.methods.travag.settings import CERTIFIED, Networks, Trained, TrainingState
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.curator import Curator
-from veilog.privacy.training.accounting import NoisedSteps
+from veilog.privacy.mechanisms.mechanism import NoisedSteps, Stated
 from veilog.training.model import Model
 
 LOG = Variants.from_dict({("a", "b"): 50, ("a", "ä", "c"): 30, ("b",): 15, ("c", "a", "c", "b"): 5})
@@ -47,7 +47,7 @@ def state(taken: tuple[int, int] = (0, 0), seed: int = 1) -> TrainingState:
         columns=LOG.sequences,
         column_counts=LOG.counts,
         cases=97,
-        charges=(Charge("count", "cases", "noise", "1", Fraction(1, 3), Fraction(0)),),
+        charges=(Charge("count", "cases", Stated("noise"), Stated("1"), Fraction(1, 3)),),
         plan=(NoisedSteps("autoencoder", 0.1, 1.5, 100), NoisedSteps("critic", 0.2, 2.0, 300)),
         taken=taken,
         weights=weights,

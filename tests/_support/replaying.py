@@ -93,13 +93,12 @@ def _question(question: Callable[..., Any], holder: str, tape: Tape) -> Callable
     def ask(self: Any, *given: Any, **named: Any) -> Any:
         asked = (holder, *_asked(question, tape, (self, *given), named))
         if tape.position is None:
-            before = len(self._charges)
+            before = len(self._account.charges)
             answer = _apart(self, tape, lambda: question(self, *given, **named))
-            tape.entries.append((asked, answer, self._charges[before:]))
+            tape.entries.append((asked, answer, list(self._account.charges[before:])))
             return answer
         answer, charges = tape.next(asked)
-        for charge in charges:
-            self._charges.append(charge)
+        self._account.carry(charges)
         return answer
 
     return ask

@@ -196,8 +196,8 @@ def test_a_charge_says_what_was_asked() -> None:
     asker.events.frequent_values("kind", 3, "0.3", "1e-6")
     guarantee = asker.guarantee()
     assert (guarantee.epsilon, guarantee.delta) == (1.0, 1e-6)
-    assert [c.sensitivity for c in guarantee.charges] == ["9 (L1, clipped)", "2 (L1)", "3 values by 1 each"]
-    assert guarantee.charges[0].mechanism == "discrete Laplace, scale 9/epsilon in steps of 1/16"
+    assert [c.plain().sensitivity for c in guarantee.charges] == ["9 (L1, clipped)", "2 (L1)", "3 values by 1 each"]
+    assert guarantee.charges[0].plain().mechanism == "discrete Laplace, scale 9/epsilon in steps of 1/16"
 
 
 def test_noise_has_the_scale_that_is_charged() -> None:

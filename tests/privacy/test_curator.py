@@ -21,6 +21,7 @@ from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import Sensitivity
 
 trace = st.lists(st.sampled_from("abcd"), max_size=5).map(tuple)
 traces = st.lists(trace, min_size=1, max_size=30)
@@ -66,7 +67,7 @@ def test_one_case_changes_the_concentration_by_no_more_than_it_is_charged_for(
         curator = Curator(log([*cases, extra]))
         with_it, without = curator.concentration(number, share, 1), Curator(log(cases)).concentration(number, share, 1)
     assert with_it - without in {-p, q - p}
-    assert curator.charges[0].sensitivity == f"{max(p, q - p)} (L1)"
+    assert curator.charges[0].sensitivity == Sensitivity.of(max(p, q - p))
     often = [count for _, count in Counter(cases).most_common(number)]
     assert without == q * sum(often) - p * len(cases)
 

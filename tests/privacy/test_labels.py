@@ -15,7 +15,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
-from veilog.privacy.labels import MOST, WEIGHT, _holds, frequent_labels, label_threshold, label_weights
+from veilog.privacy.labels import MOST, WEIGHT, _holds, frequent_labels, label_threshold, label_weights, labels_noise
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.intervals import exp_minus, is_at_most
 
@@ -174,7 +174,7 @@ def test_labels_are_found_as_often_as_the_noise_says() -> None:
     at = round(threshold / WEIGHT)
     log = Variants.from_dict({("a",): at - 1, ("b",): at, ("c",): at + 1, ("d", "c"): 2, ("e",): 1})
     source, runs = noise.seeded(3), 2000
-    seen = Counter(name for _ in range(runs) for name in frequent_labels(log, epsilon, threshold, source))
+    seen = Counter(name for _ in range(runs) for name in frequent_labels(log, labels_noise(epsilon, delta), source))
     expected = chances(tuple(label_weights(log).tolist()), threshold, epsilon)
     for name, chance in zip(log.labels, expected, strict=True):
         table = [seen[name], runs - seen[name]]

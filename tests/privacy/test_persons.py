@@ -5,16 +5,17 @@ from collections import Counter
 from fractions import Fraction
 
 import numpy as np
+import openly
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import openly
 import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
 
 
@@ -133,7 +134,7 @@ def test_a_named_person_needs_no_condition_about_how_many_cases_people_have() ->
 
 
 def test_one_case_of_a_person_costs_a_person_what_it_costs_a_case() -> None:
-    charge = Charge("count", "", "", "1", Fraction(1, 3), Fraction(1, 1000))
+    charge = Charge("count", "", Stated(""), Sensitivity.of(1), Fraction(1, 3), Fraction(1, 1000))
     assert ONE_CASE.charges([charge]) == (charge,)
     assert [c.epsilon for c in Unit("person", 1, "x").charges([charge])] == [Fraction(1, 3)]
 
@@ -178,5 +179,5 @@ def test_a_delta_that_no_arithmetic_can_hold_is_refused() -> None:
 def test_the_largest_epsilons_are_fine_without_a_delta_and_for_a_case() -> None:
     assert Unit("person", 2).of_one_case(Fraction(900), Fraction(0)) == (Fraction(450), Fraction(0))
     assert ONE_CASE.of_one_case(Fraction(900), Fraction(1, 100)) == (Fraction(900), Fraction(1, 100))
-    charge = Charge("count", "", "", "1", Fraction(400), Fraction(0))
+    charge = Charge("count", "", Stated(""), Sensitivity.of(1), Fraction(400), Fraction(0))
     assert [c.epsilon for c in Unit("person", 2).charges([charge, charge])] == [Fraction(800)] * 2

@@ -21,7 +21,8 @@ from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.training.accounting import NoisedSteps, composed_epsilon
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
+from veilog.privacy.training.accounting import composed_epsilon
 from veilog.privacy.training.gradients import Outer
 
 IntArray = npt.NDArray[np.int64]
@@ -238,7 +239,12 @@ def test_what_is_asked_is_charged_once_and_in_full(question: str) -> None:
     ask, (name, epsilon, delta, sensitivity) = ASKED[question]
     ask(curator)
     (charge,) = curator.charges
-    assert (charge.question, charge.epsilon, charge.delta, charge.sensitivity) == (name, epsilon, delta, sensitivity)
+    assert (charge.question, charge.epsilon, charge.delta, charge.plain().sensitivity) == (
+        name,
+        epsilon,
+        delta,
+        sensitivity,
+    )
     guarantee = curator.guarantee()
     assert guarantee.proven and (guarantee.epsilon, guarantee.delta) == (0.7, float(delta))
     ask(curator)
@@ -297,7 +303,7 @@ def test_a_training_is_charged_what_it_may_cost_and_refused_below() -> None:
         a_training(curator, epsilon, delta)
         (charge,) = curator.charges
         assert (charge.question, charge.epsilon, charge.delta) == ("gradients", epsilon, delta)
-        assert charge.sensitivity == "0.5, 3 (L2, clipped)"
+        assert charge.plain().sensitivity == "0.5, 3 (L2, clipped)"
 
 
 def test_a_training_has_the_steps_and_the_noise_of_its_plan() -> None:
@@ -330,7 +336,7 @@ def test_a_training_without_a_bound_for_each_part_is_refused(clips: tuple[float,
 
 
 def test_a_training_may_cost_exactly_what_was_set_aside_and_has_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilog.privacy.curator.composed_epsilon", lambda plan, delta, about: 2.0)
+    monkeypatch.setattr("veilog.privacy.training.gradients.composed_epsilon", lambda plan, delta, about: 2.0)
     curator = Curator(LOG, randomness=noise.seeded(1))
     a_training(curator, Fraction(2), Fraction(1, 1000))
     with pytest.raises(ParameterError, match="more than the"):

@@ -88,7 +88,7 @@ def test_noise_has_the_scale_of_bound_over_epsilon() -> None:
     assert np.abs(answer).mean() == pytest.approx(2 * a / (1 - a * a), rel=0.03)
     charge = curator.guarantee().charges[0]
     assert (charge.question, charge.epsilon) == ("sums", Fraction(1, 2))
-    assert charge.sensitivity == "6 (L1, clipped)"
+    assert charge.plain().sensitivity == "6 (L1, clipped)"
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
 
 SMALL = Variants.from_dict({("a", "b"): 40, ("b",): 30, ("b", "a"): 20})
@@ -393,10 +394,10 @@ def test_row_10_the_widest_noise_that_is_drawn_is_hardly_ever_cut(epsilon: Fract
 @pytest.mark.parametrize(("epsilon", "delta"), [(-1, 0), (1, -1), (Fraction(-1, 10**30), 0)])
 def test_row_12_no_charge_lowers_what_is_spent(epsilon: Fraction, delta: Fraction) -> None:
     with pytest.raises(ParameterError, match="less than nothing"):
-        Charge("count", "", "", "", Fraction(epsilon), Fraction(delta))
+        Charge("count", "", Stated(""), Sensitivity.of(1), Fraction(epsilon), Fraction(delta))
     curator = Curator(SMALL)
     curator.count(1)
-    kept = Charge("count", "", "", "", Fraction(1), Fraction(0))
+    kept = Charge("count", "", Stated(""), Sensitivity.of(1), Fraction(1), Fraction(0))
     object.__setattr__(kept, "epsilon", Fraction(epsilon))
     object.__setattr__(kept, "delta", Fraction(delta))
     with pytest.raises(ParameterError, match="less than nothing"):

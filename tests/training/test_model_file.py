@@ -18,6 +18,7 @@ import veilog
 from veilog import InputError, OutputError, ParameterError, modelfile
 from veilog.errors import VeilogError
 from veilog.modelfile import Content, Damaged
+from veilog.plain import to_plain
 from veilog.training.model import Model
 
 
@@ -31,8 +32,9 @@ def path(tmp_path: Path) -> Path:
 def same(one: Model, other: Model) -> bool:
     first, second = one.trained.weights, other.trained.weights
     return (
-        (one.method, one.as_published, dict(one.parameters), one.guarantee, one.remarks, one.software)
-        == (other.method, other.as_published, dict(other.parameters), other.guarantee, other.remarks, other.software)
+        (one.method, one.as_published, dict(one.parameters), one.remarks, one.software)
+        == (other.method, other.as_published, dict(other.parameters), other.remarks, other.software)
+        and to_plain(one.guarantee) == to_plain(other.guarantee)
         and list(one.columns) == list(other.columns)
         and (one.trained.configuration, one.trained.cases) == (other.trained.configuration, other.trained.cases)
         and first.keys() == second.keys()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -20,7 +20,17 @@ from veilog.logs.variants import IntArray, Variants
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ACTIVITY", "CASE", "CASE_INDEX", "EVENT_INDEX", "LIFECYCLE", "TIMESTAMP", "EventLog", "Statistics"]
+__all__ = [
+    "ACTIVITY",
+    "CASE",
+    "CASE_INDEX",
+    "EVENT_INDEX",
+    "LIFECYCLE",
+    "NESTED",
+    "TIMESTAMP",
+    "EventLog",
+    "Statistics",
+]
 
 CASE = "case:concept:name"
 ACTIVITY = "concept:name"
@@ -28,6 +38,7 @@ TIMESTAMP = "time:timestamp"
 LIFECYCLE = "lifecycle:transition"
 CASE_INDEX = "case:index"
 EVENT_INDEX = "event:index"
+NESTED = "xes:nested"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMESTAMP_TYPE = pa.timestamp("us", tz="UTC")
@@ -123,6 +134,19 @@ class EventLog:
 
     def __repr__(self) -> str:
         return f"EventLog({self.cases.num_rows} cases, {len(self)} events)"
+
+    @property
+    def number_of_cases(self) -> int:
+        return int(self.cases.num_rows)
+
+    @property
+    def shape(self) -> EventLog:
+        """The log without its rows: names and types of its columns, and where it is from."""
+        return replace(self, events=self.events.slice(0, 0), cases=self.cases.slice(0, 0), findings=())
+
+    def pieces(self) -> Iterator[EventLog]:
+        """The log in pieces of whole cases: this one is a piece."""
+        yield self
 
     @cached_property
     def offsets(self) -> IntArray:

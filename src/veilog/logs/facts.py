@@ -16,10 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.columns import is_text
-from veilog.logs.xes.columns import NESTED
 
 __all__ = ["Attribute", "PersonColumn", "attributes_of", "person_columns", "transitions_of", "unit_columns"]
 
@@ -113,7 +112,7 @@ def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
 
 def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
     """Return every column that could say whose a case is, likely or not, those with the most values first."""
-    pieces = list(log.pieces()) if isinstance(log, StoredLog) else [log]
+    pieces = list(log.pieces())
     found = [_of_values(name, [_values(piece, name) for piece in pieces]) for name in _names(pieces)]
     return tuple(sorted((f for f in found if f is not None), key=lambda f: (not f.likely, -f.values, f.column)))
 

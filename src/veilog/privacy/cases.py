@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
-from veilog.logs.xes.columns import NESTED
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.privacy.domain import Domain
 
 __all__ = ["UNKNOWN_TIME", "Cases", "Coding", "Kind", "Level", "RawCases", "attribute_kind", "attribute_level"]

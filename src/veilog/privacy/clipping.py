@@ -13,7 +13,7 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.asking import Triples, triples_of
 from veilog.privacy.mechanisms.noise import check_scale
 
-__all__ = ["LARGEST_VALUE", "Features", "check_sums", "clipped", "contributions", "exact_sums", "sums_mechanism"]
+__all__ = ["LARGEST_VALUE", "Features", "check_sums", "clipped", "contributions", "exact_sums"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -35,11 +35,6 @@ def check_sums(size: int, bound: int, resolution: int, epsilon: Fraction) -> Non
     if size > _LARGEST_SIZE or resolution * bound > _LARGEST_SCALE:
         raise ParameterError(f"{size} sums of contributions up to {bound} are too large.", parameter="bound")
     check_scale(epsilon / (resolution * bound))
-
-
-def sums_mechanism(bound: int, resolution: int) -> str:
-    """The noise of sums of such contributions, in words."""
-    return f"discrete Laplace, scale {bound}/epsilon" + (f" in steps of 1/{resolution}" if resolution > 1 else "")
 
 
 def exact_sums(variants: Variants, features: Features, size: int, bound: int, resolution: int) -> IntArray:

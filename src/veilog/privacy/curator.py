@@ -11,43 +11,42 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.privacy.account.account import Account
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
-from veilog.privacy.account.deriving import derived
 from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement
-from veilog.privacy.clipping import Features, check_sums, exact_sums, sums_mechanism
-from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, undeclared
+from veilog.privacy.clipping import Features, check_sums, exact_sums
+from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG, PRIVATELY, Domain, undeclared
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.histograms import Assign, SparseHistogram, bins_above, cases_in_bins, check_size, every_bin
-from veilog.privacy.labels import WEIGHT, frequent_labels, label_threshold
+from veilog.privacy.labels import frequent_labels, labels_noise
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.mechanisms.sampling import SampleAccount, poisson_sample
-from veilog.privacy.training.accounting import NoisedSteps, composed_epsilon
-from veilog.privacy.training.gradients import Training, check_training
+from veilog.privacy.mechanisms.mechanism import (
+    KTruncatedGeometric,
+    Laplace,
+    NoisedSteps,
+    Sensitivity,
+    Thresholded,
+)
+from veilog.privacy.mechanisms.sampling import poisson_sample
+from veilog.privacy.training.gradients import Training, pay_for
 from veilog.privacy.unit import ONE_CASE, Bounded, Unit
+
+if TYPE_CHECKING:
+    from veilog.logs.stored.store import StoredLog
 
 __all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
 
 IntArray = npt.NDArray[np.int64]
 
-_LAPLACE = "discrete Laplace, scale 1/epsilon"
-
 _LARGEST_DENOMINATOR = 10**6
-
-_ACTIVITIES_FROM_LOG = Condition(
-    "activities-from-log", "owner", "The set of activity labels is public; it was taken from the log, not declared."
-)
-_LENGTH_FROM_LOG = Condition(
-    "length-from-log", "owner", "The length of the longest trace is public; it was taken from the log, not declared."
-)
 
 
 class Curator:
@@ -73,20 +72,17 @@ class Curator:
             held = held.variants
         elif unit.column is not None:
             raise ParameterError("The cases of a person are bounded before anything is asked.", parameter="unit")
-        elif log is not None and _cases_of(log) != held.cases:
+        elif log is not None and log.number_of_cases != held.cases:
             raise ParameterError("The variants are not those of the log.", parameter="log")
         self.domain = domain or Domain()
         self.unit = unit
         self._variants = self.domain.fit(held)
         self._log = log
         self._randomness = randomness or noise.operating_system()
-        self._charges: list[Charge] = []
+        self._account = Account(unit, seeded=self._randomness.seed is not None)
         together = held.read_together if log is None else log.read_together
-        self._conditions: dict[Condition, None] = dict.fromkeys(unit.conditions)
         if together:
-            self._conditions[Condition("columns-read-together", "program", " ".join(together))] = None
-        self._peeks: dict[str, None] = {}
-        self._statements: list[Statement] = []
+            self._account.assume(Condition("columns-read-together", "program", " ".join(together)))
         self._whole: Curator | None = None
 
     # Public facts ---------------------------------------------------------------------------------------------------
@@ -97,7 +93,7 @@ class Curator:
         if self._whole is not None:
             return self._whole.activities
         if self.domain.activities == FROM_LOG:
-            self._conditions[_ACTIVITIES_FROM_LOG] = None
+            self._account.assume(ACTIVITIES_FROM_LOG)
             return self._variants.labels
         if self.domain.alphabet is None:
             raise undeclared("activities")
@@ -109,7 +105,7 @@ class Curator:
         if self._whole is not None:
             return self._whole.max_length
         if self.domain.max_length == FROM_LOG:
-            self._conditions[_LENGTH_FROM_LOG] = None
+            self._account.assume(LENGTH_FROM_LOG)
             return int(self._variants.lengths.max(initial=0))
         if self.domain.longest is None:
             raise undeclared("max_length")
@@ -129,7 +125,7 @@ class Curator:
                 parameter="log",
                 advice="Give the log itself, as veilog.read() returns it.",
             )
-        return EventQuestions(self._log, self.domain, self._randomness, self._charges, self._conditions)
+        return EventQuestions(self._log, self.domain, self._randomness, self._account)
 
     def subsample(self, rate: Fraction) -> Curator:
         """A curator of the variants of a Poisson sample, in which each case is with probability ``rate``, by itself.
@@ -143,20 +139,8 @@ class Curator:
         sampled = poisson_sample(self._variants, rate, self._randomness)
         # A part of a log in which everybody's cases are bounded is one.
         sample = Curator(Bounded(sampled, self.unit), domain=self.domain, randomness=self._randomness)
-        sample._whole = self
-        sample._charges = SampleAccount(self._charges, rate)
-        sample._conditions, sample._peeks, sample._statements = self._conditions, self._peeks, self._statements
+        sample._whole, sample._account = self, self._account.of_sample(rate)
         return sample
-
-    @property
-    def charges(self) -> tuple[Charge, ...]:
-        """What was asked so far, and what it cost."""
-        return tuple(self._charges)
-
-    @property
-    def contacted(self) -> bool:
-        """Whether anything was asked, or looked at, yet. What the owner says is public is no contact."""
-        return bool(self._charges or self._peeks)
 
     # Questions ------------------------------------------------------------------------------------------------------
 
@@ -166,8 +150,8 @@ class Curator:
         Sensitivity: one case changes the number by exactly 1, so this is epsilon-differentially private.
         """
         eps = parse_epsilon(epsilon)
-        self._charge("count", purpose, _LAPLACE, "1 (L1)", eps)
-        return self._variants.cases + int(noise.discrete_laplace(eps, 1, self._randomness)[0])
+        mechanism = self._account.charge("count", purpose, Laplace(1 / eps), Sensitivity.of(1), eps)
+        return self._variants.cases + int(mechanism.draw(1, self._randomness)[0])
 
     def concentration(
         self, number: int, share: Fraction, epsilon: Number, *, purpose: str = "cases of the most frequent variants"
@@ -193,10 +177,11 @@ class Curator:
                 advice="Write it as it is meant, such as 9/10, not as the float nearest to it.",
             )
         step = max(p, q - p)
-        mechanism = f"discrete Laplace, scale {step}/epsilon"
-        self._charge("concentration", f"{purpose} ({number} variants)", mechanism, f"{step} (L1)", eps)
+        mechanism = self._account.charge(
+            "concentration", f"{purpose} ({number} variants)", Laplace(step / eps), Sensitivity.of(step), eps
+        )
         most = int(np.sort(self._variants.counts)[::-1][:number].sum())
-        return q * most - p * self._variants.cases + int(noise.discrete_laplace(eps / step, 1, self._randomness)[0])
+        return q * most - p * self._variants.cases + int(mechanism.draw(1, self._randomness)[0])
 
     @overload
     def histogram(self, assign: Assign, size: int, epsilon: Number, *, purpose: str = ...) -> IntArray: ...
@@ -229,11 +214,13 @@ class Curator:
         """
         eps = parse_epsilon(epsilon)
         check_size(size, eps, keep_above)
-        self._charge("histogram", f"{purpose} ({size} bins)", _LAPLACE, "1 (L1)", eps)
+        mechanism = self._account.charge(
+            "histogram", f"{purpose} ({size} bins)", Laplace(1 / eps), Sensitivity.of(1), eps
+        )
         assigned, weights = cases_in_bins(self._variants, assign, size)
         if keep_above is None:
-            return every_bin(assigned, weights, size, eps, self._randomness)
-        return bins_above(keep_above, assigned, weights, size, eps, self._randomness)
+            return every_bin(assigned, weights, size, mechanism, self._randomness)
+        return bins_above(keep_above, assigned, weights, size, mechanism, self._randomness)
 
     def sums(
         self,
@@ -258,10 +245,12 @@ class Curator:
         """
         eps = parse_epsilon(epsilon)
         check_sums(size, bound, resolution, eps)
-        mechanism = sums_mechanism(bound, resolution)
-        self._charge("sums", f"{purpose} ({size} sums)", mechanism, f"{bound} (L1, clipped)", eps)
+        sensitivity = Sensitivity.of(bound, "L1", "clipped")
+        mechanism = self._account.charge(
+            "sums", f"{purpose} ({size} sums)", Laplace(bound / eps, grid=resolution), sensitivity, eps
+        )
         exact = exact_sums(self._variants, features, size, bound, resolution)
-        return exact + noise.discrete_laplace(eps / (resolution * bound), size, self._randomness)
+        return exact + mechanism.draw(size, self._randomness)
 
     def find_activities(self, epsilon: Number, delta: Number) -> tuple[str, ...]:
         """The labels that enough cases have, with noise; from here on there are no others, and these are public.
@@ -273,10 +262,9 @@ class Curator:
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if self.domain.activities != PRIVATELY or self._whole is not None:
             raise ParameterError("The activities are declared, so they need not be found.", parameter="activities")
-        above = label_threshold(eps, failure)
-        mechanism = f"discrete Laplace, scale 1/epsilon, in steps of 1/{WEIGHT}; found iff above {above / WEIGHT:.4g}"
-        self._charge("labels", "the activities that enough cases have", mechanism, "1 (L1, split)", eps, failure)
-        found = frequent_labels(self._variants, eps, above, self._randomness)
+        mechanism, sensitivity = labels_noise(eps, failure), Sensitivity.of(1, "L1", "split")
+        self._account.charge("labels", "the activities that enough cases have", mechanism, sensitivity, eps, failure)
+        found = frequent_labels(self._variants, mechanism, self._randomness)
         if not found:
             raise ParameterError(
                 "No activity is frequent enough to be found with this epsilon and delta, which are spent.",
@@ -306,11 +294,12 @@ class Curator:
                 parameter="delta",
                 advice="Take less than one over the number of cases, e.g. 1e-6.",
             )
-        k = noise.tsgd_bound(eps, failure)
-        mechanism = f"k-truncated symmetric geometric, k = {k}, released iff above k"
-        self._charge("partitions", purpose, mechanism, "1 (one variant's count)", eps, failure)
-        noisy = self._variants.counts + noise.tsgd_noise(eps, k, len(self._variants), self._randomness)
-        return self._variants.with_counts(np.where(noisy > k, noisy, 0))
+        added = KTruncatedGeometric.of(eps, failure)
+        mechanism = self._account.charge(
+            "partitions", purpose, Thresholded(added, above=added.k), Sensitivity.of(1, "L0"), eps, failure
+        )
+        noisy = self._variants.counts + mechanism.noise.draw(len(self._variants), self._randomness)
+        return self._variants.with_counts(np.where(noisy > mechanism.above, noisy, 0))
 
     def training(
         self,
@@ -338,40 +327,20 @@ class Curator:
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         done = tuple(taken) if taken is not None else (0,) * len(plan)
-        check_training(plan, clips, done)
-        cost = composed_epsilon(plan, failure, about=float(eps))
-        if cost > float(eps):
-            raise ParameterError(
-                f"The training costs epsilon = {cost:.6g} at delta = {float(failure):g}, more than the {float(eps):g} "
-                "set aside for it.",
-                parameter="epsilon",
-            )
-        if apart:
-            self._peeks["the cases of a column are trained on one by one, as they were sampled"] = None
-        mechanism = "discrete Gaussian, composed by privacy loss distributions: "
-        mechanism += "; ".join(part.in_words for part in plan)
-        bounds = ", ".join(f"{clip:g}" for clip in clips)
-        self._charge("gradients", purpose, mechanism, f"{bounds} (L2, clipped)", eps, failure)
+        paid = pay_for(plan, clips, done, eps, failure, self._account, apart=apart, purpose=purpose)
         assigned, weights = cases_in_bins(self._variants, assign, size)
         counts = np.zeros(size, dtype=np.int64)
         np.add.at(counts, assigned, weights)
-        return Training(counts, plan, clips, done, self._randomness, apart=apart)
-
-    def carry(self, charges: Iterable[Charge]) -> None:
-        """Add what an interrupted run, whose answers are used here, was charged. Charges can only be added."""
-        for charge in charges:
-            self._charge(
-                charge.question, charge.purpose, charge.mechanism, charge.sensitivity, charge.epsilon, charge.delta
-            )
+        return Training(counts, paid.parts, clips, done, self._randomness, apart=apart)
 
     def peek(self, reason: str) -> Variants:
         """The raw variants. From here on there is no guarantee, and ``reason`` is listed as why."""
-        self._peeks[reason] = None
+        self._account.void(reason)
         return self._variants
 
     def peek_log(self, reason: str) -> EventLog:
         """The raw log with its times and attributes. From here on there is no guarantee, and ``reason`` says why."""
-        if isinstance(self._log, StoredLog):
+        if self._log is not None and not isinstance(self._log, EventLog):
             raise ParameterError(
                 "This method needs all events in memory; a log that is kept on disk has them in pieces.",
                 parameter="log",
@@ -389,14 +358,28 @@ class Curator:
                 parameter="log",
                 advice="Give the log itself, as veilog.read() returns it.",
             )
-        self._peeks[reason] = None
+        self._account.void(reason)
         return self._log
+
+    # Account --------------------------------------------------------------------------------------------------------
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What was asked so far, and what it cost."""
+        return self._account.charges
+
+    @property
+    def contacted(self) -> bool:
+        """Whether anything was asked, or looked at, yet. What the owner says is public is no contact."""
+        return self._account.contacted
+
+    def carry(self, charges: Iterable[Charge]) -> None:
+        """Add what an interrupted run, whose answers are used here, was charged. Charges can only be added."""
+        self._account.carry(charges)
 
     def state(self, statement: Statement) -> None:
         """Add what holds for the release beside differential privacy; it is printed apart, never as an epsilon."""
-        self._statements.append(statement)
-
-    # Account --------------------------------------------------------------------------------------------------------
+        self._account.state(statement)
 
     def guarantee(
         self,
@@ -410,30 +393,4 @@ class Curator:
         A method may ask fewer questions than it could afford because of what it was answered. What such a run spent is
         then known to its readers, but it bounds nothing beforehand: a release claims the budget that it had.
         """
-        return derived(
-            self.unit.charges(self._charges),
-            at_least,
-            None if nominal_epsilon is None else parse_epsilon(nominal_epsilon),
-            None if nominal_delta is None else parse_delta(nominal_delta),
-            reasons=tuple(self._peeks),
-            seeded=self._randomness.seed is not None,
-            unit=self.unit.name,
-            neighbours=self.unit.neighbours,
-            conditions=tuple(self._conditions),
-            statements=tuple(self._statements),
-        )
-
-    def _charge(
-        self,
-        question: str,
-        purpose: str,
-        mechanism: str,
-        sensitivity: str,
-        eps: Fraction,
-        delta: Fraction = Fraction(0),
-    ) -> None:
-        self._charges.append(Charge(question, purpose, mechanism, sensitivity, eps, delta))
-
-
-def _cases_of(log: EventLog | StoredLog) -> int:
-    return log.number_of_cases if isinstance(log, StoredLog) else int(log.cases.num_rows)
+        return self._account.guarantee(nominal_epsilon=nominal_epsilon, nominal_delta=nominal_delta, at_least=at_least)

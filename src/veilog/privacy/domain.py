@@ -20,8 +20,20 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
+from veilog.privacy.account.guarantee import Condition
 
-__all__ = ["ALL_FROM_LOG", "FROM_LOG", "PRIVATELY", "Domain", "Fact", "Values", "Window", "undeclared"]
+__all__ = [
+    "ACTIVITIES_FROM_LOG",
+    "ALL_FROM_LOG",
+    "FROM_LOG",
+    "LENGTH_FROM_LOG",
+    "PRIVATELY",
+    "Domain",
+    "Fact",
+    "Values",
+    "Window",
+    "undeclared",
+]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -129,6 +141,14 @@ class Domain:
 
 ALL_FROM_LOG = Domain(FROM_LOG, FROM_LOG)
 """The owner's word that the activities and the longest trace are public as the log has them: for experiments."""
+
+ACTIVITIES_FROM_LOG = Condition(
+    "activities-from-log", "owner", "The set of activity labels is public; it was taken from the log, not declared."
+)
+LENGTH_FROM_LOG = Condition(
+    "length-from-log", "owner", "The length of the longest trace is public; it was taken from the log, not declared."
+)
+"""What the guarantee takes for granted where a fact is taken from the log."""
 
 
 def undeclared(fact: Fact) -> ParameterError:

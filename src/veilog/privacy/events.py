@@ -13,22 +13,26 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored.store import StoredLog
+from veilog.privacy.account.account import Account
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
-from veilog.privacy.account.guarantee import Charge, Condition
+from veilog.privacy.account.guarantee import Condition
 from veilog.privacy.asking import triples_of
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, Kind, Level, RawCases, attribute_kind, attribute_level
-from veilog.privacy.clipping import LARGEST_VALUE, check_sums, contributions, sums_mechanism
+from veilog.privacy.clipping import LARGEST_VALUE, check_sums, contributions
 from veilog.privacy.domain import Domain, Window
-from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric, Laplace, Sensitivity, Thresholded
+from veilog.privacy.mechanisms.noise import Randomness
+
+if TYPE_CHECKING:
+    from veilog.logs.stored.store import StoredLog
 
 __all__ = ["CaseFeatures", "EventQuestions"]
 
@@ -54,45 +58,38 @@ class EventQuestions:
         self,
         log: EventLog | StoredLog,
         domain: Domain,
-        randomness: noise.Randomness,
-        charges: list[Charge],
-        conditions: dict[Condition, None],
+        randomness: Randomness,
+        account: Account,
     ) -> None:
         self._log = log
         self._domain = domain
         self._randomness = randomness
-        self._charges = charges
-        self._conditions = conditions
+        self._account = account
 
     def _pieces(self) -> Iterator[RawCases]:
         """All raw cases, each wholly in one piece."""
-        if isinstance(self._log, StoredLog):
+        if self._in_memory is not None:
+            yield self._in_memory
+        else:
             for piece in self._log.pieces():
                 yield RawCases(piece, self._domain)
-        else:
-            yield self._in_memory
 
     @cached_property
-    def _in_memory(self) -> RawCases:
-        assert isinstance(self._log, EventLog)
-        return RawCases(self._log, self._domain)
-
-    @property
-    def _columns(self) -> EventLog:
-        """A log with the same columns."""
-        return self._log.shape if isinstance(self._log, StoredLog) else self._log
+    def _in_memory(self) -> RawCases | None:
+        """The raw cases of a log that is one piece."""
+        return RawCases(self._log, self._domain) if isinstance(self._log, EventLog) else None
 
     # Public facts ---------------------------------------------------------------------------------------------------
 
     def level(self, name: str) -> Level:
         """Whether an attribute is one of cases or of events; from the log's columns, which the guarantee then says."""
         self._assume_columns()
-        return attribute_level(self._columns, name)
+        return attribute_level(self._log.shape, name)
 
     def kind(self, name: str) -> Kind:
         """What the values of an attribute are; from the log's columns, which the guarantee then says."""
         self._assume_columns()
-        return attribute_kind(self._columns, name)
+        return attribute_kind(self._log.shape, name)
 
     @property
     def window(self) -> Window:
@@ -100,7 +97,7 @@ class EventQuestions:
         the guarantee then says."""
         if self._domain.window is not None:
             return self._domain.window
-        self._conditions[_WINDOW_FROM_LOG] = None
+        self._account.assume(_WINDOW_FROM_LOG)
         ends: list[int] = []
         for raw in self._pieces():
             starts = raw.times[raw.offsets[:-1][np.diff(raw.offsets) > 0]]
@@ -112,10 +109,10 @@ class EventQuestions:
         return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=last + 1)
 
     def _assume_columns(self) -> None:
-        self._conditions[_COLUMNS_FROM_LOG] = None
-        if self._columns.attributes_read_together:
-            text = " ".join(self._columns.attributes_read_together)
-            self._conditions[Condition("columns-read-together", "program", text)] = None
+        self._account.assume(_COLUMNS_FROM_LOG)
+        together = self._log.attributes_read_together
+        if together:
+            self._account.assume(Condition("columns-read-together", "program", " ".join(together)))
 
     def _check_codings(self, codings: Sequence[Coding]) -> None:
         """Refuse what the columns of the log cannot be coded as, before anything is charged."""
@@ -157,8 +154,10 @@ class EventQuestions:
         eps = parse_epsilon(epsilon)
         check_sums(size, bound, resolution, eps)
         self._check_codings(codings)
-        mechanism = sums_mechanism(bound, resolution)
-        self._charge("event sums", f"{purpose} ({size} sums)", mechanism, f"{bound} (L1, clipped)", eps)
+        sensitivity = Sensitivity.of(bound, "L1", "clipped")
+        mechanism = self._account.charge(
+            "event sums", f"{purpose} ({size} sums)", Laplace(bound / eps, grid=resolution), sensitivity, eps
+        )
         exact, first = np.zeros(size, dtype=np.int64), True
         for raw in self._pieces():
             for block in raw.blocks(alphabet, codings):
@@ -166,7 +165,7 @@ class EventQuestions:
                 _, columns, contributed = contributions(triples, len(block), bound, resolution)
                 np.add.at(exact, columns, contributed)
                 first = False
-        return exact + noise.discrete_laplace(eps / (resolution * bound), size, self._randomness)
+        return exact + mechanism.draw(size, self._randomness)
 
     def distinct(self, name: str, epsilon: Number) -> tuple[int, int]:
         """How many distinct values of an attribute cases have first, and how many cases have one; with noise.
@@ -179,8 +178,8 @@ class EventQuestions:
         """
         eps = parse_epsilon(epsilon)
         self.level(name)
-        self._charge(
-            "distinct values", f"whether {name} tells cases apart", "discrete Laplace, scale 2/epsilon", "2 (L1)", eps
+        mechanism = self._account.charge(
+            "distinct values", f"whether {name} tells cases apart", Laplace(2 / eps), Sensitivity.of(2), eps
         )
         firsts: set[str] = set()
         having = 0
@@ -189,7 +188,7 @@ class EventQuestions:
             _, first = np.unique(owners, return_index=True)
             firsts.update(labels[i] for i in np.unique(values[first]).tolist())
             having += len(first)
-        noisy = noise.discrete_laplace(eps / 2, 2, self._randomness)
+        noisy = mechanism.draw(2, self._randomness)
         return len(firsts) + int(noisy[0]), having + int(noisy[1])
 
     def frequent_values(self, name: str, most: int, epsilon: Number, delta: Number) -> tuple[str, ...]:
@@ -206,9 +205,15 @@ class EventQuestions:
         if failure == 0 or most < 1:
             raise ParameterError("Selecting values needs a delta above 0.", parameter="delta")
         self.level(name)
-        k = noise.tsgd_bound(eps / most, failure / most)
-        mechanism = f"k-truncated symmetric geometric, k = {k}, released iff above k"
-        self._charge("frequent values", f"values of {name}", mechanism, f"{most} values by 1 each", eps, failure)
+        added = KTruncatedGeometric.of(eps / most, failure / most)
+        mechanism = self._account.charge(
+            "frequent values",
+            f"values of {name}",
+            Thresholded(added, above=added.k),
+            Sensitivity.of(most, "L0"),
+            eps,
+            failure,
+        )
         exact: Counter[str] = Counter()
         for raw in self._pieces():
             labels, owners, values = raw.values(name)
@@ -218,17 +223,6 @@ class EventQuestions:
             exact.update({label: n for label, n in zip(labels, counts.tolist(), strict=True) if n})
         # Noise goes by the order of names: not by that of the rows, nor by pieces.
         names = sorted(exact)
-        drawn = noise.tsgd_noise(eps / most, k, len(names), self._randomness)
+        drawn = mechanism.noise.draw(len(names), self._randomness)
         noisy = np.array([exact[name] for name in names], dtype=np.int64) + drawn
-        return tuple(names[i] for i in np.flatnonzero(noisy > k).tolist())
-
-    def _charge(
-        self,
-        question: str,
-        purpose: str,
-        mechanism: str,
-        sensitivity: str,
-        eps: Fraction,
-        delta: Fraction = Fraction(0),
-    ) -> None:
-        self._charges.append(Charge(question, purpose, mechanism, sensitivity, eps, delta))
+        return tuple(names[i] for i in np.flatnonzero(noisy > mechanism.above).tolist())

@@ -20,6 +20,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.asking import bins_of
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import Laplace
 
 __all__ = ["Assign", "SparseHistogram", "bins_above", "cases_in_bins", "check_size", "every_bin"]
 
@@ -77,27 +78,27 @@ def cases_in_bins(variants: Variants, assign: Assign, size: int) -> tuple[IntArr
 
 
 def every_bin(
-    assigned: IntArray, weights: IntArray, size: int, eps: Fraction, randomness: noise.Randomness
+    assigned: IntArray, weights: IntArray, size: int, mechanism: Laplace, randomness: noise.Randomness
 ) -> IntArray:
     """The noisy counts of bins 0, ..., size-1, of which ``assigned`` have the ``weights``."""
-    noisy = noise.discrete_laplace(eps, size, randomness)
+    noisy = mechanism.draw(size, randomness)
     np.add.at(noisy, assigned, weights)
     return noisy
 
 
 def bins_above(
-    threshold: int, assigned: IntArray, weights: IntArray, size: int, eps: Fraction, randomness: noise.Randomness
+    threshold: int, assigned: IntArray, weights: IntArray, size: int, mechanism: Laplace, randomness: noise.Randomness
 ) -> SparseHistogram:
     """The bins of :func:`every_bin` whose noisy count exceeds the threshold, without drawing the others."""
     occupied, inverse = np.unique(assigned, return_inverse=True)
     exact = np.zeros(len(occupied), dtype=np.int64)
     np.add.at(exact, inverse, weights)
-    noisy = exact + noise.discrete_laplace(eps, len(occupied), randomness)
+    noisy = exact + mechanism.draw(len(occupied), randomness)
     survives = noisy > threshold
-    empty = _surviving_empty_bins(size - len(occupied), eps, threshold, randomness)
+    empty = _surviving_empty_bins(size - len(occupied), mechanism.decay, threshold, randomness)
     # The i-th empty bin is bin i plus the number of occupied bins before it.
     empty += np.searchsorted(occupied - np.arange(len(occupied)), empty, side="right")
-    empty_counts = threshold + 1 + noise.geometric(eps, len(empty), randomness)
+    empty_counts = threshold + 1 + noise.geometric(mechanism.decay, len(empty), randomness)
     bins = np.concatenate([occupied[survives], empty])
     counts = np.concatenate([noisy[survives], empty_counts])
     order = np.argsort(bins, kind="stable")

@@ -39,8 +39,9 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.intervals import exp_minus, is_at_most, total
+from veilog.privacy.mechanisms.mechanism import Laplace, Thresholded
 
-__all__ = ["MOST", "WEIGHT", "frequent_labels", "label_threshold", "label_weights"]
+__all__ = ["MOST", "WEIGHT", "frequent_labels", "label_threshold", "label_weights", "labels_noise"]
 
 WEIGHT = 2**20
 """Units of a case: so many that rounding a part of it down loses nothing to speak of."""
@@ -102,9 +103,12 @@ def label_weights(variants: Variants) -> np.ndarray[tuple[int], np.dtype[np.int6
     return weights
 
 
-def frequent_labels(
-    variants: Variants, epsilon: Fraction, threshold: int, randomness: noise.Randomness
-) -> tuple[str, ...]:
+def labels_noise(epsilon: Fraction, delta: Fraction) -> Thresholded:
+    """Return the noise and the threshold at which labels are found, in units of a case's weight."""
+    return Thresholded(Laplace(1 / epsilon, WEIGHT), label_threshold(epsilon, delta))
+
+
+def frequent_labels(variants: Variants, mechanism: Thresholded, randomness: noise.Randomness) -> tuple[str, ...]:
     """Return the labels whose units plus noise exceed the threshold, in the order of their names."""
-    noisy = label_weights(variants) + noise.discrete_laplace(epsilon / WEIGHT, len(variants.labels), randomness)
-    return tuple(variants.labels[i] for i in np.flatnonzero(noisy > threshold).tolist())
+    noisy = label_weights(variants) + mechanism.noise.draw(len(variants.labels), randomness)
+    return tuple(variants.labels[i] for i in np.flatnonzero(noisy > mechanism.above).tolist())

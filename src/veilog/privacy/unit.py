@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +27,12 @@ import pyarrow.compute as pc
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
-from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy.account.guarantee import NEIGHBOURS, Charge, Condition
 from veilog.privacy.mechanisms.noise import Randomness
+
+if TYPE_CHECKING:
+    from veilog.logs.stored.store import StoredLog
 
 __all__ = ["ONE_CASE", "Bounded", "Unit", "bounded"]
 
@@ -114,7 +117,7 @@ class Unit:
         return tuple(
             replace(
                 charge,
-                sensitivity=f"{charge.sensitivity}, times {self.most_cases} cases of a person",
+                cases=self.most_cases,
                 epsilon=charge.epsilon * self.most_cases,
                 delta=charge.delta * growth,
             )
@@ -172,8 +175,7 @@ def bounded(log: EventLog | StoredLog | Variants, unit: Unit, randomness: Random
             parameter="log",
             advice="Give the log itself, as veilog.read() returns it.",
         )
-    pieces = log.pieces() if isinstance(log, StoredLog) else [log]
-    owner = _numbered([_owners(piece, unit.column) for piece in pieces], unit.column, log.source)
+    owner = _numbered([_owners(piece, unit.column) for piece in log.pieces()], unit.column, log.source)
     words = randomness.words(2 * len(owner)).astype(np.uint64)
     lot = (words[::2] << np.uint64(32)) | words[1::2]
     order = np.lexsort((lot, owner))
@@ -187,8 +189,7 @@ def _refuse_namesake(log: EventLog | StoredLog | Variants, unit: Unit) -> None:
     """Refuse the unit ``person`` where a column of that name tells whose a case is: it would be left unused."""
     if unit.name == "case" or isinstance(log, Variants):
         return
-    shape = log.shape if isinstance(log, StoredLog) else log
-    if "person" in shape.cases.column_names or "person" in shape.events.column_names:
+    if "person" in log.shape.cases.column_names or "person" in log.shape.events.column_names:
         raise ParameterError(
             "The log has a column called 'person', and the unit 'person' means that nobody has more cases than "
             "max_cases, whatever that column says.",

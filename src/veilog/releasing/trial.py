@@ -15,6 +15,7 @@ from veilog.logs.simulate import hospital
 from veilog.methods._events.assemble import Wanted
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
+from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.plan import Plan
 from veilog.releasing.run import LABELS_SHARE, run_plan
@@ -67,9 +68,8 @@ def tried(plan: Plan) -> Guarantee:
 def _labels_found(plan: Plan) -> Charge:
     """What finding the labels privately costs."""
     epsilon, delta = plan.epsilon * LABELS_SHARE, plan.delta / (1 + plan.uses.flow)
-    return Charge(
-        "labels", "the activities that enough cases have", "discrete Laplace", "1 (L1, split)", epsilon, delta
-    )
+    mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
+    return Charge("labels", "the activities that enough cases have", mechanism, sensitivity, epsilon, delta)
 
 
 @lru_cache(maxsize=1)

@@ -23,7 +23,7 @@ from veilog.methods import METHODS, travag
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
-from veilog.privacy.training.accounting import NoisedSteps
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
 
 LOG = hospital(60, seed=1)
 STRANGER = hospital(40, seed=9)
@@ -97,8 +97,8 @@ def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
         strength = math.sqrt(sum(part.steps * (part.rate / part.noise_multiplier) ** 2 for part in plan))
         return strength**2 / 2 + strength * math.sqrt(2 * math.log(1 / delta))
 
-    for module in ("training.accounting", "curator"):
-        monkeypatch.setattr(f"veilog.privacy.{module}.composed_epsilon", rough)
+    for module in ("accounting", "gradients"):
+        monkeypatch.setattr(f"veilog.privacy.training.{module}.composed_epsilon", rough)
     short = dataclasses.replace(travag.CERTIFIED, free_autoencoder_steps=3, free_batch=32)
     monkeypatch.setattr(travag, "CERTIFIED", short)
 

@@ -25,7 +25,7 @@ from veilog.methods.travag.settings import CERTIFIED, Configuration, Networks
 from veilog.methods.travag.training import autoencoder_factors
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.training.accounting import composed_epsilon
+from veilog.privacy.training.accounting import composed_epsilon, event_of
 
 COUNTS = {("a", "b", "c"): 400, ("a", "c"): 300, ("b",): 150, ("a", "b", "b", "c"): 80, ("c", "c"): 4, ("b", "b"): 3}
 LOG = Variants.from_dict(COUNTS)
@@ -116,7 +116,7 @@ def test_the_deep_critic_of_the_paper_costs_more_than_the_paper_says() -> None:
         import dp_accounting
 
         for part in parts:
-            accountant.compose(part.event(dp_accounting))
+            accountant.compose(event_of(part, dp_accounting))
         return float(accountant.get_epsilon(1e-6))
 
     autoencoder, critic = plan_as_published(PUBLISHED["bpic13-1-1e-6"], 7554)

@@ -12,12 +12,13 @@ from scipy import stats
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.privacy.account.guarantee import Charge
+from veilog.privacy.account.account import Account
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.mechanisms.sampling import SampleAccount, amplified, poisson_sample, unamplified
-from veilog.privacy.unit import Unit
+from veilog.privacy.mechanisms.mechanism import Laplace, Sensitivity, Subsampled
+from veilog.privacy.mechanisms.sampling import amplified, poisson_sample, unamplified
+from veilog.privacy.unit import ONE_CASE, Unit
 
 LOG = Variants.from_dict({("a", "b"): 30, ("a",): 12, ("c", "a", "a"): 1})
 epsilons = st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=1000)
@@ -128,7 +129,7 @@ def test_questions_on_one_sample_are_amplified_together() -> None:
     together = amplified(Fraction(3), Fraction(1, 4))
     assert sum(charge.epsilon for charge in curator.charges) == together > 3 * amplified(Fraction(1), Fraction(1, 4))
     assert [charge.epsilon for charge in sample.charges] == [1, 1, 1]
-    assert "Poisson sample, rate 0.25" in curator.charges[0].mechanism
+    assert curator.charges[0].mechanism == Subsampled(Laplace(Fraction(1)), Fraction(1, 4), Fraction(1))
     other = curator.subsample(Fraction(1, 4))
     other.partitions(1, Fraction(1, 100))
     curator.count(Fraction(1, 2))
@@ -177,11 +178,10 @@ def test_all_of_the_log_is_the_log() -> None:
 
 
 def test_no_way_of_adding_charges_to_a_sample_goes_past_the_account() -> None:
-    charge = Charge("count", "", "", "1", Fraction(1), Fraction(0))
-    whole: list[Charge] = []
-    account = SampleAccount(whole, Fraction(1, 2))
-    account.append(charge)
-    account.extend([charge])
-    account += [charge]
-    assert len(account) == len(whole) == 3
-    assert sum(c.epsilon for c in whole) == amplified(Fraction(3), Fraction(1, 2))
+    whole = Account(ONE_CASE, seeded=False)
+    account = whole.of_sample(Fraction(1, 2))
+    account.charge("count", "", Laplace(Fraction(1)), Sensitivity.of(1), Fraction(1))
+    account.carry(account.charges)
+    account.of_sample(Fraction(1)).charge("count", "", Laplace(Fraction(1)), Sensitivity.of(1), Fraction(1))
+    assert len(account.charges) == len(whole.charges) == 3
+    assert sum(c.epsilon for c in whole.charges) == amplified(Fraction(3), Fraction(1, 2))

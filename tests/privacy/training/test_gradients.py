@@ -19,8 +19,8 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.methods.travag.networks import Network, Weights, backward, forward, initial
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import DiscreteGaussianSteps, NoisedSteps
 from veilog.privacy.training.accounting import (
-    NoisedSteps,
     calibrated,
     composed_epsilon,
     integer_variance,
@@ -518,7 +518,7 @@ def test_the_question_charges_the_whole_plan_at_once() -> None:
     assert (guarantee.epsilon, guarantee.delta) == (0.5, 1e-5) and guarantee.proven
     assert "float" not in guarantee.numerics
     (charge,) = guarantee.charges
-    assert charge.question == "gradients" and "3 steps" in charge.mechanism
+    assert charge.question == "gradients" and charge.mechanism == DiscreteGaussianSteps(plan)
     for _ in range(3):
         run.step(0, counting(2))
     assert curator.guarantee().charges == guarantee.charges

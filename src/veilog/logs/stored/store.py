@@ -197,7 +197,7 @@ def keep(pieces: Iterable[EventLog], *, temp_directory: str | Path | None = None
     sizes: list[int] = []
     for log in pieces:
         if shape is None:
-            shape = replace(log, events=log.events.slice(0, 0), cases=log.cases.slice(0, 0), findings=())
+            shape = log.shape
         if log.events.schema != shape.events.schema or log.cases.schema != shape.cases.schema:
             return None
         try:

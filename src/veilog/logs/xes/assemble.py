@@ -16,6 +16,7 @@ from veilog.logs.eventlog import (
     EVENT_INDEX,
     LABEL_TYPE,
     LIFECYCLE,
+    NESTED,
     TIMESTAMP,
     TIMESTAMP_TYPE,
     EventLog,
@@ -24,7 +25,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.lifecycle import Transitions, joined, no_life_cycle
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.roles import AS_IT_IS, Declared, classifier_keys
-from veilog.logs.xes.columns import NESTED, ColumnKey, name_columns, spread
+from veilog.logs.xes.columns import ColumnKey, name_columns, spread
 from veilog.logs.xes.pieces import Ints, Mask
 from veilog.logs.xes.scan import Block
 from veilog.logs.xes.text import Element, Note, dump_nested, is_foreign, read_attribute

@@ -12,11 +12,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE
+from veilog.logs.eventlog import (
+    ACTIVITY,
+    CASE_INDEX,
+    EVENT_INDEX,
+    LABEL_TYPE,
+    LIFECYCLE,
+    NESTED,
+    TIMESTAMP,
+    TIMESTAMP_TYPE,
+)
 from veilog.logs.xes.values import Dates, from_numpy, from_texts, parse_dates, parse_scalar, to_numpy, unescape
 
 __all__ = [
-    "NESTED",
     "ColumnKey",
     "Converted",
     "arrow_type",
@@ -26,8 +34,6 @@ __all__ = [
     "legal_keys",
     "name_columns",
 ]
-
-NESTED = "xes:nested"
 
 _ARROW = {"int": pa.int64(), "float": pa.float64(), "boolean": pa.bool_(), "date": TIMESTAMP_TYPE}
 _LETTERS = ":A-Z_a-zÀ-ÖØ-öø-ÿΑ-ΡΣ-ώА-яぁ-ゔァ-ヺ一-\u9fa5가-힣"

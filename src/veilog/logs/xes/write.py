@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import OutputError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, EventLog
 from veilog.logs.metadata import Attribute, Metadata, extensions_of
-from veilog.logs.xes.columns import NESTED, field_key, field_type
+from veilog.logs.xes.columns import field_key, field_type
 from veilog.logs.xes.text import NESTING, SCALARS, from_json
 from veilog.logs.xes.values import format_date, format_dates, format_float, from_numpy, from_texts
 

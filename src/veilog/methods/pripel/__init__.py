@@ -25,9 +25,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Sequences
-from veilog.logs.xes.columns import NESTED
 from veilog.methods._events.query import (
     Query,
     QuerySettings,

@@ -19,7 +19,7 @@ from veilog.methods.travag.settings import Configuration, Networks, Trained, Tra
 from veilog.modelfile import Damaged
 from veilog.plain import Misfit, from_plain, to_plain
 from veilog.privacy.account.guarantee import Charge
-from veilog.privacy.training.accounting import NoisedSteps
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
 
 __all__ = ["state_from", "state_to", "trained_from", "trained_to"]
 

@@ -10,8 +10,9 @@ from veilog.errors import ParameterError
 from veilog.methods.method import advised
 from veilog.methods.travag.settings import Configuration, Networks
 from veilog.privacy.account.accounting import parse_share
+from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, NoisedSteps
 from veilog.privacy.mechanisms.noise import tsgd_bound
-from veilog.privacy.training.accounting import LARGEST_NOISE, NoisedSteps, calibrated, smallest_epsilon
+from veilog.privacy.training.accounting import calibrated, smallest_epsilon
 
 __all__ = [
     "MOST_COLUMNS",

@@ -14,7 +14,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences
 from veilog.methods.travag.networks import Network, Weights
 from veilog.privacy.account.guarantee import Charge, Guarantee
-from veilog.privacy.training.accounting import NoisedSteps
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
 
 __all__ = ["CERTIFIED", "PUBLISHED", "Configuration", "Networks", "Trained", "TrainingState"]
 

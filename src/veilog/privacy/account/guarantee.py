@@ -1,20 +1,22 @@
 """What a release may claim: charges for the questions asked, and the guarantee that follows from them.
 
 A :class:`Charge` is a frozen description of what one question spent; a :class:`Guarantee` is what
-:func:`veilog.privacy.account.accounting.compose` makes of all of them. Neither can be set by a method.
+:meth:`veilog.privacy.account.account.Account.guarantee` makes of all of them. Neither can be set by a method.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 from veilog.errors import ParameterError
 from veilog.privacy.account.figures import round_up, up
 from veilog.privacy.account.strength import Strength, strength_of
+from veilog.privacy.account.words import mechanism_in_words, sensitivity_in_words
+from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Stated
 
-__all__ = ["NEIGHBOURS", "Charge", "Code", "Condition", "Guarantee", "SaidBy", "Statement", "Status"]
+__all__ = ["NEIGHBOURS", "Charge", "Code", "Condition", "Guarantee", "PlainCharge", "SaidBy", "Statement", "Status"]
 
 Status = Literal["proven", "none"]
 Code = Literal[
@@ -32,32 +34,63 @@ NEIGHBOURS = "logs that differ by adding or removing one case"
 
 
 @dataclass(frozen=True)
+class PlainCharge:
+    """A charge as people and files have it: mechanism and sensitivity in words."""
+
+    question: str
+    purpose: str
+    mechanism: str
+    """The noise, e.g. "discrete Laplace, scale 1/epsilon"."""
+    sensitivity: str
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True)
 class Charge:
     """One question to the curator: what was asked, how it was answered and what that costs."""
+
+    Plain: ClassVar[type[PlainCharge]] = PlainCharge
+    """What files keep of it; see :mod:`veilog.plain`."""
 
     question: str
     """What was asked, e.g. "partitions"."""
     purpose: str
     """What the method asked it for, in words."""
-    mechanism: str
-    """The noise, e.g. "discrete Laplace, scale 1/epsilon"."""
-    sensitivity: str
+    mechanism: Mechanism
+    """What the noise was drawn from."""
+    sensitivity: Sensitivity | Stated
     """By how much one case can change the exact answer, in which norm."""
     epsilon: Fraction
-    delta: Fraction
+    delta: Fraction = Fraction(0)
+    cases: int = 1
+    """Of how many cases of one person it is the cost."""
 
     def __post_init__(self) -> None:
         if self.epsilon < 0 or self.delta < 0:
             raise ParameterError("A question cannot cost less than nothing.", parameter="epsilon")
 
+    def plain(self) -> PlainCharge:
+        """Return the charge in words."""
+        mechanism = mechanism_in_words(self.mechanism, self.sensitivity)
+        sensitivity = sensitivity_in_words(self.sensitivity, self.question, self.cases)
+        return PlainCharge(self.question, self.purpose, mechanism, sensitivity, self.epsilon, self.delta)
+
+    @staticmethod
+    def of_plain(kept: PlainCharge) -> Charge:
+        """Return the charge that was kept in words: what it names is stated, and known no better than that."""
+        mechanism, sensitivity = Stated(kept.mechanism), Stated(kept.sensitivity)
+        return Charge(kept.question, kept.purpose, mechanism, sensitivity, kept.epsilon, kept.delta)
+
     def to_json(self) -> dict[str, object]:
+        plain = self.plain()
         return {
-            "question": self.question,
-            "purpose": self.purpose,
-            "mechanism": self.mechanism,
-            "sensitivity": self.sensitivity,
-            "epsilon": round_up(self.epsilon),
-            "delta": round_up(self.delta),
+            "question": plain.question,
+            "purpose": plain.purpose,
+            "mechanism": plain.mechanism,
+            "sensitivity": plain.sensitivity,
+            "epsilon": round_up(plain.epsilon),
+            "delta": round_up(plain.delta),
         }
 
 

@@ -30,21 +30,17 @@ References: Li, Qardaji, Su, "On sampling, anonymization, and differential priva
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from veilog.logs.variants import Variants
-from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.mechanisms.intervals import Real, exp_minus, is_at_most, quotient, rational, total
 from veilog.privacy.mechanisms.noise import Randomness, bernoulli
 
-__all__ = ["SampleAccount", "amplified", "poisson_counts", "poisson_sample", "unamplified"]
+__all__ = ["amplified", "poisson_counts", "poisson_sample", "unamplified"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -92,40 +88,6 @@ def _suffices(epsilon: Fraction, rate: Fraction, bound: Fraction) -> bool:
     rest = quotient(exp_minus(epsilon + bound), rational(1 / (1 - rate)))
     ratio: Real = quotient(total(rest, quotient(exp_minus(bound), rational(1 / rate))), exp_minus(epsilon))
     return is_at_most(ratio, Fraction(1))
-
-
-class SampleAccount(list[Charge]):
-    """The account of a sample: what is charged here is charged to the whole log's account too, amplified.
-
-    The amplified charges add up to the amplified sum: each is what the sum has grown by.
-    """
-
-    def __init__(self, whole: list[Charge], rate: Fraction) -> None:
-        super().__init__()
-        self._whole = whole
-        self._rate = rate
-
-    def append(self, charge: Charge) -> None:
-        before = sum((c.epsilon for c in self), Fraction(0))
-        super().append(charge)
-        grown = amplified(before + charge.epsilon, self._rate) - amplified(before, self._rate)
-        self._whole.append(
-            replace(
-                charge,
-                mechanism=f"{charge.mechanism}; on a Poisson sample, rate {float(self._rate):g}, "
-                f"there epsilon {float(charge.epsilon):.6g}",
-                epsilon=grown,
-                delta=charge.delta * self._rate,
-            )
-        )
-
-    def extend(self, charges: Iterable[Charge]) -> None:
-        for charge in charges:
-            self.append(charge)
-
-    def __iadd__(self, charges: Iterable[Charge]) -> Self:  # type: ignore[override,misc]
-        self.extend(charges)
-        return self
 
 
 def poisson_sample(variants: Variants, rate: Fraction, randomness: Randomness) -> Variants:

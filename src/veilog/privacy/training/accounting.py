@@ -38,18 +38,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from veilog.errors import ParameterError
+from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, NoisedSteps
 
-__all__ = ["NoisedSteps", "calibrated", "composed_epsilon", "integer_variance", "smallest_epsilon"]
+__all__ = ["calibrated", "composed_epsilon", "event_of", "integer_variance", "smallest_epsilon"]
 
-MOST_STEPS = 10_000_000
-LARGEST_NOISE = 1e7
-"""Above this noise multiplier a whole log of millions is lost in the noise; nothing could be learned."""
 LEAST_NOISE = 1e-2
 """With less there is no noise to speak of, and the accountant's sums would not end."""
 _INTERVAL = 1e-4
@@ -66,47 +63,6 @@ _ROUNDING = 16
 _KEPT_BACK = 1e-6
 _AT_LEAST = 1e-100
 LEAST_DELTA = Fraction(1, 10**50)
-
-
-@dataclass(frozen=True)
-class NoisedSteps:
-    """A number of equal steps: who is sampled, how much noise is added and how often."""
-
-    name: str
-    rate: float
-    """Probability with which each case takes part in a step, independently of all others."""
-    noise_multiplier: float
-    """Standard deviation of the noise, as a multiple of the clipping bound."""
-    steps: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.rate <= 1:
-            raise ParameterError(f"The sampling rate must be above 0 and at most 1, not {self.rate}.", parameter="rate")
-        if not 0 < self.noise_multiplier <= LARGEST_NOISE:
-            raise ParameterError(
-                f"The noise multiplier must be above 0 and at most {LARGEST_NOISE:g}, not {self.noise_multiplier}.",
-                parameter="noise_multiplier",
-            )
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= MOST_STEPS:
-            raise ParameterError(
-                f"The number of steps must be from 1 to {MOST_STEPS:,}, not {self.steps!r}.", parameter="steps"
-            )
-
-    def scaled(self, factor: float) -> NoisedSteps:
-        """The same steps with ``factor`` times the noise."""
-        return NoisedSteps(self.name, self.rate, self.noise_multiplier * factor, self.steps)
-
-    @property
-    def in_words(self) -> str:
-        how = "all cases" if self.rate == 1 else f"Poisson sampling at rate {self.rate:.6g}"
-        steps = "1 step" if self.steps == 1 else f"{self.steps} steps"
-        return f"{self.name}: {steps}, {how}, noise multiplier {self.noise_multiplier:.6g}"
-
-    def event(self, dp_accounting: Any) -> Any:
-        """These steps in dp-accounting's words."""
-        gaussian = dp_accounting.GaussianDpEvent(self.noise_multiplier)
-        once = gaussian if self.rate == 1 else dp_accounting.PoissonSampledDpEvent(self.rate, gaussian)
-        return dp_accounting.SelfComposedDpEvent(once, self.steps)
 
 
 def composed_epsilon(parts: Iterable[NoisedSteps], delta: float | Fraction, *, about: float | None = None) -> float:
@@ -146,8 +102,15 @@ def _bound(parts: tuple[NoisedSteps, ...], delta: float, interval: float) -> flo
         dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, value_discretization_interval=interval
     )
     for part in parts:
-        accountant.compose(part.event(dp_accounting))
+        accountant.compose(event_of(part, dp_accounting))
     return float(accountant.get_epsilon(delta))
+
+
+def event_of(part: NoisedSteps, dp_accounting: Any) -> Any:
+    """Return these steps in dp-accounting's words."""
+    gaussian = dp_accounting.GaussianDpEvent(part.noise_multiplier)
+    once = gaussian if part.rate == 1 else dp_accounting.PoissonSampledDpEvent(part.rate, gaussian)
+    return dp_accounting.SelfComposedDpEvent(once, part.steps)
 
 
 def calibrated(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction) -> tuple[NoisedSteps, ...]:

@@ -14,13 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
+from veilog.privacy.account.account import Account
 from veilog.privacy.mechanisms.gaussian import discrete_gaussian
+from veilog.privacy.mechanisms.mechanism import DiscreteGaussianSteps, NoisedSteps, Sensitivity
 from veilog.privacy.mechanisms.noise import Randomness, fast
 from veilog.privacy.mechanisms.sampling import poisson_counts
-from veilog.privacy.training.accounting import NoisedSteps, integer_variance
+from veilog.privacy.training.accounting import composed_epsilon, integer_variance
 from veilog.privacy.training.sums import GRID, Factors, Gradients, Outer, clipped, in_floats, integer_sums
 
-__all__ = ["FactorsOf", "Training", "check_training"]
+__all__ = ["FactorsOf", "Training", "pay_for"]
 
 IntArray = npt.NDArray[np.int64]
 FactorsOf = Callable[[IntArray], Factors]
@@ -114,8 +116,22 @@ class Training:
         return in_floats(sums, clip, [terms[0].errors.dtype for terms in asked])
 
 
-def check_training(plan: Sequence[NoisedSteps], clips: Sequence[float], taken: Sequence[int]) -> None:
-    """Refuse a training whose parts do not fit, or clipping bounds that floats of the networks could not work with."""
+def pay_for(
+    plan: Sequence[NoisedSteps],
+    clips: Sequence[float],
+    taken: Sequence[int],
+    epsilon: Fraction,
+    delta: Fraction,
+    account: Account,
+    *,
+    apart: bool,
+    purpose: str,
+) -> DiscreteGaussianSteps:
+    """Charge the steps of a training, all of them before the first, and return what was charged.
+
+    Refused, before anything is charged, are parts that do not fit, clipping bounds that floats of the networks could
+    not work with, and a plan that costs more than (``epsilon``, ``delta``) by the accountant.
+    """
     if not len(plan) == len(clips) == len(taken) > 0:
         raise ParameterError("Each part of the training needs a clipping bound.", parameter="clips")
     if any(not 0 <= had <= part.steps for had, part in zip(taken, plan, strict=True)):
@@ -125,6 +141,17 @@ def check_training(plan: Sequence[NoisedSteps], clips: Sequence[float], taken: S
             raise ParameterError(
                 f"A clipping bound is from {LEAST_CLIP:g} to {MOST_CLIP:g}, not {clip:g}.", parameter="clips"
             )
+    cost = composed_epsilon(plan, delta, about=float(epsilon))
+    if cost > float(epsilon):
+        raise ParameterError(
+            f"The training costs epsilon = {cost:.6g} at delta = {float(delta):g}, more than the {float(epsilon):g} "
+            "set aside for it.",
+            parameter="epsilon",
+        )
+    if apart:
+        account.void("the cases of a column are trained on one by one, as they were sampled")
+    sensitivity = Sensitivity(tuple(Fraction(float(clip)) for clip in clips), "L2", "clipped")
+    return account.charge("gradients", purpose, DiscreteGaussianSteps(tuple(plan)), sensitivity, epsilon, delta)
 
 
 def _asked(factors: FactorsOf, columns: IntArray) -> Factors:

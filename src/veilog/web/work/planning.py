@@ -23,6 +23,7 @@ from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import Strength, strength_of
 from veilog.privacy.domain import PRIVATELY
+from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.releasing.run import LABELS_SHARE, release
 from veilog.report import words
 from veilog.report.explorer import clean
@@ -133,9 +134,8 @@ def _labels_found(asked: Asked) -> Charge:
     """What finding the labels privately costs."""
     uses = 1 + asked.method.spends_delta(asked.method.parse(asked.parameters))
     epsilon, delta = parse_epsilon(asked.epsilon or 0) * LABELS_SHARE, parse_delta(asked.delta) / uses
-    return Charge(
-        "labels", "the activities that enough cases have", "discrete Laplace", "1 (L1, split)", epsilon, delta
-    )
+    mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
+    return Charge("labels", "the activities that enough cases have", mechanism, sensitivity, epsilon, delta)
 
 
 @lru_cache(maxsize=1)
@@ -160,7 +160,7 @@ def _shown(tried: tuple[Guarantee, list[list[str]]], asked: Asked) -> dict[str, 
         "asked": [
             {"purpose": c.purpose, "question": c.question, "noise": c.mechanism}
             | {"epsilon": float(c.epsilon), "delta": float(c.delta)}
-            for c in charges[:_SHOWN]
+            for c in (charge.plain() for charge in charges[:_SHOWN])
         ],
         "more": max(0, len(charges) - _SHOWN),
     }

@@ -16,7 +16,7 @@ from veilog.charts import lasting
 from veilog.errors import InputError, VeilogError
 from veilog.ledger.ledger import fingerprint
 from veilog.logs import files
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.facts import unit_columns
 from veilog.logs.findings import RULES, Finding, Policy
 from veilog.logs.roles import Declared
@@ -25,7 +25,6 @@ from veilog.logs.tables import delimited
 from veilog.logs.tables import read as tables
 from veilog.logs.tables.parquet import open_parquet
 from veilog.logs.variants import Variants
-from veilog.logs.xes.columns import NESTED
 from veilog.measures.disclosure.measure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.singling_out.measure import singling_out

@@ -1,0 +1,143 @@
+"""The account of a curator: what was asked and what it cost, what is taken for granted, and what voids the guarantee.
+
+Every question is entered here before it touches the data, and nothing else appends a charge: a question makes its
+mechanism, :meth:`Account.charge` enters it and hands it back, and the noise is drawn from what came back.
+
+What is asked of a random part of the log goes to the account of that part (:meth:`Account.of_sample`), which enters
+in the account of the whole by how much the amplified cost has grown. Conditions, reasons and statements are those of
+the whole, wherever they come up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+from typing import TypeVar
+
+from veilog.privacy.account.accounting import Number, compose, parse_delta, parse_epsilon
+from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement
+from veilog.privacy.account.guessing import advantage_of
+from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Subsampled
+from veilog.privacy.mechanisms.sampling import amplified
+from veilog.privacy.unit import Unit
+
+__all__ = ["Account", "SampleAccount"]
+
+M = TypeVar("M", bound=Mechanism)
+
+
+class Account:
+    """What a run has asked of a log so far."""
+
+    def __init__(self, unit: Unit, *, seeded: bool) -> None:
+        """``unit`` is whom the guarantee speaks of; with ``seeded`` noise there is none."""
+        self.unit = unit
+        self.seeded = seeded
+        self._charges: list[Charge] = []
+        self._conditions: dict[Condition, None] = dict.fromkeys(unit.conditions)
+        self._reasons: dict[str, None] = {}
+        self._statements: list[Statement] = []
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What was asked so far, and what it cost."""
+        return tuple(self._charges)
+
+    @property
+    def contacted(self) -> bool:
+        """Whether anything was asked, or looked at, yet. What the owner says is public is no contact."""
+        return bool(self._charges or self._reasons)
+
+    def charge(
+        self,
+        question: str,
+        purpose: str,
+        mechanism: M,
+        sensitivity: Sensitivity,
+        epsilon: Fraction,
+        delta: Fraction = Fraction(0),
+    ) -> M:
+        """Enter a question, before it touches the data, and return the mechanism that its noise is drawn from."""
+        self._enter(Charge(question, purpose, mechanism, sensitivity, epsilon, delta))
+        return mechanism
+
+    def carry(self, charges: Iterable[Charge]) -> None:
+        """Enter what an interrupted run was charged whose answers are used here. Charges can only be added."""
+        for charge in charges:
+            self._enter(replace(charge))  # made anew, so checked anew
+
+    def _enter(self, charge: Charge) -> None:
+        self._charges.append(charge)
+
+    def assume(self, condition: Condition) -> None:
+        """Add what the guarantee takes for granted."""
+        self._conditions[condition] = None
+
+    def void(self, reason: str) -> None:
+        """Note why there is no guarantee from here on."""
+        self._reasons[reason] = None
+
+    def state(self, statement: Statement) -> None:
+        """Add what holds beside differential privacy, or in its place."""
+        self._statements.append(statement)
+
+    def of_sample(self, rate: Fraction) -> SampleAccount:
+        """Return an account for what is asked of a Poisson sample; it is charged here too, amplified."""
+        return SampleAccount(self, rate)
+
+    def guarantee(
+        self,
+        *,
+        nominal_epsilon: Number | None = None,
+        nominal_delta: Number | None = None,
+        at_least: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0)),
+    ) -> Guarantee:
+        """Return what the charges amount to for the unit, and not less than ``at_least``; "none" with the reasons, if
+        there are any, if the noise was seeded, and if nothing was asked."""
+        charges = self.unit.charges(self._charges)
+        epsilon, delta = (max(spent, least) for spent, least in zip(compose(charges), at_least, strict=True))
+        reasons = list(self._reasons)
+        numerics = "exact integer noise from the operating system's cryptographic source"
+        if not charges and not reasons:
+            reasons.append("nothing was asked of the data")
+        if self.seeded:
+            reasons.append("seeded: whoever knows the seed can recompute the noise")  # goes out, so without the seed
+            numerics = "exact integer noise from a seeded generator, for experiments only"
+        if delta >= 1:
+            reasons.append("the deltas of the questions add up to 1 or more")
+        proven = not reasons
+        return Guarantee(
+            status="proven" if proven else "none",
+            epsilon=round_up(epsilon) if proven else None,
+            delta=round_up(delta) if proven else None,
+            nominal_epsilon=None if nominal_epsilon is None else float(parse_epsilon(nominal_epsilon)),
+            nominal_delta=None if nominal_delta is None else float(parse_delta(nominal_delta)),
+            unit=self.unit.name,
+            neighbours=self.unit.neighbours,
+            numerics=numerics,
+            conditions=tuple(self._conditions),
+            reasons=tuple(reasons),
+            charges=charges,
+            statements=tuple(self._statements),
+            guessing_advantage=round_up(advantage_of(epsilon, delta)) if proven else None,
+            guessing_advantage_without_delta=round_up(advantage_of(epsilon)) if proven and delta else None,
+        )
+
+
+class SampleAccount(Account):
+    """The account of a Poisson sample. The charges that it enters for the whole log add up to the amplified sum: each
+    is what the sum has grown by (why together: :mod:`veilog.privacy.mechanisms.sampling`)."""
+
+    def __init__(self, whole: Account, rate: Fraction) -> None:
+        super().__init__(whole.unit, seeded=whole.seeded)
+        self._whole, self._rate = whole, rate
+        self._conditions, self._reasons, self._statements = whole._conditions, whole._reasons, whole._statements
+
+    def _enter(self, charge: Charge) -> None:
+        before = sum((c.epsilon for c in self._charges), Fraction(0))
+        grown = amplified(before + charge.epsilon, self._rate) - amplified(before, self._rate)
+        mechanism = Subsampled(charge.mechanism, self._rate, charge.epsilon)
+        self._whole._enter(replace(charge, mechanism=mechanism, epsilon=grown, delta=charge.delta * self._rate))
+        super()._enter(charge)

@@ -1,0 +1,64 @@
+"""The mechanism and the sensitivity of a charge in words, for people and files; nothing is derived from these."""
+
+from __future__ import annotations
+
+from veilog.privacy.mechanisms.mechanism import (
+    DiscreteGaussianSteps,
+    KTruncatedGeometric,
+    Laplace,
+    Mechanism,
+    NoisedSteps,
+    Sensitivity,
+    Stated,
+    Subsampled,
+    Thresholded,
+)
+
+__all__ = ["mechanism_in_words", "sensitivity_in_words"]
+
+
+def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) -> str:
+    """Return what the noise is. Its scale is told as people calibrate it: the sensitivity over epsilon."""
+    match mechanism:
+        case Laplace(grid=grid):
+            return _laplace(mechanism, sensitivity) + (f" in steps of 1/{grid}" if grid > 1 else "")
+        case Thresholded(noise, above):
+            if isinstance(noise, KTruncatedGeometric):
+                return f"k-truncated symmetric geometric, k = {noise.k}, released iff above k"
+            steps = f"in steps of 1/{noise.grid}; found iff above {above / noise.grid:.4g}"
+            return f"{_laplace(noise, sensitivity)}, {steps}"
+        case DiscreteGaussianSteps(parts):
+            each = "; ".join(_steps(part) for part in parts)
+            return f"discrete Gaussian, composed by privacy loss distributions: {each}"
+        case Subsampled(of_sample, rate, epsilon):
+            asked = mechanism_in_words(of_sample, sensitivity)
+            return f"{asked}; on a Poisson sample, rate {float(rate):g}, there epsilon {float(epsilon):.6g}"
+        case Stated(words):
+            return words
+
+
+def sensitivity_in_words(sensitivity: Sensitivity | Stated, question: str, cases: int) -> str:
+    """Return by how much a case changes the answer to such a question, or so many cases of one person."""
+    together = f", times {cases} cases of a person" if cases > 1 else ""
+    return _of_one_case(sensitivity, question) + together
+
+
+def _of_one_case(sensitivity: Sensitivity | Stated, question: str) -> str:
+    if isinstance(sensitivity, Stated):
+        return sensitivity.words
+    norm, bounded = sensitivity.norm, "" if sensitivity.bounded == "by itself" else f", {sensitivity.bounded}"
+    if norm == "L0":
+        return "1 (one variant's count)" if question == "partitions" else f"{sensitivity.by[0]} values by 1 each"
+    numbers = [f"{by}" if norm == "L1" else f"{float(by):g}" for by in sensitivity.by]
+    return f"{', '.join(numbers)} ({norm}{bounded})"
+
+
+def _laplace(mechanism: Laplace, sensitivity: Sensitivity | Stated) -> str:
+    scale = f"{float(mechanism.scale):g}" if isinstance(sensitivity, Stated) else f"{sensitivity.by[0]}/epsilon"
+    return f"discrete Laplace, scale {scale}"
+
+
+def _steps(part: NoisedSteps) -> str:
+    how = "all cases" if part.rate == 1 else f"Poisson sampling at rate {part.rate:.6g}"
+    steps = "1 step" if part.steps == 1 else f"{part.steps} steps"
+    return f"{part.name}: {steps}, {how}, noise multiplier {part.noise_multiplier:.6g}"

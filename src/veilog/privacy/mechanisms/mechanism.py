@@ -1,0 +1,166 @@
+"""Mechanisms and sensitivities as values: what says how wide noise is, draws it and is named in the charge for it.
+
+A question makes its mechanism from its epsilon, charges it (:meth:`veilog.privacy.account.account.Account.charge`) and
+draws from what it charged. Words for people are made of these values where they are shown
+(:mod:`veilog.privacy.account.words`). They are frozen, as the events of dp-accounting are, and there are no others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog.errors import ParameterError
+from veilog.privacy.mechanisms import noise
+
+__all__ = [
+    "LARGEST_NOISE",
+    "DiscreteGaussianSteps",
+    "KTruncatedGeometric",
+    "Laplace",
+    "Mechanism",
+    "NoisedSteps",
+    "Sensitivity",
+    "Stated",
+    "Subsampled",
+    "Thresholded",
+]
+
+IntArray = npt.NDArray[np.int64]
+Norm = Literal["L0", "L1", "L2"]
+"""L0: so many counts, each of them by 1."""
+Bounded = Literal["by itself", "clipped", "split"]
+"""What keeps a case from changing more: what is asked, or that its part is clipped, or split among what it has."""
+
+MOST_STEPS = 10_000_000
+LARGEST_NOISE = 1e7
+"""Above this noise multiplier a whole log of millions is lost in the noise; nothing could be learned."""
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """By how much one case, added or removed, can change the exact answer, in which norm."""
+
+    by: tuple[Fraction, ...]
+    """One number; of a training one for each of its parts."""
+    norm: Norm
+    bounded: Bounded = "by itself"
+
+    @staticmethod
+    def of(by: int | Fraction, norm: Norm = "L1", bounded: Bounded = "by itself") -> Sensitivity:
+        """Return that of a question with one answer."""
+        return Sensitivity((Fraction(by),), norm, bounded)
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Discrete Laplace noise on the multiples of ``1/grid``: ``P(x)`` is proportional to ``exp(-|x| / scale)``.
+
+    Added to multiples of ``1/grid`` that one case changes by at most S in the L1 norm, an independent number to each,
+    it costs epsilon = S / scale (proof: :func:`veilog.privacy.mechanisms.noise.discrete_laplace`).
+    """
+
+    scale: Fraction
+    grid: int = 1
+
+    @property
+    def decay(self) -> Fraction:
+        """How fast it falls in units of ``1/grid``: n of them have a probability proportional to ``exp(-decay n)``."""
+        return 1 / (self.scale * self.grid)
+
+    def draw(self, n: int, source: noise.Randomness) -> IntArray:
+        """Return ``n`` independent numbers, in units of ``1/grid``."""
+        return noise.discrete_laplace(self.decay, n, source)
+
+
+@dataclass(frozen=True)
+class KTruncatedGeometric:
+    """k-truncated symmetric geometric noise (k-TSGD): ``P(x)`` is proportional to ``exp(-epsilon |x|)`` on [-k, k]."""
+
+    epsilon: Fraction
+    k: int
+
+    @staticmethod
+    def of(epsilon: Fraction, delta: Fraction) -> KTruncatedGeometric:
+        """Return that with the smallest k that has ``P(k) <= delta``."""
+        return KTruncatedGeometric(epsilon, noise.tsgd_bound(epsilon, delta))
+
+    def draw(self, n: int, source: noise.Randomness) -> IntArray:
+        """Return ``n`` independent numbers."""
+        return noise.tsgd_noise(self.epsilon, self.k, n, source)
+
+
+@dataclass(frozen=True)
+class Thresholded:
+    """Noise on what cases have, of which that alone is released which comes out above a threshold.
+
+    Only where the guarantee rests on the threshold. Bins that are left out by a noisy count that was paid for in full
+    are post-processing: their mechanism is the noise.
+    """
+
+    noise: Laplace | KTruncatedGeometric
+    above: int
+    """In the units in which the noise is drawn."""
+
+
+@dataclass(frozen=True)
+class NoisedSteps:
+    """A number of equal steps of a training: who is sampled, how much Gaussian noise is added and how often."""
+
+    name: str
+    rate: float
+    """Probability with which each case takes part in a step, independently of all others."""
+    noise_multiplier: float
+    """Standard deviation of the noise, as a multiple of the clipping bound."""
+    steps: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise ParameterError(f"The sampling rate must be above 0 and at most 1, not {self.rate}.", parameter="rate")
+        if not 0 < self.noise_multiplier <= LARGEST_NOISE:
+            raise ParameterError(
+                f"The noise multiplier must be above 0 and at most {LARGEST_NOISE:g}, not {self.noise_multiplier}.",
+                parameter="noise_multiplier",
+            )
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= MOST_STEPS:
+            raise ParameterError(
+                f"The number of steps must be from 1 to {MOST_STEPS:,}, not {self.steps!r}.", parameter="steps"
+            )
+
+    def scaled(self, factor: float) -> NoisedSteps:
+        """Return the same steps with ``factor`` times the noise."""
+        return NoisedSteps(self.name, self.rate, self.noise_multiplier * factor, self.steps)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianSteps:
+    """The steps of a training, each with discrete Gaussian noise on the sum of a Poisson sample's clipped gradients.
+
+    What they cost together is composed in :mod:`veilog.privacy.training.accounting`.
+    """
+
+    parts: tuple[NoisedSteps, ...]
+
+
+@dataclass(frozen=True)
+class Subsampled:
+    """A mechanism that was asked of a Poisson sample of the cases (see :mod:`veilog.privacy.mechanisms.sampling`)."""
+
+    mechanism: Mechanism
+    rate: Fraction
+    epsilon: Fraction
+    """What it costs a case of the sample."""
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What only words are known of, such as the mechanism of a charge that was read from a file."""
+
+    words: str
+
+
+Mechanism = Laplace | Thresholded | DiscreteGaussianSteps | Subsampled | Stated
