@@ -26,7 +26,7 @@ LAYERS = (
     {"report"},
     {"demo"},
     {"web"},
-    {"__init__"},
+    {"__init__", "testing"},
     {"cli"},
     {"__main__"},
 )
