@@ -1,7 +1,8 @@
 """The method keeps the contract of veilog's methods."""
 
-from veilog.testing import check_method
 from veilog_ends import ENDS
+
+from veilog.testing import check_method
 
 
 def test_the_contract() -> None:

@@ -215,6 +215,7 @@ class Method:
         """Return what ``veilog methods --json`` says of it."""
         return {
             "name": self.name,
+            **({"package": self.package} if self.package else {}),
             "paper": self.paper,
             "releases": str(self.releases),
             "budget": str(self.budget),

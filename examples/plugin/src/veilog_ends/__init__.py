@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog import Method, Variants
+from veilog.logs.variants import Sequences
 from veilog.methods import Bounds, Epsilon, Request, Settings
-from veilog.privacy import Curator, Sequences
+from veilog.privacy.curator import Curator
 
 __all__ = ["ENDS"]
 
