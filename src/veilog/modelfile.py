@@ -23,8 +23,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from veilog._files import atomic_target
 from veilog.errors import InputError, VeilogError
-from veilog.logs.files import atomic_target
 
 __all__ = ["Content", "Damaged", "encoded", "read", "write"]
 

@@ -32,8 +32,8 @@ from types import FrameType
 from typing import Any
 
 from veilog import modelfile
+from veilog._files import check_writable
 from veilog.errors import InputError, OutputError, ParameterError
-from veilog.logs.files import check_writable
 from veilog.logs.variants import Variants
 from veilog.modelfile import Array, Content
 from veilog.privacy.account.guarantee import Condition

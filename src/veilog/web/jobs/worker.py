@@ -22,8 +22,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from veilog._files import atomic_target
 from veilog.errors import VeilogError
-from veilog.logs import files
 from veilog.web.error_pages import DISK_FULL, is_full
 from veilog.web.jobs.records import WRITE, Kind, Settings
 
@@ -102,7 +102,7 @@ def _answer(task: Task, settings: Settings, work: Work, say: _Said) -> dict[str,
         text = json.dumps(work(task, settings, say.progress), allow_nan=False)
         if len(text) > _LARGEST:
             return {"problem": "The result is too large to be shown."}
-        with files.atomic_target(Path(task.out) / RESULT) as file:  # last, so that where it is, all is
+        with atomic_target(Path(task.out) / RESULT) as file:  # last, so that where it is, all is
             file.write(text.encode())
     except MemoryError:
         return {"problem": MEMORY}
