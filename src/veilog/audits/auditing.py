@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import FloatArray
 from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, PERSON, Attempt, Score, attempts, attempts_on
 from veilog.audits.bounds import Event, Tally, choose_event, runs_to_see, tally
 from veilog.audits.results import AuditResult, Beyond, Broken
@@ -38,9 +38,8 @@ from veilog.threads import one_thread_each
 
 __all__ = ["AuditResult", "Proof", "Run", "audit", "audit_runs"]
 
-Floats = npt.NDArray[np.float64]
 Log = Variants | EventLog
-Run = Callable[[Attempt, bool, Sequence[int]], Floats]
+Run = Callable[[Attempt, bool, Sequence[int]], FloatArray]
 """``run(attempt, with_, seeds)``: releases of the log with or without the case, a row of scores for each seed."""
 
 _ROUNDS = ((0.1, 8, 0.8), (0.1, 3, 0.95), (0.1, 1, 0.99), (0.2, 1, 0.999))
@@ -230,7 +229,7 @@ def audit_runs(
     return Proof(best, best.scores[column], tally(event, without, with_, delta, confidence), tried)
 
 
-def _choice(without: Floats, with_: Floats, delta: float, confidence: float) -> tuple[float, int, Event]:
+def _choice(without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> tuple[float, int, Event]:
     """What these runs seem to show, through which of their scores and which event."""
     events = [choose_event(without[:, i], with_[:, i], delta, confidence) for i in range(without.shape[1])]
     best = max(range(len(events)), key=lambda i: events[i][1])
@@ -317,7 +316,7 @@ class _Runner:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> Floats:
+    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> FloatArray:
         log = attempt.with_ if with_ else attempt.without
         if self._pool is None or len(seeds) < 2 * self._processes:
             return _scores(self._method, self._arguments, log, attempt.scores, seeds)
@@ -333,7 +332,7 @@ class _Runner:
 
 def _scores(
     method: str, arguments: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]
-) -> Floats:
+) -> FloatArray:
     found = np.empty((len(seeds), len(scores)))
     for i, seed in enumerate(seeds):
         try:

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import IntArray
 from veilog.errors import InputError, MissingExtraError, ParameterError
 from veilog.logs.findings import Finding
 from veilog.logs.metadata import Metadata
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 
 if TYPE_CHECKING:
     import pandas as pd

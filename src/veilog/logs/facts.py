@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import IntArray
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.columns import is_text
@@ -159,7 +159,7 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
     return flat
 
 
-def _codes(column: pa.Array) -> npt.NDArray[np.int64]:
+def _codes(column: pa.Array) -> IntArray:
     """A number for each value, -1 for none."""
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 
 __all__ = ["Normality", "normal_share"]
 
@@ -89,7 +90,7 @@ class _Features:
         self._keys = np.unique(keys[inside])
         self.count = self._size + len(self._keys)
 
-    def _pairs(self, codes: IntArray, offsets: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    def _pairs(self, codes: IntArray, offsets: IntArray) -> tuple[IntArray, BoolArray]:
         inside = np.ones(max(0, len(codes) - 1), dtype=np.bool_)
         borders = offsets[1:-1] - 1
         inside[borders[(borders >= 0) & (borders < len(inside))]] = False

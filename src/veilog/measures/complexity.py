@@ -21,9 +21,10 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 
 __all__ = ["Complexity", "complexity", "length_error"]
 

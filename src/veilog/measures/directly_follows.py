@@ -17,12 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 
 __all__ = [
     "HOURS_PER_MONTH",
@@ -39,7 +39,6 @@ __all__ = [
 HOURS_PER_MONTH = 365.25 * 24 / 12
 """The papers tabulate the time EMD in months; a month here is a twelfth of 365.25 days."""
 
-FloatArray = npt.NDArray[np.float64]
 
 _MICROSECONDS_PER_HOUR = 3_600_000_000
 
@@ -175,7 +174,7 @@ def _hours(log: EventLog) -> _Graph:
     return _graph(labels, keys[inside], np.diff(micros)[inside] / _MICROSECONDS_PER_HOUR)
 
 
-def _pair_keys(codes: npt.NDArray[np.int32], offsets: IntArray, size: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+def _pair_keys(codes: Int32Array, offsets: IntArray, size: int) -> tuple[IntArray, BoolArray]:
     """The key of every two neighbouring events, and whether they belong to the same case."""
     wide = codes.astype(np.int64)
     keys = wide[:-1] * size + wide[1:]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import Int32Array
 from veilog._version import __version__
 from veilog.errors import OutputError, VeilogError
 from veilog.ledger.ledger import Reservation
@@ -103,7 +103,7 @@ class Release:
         return as_released(assembled(details, Metadata()), _metadata(self))
 
     @cached_property
-    def _owner(self) -> npt.NDArray[np.int32]:
+    def _owner(self) -> Int32Array:
         """Of each released case its variant, in random order."""
         return shuffled(self.variants, self.order)
 
@@ -147,7 +147,7 @@ class Release:
                 f"The release is written, and was charged, but its ledger could not note the file. {error}", path=path
             ) from error
 
-    def _assembled(self, owner: npt.NDArray[np.int32]) -> Iterator[EventLog]:
+    def _assembled(self, owner: Int32Array) -> Iterator[EventLog]:
         done = 0
         for piece in pieces_of(self.variants, owner, self.details):
             log = assembled(piece, Metadata(), before=done)

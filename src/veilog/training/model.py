@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from veilog import modelfile
+from veilog._typing import IntArray
 from veilog.errors import InputError, OutputError, ParameterError
 from veilog.ledger.ledger import Reservation
 from veilog.logs import files
@@ -36,7 +36,6 @@ from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
 
 __all__ = ["Model"]
 
-IntArray = npt.NDArray[np.int64]
 Progress = Callable[[str, float | None], None]
 
 _KIND = "model"

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import IntArray
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs.engines.source import AT_HAND, Grouped, Means, Progress, silent
 from veilog.logs.eventlog import EVENT_INDEX
@@ -43,7 +44,7 @@ from veilog.logs.tables.keys import (
     sql_text,
     timed_key,
 )
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 
 __all__ = ["DuckFiles", "coded", "connected", "group", "micros", "variants_from_files"]
 

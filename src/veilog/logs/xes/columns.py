@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import BoolArray
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE
 from veilog.logs.xes.values import Dates, from_numpy, from_texts, parse_dates, parse_scalar, to_numpy, unescape
 
@@ -129,7 +130,7 @@ class Converted:
     """Typed values of the rows that fit, the rows that do not, and for dates what was seen in them."""
 
     values: pa.Array
-    good: npt.NDArray[np.bool_] | None
+    good: BoolArray | None
     """Which rows fit; ``None`` for all."""
     dates: Dates | None = None
 
@@ -154,7 +155,7 @@ def convert(kind: str, raw: pa.Array) -> Converted:
     return Converted(values.filter(from_numpy(good)), good)
 
 
-def _parse_distinct(kind: str, raw: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+def _parse_distinct(kind: str, raw: pa.Array) -> tuple[pa.Array, BoolArray]:
     """Numbers and booleans: Arrow's parser where it is known to agree with XML Schema's, one by one elsewhere."""
     if kind in ("int", "float") and len(raw) > 20:
         text = raw.cast(pa.string())

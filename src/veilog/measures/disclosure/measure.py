@@ -25,6 +25,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from veilog._typing import FloatArray
 from veilog.errors import ParameterError
 from veilog.logs.engines.source import refuse_unread
 from veilog.logs.eventlog import EventLog
@@ -33,7 +34,6 @@ from veilog.measures.disclosure.estimate import Interval, estimate
 from veilog.measures.disclosure.patterns import Level, levels, single_activities
 from veilog.measures.disclosure.short import short_sequences
 from veilog.measures.disclosure.spaces import (
-    FloatArray,
     Space,
     multiset_space,
     sequence_space,

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from veilog.logs.variants import IntArray, Sequences
+from veilog._typing import AnyArray, FloatArray, IntArray
+from veilog.logs.variants import Sequences
 from veilog.measures.similarity.nearest import MOST_DELETED, least_distances
-from veilog.measures.similarity.transport import FloatArray, matrix_costs, transport
+from veilog.measures.similarity.transport import matrix_costs, transport
 
 __all__ = ["Boxes", "CostKind", "boxed", "cost_of", "least_costs", "lower_bound"]
 
@@ -118,7 +118,7 @@ def _groups(sequences: Sequences, others: Sequences) -> IntArray:
     return np.minimum(rank, _GROUPS - 1)
 
 
-def _features(sequences: Sequences, groups: IntArray, nearest: IntArray) -> npt.NDArray[Any]:
+def _features(sequences: Sequences, groups: IntArray, nearest: IntArray) -> AnyArray:
     """A row a sequence: the counts of the groups of activities, the length, the distance to the nearest partner."""
     width = int(groups.max(initial=0)) + 1
     kind = np.uint16 if int(sequences.lengths.max(initial=0)) < 1 << 16 else np.int64
@@ -134,7 +134,7 @@ def _features(sequences: Sequences, groups: IntArray, nearest: IntArray) -> npt.
     return table
 
 
-def _cut(features: npt.NDArray[Any], share: FloatArray) -> list[IntArray]:
+def _cut(features: AnyArray, share: FloatArray) -> list[IntArray]:
     """Members of the boxes: again and again the box with most mass and spread is cut in two."""
 
     def judged(members: IntArray) -> tuple[float, int, float]:
@@ -156,7 +156,7 @@ def _cut(features: npt.NDArray[Any], share: FloatArray) -> list[IntArray]:
     return [members for *_, members in heap]
 
 
-def _side(features: npt.NDArray[Any], box: IntArray) -> Boxes:
+def _side(features: AnyArray, box: IntArray) -> Boxes:
     """The boxes that one side has members in, each drawn in to these."""
     found, of = np.unique(box, return_inverse=True)
     if not len(found):

@@ -12,7 +12,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from veilog.logs.variants import IntArray, Sequences
+from veilog._typing import IntArray
+from veilog.logs.variants import Sequences
 from veilog.methods._sampling.transitions import AnnotatedLog, Frame, events_of
 from veilog.privacy.mechanisms import noise
 

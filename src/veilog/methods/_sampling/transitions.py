@@ -12,10 +12,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import InputError
 from veilog.logs.dafsa import Dafsa, dafsa
 from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import IntArray, Sequences, Variants
+from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.cases import UNKNOWN_TIME, RawCases
 from veilog.privacy.domain import Domain
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from veilog.logs.variants import IntArray
+from veilog._typing import IntArray
 from veilog.methods._sampling.transitions import AnnotatedLog
 
 __all__ = [

@@ -19,6 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from veilog._typing import FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.evolve import chain as chains
@@ -30,9 +31,6 @@ from veilog.methods.evolve.real_variants import with_real
 from veilog.methods.evolve.settings import DEFAULTS, Settings
 from veilog.methods.evolve.traces import (
     PAD,
-    Codes,
-    Floats,
-    Ints,
     Traces,
     distances,
     distinct,
@@ -95,7 +93,7 @@ def evolve(
         pool, prior = distinct(pool, np.full(len(pool), 1.0 / len(pool)))
     p = prior
     asked: list[_Round] = []
-    cells: list[Ints] = []
+    cells: list[IntArray] = []
     shares = plan.votes(rounds)
     for number, e in enumerate(shares):
         request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
@@ -127,10 +125,10 @@ class _Round:
     """Prototypes, the votes for each and what they cost."""
 
     prototypes: Traces
-    votes: Ints
+    votes: IntArray
     epsilon: float
 
-    def cells(self, pool: Traces) -> Ints:
+    def cells(self, pool: Traces) -> IntArray:
         """The prototype nearest to each trace of the pool."""
         return nearest(strings(pool), strings(self.prototypes))
 
@@ -189,11 +187,11 @@ def _opened(
 
 def _sums(
     curator: Curator, features: Features, size: int, epsilon: Fraction, settings: Settings, purpose: str
-) -> Floats:
+) -> FloatArray:
     """Sums to which a case that has m features adds min(1, c/m) for each, in fixed point; noise of scale c/epsilon."""
     one = 2**settings.scale_bits
     answer = curator.sums(features, size, settings.contribution, epsilon, resolution=one, purpose=purpose)
-    sums: Floats = np.divide(answer, one, dtype=np.float64)
+    sums: FloatArray = np.divide(answer, one, dtype=np.float64)
     return sums
 
 
@@ -217,7 +215,7 @@ def _shortened(
     return everything, known
 
 
-def _reduced(kept: Codes | Ints, size: int, longest: int) -> Shortened:
+def _reduced(kept: Int32Array | IntArray, size: int, longest: int) -> Shortened:
     states = np.full(size, -1, dtype=np.int32)
     states[kept] = np.arange(len(kept))
     return Shortened(states, len(kept), longest)
@@ -268,7 +266,7 @@ def _chain(curator: Curator, plan: Plan, settings: Settings, shortened: Shortene
 
 
 def _medoids_of(
-    pool: Traces, p: Floats, number: int, among: int, rng: np.random.Generator, known: Known | None
+    pool: Traces, p: FloatArray, number: int, among: int, rng: np.random.Generator, known: Known | None
 ) -> Traces:
     """Traces that the distribution lies near to, from a sample of it; those known to be real come first."""
     drawn = rng.multinomial(among, p / p.sum())
@@ -287,10 +285,10 @@ def _medoids_of(
 
 def _ask(
     curator: Curator, chosen: Traces, shortened: Shortened, activities: tuple[str, ...], e: Fraction, number: int
-) -> Ints:
+) -> IntArray:
     names = strings(_named(chosen, shortened))
 
-    def nearest_prototype(sequences: Sequences) -> Ints:
+    def nearest_prototype(sequences: Sequences) -> IntArray:
         return nearest(strings_of(sequences, public_codes(sequences, activities)), names)
 
     return curator.histogram(nearest_prototype, len(chosen), e, purpose=f"votes for prototypes, round {number}")
@@ -302,7 +300,7 @@ def _named(traces: Traces, shortened: Shortened) -> Traces:
     return Traces(activity[traces.codes], traces.lengths)
 
 
-def _fitted(prior: Floats, cells: list[Ints], asked: list[_Round], plan: Plan) -> Floats:
+def _fitted(prior: FloatArray, cells: list[IntArray], asked: list[_Round], plan: Plan) -> FloatArray:
     """The distribution over the pool that explains all votes so far."""
     shares = [r.votes / plan.cases for r in asked]
     return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], plan.settings.fit_sweeps)
@@ -359,7 +357,7 @@ def _released(
     activities: tuple[str, ...],
     shortened: Shortened,
     pool: Traces,
-    p: Floats,
+    p: FloatArray,
     asked: list[_Round],
     plan: Plan,
     rng: np.random.Generator,
