@@ -16,9 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-import numpy as np
-import numpy.typing as npt
-
+from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.counts import count_variants
 from veilog.methods._prefix_tree.expand import (
@@ -35,9 +33,6 @@ from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 
 __all__ = ["laplace"]
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def laplace(

@@ -15,8 +15,8 @@ from it follow each other, and distances are those in the graph that they form. 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._relations.exponential import drawn_number
 from veilog.methods.df_laplace import (
@@ -33,9 +33,6 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
 __all__ = ["sapa", "within_distance"]
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def sapa(

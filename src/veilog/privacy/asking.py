@@ -16,14 +16,13 @@ from collections.abc import Callable
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences
 
 __all__ = ["Triples", "answered", "bins_of", "triples_of"]
 
-IntArray = npt.NDArray[np.int64]
 Triples = tuple[IntArray, IntArray, IntArray]
 """Rows, columns and values of sparse vectors of integers, one a case; equal places add up."""
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.xes.columns import NESTED
@@ -23,7 +23,6 @@ from veilog.privacy.domain import Domain
 
 __all__ = ["UNKNOWN_TIME", "Cases", "Coding", "Kind", "Level", "RawCases", "attribute_kind", "attribute_level"]
 
-IntArray = npt.NDArray[np.int64]
 Level = Literal["case", "event"]
 Kind = Literal["text", "boolean", "whole number", "number"]
 

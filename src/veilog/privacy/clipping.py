@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.asking import Triples, triples_of
@@ -15,7 +16,6 @@ from veilog.privacy.mechanisms.noise import check_scale
 
 __all__ = ["LARGEST_VALUE", "Features", "check_sums", "clipped", "contributions", "exact_sums", "sums_mechanism"]
 
-IntArray = npt.NDArray[np.int64]
 
 Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
 """Maps each sequence, by itself, to a vector of integers: (rows, columns, values), equal places added up."""

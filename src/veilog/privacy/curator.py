@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import overload
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
@@ -36,7 +36,6 @@ from veilog.privacy.unit import ONE_CASE, Bounded, Unit
 
 __all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
 
-IntArray = npt.NDArray[np.int64]
 
 _LAPLACE = "discrete Laplace, scale 1/epsilon"
 

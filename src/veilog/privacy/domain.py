@@ -18,13 +18,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 
 __all__ = ["ALL_FROM_LOG", "FROM_LOG", "PRIVATELY", "Domain", "Fact", "Values", "Window", "undeclared"]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 Values = tuple[str, ...] | tuple[float, float]
 """What an attribute may hold: a list of values, or the range of its numbers."""

@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
@@ -32,7 +33,6 @@ from veilog.privacy.mechanisms import noise
 
 __all__ = ["CaseFeatures", "EventQuestions"]
 
-IntArray = npt.NDArray[np.int64]
 CaseFeatures = Callable[[Cases], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
 """Maps each case, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.asking import bins_of
@@ -23,7 +24,6 @@ from veilog.privacy.mechanisms import noise
 
 __all__ = ["Assign", "SparseHistogram", "bins_above", "cases_in_bins", "check_size", "every_bin"]
 
-IntArray = npt.NDArray[np.int64]
 
 Assign = Callable[[Sequences], npt.ArrayLike]
 """Maps each sequence, by itself, to a bin 0, 1, ..., or to -1 for none."""

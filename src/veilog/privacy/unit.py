@@ -20,10 +20,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import IntArray
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.stored.store import StoredLog
@@ -33,7 +33,6 @@ from veilog.privacy.mechanisms.noise import Randomness
 
 __all__ = ["ONE_CASE", "Bounded", "Unit", "bounded"]
 
-IntArray = npt.NDArray[np.int64]
 
 MOST_CASES = 1_000_000
 """More cases of one person than that leave nothing of any budget."""

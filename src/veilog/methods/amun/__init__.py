@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
@@ -123,7 +123,7 @@ def _known(
     return [(log, prior_knowledge(log, advantage, precision, clamped=clamped))]
 
 
-def _risky(known: Iterable[tuple[AnnotatedLog, Knowledge]], advantage: float) -> npt.NDArray[np.bool_]:
+def _risky(known: Iterable[tuple[AnnotatedLog, Knowledge]], advantage: float) -> BoolArray:
     """Of each case, whether one of its times is known too well."""
     return np.concatenate(
         [

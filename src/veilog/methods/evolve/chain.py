@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linprog
 
-from veilog._typing import FloatArray, Int32Array, IntArray
+from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.settings import Settings
 from veilog.methods.evolve.traces import PAD, Traces
 
 __all__ = ["Chain", "Shortened", "activity_features", "clean", "relation_features", "second_order", "trigram_features"]
 
-Mask = npt.NDArray[np.bool_]
 Triples = tuple[IntArray, IntArray, IntArray]
 """Rows, columns and values of a sparse matrix."""
 
@@ -52,7 +50,7 @@ class Chain:
     """A first-order chain, a second-order one where trigrams were asked for, and the transitions thought possible."""
 
     flow: FloatArray
-    support: Mask
+    support: BoolArray
     second: FloatArray | None = None
     """``second[x, y, z]``: chance of z after x, y; an empty row where only the first order is known."""
 
@@ -78,7 +76,7 @@ class Chain:
                 break
         return Traces(np.concatenate([p.codes for p in parts]), np.concatenate([p.lengths for p in parts]))
 
-    def _walk(self, number: int, max_length: int, rng: np.random.Generator) -> tuple[Traces, Mask]:
+    def _walk(self, number: int, max_length: int, rng: np.random.Generator) -> tuple[Traces, BoolArray]:
         end = self.size
         chances = np.cumsum(self.next_chances(), axis=1)
         chances[chances[:, -1] <= 0, -1] = 1.0  # no way out is known: end
@@ -170,7 +168,7 @@ def clean(noisy: FloatArray, b: float, cases: float, low: bool, settings: Settin
     return Chain(flow, support)
 
 
-def _repair(kept: Mask, noisy: FloatArray, b: float, *, into_end: bool) -> None:
+def _repair(kept: BoolArray, noisy: FloatArray, b: float, *, into_end: bool) -> None:
     """Add the largest unkept cells of the end's column (or the start's row) while the other has more flow.
 
     At least one is kept: without an end no trace would ever stop.
@@ -189,7 +187,7 @@ def _repair(kept: Mask, noisy: FloatArray, b: float, *, into_end: bool) -> None:
         kept[(best, size) if into_end else (size, best)] = True
 
 
-def _balanced(flow: FloatArray, kept: Mask, floor: float) -> FloatArray:
+def _balanced(flow: FloatArray, kept: BoolArray, floor: float) -> FloatArray:
     """The nearest flow, in squares, with as much into each state as out of it; start and end are one state here."""
     x, y = np.nonzero(kept)
     n = len(flow)

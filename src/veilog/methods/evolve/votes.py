@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import wrightomega
 
-from veilog._typing import Float32Array, FloatArray, Int32Array, IntArray
+from veilog._typing import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.chain import Chain
 from veilog.methods.evolve.settings import Settings
 from veilog.methods.evolve.traces import PAD, Traces, distinct, joined
@@ -208,7 +207,7 @@ def _crossed(
     return np.where(works[:, None], crossed, own).astype(np.int32), np.where(works, size, n)
 
 
-def _possible(traces: Traces, chain: Chain) -> npt.NDArray[np.bool_]:
+def _possible(traces: Traces, chain: Chain) -> BoolArray:
     """Whether every step of a trace, from start to end, is in the support of the chain."""
     end = chain.size
     rows, width = traces.codes.shape
@@ -216,7 +215,7 @@ def _possible(traces: Traces, chain: Chain) -> npt.NDArray[np.bool_]:
     to[:, :width] = np.where(traces.codes == PAD, end, traces.codes)
     came = np.concatenate([np.full((rows, 1), end), to[:, :-1]], axis=1)
     beyond = np.arange(width + 1) > traces.lengths[:, None]
-    result: npt.NDArray[np.bool_] = (chain.support[came, to] | beyond).all(axis=1) & (traces.lengths > 0)
+    result: BoolArray = (chain.support[came, to] | beyond).all(axis=1) & (traces.lengths > 0)
     return result
 
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.metadata import Metadata
@@ -40,7 +40,6 @@ from veilog.privacy.mechanisms.sampling import unamplified
 
 __all__ = ["LIBRA", "libra"]
 
-IntArray = npt.NDArray[np.int64]
 
 PUBLISHED_RATE = 0.05
 """The authors' example."""

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Sequences
@@ -45,7 +45,6 @@ from veilog.privacy.mechanisms.noise import Randomness, generator
 
 __all__ = ["PRIPEL", "pripel"]
 
-IntArray = npt.NDArray[np.int64]
 RowsDrawn = Callable[[np.random.Generator], IntArray]
 
 _MATCHING = "the matching of released with raw traces depends on all raw cases at once and is never charged"

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.variants import Sequences, Variants
@@ -23,7 +23,6 @@ from veilog.methods.pripel.matching import Matching
 
 __all__ = ["RawTraces", "Resolved", "cases_of_matching", "expanded", "resolve"]
 
-IntArray = npt.NDArray[np.int64]
 NOBODY = -1
 _SECOND = 1_000_000
 
@@ -37,7 +36,7 @@ class RawTraces:
     owners: IntArray
     offsets: IntArray
     times: IntArray
-    known: npt.NDArray[np.bool_]
+    known: BoolArray
 
     @staticmethod
     def of(log: EventLog) -> RawTraces:

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.method import Method, Parameter, Request
@@ -45,7 +45,6 @@ __all__ = [
     "travag",
 ]
 
-IntArray = npt.NDArray[np.int64]
 
 _DRAWS = 1024
 

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences
 from veilog.methods.travag.networks import Network, Weights
@@ -17,8 +15,6 @@ from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.training.accounting import NoisedSteps
 
 __all__ = ["CERTIFIED", "PUBLISHED", "Configuration", "Networks", "Trained", "TrainingState"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

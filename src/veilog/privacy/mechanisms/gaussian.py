@@ -28,13 +28,12 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.privacy.mechanisms.intervals import Real, digits, exp_minus
 from veilog.privacy.mechanisms.noise import Randomness, geometric
 
 __all__ = ["LARGEST_VARIANCE", "discrete_gaussian"]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 LARGEST_VARIANCE = Fraction(2**115)
 """Up to it the numbers from 2**62 on (they are cut) have less than ``2**-300`` of the probability."""

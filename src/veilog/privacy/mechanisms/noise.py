@@ -22,6 +22,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.privacy.mechanisms.intervals import (
     Real,
@@ -52,8 +53,6 @@ __all__ = [
     "tsgd_tail",
 ]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 WordArray = npt.NDArray[np.uint32]
 
 WORD_BITS = 32

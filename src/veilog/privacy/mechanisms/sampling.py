@@ -37,8 +37,8 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.logs.variants import Variants
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.mechanisms.intervals import Real, exp_minus, is_at_most, quotient, rational, total
@@ -46,7 +46,6 @@ from veilog.privacy.mechanisms.noise import Randomness, bernoulli
 
 __all__ = ["SampleAccount", "amplified", "poisson_counts", "poisson_sample", "unamplified"]
 
-IntArray = npt.NDArray[np.int64]
 
 _GRID = 10**12
 _FINE_GRID = 10**15

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.privacy.mechanisms.gaussian import discrete_gaussian
 from veilog.privacy.mechanisms.noise import Randomness, fast
@@ -22,7 +22,6 @@ from veilog.privacy.training.sums import GRID, Factors, Gradients, Outer, clippe
 
 __all__ = ["FactorsOf", "Training", "check_training"]
 
-IntArray = npt.NDArray[np.int64]
 FactorsOf = Callable[[IntArray], Factors]
 """Maps columns to factors, each row by itself: what it gives for a row depends on that row's column and on public or
 already released numbers only."""

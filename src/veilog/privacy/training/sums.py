@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import AnyArray, BoolArray, FloatArray, IntArray
+
 __all__ = [
     "GRID",
     "SAFE",
@@ -37,9 +39,7 @@ __all__ = [
     "squared_norms",
 ]
 
-FloatArray = npt.NDArray[Any]
-IntArray = npt.NDArray[np.int64]
-Gradients = list[tuple[FloatArray, FloatArray]]
+Gradients = list[tuple[AnyArray, AnyArray]]
 """Of each dense layer, the sum of weight gradients (inputs x outputs) and of bias gradients."""
 
 IntegerSums = list[tuple[IntArray, IntArray]]
@@ -60,9 +60,9 @@ _ROWS = 8192
 class Outer:
     """A term of a layer's gradient: for each example the outer product of ``(input, 1)`` and ``error``."""
 
-    inputs: npt.NDArray[Any]
+    inputs: AnyArray
     """(examples, width), or for one-hot inputs the positions of their ones: integers, (examples,)."""
-    errors: FloatArray
+    errors: AnyArray
     """(examples, outputs): the derivative of the example's loss by the layer's sums."""
     width: int
     """Number of inputs of the layer."""
@@ -74,21 +74,21 @@ Factors = Sequence[Sequence[Outer]]
 """Of each layer, the terms of its gradient."""
 
 
-def _inputs_product(one: Outer | _Rounded, other: Outer | _Rounded) -> FloatArray:
+def _inputs_product(one: Outer | _Rounded, other: Outer | _Rounded) -> AnyArray:
     """``x_s . x_t`` of each example."""
     if one.inputs.ndim == 1 and other.inputs.ndim == 1:
-        same: FloatArray = (one.inputs == other.inputs).astype(one.errors.dtype)
+        same: AnyArray = (one.inputs == other.inputs).astype(one.errors.dtype)
         return same
     if one.inputs.ndim == 1:
-        product: FloatArray = other.inputs[np.arange(len(one.inputs)), one.inputs]
+        product: AnyArray = other.inputs[np.arange(len(one.inputs)), one.inputs]
         return product
     if other.inputs.ndim == 1:
         return _inputs_product(other, one)
-    dense: FloatArray = np.einsum("ij,ij->i", one.inputs, other.inputs)
+    dense: AnyArray = np.einsum("ij,ij->i", one.inputs, other.inputs)
     return dense
 
 
-def squared_norms(factors: Factors) -> npt.NDArray[np.float64]:
+def squared_norms(factors: Factors) -> FloatArray:
     """The squared L2 norm of each example's gradient over all layers, weights and biases."""
     total = np.zeros(len(factors[0][0].errors))
     for terms in factors:
@@ -106,8 +106,8 @@ class _Rounded:
     """A term in whole numbers, kept in float64 (they are below 2**53): inputs in units of ``1/one``, errors in what
     makes their products multiples of the grid."""
 
-    inputs: npt.NDArray[Any]
-    errors: npt.NDArray[np.float64]
+    inputs: AnyArray
+    errors: FloatArray
     width: int
     bias: bool
     one: int
@@ -145,7 +145,7 @@ def clipped(factors: Factors, clip: float) -> list[list[_Rounded]]:
     raise AssertionError("nothing is longer than nothing")
 
 
-def _finite(factors: Factors) -> npt.NDArray[np.bool_]:
+def _finite(factors: Factors) -> BoolArray:
     finite = np.ones(len(factors[0][0].errors), dtype=bool)
     for term in (term for terms in factors for term in terms):
         finite &= np.isfinite(term.errors).all(axis=1)
@@ -154,27 +154,27 @@ def _finite(factors: Factors) -> npt.NDArray[np.bool_]:
     return finite
 
 
-def _whole(values: npt.NDArray[Any], by: Any, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+def _whole(values: AnyArray, by: Any, rows: BoolArray) -> FloatArray:
     """``by * values`` rounded towards 0 and cut to what float64 has exactly; 0 outside these rows."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        scaled: npt.NDArray[np.float64] = np.multiply(values, by, dtype=np.float64)
+        scaled: FloatArray = np.multiply(values, by, dtype=np.float64)
     scaled[~rows] = 0
     np.clip(scaled, -_EXACT, _EXACT, out=scaled)
     np.trunc(scaled, out=scaled)
     return scaled
 
 
-def _whole_inputs(term: Outer, scale: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+def _whole_inputs(term: Outer, scale: FloatArray) -> AnyArray:
     return term.inputs if term.inputs.ndim == 1 else _whole(term.inputs, 2.0**FOR_INPUTS, scale > 0)
 
 
-def _with_errors(term: Outer, inputs: npt.NDArray[Any], by: npt.NDArray[np.float64]) -> _Rounded:
+def _with_errors(term: Outer, inputs: AnyArray, by: FloatArray) -> _Rounded:
     bits = 0 if term.inputs.ndim == 1 else FOR_INPUTS
     errors = _whole(term.errors, by[:, None] * 2.0 ** (GRID - bits), by > 0)
     return _Rounded(inputs, errors, term.width, term.bias, 1 << bits)
 
 
-def _longest(rounded: Sequence[Sequence[_Rounded]]) -> npt.NDArray[np.float64]:
+def _longest(rounded: Sequence[Sequence[_Rounded]]) -> FloatArray:
     """An upper bound on the L2 norm of each example's integer gradient.
 
     With ``n`` the longest vector, every float64 product of inner products ``(e_s . e_t) (x_s . x_t + 1)`` is wrong by
@@ -197,7 +197,7 @@ def _longest(rounded: Sequence[Sequence[_Rounded]]) -> npt.NDArray[np.float64]:
                 if not later:
                     sizes += np.sqrt(np.maximum(errors * inputs, 0))
         apart += sizes**2
-    bound: npt.NDArray[np.float64] = np.sqrt(np.maximum(total, 0) + apart * (most + 512) * 2.0**-50)
+    bound: FloatArray = np.sqrt(np.maximum(total, 0) + apart * (most + 512) * 2.0**-50)
     return bound
 
 
@@ -245,7 +245,7 @@ def exact_product(one: IntArray, other: IntArray) -> IntArray:
     return total
 
 
-def _pieces(values: IntArray, bits: int) -> list[tuple[int, npt.NDArray[np.float64]]]:
+def _pieces(values: IntArray, bits: int) -> list[tuple[int, FloatArray]]:
     """Numbers of at most so many bits, each with its place: shifted by these they add up to the values."""
     left, place, pieces = values, 0, []
     while max(int(left.max(initial=0)), -int(left.min(initial=0))).bit_length() > bits:
@@ -270,7 +270,7 @@ def clipped_sums(factors: Factors, clip: float, counts: npt.ArrayLike) -> Gradie
     return in_floats(sums, clip, [terms[0].errors.dtype for terms in factors])
 
 
-def add_rows(weight: FloatArray, positions: npt.NDArray[Any], errors: FloatArray) -> None:
+def add_rows(weight: AnyArray, positions: AnyArray, errors: AnyArray) -> None:
     """Add each row of errors to the row of its position; equal positions add up."""
     if len(positions) == 0:
         return
