@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "veilog"
 
 LAYERS = (
-    {"_version", "errors", "_files", "_typing", "plain", "threads"},
+    {"_version", "errors", "_files", "_svg", "_typing", "plain", "threads"},
     {"logs"},
     {"modelfile"},
     {"privacy"},
