@@ -120,7 +120,7 @@ def _problems(rows: Sequence[Row]) -> list[str]:
 
 
 def to_json(run: Run) -> dict[str, object]:
-    """What the command writes as JSON."""
+    """What the command writes as JSON: of the plan the facts, and of a row its cell beside its values."""
     rows = [
         {**row.cell.to_json(), "values": dict(row.values), "problem": row.problem, "seconds": row.seconds}
         for row in run.rows

@@ -71,6 +71,7 @@ class Statistics:
         )
 
     def to_json(self) -> dict[str, object]:
+        """Return the numbers, those of the length together."""
         return {
             "cases": self.cases,
             "events": self.events,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from veilog._plain import ToJson, to_json
 from veilog._typing import Int32Array
 from veilog._version import __version__
 from veilog.errors import OutputError, VeilogError
@@ -49,7 +50,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class OwnerOnly:
+class OwnerOnly(ToJson):
     """What only the owner of the log may know: it tells of the raw data what no question was asked about."""
 
     seconds: float
@@ -57,13 +58,6 @@ class OwnerOnly:
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     """What was noticed when the log was read, with what was left out of it."""
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "seconds": self.seconds,
-            "notes": list(self.notes),
-            "findings": [finding.to_json() for finding in self.findings],
-        }
 
 
 @dataclass(frozen=True)
@@ -162,6 +156,7 @@ class Release:
             progress(f"{done:,} of {cases:,} cases written", done / cases)
 
     def to_json(self) -> dict[str, object]:
+        """Return the facts about the release; of the released cases themselves only how many they are."""
         return {
             "method": self.method,
             "as_published": self.as_published,
@@ -170,7 +165,7 @@ class Release:
             "cases": self.variants.cases,
             "events": self.variants.events,
             "variants": len(self.variants),
-            "operations": [asdict(operation) for operation in self.operations],
+            "operations": to_json(self.operations),
             "remarks": list(self.remarks),
             "owner_only": self.owner_only.to_json(),
         }

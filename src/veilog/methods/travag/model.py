@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from veilog._plain import Misfit, from_plain, to_plain
 from veilog._typing import AnyArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences
 from veilog.methods.travag.networks import Network, Weights
 from veilog.methods.travag.settings import Configuration, Networks, Trained, TrainingState
 from veilog.modelfile import Damaged
-from veilog.plain import Misfit, from_plain, to_plain
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.training.accounting import NoisedSteps
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Literal
 
+from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError
 from veilog.privacy.account.figures import round_up, up
 from veilog.privacy.account.strength import Strength, strength_of
@@ -32,7 +33,7 @@ NEIGHBOURS = "logs that differ by adding or removing one case"
 
 
 @dataclass(frozen=True)
-class Charge:
+class Charge(ToJson):
     """One question to the curator: what was asked, how it was answered and what that costs."""
 
     question: str
@@ -43,26 +44,16 @@ class Charge:
     """The noise, e.g. "discrete Laplace, scale 1/epsilon"."""
     sensitivity: str
     """By how much one case can change the exact answer, in which norm."""
-    epsilon: Fraction
-    delta: Fraction
+    epsilon: Annotated[Fraction, InJson(as_=round_up)]
+    delta: Annotated[Fraction, InJson(as_=round_up)]
 
     def __post_init__(self) -> None:
         if self.epsilon < 0 or self.delta < 0:
             raise ParameterError("A question cannot cost less than nothing.", parameter="epsilon")
 
-    def to_json(self) -> dict[str, object]:
-        return {
-            "question": self.question,
-            "purpose": self.purpose,
-            "mechanism": self.mechanism,
-            "sensitivity": self.sensitivity,
-            "epsilon": round_up(self.epsilon),
-            "delta": round_up(self.delta),
-        }
-
 
 @dataclass(frozen=True)
-class Condition:
+class Condition(ToJson):
     """What a guarantee takes for granted: it holds where this holds, and nothing checked that it does.
 
     The text depends on what was asked for, never on what is in the data.
@@ -74,12 +65,9 @@ class Condition:
     """Whose word it is: the owner's, who asked for it, or the program's, which had no other way."""
     text: str
 
-    def to_json(self) -> dict[str, object]:
-        return {"code": self.code, "said_by": self.said_by, "text": self.text}
-
 
 @dataclass(frozen=True)
-class Statement:
+class Statement(ToJson):
     """What holds for a release beside differential privacy: a group-based model such as k-anonymity, or a bound under a
     stated attack model. Never an epsilon, and it does not compose with anything."""
 
@@ -92,20 +80,12 @@ class Statement:
     does_not_protect: str
     """What it does not protect against, in a sentence that begins so."""
 
-    def to_json(self) -> dict[str, object]:
-        return {
-            "model": self.model,
-            "holds": self.holds,
-            "checked": self.checked,
-            "does_not_protect": self.does_not_protect,
-        }
-
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(ToJson):
     """The derived guarantee of a release, beside what its method's paper would call it (nominal)."""
 
-    status: Status
+    status: Annotated[Status, InJson(then=("strength",))]
     """"proven": every contact with the data was a charged question. "none": see ``reasons``."""
     epsilon: float | None
     """The derived epsilon, None where nothing can be derived."""
@@ -113,7 +93,7 @@ class Guarantee:
     nominal_epsilon: float | None
     """What was asked for under the paper's calibration."""
     nominal_delta: float | None
-    unit: str
+    unit: Annotated[str, InJson(then=("protects",))]
     neighbours: str
     numerics: str
     conditions: tuple[Condition, ...]
@@ -128,7 +108,7 @@ class Guarantee:
     see :mod:`veilog.privacy.account.guessing`. None where nothing is proven."""
     guessing_advantage_without_delta: float | None = None
     """The same but for the failures that delta allows; None where there is no delta."""
-    cases: int | None = None
+    cases: Annotated[int | None, InJson(left_out="always")] = None
     """How many cases are released, which a delta is judged by; None before the release."""
 
     @property
@@ -171,23 +151,3 @@ class Guarantee:
         if self.guessing_advantage_without_delta is None:
             return words + "."
         return f"{words} ({up(self.guessing_advantage_without_delta, 4)} but for the failures that delta allows)."
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "status": self.status,
-            "strength": self.strength,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "nominal_epsilon": self.nominal_epsilon,
-            "nominal_delta": self.nominal_delta,
-            "unit": self.unit,
-            "protects": self.protects,
-            "neighbours": self.neighbours,
-            "numerics": self.numerics,
-            "conditions": [condition.to_json() for condition in self.conditions],
-            "reasons": list(self.reasons),
-            "charges": [charge.to_json() for charge in self.charges],
-            "statements": [statement.to_json() for statement in self.statements],
-            "guessing_advantage": self.guessing_advantage,
-            "guessing_advantage_without_delta": self.guessing_advantage_without_delta,
-        }

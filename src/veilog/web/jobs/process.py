@@ -8,13 +8,14 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from veilog._plain import to_json
 from veilog.web.jobs.records import Settings
 from veilog.web.jobs.worker import Task, Work, run
 
@@ -47,7 +48,7 @@ class Process:
 
     def give(self, task: Task) -> None:
         with contextlib.suppress(OSError):  # it has died: messages() says so
-            self._pipe.send_bytes(json.dumps(asdict(task)).encode())
+            self._pipe.send_bytes(json.dumps(to_json(task)).encode())
 
     def messages(self, seconds: float) -> Iterator[dict[str, Any]]:
         """What it says within this time; EOFError when it has died and said all."""

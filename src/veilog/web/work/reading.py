@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from veilog._plain import to_plain
 from veilog.charts import lasting
 from veilog.errors import InputError, VeilogError
 from veilog.ledger.ledger import fingerprint
@@ -29,7 +30,6 @@ from veilog.logs.xes.columns import NESTED
 from veilog.measures.disclosure.measure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.singling_out.measure import singling_out
-from veilog.plain import to_plain
 from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from veilog import report
 from veilog._files import atomic_target
+from veilog._plain import to_plain
 from veilog.charts import comparison_svg
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import Ledger, Reservation
@@ -23,7 +24,6 @@ from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
 from veilog.measures.disclosure.measure import RiskResult
 from veilog.measures.singling_out import measure as singling_out
-from veilog.plain import to_plain
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.result import Release
 from veilog.releasing.run import release
