@@ -7,19 +7,17 @@ before.
 
 from __future__ import annotations
 
-import concurrent.futures
-import multiprocessing
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from veilog._process import main_is_guarded, pool
 from veilog._typing import FloatArray
 from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, PERSON, Attempt, Score, attempts, attempts_on
 from veilog.audits.bounds import Event, Tally, choose_event, runs_to_see, tally
@@ -34,7 +32,6 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.domain import Domain
 from veilog.releasing.run import release
-from veilog.threads import one_thread_each
 
 __all__ = ["AuditResult", "Proof", "Run", "audit", "audit_runs"]
 
@@ -114,7 +111,9 @@ def audit(
     seeds = np.random.SeedSequence(seed)
     kinds = _kinds(pairs, derived, max_cases)
     proofs: dict[Broken | None, Proof] = {}
-    with one_thread_each(), _Runner(method, arguments, _workers(processes), report) as runner:
+    count = _workers(processes)
+    with pool(count) as workers:
+        runner = _Runner(method, arguments, report, workers, count)
         for breaks, some in kinds.items():
             number = runs if not proofs else max(round(runs * _BEYOND), min(runs, 2 * enough))
             proofs[breaks] = audit_runs(runner, some, number, float(failure), confidence, seeds, report)
@@ -280,13 +279,7 @@ def _arguments(
 
 def _workers(asked: int | None) -> int:
     """How many processes run releases. New ones read the main script again, so one without a guard gets none."""
-    name, path = "__main__", getattr(sys.modules["__main__"], "__file__", None)
-    guarded = True
-    if path is not None and getattr(sys.modules[name], "__spec__", None) is None:
-        try:
-            guarded = "__name__" in Path(path).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            guarded = True
+    guarded = main_is_guarded()
     if asked is None:
         return min(2, os.cpu_count() or 1) if guarded else 1
     if asked > 1 and not guarded:
@@ -298,35 +291,27 @@ def _workers(asked: int | None) -> int:
     return asked
 
 
+@dataclass(frozen=True)
 class _Runner:
-    """Runs releases in processes of their own, many at a time."""
+    """Runs releases, many at a time where there are processes for them."""
 
-    def __init__(self, method: str, arguments: dict[str, Any], processes: int, progress: Progress) -> None:
-        self._method, self._arguments, self._progress = method, arguments, progress
-        self._processes = processes
-        self._pool: concurrent.futures.ProcessPoolExecutor | None = None
-
-    def __enter__(self) -> _Runner:
-        if self._processes > 1:
-            context = multiprocessing.get_context("spawn")
-            self._pool = concurrent.futures.ProcessPoolExecutor(self._processes, mp_context=context)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+    method: str
+    arguments: dict[str, Any]
+    progress: Progress
+    workers: ProcessPoolExecutor | None
+    processes: int
 
     def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> FloatArray:
         log = attempt.with_ if with_ else attempt.without
-        if self._pool is None or len(seeds) < 2 * self._processes:
-            return _scores(self._method, self._arguments, log, attempt.scores, seeds)
-        step = max(1, min(250, -(-len(seeds) // (2 * self._processes))))
+        if self.workers is None or len(seeds) < 2 * self.processes:
+            return _scores(self.method, self.arguments, log, attempt.scores, seeds)
+        step = max(1, min(250, -(-len(seeds) // (2 * self.processes))))
         parts = [seeds[i : i + step] for i in range(0, len(seeds), step)]
-        futures = [self._pool.submit(_scores, self._method, self._arguments, log, attempt.scores, p) for p in parts]
+        futures = [self.workers.submit(_scores, self.method, self.arguments, log, attempt.scores, p) for p in parts]
         found = []
         for i, future in enumerate(futures):
             found.append(future.result())
-            self._progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
+            self.progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
         return np.concatenate(found)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ SMALL = Variants.from_dict({("a", "b", "c"): 5, ("a", "c"): 2})
 def fake(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
     """A worker that does as told instead of pm4py."""
     (folder / "stub_worker.py").write_text(f"import json, sys, time\ntask = json.load(sys.stdin)\n{body}\n")
-    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *sys.path]))
     monkeypatch.setattr(models, "_WORKER", "stub_worker")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
 
@@ -49,7 +51,7 @@ def test_memory_is_limited_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     fake(
         monkeypatch,
         tmp_path,
-        "from veilog.measures import models_worker as w\n"
+        "from veilog.measures.process_model import worker as w\n"
         "def grow(task, answer):\n    answer(stage='growing')\n    bytearray(task['memory'])\n"
         "w._measure = grow\nsys.stdin.close()\nimport io\nsys.stdin = io.StringIO(json.dumps(task))\nw.main()",
     )

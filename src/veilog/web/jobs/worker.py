@@ -19,10 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from veilog._files import atomic_target
+from veilog._process import exit_when_terminated, limit_memory
 from veilog.errors import VeilogError
 from veilog.web.error_pages import DISK_FULL, is_full
 from veilog.web.jobs.records import WRITE, Kind, Settings
@@ -76,7 +76,6 @@ def work_on(task: Task, settings: Settings, progress: Progress) -> dict[str, Any
 
 def run(pipe: Connection, settings: Settings, work: Work) -> None:
     """What the process does: wait for a job, do it, end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's to handle
     _alone(settings)
     if work is work_on:
         import veilog.web.work  # noqa: F401  # while nobody waits
@@ -85,7 +84,7 @@ def run(pipe: Connection, settings: Settings, work: Work) -> None:
         pipe.send_bytes(b'{"begun": true}')  # before anything is asked: until here it could be given to another
     except (EOFError, OSError):
         return
-    signal.signal(signal.SIGTERM, _stop)
+    exit_when_terminated()  # through the work, so that it settles with the ledger
     threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
     place = Path(task.out) / "tmp"
     place.mkdir(parents=True, exist_ok=True)
@@ -154,15 +153,8 @@ def _alone(settings: Settings) -> None:
     os.setsid()
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")
-    import resource
-
-    most = settings.job_memory + _SPARE
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
-def _stop(signum: int, frame: FrameType | None) -> None:
-    raise SystemExit(1)  # through the work, so that it settles with the ledger
+        limit_memory(settings.job_memory + _SPARE, reserved=False)
 
 
 def _end_with(pipe: Connection) -> None:
