@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -173,9 +172,6 @@ class EventLog:
         times = pc.min_max(self.events.column(TIMESTAMP).cast(pa.int64())).as_py()
         return times["min"], times["max"]
 
-    def with_findings(self, findings: tuple[Finding, ...]) -> EventLog:
-        return replace(self, findings=findings)
-
     def only(self, cases: IntArray) -> EventLog:
         """These cases (rows of ``cases``, each at most once), in the order given, with all that belongs to them."""
         lengths = np.diff(self.offsets)[cases]
@@ -231,8 +227,3 @@ def _median(values: IntArray, counts: IntArray) -> float:
 
 def _isoformat(micros: int | None) -> str | None:
     return None if micros is None else (_EPOCH + timedelta(microseconds=micros)).isoformat()
-
-
-def empty_table(columns: Mapping[str, pa.DataType]) -> pa.Table:
-    """A table without rows."""
-    return pa.table({name: pa.array([], kind) for name, kind in columns.items()})

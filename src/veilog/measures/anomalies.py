@@ -28,6 +28,7 @@ Matrix = npt.NDArray[np.float32]
 
 _MOST_CASES = 50_000
 """Training cases, drawn at random where there are more: each tree takes only 256 of them anyway."""
+_TREES = 100
 _CELLS = 1 << 27
 """Largest matrix of cases times features."""
 
@@ -41,12 +42,10 @@ class Normality:
     features: int
 
 
-def normal_share(
-    original: EventLog | Variants, released: EventLog | Variants, *, trees: int = 100, seed: int = 0
-) -> Normality:
+def normal_share(original: EventLog | Variants, released: EventLog | Variants) -> Normality:
     """The share of released cases that an isolation forest trained on the original takes for normal.
 
-    Deterministic for a seed, and independent of the order of rows.
+    Deterministic, and independent of the order of rows.
     """
     try:
         from sklearn.ensemble import IsolationForest
@@ -57,13 +56,13 @@ def normal_share(
     for variants, name in ((first, "original"), (second, "released")):
         if variants.cases == 0:
             raise ParameterError(f"The {name} log has no cases.", parameter=name)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     known = _Features(first)
     chosen = np.repeat(np.arange(len(first)), first.counts) if first.cases <= _MOST_CASES else _draw(first, rng)
     if (len(chosen) + len(second)) * known.count > _CELLS:
         raise ParameterError(f"There are too many features ({known.count}) for an isolation forest.")
     table = known.describe(first)
-    forest = IsolationForest(n_estimators=trees, random_state=seed)
+    forest = IsolationForest(n_estimators=_TREES, random_state=0)
     forest.fit(table[chosen])
     normal = forest.predict(known.describe(second)) > 0
     usual = forest.predict(table) > 0

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._typing import BoolArray
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE
+from veilog.logs.eventlog import ACTIVITY, LABEL_TYPE, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE
 from veilog.logs.xes.values import Dates, from_numpy, from_texts, parse_dates, parse_scalar, to_numpy, unescape
 
 __all__ = [
@@ -193,7 +193,3 @@ def spread(values: pa.Array, rows: npt.NDArray[np.integer[Any]], size: int) -> p
     take = np.zeros(size, dtype=np.int64)
     take[rows] = np.arange(len(rows))
     return values.take(from_numpy(take, absent))
-
-
-RESERVED_EVENTS = (CASE_INDEX, EVENT_INDEX, NESTED)
-RESERVED_CASES = (NESTED,)

@@ -13,7 +13,6 @@ each of the N that it has too few of, so the Levenshtein distance is at least ma
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -86,7 +85,6 @@ def lower_bound(
     kind: CostKind,
     *,
     buffer: tuple[int, IntArray] | None = None,
-    progress: Callable[[str, float | None], None] | None = None,
 ) -> float:
     """A number that no plan between the sequences costs less than.
 
@@ -105,7 +103,7 @@ def lower_bound(
     if not len(a):
         return 0.0
     largest = float(costs.max(initial=0.0))
-    plan = transport(a, b, matrix_costs(costs), tolerance=_TOLERANCE * max(largest, 1e-9), progress=progress)
+    plan = transport(a, b, matrix_costs(costs), tolerance=_TOLERANCE * max(largest, 1e-9))
     return max(0.0, plan.lower - _ROUNDING * largest * float(a.sum()))
 
 

@@ -102,7 +102,7 @@ def pretsa(curator: Curator, request: Request, *, k: int, t: float, sensitive: s
 
     def violating(goal: IntArray) -> int | None:
         assert attribute is not None
-        return _first_too_different(tree, _events(tree, goal, variant, offsets), events, attribute, t)
+        return _first_too_different(_events(tree, goal, variant, offsets), events, attribute, t)
 
     number = np.bincount(variant, minlength=len(place))
     goal = merged(tree, number, k, violating if attribute is not None and t < 1 else None)
@@ -193,9 +193,7 @@ def _values(events: Events, released: _Merged, attribute: _Attribute) -> FloatAr
     return values
 
 
-def _first_too_different(
-    tree: PrefixTree, released: _Merged, events: Events, attribute: _Attribute, t: float
-) -> int | None:
+def _first_too_different(released: _Merged, events: Events, attribute: _Attribute, t: float) -> int | None:
     """The first node, from the root on and depth first, whose values differ by more than t from the activity's."""
     values = _values(events, released, attribute)
     known = ~np.isnan(values)

@@ -71,10 +71,8 @@ class RawTraces:
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
-    """Of each released case and event where its attributes come from, and its times, nothing of it noised yet."""
+    """Where the attributes of each released event come from, and the times of cases and events, nothing noised yet."""
 
-    donor_cases: IntArray
-    """A row of the raw cases, or -1."""
     donor_events: IntArray
     """A row of the raw events, or -1."""
     starts: IntArray
@@ -121,7 +119,7 @@ def resolve(cases: Sequences, donors: IntArray, raw: RawTraces, rng: np.random.G
     codes = recode[cases.codes]
     rows = _same_occurrence(cases, codes, donors, raw)
     starts, gaps = _times(cases, codes, rows, raw, rng)
-    return Resolved(donors, rows, starts, gaps)
+    return Resolved(rows, starts, gaps)
 
 
 def _same_occurrence(cases: Sequences, codes: IntArray, donors: IntArray, raw: RawTraces) -> IntArray:

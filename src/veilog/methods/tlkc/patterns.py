@@ -122,7 +122,7 @@ def levels(
         kept = minimal & holds
         longer = np.column_stack([patterns[node], item])
         node, item = node[kept], item[kept]
-        ahead = _states_ahead(elements, space, patterns, states, starts, node, item) if size != largest else 0
+        ahead = _states_ahead(elements, space, states, starts, node, item) if size != largest else 0
         yield Level(size, longer[kept], longer[violating], parts[kept], ahead > most_states)
         if ahead > most_states or size == largest:
             return
@@ -247,7 +247,6 @@ def _rank(sorted_keys: IntArray, wanted: IntArray) -> IntArray:
 def _states_ahead(
     elements: Elements,
     space: _Space,
-    patterns: IntArray,
     states: IntArray,
     starts: IntArray,
     node: IntArray,

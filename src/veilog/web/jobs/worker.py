@@ -68,7 +68,7 @@ def work_on(task: Task, settings: Settings, progress: Progress) -> dict[str, Any
 
     path, out = Path(task.path), Path(task.out)
     if task.kind == "read":
-        return work.read_log(path, task.columns, out, progress)
+        return work.read_log(path, task.columns, progress)
     if task.request.get(WRITE):
         return work.write_again(out.parent / str(task.request[WRITE]), out, settings, progress, session=task.session)
     return work.release_log(path, task.columns, task.request, out, settings, progress, session=task.session)

@@ -54,7 +54,7 @@ _MANY = 20_000
 _KNOWN_EVENTS = (1, 2, 3, 5, 10)
 
 
-def read_log(path: Path, columns: Mapping[str, str], out: Path, progress: Progress) -> dict[str, Any]:
+def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> dict[str, Any]:
     """Read a log and gather what its owner sees of it. Where the columns are not clear, or a finding stops reading, the
     result says so in ``problem`` and has what is needed to decide; what cannot be read at all raises."""
     progress("looking at the columns", None)
