@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "veilog"
 
 LAYERS = (
-    {"_version", "errors", "_files", "_plain", "_process", "_svg", "_typing"},
+    {"_version", "errors", "_files", "_plain", "_plugins", "_process", "_svg", "_typing"},
     {"logs"},
     {"modelfile"},
     {"privacy"},

@@ -132,7 +132,7 @@ def methods_table(methods: Iterable[Method]) -> Table:
     for m in methods:
         parameters = "\n".join(f"{p.name}: {p.what}" for p in m.parameters) or "none"
         table.add_row(
-            Text(m.name, style="bold"), m.releases, escape(m.guarantee), escape(m.as_published), escape(parameters)
+            Text(m.name, style="bold"), str(m.releases), escape(m.guarantee), escape(m.as_published), escape(parameters)
         )
     return table
 

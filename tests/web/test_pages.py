@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from veilog import web
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 from veilog.methods import METHODS
@@ -21,7 +22,7 @@ from veilog.web.pages.methods import cards
 from veilog.web.pages.words import delta_for
 from veilog.web.work import plan, read_log, release_log
 
-STATIC = Path(pages.__file__).parent / "static"
+STATIC = Path(web.__file__).parent / "static"
 HOSTILE = (
     "<script>alert(1)</script>",
     "../../../etc/passwd",
@@ -231,14 +232,14 @@ def test_every_method_has_a_card_with_its_guarantee_and_warning(ordinary: dict[s
             assert other.title.split(",")[0] in text
 
 
-def test_a_method_that_the_pages_have_no_words_for_has_a_card_of_its_own_words(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    other = dataclasses.replace(METHODS["travas"], name="elsewhere", paper="A package outside (2026)")
+def test_a_method_of_another_package_has_a_card_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = dataclasses.replace(
+        METHODS["travas"], name="elsewhere", title="Something new", advice="Try it.", package="other-package 1.0"
+    )
     monkeypatch.setattr(pages_methods, "METHODS", {**METHODS, "elsewhere": other})
     *_, last = cards()
-    assert (last.name, last.title) == ("elsewhere", "Described in A package outside (2026)")
-    assert last.when == "(epsilon, delta) for one case, proven."
+    assert (last.name, last.title) == ("elsewhere", "Something new")
+    assert last.when == "Try it. (An add-on: other-package 1.0.)"
 
 
 @pytest.mark.parametrize(

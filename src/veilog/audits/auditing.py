@@ -265,7 +265,7 @@ def _arguments(
     method: Method, epsilon: Fraction, delta: Fraction, parameters: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The budget and the parameters of the releases."""
-    if method.budget != "none":
+    if method.takes_epsilon:
         return {"epsilon": epsilon, "delta": delta}, parameters
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
         advantage = min(float(advantage_of(epsilon)), 0.999)

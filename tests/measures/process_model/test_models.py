@@ -15,7 +15,7 @@ from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Variants
 from veilog.measures.process_model import measure as models
-from veilog.measures.process_model import worker as models_worker
+from veilog.measures.process_model import worker
 from veilog.measures.process_model.measure import MEASURES, model_quality, running
 from veilog.measures.process_model.replay import Replayed
 
@@ -93,8 +93,8 @@ def test_without_pm4py_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 def test_fitness_and_generalization_weigh_variants_by_their_cases() -> None:
     fits = Replayed(missing=0, remaining=0, consumed=4, produced=4, fired=("t", "u"))
     misses = Replayed(missing=2, remaining=1, consumed=4, produced=4, fired=("t",))
-    assert models_worker._fitness([fits, misses], [3, 1]) == pytest.approx(0.5 * (1 - 2 / 16) + 0.5 * (1 - 1 / 16))
-    assert models_worker._generalization([fits, misses], [3, 1], {"t", "u", "v"}) == pytest.approx(
+    assert worker._fitness([fits, misses], [3, 1]) == pytest.approx(0.5 * (1 - 2 / 16) + 0.5 * (1 - 1 / 16))
+    assert worker._generalization([fits, misses], [3, 1], {"t", "u", "v"}) == pytest.approx(
         1 - (1 / 2 + 1 / 3**0.5 + 1) / 3
     )
 
@@ -102,8 +102,8 @@ def test_fitness_and_generalization_weigh_variants_by_their_cases() -> None:
 def test_precision_counts_enabled_activities_that_the_log_never_takes() -> None:
     enabled = {(): frozenset("a"), ("a",): frozenset("bcd")}
     following = {(): {"a"}, ("a",): {"b", "c"}, ("a", "b"): {"c"}}
-    passing = models_worker.Counter({(): 10, ("a",): 8, ("a", "b"): 2})
-    assert models_worker._precision(enabled, following, passing) == pytest.approx(1 - 8 / (10 + 24))
+    passing = worker.Counter({(): 10, ("a",): 8, ("a", "b"): 2})
+    assert worker._precision(enabled, following, passing) == pytest.approx(1 - 8 / (10 + 24))
 
 
 @needs_pm4py

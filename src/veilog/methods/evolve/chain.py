@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
-from veilog.methods.evolve.settings import Settings
+from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Traces
 
 __all__ = ["Chain", "Shortened", "activity_features", "clean", "relation_features", "second_order", "trigram_features"]
@@ -147,7 +147,7 @@ def _pairs(states: Int32Array, bounds: IntArray, size: int) -> Triples:
 # Post-processing --------------------------------------------------------------------------------------------------
 
 
-def clean(noisy: FloatArray, b: float, cases: float, low: bool, settings: Settings) -> Chain:
+def clean(noisy: FloatArray, b: float, cases: float, low: bool, settings: Constants) -> Chain:
     """A balanced flow from noisy relations of noise scale ``b``."""
     size = len(noisy) - 1
     noisy = noisy.copy()

@@ -15,7 +15,7 @@ import numpy as np
 from veilog._typing import FloatArray, Int32Array
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.chain import Chain, Shortened, relation_features
-from veilog.methods.evolve.settings import Settings
+from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Traces, distinct, joined
 from veilog.methods.evolve.votes import next_generation
 
@@ -51,7 +51,7 @@ class Known:
         matrix[owner[inside], place[inside]] = states[inside]
         return Known(Traces(matrix[rows], lengths[rows].astype(np.int64)), real.counts[rows].astype(np.float64))
 
-    def chain(self, size: int, settings: Settings) -> Chain:
+    def chain(self, size: int, settings: Constants) -> Chain:
         """The relations of these cases, each case counted as the question for relations counts it."""
         used = np.arange(self.traces.codes.shape[1]) < self.traces.lengths[:, None]
         bounds = np.concatenate([[0], np.cumsum(self.traces.lengths)])
@@ -61,13 +61,13 @@ class Known:
         flow = sums.reshape(size + 1, size + 1)
         return Chain(flow, flow > 0)
 
-    def joined_with(self, chain: Chain, settings: Settings) -> Chain:
+    def joined_with(self, chain: Chain, settings: Constants) -> Chain:
         """The chain with at least the relations of these cases."""
         own = self.chain(chain.size, settings)
         return Chain(np.maximum(chain.flow, own.flow), chain.support | own.support, chain.second)
 
     def pool(
-        self, walks: Traces, chain: Chain, imagined: float, settings: Settings, rng: np.random.Generator
+        self, walks: Traces, chain: Chain, imagined: float, settings: Constants, rng: np.random.Generator
     ) -> tuple[Traces, FloatArray]:
         """The first pool: a share of ``imagined`` for walks over the chain and mutants, half each, the rest for these
         traces by their cases."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from veilog._typing import IntArray
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods.evolve.settings import Settings
+from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import nearest, public_codes, strings_of
 from veilog.methods.evolve.votes import fit, rounded
 from veilog.methods.method import Request
@@ -23,7 +23,7 @@ from veilog.privacy.curator import Curator
 __all__ = ["only_real_variants"]
 
 
-def only_real_variants(curator: Curator, request: Request, settings: Settings, real_share: float | None) -> Variants:
+def only_real_variants(curator: Curator, request: Request, settings: Constants, real_share: float | None) -> Variants:
     """Frequent variants that are certain to be real, each with about as many cases as are nearest to it.
 
     Two questions: which variants are frequent, for ``real_share`` of epsilon and all of delta; and, for the rest of

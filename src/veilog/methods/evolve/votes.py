@@ -7,7 +7,7 @@ from scipy.special import wrightomega
 
 from veilog._typing import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.chain import Chain
-from veilog.methods.evolve.settings import Settings
+from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Traces, distinct, joined
 
 __all__ = ["fit", "medoids", "next_generation", "rounded"]
@@ -109,7 +109,7 @@ def _masses(
 
 
 def next_generation(
-    traces: Traces, p: FloatArray, chain: Chain, settings: Settings, rng: np.random.Generator
+    traces: Traces, p: FloatArray, chain: Chain, settings: Constants, rng: np.random.Generator
 ) -> tuple[Traces, FloatArray]:
     """A new pool: traces drawn again as the fit says, and mutants of such traces; with equal weights, made distinct."""
     again = traces.take(rng.choice(len(traces), size=round(settings.resampled * settings.pool), p=p))
@@ -133,7 +133,7 @@ def next_generation(
     return distinct(pool, np.full(len(pool), 1.0 / len(pool)))
 
 
-def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Settings, rng: np.random.Generator) -> Traces:
+def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Constants, rng: np.random.Generator) -> Traces:
     """Each parent with one event deleted, inserted, moved or substituted, or crossed with its partner."""
     codes, lengths = parents.codes.copy(), parents.lengths.copy()
     kind = rng.choice(5, size=len(lengths), p=settings.mutations)

@@ -17,6 +17,7 @@ before, none for a case's first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -35,13 +36,14 @@ from veilog.methods._groups.values import (
     text_column,
 )
 from veilog.methods._groups.values import sensitive as sensitive_attribute
-from veilog.methods.method import Method, Parameter, Request
+from veilog.methods.method import Groups, Method, NoEpsilon, Request
 from veilog.methods.pretsa.groups import PrefixTree, merged, prefix_tree, shared_prefix
+from veilog.methods.settings import Bounds, Settings
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
 
-__all__ = ["DURATION", "PRETSA", "pretsa"]
+__all__ = ["DURATION", "PRETSA", "PretsaSettings", "pretsa"]
 
 
 DURATION = "duration"
@@ -72,8 +74,18 @@ class _Merged:
     """The row of the original event that the released one still is, or -1."""
 
 
-def pretsa(curator: Curator, request: Request, *, k: int, t: float, sensitive: str | None) -> EventLog:
-    """The log with merged traces; see the module. All cases are kept."""
+@dataclass(frozen=True, kw_only=True)
+class PretsaSettings(Settings):
+    """Settings of PRETSA."""
+
+    k: Annotated[int, "cases that share each prefix and each trace, at least", Bounds(1)] = 8
+    t: Annotated[float, "distance of a sensitive attribute's values after a prefix, at most", Bounds(0, 1)] = 1.0
+    sensitive: Annotated[str | None, "attribute of events to release and to bound by t; or duration"] = None
+
+
+def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> EventLog:
+    """Return the log with merged traces; see the module. All cases are kept."""
+    k, t, sensitive = settings.k, settings.t, settings.sensitive
     names = attribute_names(sensitive)
     if len(names) > 1:
         raise ParameterError("pretsa takes one sensitive attribute.", parameter="sensitive")
@@ -325,18 +337,19 @@ def _remarks(log: EventLog, t: float, names: tuple[str, ...]) -> list[str]:
 
 PRETSA = Method(
     name="pretsa",
-    paper="Fahrenkrog-Petersen, van der Aa, Weidlich: PRETSA: Event Log Sanitization for Privacy-aware Process "
-    "Discovery (2019)",
-    releases="log",
-    budget="none",
+    title="The log itself, with rare paths merged",
+    advice=(
+        "Every path is shared by a group of cases. It says nothing against those who know more, and it adds up with no "
+        "other release."
+    ),
+    paper=(
+        "Fahrenkrog-Petersen, van der Aa, Weidlich: PRETSA: Event Log Sanitization for Privacy-aware Process Discovery "
+        "(2019)"
+    ),
+    releases=Groups(check=lambda log, settings: check_pretsa(log, settings.to_json())),
+    budget=NoEpsilon(),
     guarantee="no differential privacy; k-anonymity of prefixes and traces, and t-closeness, checked on the release",
     as_published="the same",
     run=pretsa,
-    parameters=(
-        Parameter("k", int, 8, "cases that share each prefix and each trace, at least", 1),
-        Parameter("t", float, 1.0, "distance of a sensitive attribute's values after a prefix, at most", 0, 1),
-        Parameter("sensitive", str, None, "attribute of events to release and to bound by t; or duration"),
-    ),
-    full_log=True,
-    check=check_pretsa,
+    settings=PretsaSettings,
 )

@@ -13,11 +13,11 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.methods.tlkc.patterns import Elements, Traces, levels, maximal_patterns
 
-__all__ = ["Bounds", "Known", "largest_k", "left"]
+__all__ = ["Known", "Model", "largest_k", "left"]
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Model:
     """At least ``k`` cases match what is known of at most ``l`` events; at most the share ``c`` of them has a sensitive
     value. Patterns that the share ``frequency`` of the cases has are of use."""
 
@@ -45,7 +45,7 @@ class Known:
     values: int
 
 
-def left(known: Known, background: str, bounds: Bounds, remark: Callable[[str], None]) -> BoolArray:
+def left(known: Known, background: str, bounds: Model, remark: Callable[[str], None]) -> BoolArray:
     """Which events are left when nothing violates any more."""
     ordered = background in ("sequence", "relative")
     place = _occurrence(known.case, known.label) if background != "set" else np.zeros_like(known.label)
@@ -73,7 +73,7 @@ def largest_k(known: Known, c: float) -> int:
 
 
 def _loop(
-    known: Known, place: IntArray, before: IntArray, ordered: bool, bounds: Bounds, remark: Callable[[str], None]
+    known: Known, place: IntArray, before: IntArray, ordered: bool, bounds: Model, remark: Callable[[str], None]
 ) -> BoolArray:
     """Suppresses until a whole search finds nothing that violates. What violates by itself leaves first: it has to."""
     cases, having = _numbers(known, len(before))
@@ -147,7 +147,7 @@ def _traces(known: Known, element: IntArray, keep: BoolArray, ordered: bool) -> 
     return Traces(code[rows], offsets, np.bincount(trace, minlength=len(chosen)), having)
 
 
-def _violating(elements: Elements, traces: Traces, bounds: Bounds) -> tuple[list[IntArray], bool]:
+def _violating(elements: Elements, traces: Traces, bounds: Model) -> tuple[list[IntArray], bool]:
     """The minimal violating patterns by size, and whether all sizes up to l were looked at."""
     found = []
     for level in levels(elements, traces, k=bounds.k, c=bounds.c, largest=bounds.l):
@@ -162,7 +162,7 @@ def _chosen(
     elements: Elements,
     traces: Traces,
     violating: list[IntArray],
-    bounds: Bounds,
+    bounds: Model,
     cases: int,
     remark: Callable[[str], None],
 ) -> list[int]:
