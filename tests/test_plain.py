@@ -47,6 +47,18 @@ def test_a_value_is_told_as_its_class_says() -> None:
     assert Outer(1, Inner(()), Fraction(0), {}, seldom=0).to_json()["seldom"] == 0
 
 
+@dataclass(frozen=True)
+class Itself:
+    a: int
+
+    def to_json(self) -> dict[str, object]:
+        return {"own words": self.a}
+
+
+def test_a_class_with_words_of_its_own_is_asked_for_them() -> None:
+    assert to_json({"it": (Itself(1),)}) == {"it": [{"own words": 1}]}
+
+
 def test_what_has_no_form_is_refused() -> None:
     for value in (object(), {1, 2}, Outer):
         with pytest.raises(TypeError, match="no plain form"):

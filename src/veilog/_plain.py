@@ -58,10 +58,10 @@ class ToJson:
 
 
 def to_json(value: Any) -> Any:
-    """Return a value as programs are told it."""
-    if isinstance(value, ToJson):
-        return value.to_json()
+    """Return a value as programs are told it; a class that has words of its own for that is asked for them."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if hasattr(value, "to_json"):
+            return value.to_json()
         return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {key: to_json(item) for key, item in value.items()}
