@@ -81,7 +81,7 @@ def hostile(settings: Settings) -> dict[str, str]:
 def every_page(path: Path, name: str, request: dict[str, str], settings: Settings) -> dict[str, str]:
     out = settings.folder / f"out-{request['method']}"
     out.mkdir()
-    log = log_of(read_log(path, {}, out, silent), name)
+    log = log_of(read_log(path, {}, silent), name)
     done = job("release", release_log(path, {}, request, out, settings, silent), request)
     going = replace(done, state="running", result=None, text=name, fraction=0.4, left=12.0, finished=None)
     waiting = replace(going, state="queued", ahead=3)
@@ -255,7 +255,7 @@ def test_a_method_of_another_package_has_a_card_that_says_so(monkeypatch: pytest
 def test_small_and_odd_logs_have_their_pages(tmp_path: Path, settings: Settings, rows: list[str]) -> None:
     path = tmp_path / "log.csv"
     path.write_text("\n".join(["case,activity,timestamp", *rows]) + "\n")
-    log = log_of(read_log(path, {}, tmp_path, silent), "log.csv")
+    log = log_of(read_log(path, {}, silent), "log.csv")
     for text in (
         pages.log_page(log, ONCE, settings=settings),
         pages.exposure(log, settings=settings),
@@ -268,7 +268,7 @@ def test_small_and_odd_logs_have_their_pages(tmp_path: Path, settings: Settings,
 def test_the_usual_choice_is_made_beforehand(settings: Settings) -> None:
     path = settings.folder / "beforehand.xes"
     files.write(hospital(60, seed=1), path)
-    log = log_of(read_log(path, {}, settings.folder, silent))
+    log = log_of(read_log(path, {}, silent))
     text = pages.release_form(log, {}, ONCE, settings=settings)
     assert 'name="method" value="evolve"' in text
     assert re.search(r'name="epsilon" value="1"', text)

@@ -7,20 +7,18 @@ before.
 
 from __future__ import annotations
 
-import concurrent.futures
-import multiprocessing
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._process import main_is_guarded, pool
+from veilog._typing import FloatArray
 from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, PERSON, Attempt, Score, attempts, attempts_on
 from veilog.audits.bounds import Event, Tally, choose_event, runs_to_see, tally
 from veilog.audits.results import AuditResult, Beyond, Broken
@@ -35,13 +33,11 @@ from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.domain import Domain
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.plan import Plan, plan
-from veilog.threads import one_thread_each
 
 __all__ = ["AuditResult", "Proof", "Run", "audit", "audit_runs"]
 
-Floats = npt.NDArray[np.float64]
 Log = Variants | EventLog
-Run = Callable[[Attempt, bool, Sequence[int]], Floats]
+Run = Callable[[Attempt, bool, Sequence[int]], FloatArray]
 """``run(attempt, with_, seeds)``: releases of the log with or without the case, a row of scores for each seed."""
 
 _ROUNDS = ((0.1, 8, 0.8), (0.1, 3, 0.95), (0.1, 1, 0.99), (0.2, 1, 0.999))
@@ -123,7 +119,9 @@ def audit(
     seeds = np.random.SeedSequence(seed)
     kinds = _kinds(pairs, derived, planned.unit.most_cases)
     proofs: dict[Broken | None, Proof] = {}
-    with one_thread_each(), _Runner(planned, _workers(processes), report) as runner:
+    count = _workers(processes)
+    with pool(count) as workers:
+        runner = _Runner(planned, report, workers, count)
         for breaks, some in kinds.items():
             number = runs if not proofs else max(round(runs * _BEYOND), min(runs, 2 * enough))
             proofs[breaks] = audit_runs(runner, some, number, float(failure), confidence, seeds, report)
@@ -238,7 +236,7 @@ def audit_runs(
     return Proof(best, best.scores[column], tally(event, without, with_, delta, confidence), tried)
 
 
-def _choice(without: Floats, with_: Floats, delta: float, confidence: float) -> tuple[float, int, Event]:
+def _choice(without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> tuple[float, int, Event]:
     """What these runs seem to show, through which of their scores and which event."""
     events = [choose_event(without[:, i], with_[:, i], delta, confidence) for i in range(without.shape[1])]
     best = max(range(len(events)), key=lambda i: events[i][1])
@@ -293,13 +291,7 @@ def _arguments(
 
 def _workers(asked: int | None) -> int:
     """How many processes run releases. New ones read the main script again, so one without a guard gets none."""
-    name, path = "__main__", getattr(sys.modules["__main__"], "__file__", None)
-    guarded = True
-    if path is not None and getattr(sys.modules[name], "__spec__", None) is None:
-        try:
-            guarded = "__name__" in Path(path).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            guarded = True
+    guarded = main_is_guarded()
     if asked is None:
         return min(2, os.cpu_count() or 1) if guarded else 1
     if asked > 1 and not guarded:
@@ -311,44 +303,36 @@ def _workers(asked: int | None) -> int:
     return asked
 
 
+@dataclass(frozen=True)
 class _Runner:
-    """Runs releases in processes of their own, many at a time."""
+    """Runs releases, many at a time where there are processes for them."""
 
-    def __init__(self, planned: Plan, processes: int, progress: Progress) -> None:
-        self._planned, self._progress = planned, progress
-        self._processes = processes
-        self._pool: concurrent.futures.ProcessPoolExecutor | None = None
+    planned: Plan
+    progress: Progress
+    workers: ProcessPoolExecutor | None
+    processes: int
 
-    def __enter__(self) -> _Runner:
-        if self._processes > 1:
-            context = multiprocessing.get_context("spawn")
-            self._pool = concurrent.futures.ProcessPoolExecutor(self._processes, mp_context=context)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> Floats:
+    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> FloatArray:
         log = attempt.with_ if with_ else attempt.without
-        if self._pool is None or len(seeds) < 2 * self._processes:
-            return _scores(self._planned, log, attempt.scores, seeds)
-        step = max(1, min(250, -(-len(seeds) // (2 * self._processes))))
+        if self.workers is None or len(seeds) < 2 * self.processes:
+            return _scores(self.planned, log, attempt.scores, seeds)
+        step = max(1, min(250, -(-len(seeds) // (2 * self.processes))))
         parts = [seeds[i : i + step] for i in range(0, len(seeds), step)]
-        futures = [self._pool.submit(_scores_of, self._planned.to_json(), log, attempt.scores, p) for p in parts]
+        plan_of_all = self.planned.to_json()
+        futures = [self.workers.submit(_scores_of, plan_of_all, log, attempt.scores, part) for part in parts]
         found = []
         for i, future in enumerate(futures):
             found.append(future.result())
-            self._progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
+            self.progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
         return np.concatenate(found)
 
 
-def _scores_of(planned: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> Floats:
+def _scores_of(planned: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
     """In another process, which gets the plan as JSON."""
     return _scores(Plan.from_json(planned), log, scores, seeds)
 
 
-def _scores(planned: Plan, log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> Floats:
+def _scores(planned: Plan, log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
     found = np.empty((len(seeds), len(scores)))
     for i, seed in enumerate(seeds):
         try:

@@ -25,13 +25,13 @@ from rich.progress import (
 from rich.text import Text
 
 from veilog import display
+from veilog._files import check_writable
 from veilog.cli.budget import UNDECIDED, Budget
 from veilog.cli.common import AS_USUAL, HERE, Grouping, Json, Log, Output, Reading, pair, read_variants, show_columns
 from veilog.cli.common import read_log as read_whole
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.cli.terminal import SafeConsole
 from veilog.errors import OutputError, ParameterError
-from veilog.logs import files
 from veilog.releasing.plan import plan
 from veilog.training.checkpoints import remove
 from veilog.training.model import Model
@@ -170,7 +170,7 @@ def inspect(model: ModelFile, *, json: Json = None) -> None:
 def _check_files(source: Path, target: Path, checkpoint: Path | None) -> None:
     """Before any work: what is to be written can be, and is not what is read."""
     for path in (target, *([] if checkpoint is None else [checkpoint])):
-        files.check_writable(path)
+        check_writable(path)
         if path.exists() and source.exists() and path.samefile(source):
             raise OutputError("This would overwrite what is read.", path=path, advice="Give another file.")
     if checkpoint is not None and checkpoint.resolve() == target.resolve():

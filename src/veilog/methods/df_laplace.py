@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._prefix_tree.lengths import length_quantile
@@ -47,7 +47,6 @@ __all__ = [
     "resized",
 ]
 
-IntArray = npt.NDArray[np.int64]
 
 BOUND_SHARE = Fraction(1, 20)
 """Share of the budget that finds the bound where the user does not give it."""

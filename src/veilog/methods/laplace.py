@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
-import numpy as np
-import numpy.typing as npt
-
+from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.counts import count_variants
 from veilog.methods._prefix_tree.expand import (
@@ -39,9 +37,6 @@ from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
 
 __all__ = ["LAPLACE", "LaplaceSettings", "laplace"]
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._relations import SACOFA_PAPER
 from veilog.methods._relations.exponential import drawn_number
@@ -40,9 +40,6 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
 __all__ = ["SAPA", "SapaSettings", "sapa", "within_distance"]
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)

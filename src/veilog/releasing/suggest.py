@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
+from veilog._plain import InJson, ToJson
 from veilog.ledger.ledger import Ledger, Reservation, settling
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -41,7 +43,7 @@ _SMALL, _COVERED = 300.0, 0.2
 
 
 @dataclass(frozen=True)
-class Suggestion:
+class Suggestion(ToJson):
     """A method, why, and what is left to release with it. Public like a release: only noisy answers are in it."""
 
     method: str
@@ -49,8 +51,8 @@ class Suggestion:
     """Why this method, in a sentence."""
     promising: bool
     """Whether a release with what is left can be expected to be of use."""
-    epsilon_left: Fraction
-    delta_left: Fraction
+    epsilon_left: Annotated[Fraction, InJson(as_=float)]
+    delta_left: Annotated[Fraction, InJson(as_=float)]
     cases: int
     """About how many cases the log has."""
     cases_within: int
@@ -62,31 +64,14 @@ class Suggestion:
     """How many variants those are."""
     considered: Mapping[str, str]
     remarks: tuple[str, ...]
-    guarantee: Guarantee
+    guarantee: Annotated[Guarantee, InJson(then=("arguments",))]
     """What the suggestion itself cost, and what that guarantees."""
-    entry: Reservation | None = None
+    entry: Annotated[Reservation | None, InJson(left_out="always")] = None
 
     def arguments(self) -> str:
         """What to add to ``veilog release LOG TARGET`` to release with what is left."""
         delta = f" --delta {exact(self.delta_left)}" if self.delta_left else ""
         return f"--method {self.method} --epsilon {exact(self.epsilon_left)}{delta}"
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "method": self.method,
-            "reason": self.reason,
-            "promising": self.promising,
-            "epsilon_left": float(self.epsilon_left),
-            "delta_left": float(self.delta_left),
-            "cases": self.cases,
-            "cases_within": self.cases_within,
-            "covered": self.covered,
-            "frequent": self.frequent,
-            "considered": dict(self.considered),
-            "remarks": list(self.remarks),
-            "guarantee": self.guarantee.to_json(),
-            "arguments": self.arguments(),
-        }
 
 
 def suggest(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ SMALL = Variants.from_dict({("a", "b", "c"): 5, ("a", "c"): 2})
 def fake(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
     """A worker that does as told instead of pm4py."""
     (folder / "stub_worker.py").write_text(f"import json, sys, time\ntask = json.load(sys.stdin)\n{body}\n")
-    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *sys.path]))
     monkeypatch.setattr(models, "_WORKER", "stub_worker")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
 

@@ -13,17 +13,14 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import PrefixTree, assign_deepest, noise_threshold, to_variants
 from veilog.privacy.curator import Curator
 
 __all__ = ["count_variants"]
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 def count_variants(
@@ -63,7 +60,7 @@ def _by_level(tree: PrefixTree, values: FloatArray) -> list[FloatArray]:
     return np.split(values, np.cumsum(sizes)[:-1])
 
 
-def _is_complete(tree: PrefixTree, index: int) -> npt.NDArray[np.bool_]:
+def _is_complete(tree: PrefixTree, index: int) -> BoolArray:
     """The prefixes of a level that are released as they are: ended, or as long as the tree is deep."""
     level = tree.levels[index]
     return np.ones(len(level.bins), dtype=bool) if index == len(tree.levels) - 1 else ~level.is_open

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
@@ -142,7 +142,7 @@ def _known(
     return [(log, prior_knowledge(log, advantage, precision, clamped=clamped))]
 
 
-def _risky(known: Iterable[tuple[AnnotatedLog, Knowledge]], advantage: float) -> npt.NDArray[np.bool_]:
+def _risky(known: Iterable[tuple[AnnotatedLog, Knowledge]], advantage: float) -> BoolArray:
     """Of each case, whether one of its times is known too well."""
     return np.concatenate(
         [

@@ -20,6 +20,7 @@ from typing import Annotated
 
 import numpy as np
 
+from veilog._typing import FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.evolve import chain as chains
@@ -31,9 +32,6 @@ from veilog.methods.evolve.real import only_real_variants
 from veilog.methods.evolve.real_variants import with_real
 from veilog.methods.evolve.traces import (
     PAD,
-    Codes,
-    Floats,
-    Ints,
     Traces,
     distances,
     distinct,
@@ -108,7 +106,7 @@ def evolve(
         pool, prior = distinct(pool, np.full(len(pool), 1.0 / len(pool)))
     p = prior
     asked: list[_Round] = []
-    cells: list[Ints] = []
+    cells: list[IntArray] = []
     shares = plan.votes(settings.rounds)
     for number, e in enumerate(shares):
         request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
@@ -140,10 +138,10 @@ class _Round:
     """Prototypes, the votes for each and what they cost."""
 
     prototypes: Traces
-    votes: Ints
+    votes: IntArray
     epsilon: float
 
-    def cells(self, pool: Traces) -> Ints:
+    def cells(self, pool: Traces) -> IntArray:
         """The prototype nearest to each trace of the pool."""
         return nearest(strings(pool), strings(self.prototypes))
 
@@ -202,11 +200,11 @@ def _opened(
 
 def _sums(
     curator: Curator, features: Features, size: int, epsilon: Fraction, settings: Constants, purpose: str
-) -> Floats:
+) -> FloatArray:
     """Sums to which a case that has m features adds min(1, c/m) for each, in fixed point; noise of scale c/epsilon."""
     one = 2**settings.scale_bits
     answer = curator.sums(features, size, settings.contribution, epsilon, resolution=one, purpose=purpose)
-    sums: Floats = np.divide(answer, one, dtype=np.float64)
+    sums: FloatArray = np.divide(answer, one, dtype=np.float64)
     return sums
 
 
@@ -230,7 +228,7 @@ def _shortened(
     return everything, known
 
 
-def _reduced(kept: Codes | Ints, size: int, longest: int) -> Shortened:
+def _reduced(kept: Int32Array | IntArray, size: int, longest: int) -> Shortened:
     states = np.full(size, -1, dtype=np.int32)
     states[kept] = np.arange(len(kept))
     return Shortened(states, len(kept), longest)
@@ -281,7 +279,7 @@ def _chain(curator: Curator, plan: Plan, settings: Constants, shortened: Shorten
 
 
 def _medoids_of(
-    pool: Traces, p: Floats, number: int, among: int, rng: np.random.Generator, known: Known | None
+    pool: Traces, p: FloatArray, number: int, among: int, rng: np.random.Generator, known: Known | None
 ) -> Traces:
     """Traces that the distribution lies near to, from a sample of it; those known to be real come first."""
     drawn = rng.multinomial(among, p / p.sum())
@@ -300,10 +298,10 @@ def _medoids_of(
 
 def _ask(
     curator: Curator, chosen: Traces, shortened: Shortened, activities: tuple[str, ...], e: Fraction, number: int
-) -> Ints:
+) -> IntArray:
     names = strings(_named(chosen, shortened))
 
-    def nearest_prototype(sequences: Sequences) -> Ints:
+    def nearest_prototype(sequences: Sequences) -> IntArray:
         return nearest(strings_of(sequences, public_codes(sequences, activities)), names)
 
     return curator.histogram(nearest_prototype, len(chosen), e, purpose=f"votes for prototypes, round {number}")
@@ -315,7 +313,7 @@ def _named(traces: Traces, shortened: Shortened) -> Traces:
     return Traces(activity[traces.codes], traces.lengths)
 
 
-def _fitted(prior: Floats, cells: list[Ints], asked: list[_Round], plan: Plan) -> Floats:
+def _fitted(prior: FloatArray, cells: list[IntArray], asked: list[_Round], plan: Plan) -> FloatArray:
     """The distribution over the pool that explains all votes so far."""
     shares = [r.votes / plan.cases for r in asked]
     return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], plan.settings.fit_sweeps)
@@ -372,7 +370,7 @@ def _released(
     activities: tuple[str, ...],
     shortened: Shortened,
     pool: Traces,
-    p: Floats,
+    p: FloatArray,
     asked: list[_Round],
     plan: Plan,
     rng: np.random.Generator,

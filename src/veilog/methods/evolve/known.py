@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from veilog._typing import FloatArray, Int32Array
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.chain import Chain, Shortened, relation_features
 from veilog.methods.evolve.constants import Constants
-from veilog.methods.evolve.traces import PAD, Codes, Floats, Traces, distinct, joined
+from veilog.methods.evolve.traces import PAD, Traces, distinct, joined
 from veilog.methods.evolve.votes import next_generation
 
 __all__ = ["Known"]
@@ -29,13 +30,13 @@ class Known:
     """Real variants that can be imagined, the most frequent first, and their noisy numbers of cases."""
 
     traces: Traces
-    cases: Floats
+    cases: FloatArray
 
     def __len__(self) -> int:
         return len(self.traces)
 
     @staticmethod
-    def of(real: Variants, codes: Codes, shortened: Shortened) -> Known:
+    def of(real: Variants, codes: Int32Array, shortened: Shortened) -> Known:
         """Those of the ``real`` variants that are no longer than imagined traces are and whose activities all have a
         state; ``codes`` are the public codes of their labels. Others are put into the release at its end only."""
         sequences, lengths = real.sequences, real.lengths
@@ -67,7 +68,7 @@ class Known:
 
     def pool(
         self, walks: Traces, chain: Chain, imagined: float, settings: Constants, rng: np.random.Generator
-    ) -> tuple[Traces, Floats]:
+    ) -> tuple[Traces, FloatArray]:
         """The first pool: a share of ``imagined`` for walks over the chain and mutants, half each, the rest for these
         traces by their cases."""
         weights = self.cases / self.cases.sum()
@@ -78,6 +79,6 @@ class Known:
         prior = np.concatenate(parts)
         return distinct(joined([walks, mutants, self.traces]), prior / prior.sum())
 
-    def kept_in(self, pool: Traces, prior: Floats) -> tuple[Traces, Floats]:
+    def kept_in(self, pool: Traces, prior: FloatArray) -> tuple[Traces, FloatArray]:
         """The pool with these traces in it."""
         return distinct(joined([pool, self.traces]), np.concatenate([prior, np.full(len(self), _SEED)]))

@@ -12,9 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from veilog._typing import IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.evolve.constants import Constants
-from veilog.methods.evolve.traces import Ints, nearest, public_codes, strings_of
+from veilog.methods.evolve.traces import nearest, public_codes, strings_of
 from veilog.methods.evolve.votes import fit, rounded
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
@@ -42,7 +43,7 @@ def only_real_variants(curator: Curator, request: Request, settings: Constants, 
     often = real.by_frequency()[: settings.most_prototypes]
     near = [names[i] for i in often.tolist()]
 
-    def nearest_variant(sequences: Sequences) -> Ints:
+    def nearest_variant(sequences: Sequences) -> IntArray:
         text = strings_of(sequences, public_codes(sequences, activities))
         found = np.array([bins.get(name, -1) for name in text], dtype=np.int64)
         others = np.flatnonzero(found < 0)

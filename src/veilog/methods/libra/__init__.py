@@ -21,8 +21,8 @@ from fractions import Fraction
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.metadata import Metadata
@@ -42,7 +42,6 @@ from veilog.privacy.mechanisms.sampling import unamplified
 
 __all__ = ["LIBRA", "LibraSettings", "libra"]
 
-IntArray = npt.NDArray[np.int64]
 
 PUBLISHED_RATE = 0.05
 """The authors' example."""

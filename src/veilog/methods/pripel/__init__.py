@@ -21,9 +21,9 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Sequences
@@ -47,7 +47,6 @@ from veilog.privacy.mechanisms.noise import Randomness, generator
 
 __all__ = ["PRIPEL", "PripelSettings", "pripel"]
 
-IntArray = npt.NDArray[np.int64]
 RowsDrawn = Callable[[np.random.Generator], IntArray]
 
 _MATCHING = "the matching of released with raw traces depends on all raw cases at once and is never charged"

@@ -21,8 +21,8 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._prefix_tree.counts import count_variants
@@ -49,8 +49,6 @@ from veilog.privacy.mechanisms import noise
 
 __all__ = ["SACOFA", "SacofaSettings", "sacofa"]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 HARMFUL_PART = 0.1
 """Harmful empty prefixes expected to survive a level, against ``noise_prefixes`` harmless ones."""

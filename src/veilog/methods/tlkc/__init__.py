@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.methods._groups.checks import check_tlkc
@@ -57,8 +57,6 @@ from veilog.privacy.curator import Curator
 
 __all__ = ["TLKC", "UNITS", "TlkcSettings", "tlkc"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 UNITS = {"seconds": 1_000_000, "minutes": 60_000_000, "hours": 3_600_000_000, "days": 86_400_000_000}
 """Microseconds of each granularity of time."""
@@ -154,7 +152,7 @@ def _sensitive(log: EventLog, events: Events, name: str, curator: Curator) -> Se
     return Sensitive(one.name, "case", one.labels, codes, one.numbers)
 
 
-def _times(log: EventLog, events: Events, time: str) -> tuple[Ints, Mask]:
+def _times(log: EventLog, events: Events, time: str) -> tuple[IntArray, BoolArray]:
     """The times of events to release, and which have one: as they are, or whole units since the case began."""
     times, known = microseconds(log, events.rows)
     if time == "original":
@@ -166,7 +164,7 @@ def _times(log: EventLog, events: Events, time: str) -> tuple[Ints, Mask]:
     return passed // unit * unit, known
 
 
-def _known(events: Events, label: Ints, chosen: list[Sensitive]) -> Known:
+def _known(events: Events, label: IntArray, chosen: list[Sensitive]) -> Known:
     pairs = [case_labels(events, one) for one in chosen]
     first = np.cumsum([0, *(len(one.labels) for one in chosen)])
     nothing = [np.zeros(0, dtype=np.int64)]
@@ -192,7 +190,9 @@ def _advice(known: Known, bounds: Model) -> str:
 # The release ----------------------------------------------------------------------------------------------------------
 
 
-def _released(log: EventLog, events: Events, keep: Mask, times: Ints, timed: Mask, chosen: list[Sensitive]) -> EventLog:
+def _released(
+    log: EventLog, events: Events, keep: BoolArray, times: IntArray, timed: BoolArray, chosen: list[Sensitive]
+) -> EventLog:
     """What is left, with what the model speaks about: nothing else of the log leaves."""
     cases, owner = np.unique(events.case[keep], return_inverse=True)
     rows = pa.array(events.rows[keep])

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.method import EpsilonAndDelta, Method, Request
@@ -46,7 +46,6 @@ __all__ = [
     "travag",
 ]
 
-IntArray = npt.NDArray[np.int64]
 
 _DRAWS = 1024
 
