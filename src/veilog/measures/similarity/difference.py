@@ -14,7 +14,7 @@ import numpy as np
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import IntArray, Variants
-from veilog.measures.similarity.crowds import MOST_PAIRS, Crowd
+from veilog.measures.similarity._bounds import MOST_PAIRS, Bounds
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
     EditDistances,
@@ -114,8 +114,8 @@ def _differences(
         raise ParameterError(f"There are more than {LARGEST_MASS} cases to match.", parameter="released")
     facts: dict[str, Any] = {"unmatched": unmatched, "matched": matched, "rows": remaining[0], "columns": remaining[1]}
     if len(rows) * len(columns) > most_pairs:
-        crowd = Crowd(rows, columns, np.array(a, dtype=np.int64), np.array(b, dtype=np.int64), progress)
-        return _bounded_differences(crowd, buffers, facts)
+        bounds = Bounds(rows, columns, np.array(a, dtype=np.int64), np.array(b, dtype=np.int64), progress)
+        return _bounded_differences(bounds, buffers, facts)
     distances = edit_distances(rows, columns, keep_bytes=memory, progress=progress)
     return [_difference(distances, a, b, buffer, facts, progress) for buffer in buffers]
 
@@ -146,24 +146,24 @@ def _difference(
     return LogDifference(value, gap, buffer, charge, **facts)
 
 
-def _bounded_differences(crowd: Crowd, buffers: tuple[Buffer, ...], facts: dict[str, Any]) -> list[LogDifference]:
+def _bounded_differences(bounds: Bounds, buffers: tuple[Buffer, ...], facts: dict[str, Any]) -> list[LogDifference]:
     """One plan bounds the difference from above with either buffer, the boxes bound it from below.
 
     The buffer ``maximum`` charges the same for every case that is left over: the largest distance, which lies in an
     interval itself, plus 10.
     """
-    flows, edits = crowd.plan("plain", crowd.lengths[1])
+    flows, edits = bounds.plan("plain", bounds.lengths[1])
     moved = sum(m * d for m, d in zip(flows.mass.tolist(), edits.tolist(), strict=True))
-    left_over = flows.rows == len(crowd.rows)
-    lengths = crowd.lengths[1][flows.columns[left_over]]
+    left_over = flows.rows == len(bounds.rows)
+    lengths = bounds.lengths[1][flows.columns[left_over]]
     found = []
     for buffer in buffers:
         by_length = buffer == "length"
-        least = math.floor(crowd.lower("plain", buffer_by_length=by_length))
+        least = math.floor(bounds.lower("plain", buffer_by_length=by_length))
         if by_length:
             most = moved + sum(m * n for m, n in zip(flows.mass[left_over].tolist(), lengths.tolist(), strict=True))
         else:
-            shortest, longest = crowd.largest()
+            shortest, longest = bounds.largest()
             least += facts["unmatched"] * (shortest + _BEYOND_LARGEST)
             most = moved + facts["unmatched"] * (longest + _BEYOND_LARGEST)
         found.append(LogDifference(most, max(0, most - least), buffer, None, bounded=True, **facts))

@@ -16,8 +16,8 @@ import numpy as np
 
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import IntArray, Variants
-from veilog.measures.similarity.boxes import CostKind, cost_of
-from veilog.measures.similarity.crowds import MOST_PAIRS, Crowd
+from veilog.measures.similarity._bounds import MOST_PAIRS, Bounds
+from veilog.measures.similarity._bounds.lower import CostKind, cost_of
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
     EditDistances,
@@ -206,22 +206,22 @@ def _bounded_similarities(rest: _Shares, progress: Progress | None) -> dict[Matc
     """Both matchings bounded by what is left after equal variants were matched.
 
     A plan for the rest is, with equal variants matched, a plan for everything: its cost bounds both from above. From
-    below direct matching is bounded as :mod:`veilog.measures.similarity.boxes` proves. For exact matching this needs a
-    metric: d = L / max(|s|, |t|) is none, but m = 2 L / (|s| + |t| + L) is (Li, Liu, "A normalized Levenshtein distance
+    below direct matching is bounded as :mod:`veilog.measures.similarity._bounds.lower` proves. For exact matching this
+    needs a metric: d = L / max(|s|, |t|) is none, but m = 2 L / (|s| + |t| + L) is (Li, Liu, "A normalized Levenshtein distance
     metric", 2007), and m <= d because |s| + |t| + L >= 2 max(|s|, |t|). Under a metric no plan beats one that matches
     equal variants first: mass that goes i -> s and s -> j goes as cheaply i -> j with s -> s. So the optimum of the
     rest at costs m is at most the optimum of everything at costs m, which is at most that at costs d.
     """
     masses, targets, unit, slack = _in_units(rest.a, rest.b, rest.whole)
-    crowd = Crowd(rest.rows, rest.columns, masses, targets, progress)
-    flows, edits = crowd.plan("normalised")
-    lengths, others = crowd.lengths
+    bounds = Bounds(rest.rows, rest.columns, masses, targets, progress)
+    flows, edits = bounds.plan("normalised")
+    lengths, others = bounds.lengths
     loss = _summed(flows.mass, edits, np.maximum(lengths[flows.rows], others[flows.columns])) * unit
     most = min(Fraction(1), loss + slack)
     found: dict[Matching, Similarity] = {}
     kinds: dict[Matching, CostKind] = {"direct": "normalised", "exact": "metric"}
     for matching, kind in kinds.items():
-        least = min(most, max(Fraction(0), Fraction(crowd.lower(kind)) * unit - slack))
+        least = min(most, max(Fraction(0), Fraction(bounds.lower(kind)) * unit - slack))
         found[matching] = _between(least, most, most, matching, rest, bounded=True)
     return found
 

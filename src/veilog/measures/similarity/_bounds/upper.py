@@ -15,7 +15,7 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist, cpdist
 
 from veilog.logs.variants import IntArray
-from veilog.measures.similarity.boxes import CostKind, cost_of
+from veilog.measures.similarity._bounds.lower import CostKind, cost_of
 from veilog.measures.similarity.distances import Progress, Strings
 from veilog.measures.similarity.transport import FloatArray, matrix_costs, transport
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from veilog import Variants, compare
 from veilog.display import comparison_table
 from veilog.measures import comparison
-from veilog.measures.similarity import blocks, boxes, nearest
+from veilog.measures.similarity._bounds import lower, nearest, upper
 from veilog.measures.similarity.difference import Buffer, absolute_log_difference, absolute_log_differences
 from veilog.measures.similarity.distances import as_sequences, as_strings, levenshtein_block
 from veilog.measures.similarity.measure import Matching, relative_log_similarities, relative_log_similarity
@@ -25,9 +25,9 @@ LOG = st.dictionaries(SEQUENCE, st.integers(1, 30), min_size=1, max_size=25).map
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few boxes and small blocks, so that small logs have what large ones have."""
-    monkeypatch.setattr(boxes, "_BOXES", 6)
-    monkeypatch.setattr(boxes, "_GROUPS", 3)
-    monkeypatch.setattr(blocks, "_BLOCK", 8)
+    monkeypatch.setattr(lower, "_BOXES", 6)
+    monkeypatch.setattr(lower, "_GROUPS", 3)
+    monkeypatch.setattr(upper, "_BLOCK", 8)
     monkeypatch.setattr(nearest, "_HASHES", 50)
 
 
@@ -99,7 +99,7 @@ def test_a_pass_in_blocks_keeps_the_plan_a_plan() -> None:
     columns = sorted({"".join(rng.choice(list("abc"), size=rng.integers(1, 9))) for _ in range(50)})
     a, b = rng.integers(1, 20, size=len(rows)), rng.integers(1, 20, size=len(columns))
     b[0] += max(0, a.sum() - b.sum()) + 7
-    plan = blocks.cheap_plan(rows, columns, a, b, "plain", buffer=np.array([len(c) for c in columns]))
+    plan = upper.cheap_plan(rows, columns, a, b, "plain", buffer=np.array([len(c) for c in columns]))
     assert (plan.mass > 0).all()
     supplied = np.bincount(plan.rows, weights=plan.mass, minlength=len(rows) + 1)
     assert supplied.tolist() == [*a.tolist(), b.sum() - a.sum()]
