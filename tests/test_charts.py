@@ -16,7 +16,7 @@ from veilog import EventLog, Variants, cli, compare
 from veilog.charts import bars, comparison_svg, lasting, times_view
 from veilog.logs import files
 from veilog.logs.simulate import hospital
-from veilog.measures.comparison import Comparison
+from veilog.measures import Comparison
 from veilog.measures.durations import Spans, active_cases, case_durations
 
 LOG = hospital(60, seed=1)

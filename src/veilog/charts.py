@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from veilog.measures.comparison import Comparison
+from veilog.measures import Comparison
 from veilog.measures.durations import ActiveCases, CaseDurations
 
 __all__ = ["bars", "comparison_svg", "lasting", "times_view"]

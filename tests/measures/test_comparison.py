@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
-from veilog.measures import comparison
-from veilog.measures.comparison import Comparison, compare
-from veilog.measures.process_model.measure import MEASURES
+from veilog.measures import Comparison, compare, comparison
+from veilog.measures.process_model import MEASURES
 
 PROMISED = {
     "relative_log_similarity",

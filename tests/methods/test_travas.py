@@ -4,16 +4,15 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import openly
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import openly
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.similarity.difference import absolute_log_difference
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods.travas import unreleased_count
 from veilog.privacy.mechanisms.noise import tsgd_bound
 

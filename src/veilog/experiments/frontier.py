@@ -25,8 +25,8 @@ from veilog.experiments.experiment import (
 )
 from veilog.experiments.measuring import models, released
 from veilog.experiments.plots import Series, lines, panels
-from veilog.measures.disclosure.measure import risk
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.disclosure import risk
+from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS
 from veilog.privacy.account.accounting import compose
 

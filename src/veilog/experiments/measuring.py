@@ -7,9 +7,8 @@ from typing import Any
 from veilog.errors import VeilogError
 from veilog.experiments.experiment import Cell, Given, Measured, Number
 from veilog.logs.variants import Variants
-from veilog.measures.process_model.measure import MEASURES, model_quality
-from veilog.measures.similarity.difference import absolute_log_difference
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.process_model import MEASURES, model_quality
+from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods import METHODS
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.result import Release

@@ -23,9 +23,17 @@ import pyarrow as pa
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.variants import IntArray, Variants
+from veilog.measures.durations import timed
+from veilog.measures.measure import Measure, Pair, Quantity
 
 __all__ = [
+    "COVERAGE",
+    "FREQUENCY_EMD",
     "HOURS_PER_MONTH",
+    "LARGEST_CHANGES",
+    "MOVED",
+    "TIME_EMD",
+    "Coverage",
     "EdgeShare",
     "Moved",
     "edge_coverage",
@@ -69,6 +77,17 @@ class Moved:
 
     share: float
     edges: tuple[EdgeShare, ...]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Shares of the original's activities and of its directly-follows pairs that the release has at all.
+
+    Stands beside fitness: a release that keeps one frequent variant has a fitting model and next to no coverage.
+    """
+
+    activities: float
+    directly_follows: float
 
 
 def edge_frequencies(log: EventLog | Variants) -> dict[tuple[str, str], int]:
@@ -139,7 +158,7 @@ def moved_mass(original: EventLog | Variants, released: EventLog | Variants, *, 
     return Moved(min(1.0, float(change.sum()) / 2), edges)
 
 
-def edge_coverage(original: EventLog | Variants, released: EventLog | Variants) -> tuple[float, float]:
+def edge_coverage(original: EventLog | Variants, released: EventLog | Variants) -> Coverage:
     """The shares of the original's activities and of its directly-follows pairs (as kinds) that the release has.
 
     1 where the original has none to cover.
@@ -149,7 +168,7 @@ def edge_coverage(original: EventLog | Variants, released: EventLog | Variants) 
     activities = sum(label in known for label in first.labels) / len(first.labels) if first.labels else 1.0
     _, _, u, v = _joined(_frequencies(first), _frequencies(second))
     pairs = float((v[u > 0] > 0).mean()) if (u > 0).any() else 1.0
-    return activities, pairs
+    return Coverage(activities, pairs)
 
 
 def _variants(log: EventLog | Variants) -> Variants:
@@ -218,3 +237,80 @@ def _aligned(a: _Graph, b: _Graph) -> tuple[FloatArray, FloatArray]:
 
 def _emd(u: FloatArray, v: FloatArray) -> float:
     return float(np.abs(np.sort(u) - np.sort(v)).mean()) if len(u) else 0.0
+
+
+def _moved(pair: Pair) -> Moved:
+    return moved_mass(*pair.variants)
+
+
+def _largest_changes(pair: Pair) -> tuple[EdgeShare, ...]:
+    """Return the edges that changed most; none where the logs cannot be compared by them."""
+    try:
+        return pair.once(_moved).edges
+    except ParameterError:
+        return ()
+
+
+def _time_emd(pair: Pair) -> float:
+    return time_emd(timed(pair.original, "original"), timed(pair.released, "released"))
+
+
+MOVED = Measure(
+    "dfg_moved",
+    lambda pair: pair.once(_moved).share,
+    (
+        Quantity(
+            "directly-follows mass moved",
+            "share of directly-follows pairs that is elsewhere",
+            "lower",
+            best=0.0,
+            high=1.0,
+            form="share",
+            plain=("steps that moved", "of all steps are on other arrows than before"),
+        ),
+    ),
+    symmetric=True,
+    doing="Directly-follows graphs",
+)
+LARGEST_CHANGES = Measure("dfg_largest_changes", _largest_changes, ())
+COVERAGE = Measure(
+    "coverage",
+    lambda pair: edge_coverage(*pair.variants),
+    (
+        Quantity(
+            "activities covered",
+            "share of the original's activities that the release has",
+            "higher",
+            best=1.0,
+            high=1.0,
+            of="activities",
+            form="share",
+            plain=("activities", "of the original's activities are in the release"),
+        ),
+        Quantity(
+            "directly-follows pairs covered",
+            "share of the original's directly-follows pairs, as kinds, that the release has",
+            "higher",
+            best=1.0,
+            high=1.0,
+            of="directly_follows",
+            form="share",
+            plain=("kinds of steps", "of the original's kinds of steps are in the release"),
+        ),
+    ),
+)
+FREQUENCY_EMD = Measure(
+    "dfg_frequency_emd",
+    lambda pair: frequency_emd(*pair.variants),
+    (Quantity("directly-follows frequency EMD", "0 = the same counts", "lower", best=0.0, unit="occurrences"),),
+    symmetric=True,
+    paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining, 2023",
+)
+TIME_EMD = Measure(
+    "dfg_time_emd",
+    _time_emd,
+    (Quantity("directly-follows time EMD", "months; 0 = the same times", "lower", best=0.0, unit="months"),),
+    needs="whole logs",
+    symmetric=True,
+    paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining, 2023",
+)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from veilog.measures.singling_out import measure as singling_out
+from veilog.measures import singling_out
 from veilog.privacy.account.figures import up
 from veilog.report import words
 from veilog.report.explorer import COLOURS, clean, short

@@ -41,7 +41,7 @@ from veilog.measures.disclosure.spaces import (
     surprise,
     surprise_by_first_occurrences,
 )
-from veilog.measures.similarity.distances import Progress
+from veilog.measures.measure import Progress
 
 __all__ = ["BACKGROUNDS", "WORK_LIMIT", "Background", "Intervals", "RiskResult", "risk"]
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import IntArray, Variants
+from veilog.measures.measure import Found, Measure, Pair, Progress, Quantity
 from veilog.measures.similarity._bounds import MOST_PAIRS, Bounds
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
     EditDistances,
-    Progress,
     as_strings,
     edit_distances,
     present,
@@ -26,7 +26,14 @@ from veilog.measures.similarity.distances import (
 )
 from veilog.measures.similarity.transport import LARGEST_MASS, Costs, FloatArray, transport
 
-__all__ = ["Buffer", "LogDifference", "absolute_log_difference", "absolute_log_differences"]
+__all__ = [
+    "BY_LENGTH",
+    "BY_MAXIMUM",
+    "Buffer",
+    "LogDifference",
+    "absolute_log_difference",
+    "absolute_log_differences",
+]
 
 Buffer = Literal["length", "maximum"]
 
@@ -189,3 +196,40 @@ def _plain(distances: EditDistances, last: IntArray | None) -> Costs:
         return costs
 
     return Costs((count + (last is not None), columns), fill, pick, integral=True)
+
+
+def _both(pair: Pair) -> tuple[LogDifference, LogDifference]:
+    return absolute_log_differences(*pair.variants, progress=pair.progress)
+
+
+def _found(difference: LogDifference) -> Found:
+    if difference.bounded:
+        return Found.bounded(difference.lower, difference.value)
+    return Found(difference.value)
+
+
+_PAPER = "Rafiei, Wangelik, Pourbafrani, van der Aalst: TraVaG, 2023, supplement, section 1.2"
+BY_LENGTH = Measure(
+    "absolute_log_difference",
+    lambda pair: _found(pair.once(_both)[0]),
+    (
+        Quantity(
+            "absolute log difference",
+            "events to change; an unmatched case costs its length",
+            "lower",
+            best=0,
+            unit="events",
+            plain=("absolute log difference", "events to change"),
+        ),
+    ),
+    symmetric=True,
+    paper=_PAPER,
+    doing="Absolute differences",
+)
+BY_MAXIMUM = Measure(
+    "absolute_log_difference_maximum",
+    lambda pair: _found(pair.once(_both)[1]),
+    (Quantity("  maximum buffer", "unmatched cases cost the dearest transfer + 10", "lower", best=0, unit="events"),),
+    symmetric=True,
+    paper=_PAPER,
+)

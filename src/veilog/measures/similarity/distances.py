@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,19 +12,16 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
 from veilog.logs.variants import IntArray, Sequences
+from veilog.measures.measure import Progress
 
 __all__ = [
     "KEPT_BYTES",
     "EditDistances",
-    "Progress",
     "as_sequences",
     "as_strings",
     "edit_distances",
     "levenshtein_block",
 ]
-
-Progress = Callable[[str, float | None], None]
-"""Called now and then in long phases with what is being done and, where it is known, how much of it is done."""
 
 Strings = list[Any]
 """Sequences as strings of one character an activity (tuples of codes where there are more activities than

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from veilog.errors import SolverError
 from veilog.logs.variants import IntArray
-from veilog.measures.similarity.distances import Progress
+from veilog.measures.measure import Progress
 
 __all__ = ["GAP", "LARGEST_MASS", "Costs", "Plan", "matrix_costs", "transport"]
 

@@ -19,9 +19,8 @@ from veilog.ledger.ledger import Ledger, Reservation
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.comparison import Comparison
-from veilog.measures.disclosure.measure import RiskResult
-from veilog.measures.singling_out import measure as singling_out
+from veilog.measures import Comparison, singling_out
+from veilog.measures.disclosure import RiskResult
 from veilog.plain import to_plain
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.result import Release

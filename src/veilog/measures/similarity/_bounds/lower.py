@@ -1,7 +1,8 @@
 """A lower bound of the transport between two lists of sequences that are too long to compare pair by pair.
 
 Sequences are put into boxes: what is known of those in one box is between which numbers their lengths lie, how often
-each activity occurs in them, and how far their nearest partner is at least (:mod:`veilog.measures.similarity._bounds.nearest`).
+each activity occurs in them, and how far their nearest partner is at least
+(:mod:`veilog.measures.similarity._bounds.nearest`).
 A cost that no pair of two boxes undercuts, and all masses of a box taken together, make a small transport problem,
 which is solved with a certificate. Every plan between the sequences is a plan between their boxes that costs no more
 there, so the optimum of the small problem is a lower bound of the optimum, whichever boxes were chosen.
