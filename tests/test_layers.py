@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "veilog"
 
 LAYERS = (
-    {"_version", "errors", "plain", "threads"},
+    {"_version", "_plugins", "errors", "plain", "threads"},
     {"logs"},
     {"modelfile"},
     {"privacy"},

@@ -12,9 +12,10 @@ from openly import release
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Variants
-from veilog.measures.process_model import MEASURES, model_quality, running
+from veilog.measures.process_model import MEASURES, model_quality
 from veilog.measures.process_model import measure as models
 from veilog.measures.process_model import worker as models_worker
+from veilog.measures.process_model.measure import running
 from veilog.measures.process_model.replay import Replayed
 
 needs_pm4py = pytest.mark.skipif(importlib.util.find_spec("pm4py") is None, reason="pm4py is not installed")
@@ -49,7 +50,7 @@ def test_memory_is_limited_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     fake(
         monkeypatch,
         tmp_path,
-        "from veilog.measures import models_worker as w\n"
+        "from veilog.measures.process_model import worker as w\n"
         "def grow(task, answer):\n    answer(stage='growing')\n    bytearray(task['memory'])\n"
         "w._measure = grow\nsys.stdin.close()\nimport io\nsys.stdin = io.StringIO(json.dumps(task))\nw.main()",
     )
