@@ -215,7 +215,7 @@ def comparison_table(result: Comparison) -> Group:
     table.add_column("value", justify="right")
     table.add_column("")
     for name, value, meaning in _lines(result):
-        table.add_row(name, _shown(value), meaning)
+        table.add_row(escape(name), _shown(value), escape(meaning))
     missing = [Text(f"{name}: {reason}", style="dim") for name, reason in sorted(result.not_computed.items())]
     times = times_view(result.case_durations, result.active_cases)
     risk = [] if result.singling_out is None else [singling_out_table(result.singling_out)]

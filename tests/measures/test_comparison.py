@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
-from veilog.measures import Comparison, compare, comparison
+from veilog.measures import Comparison, Found, compare, comparison
 from veilog.measures.process_model import MEASURES
 
 PROMISED = {

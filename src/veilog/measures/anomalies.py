@@ -59,6 +59,8 @@ def normal_share(
             raise ParameterError(f"The {name} log has no cases.", parameter=name)
     rng = np.random.default_rng(seed)
     known = _Features(first)
+    if known.count == 0:
+        raise ParameterError("The original log has no events to tell its cases apart by.", parameter="original")
     chosen = np.repeat(np.arange(len(first)), first.counts) if first.cases <= _MOST_CASES else _draw(first, rng)
     if (len(chosen) + len(second)) * known.count > _CELLS:
         raise ParameterError(f"There are too many features ({known.count}) for an isolation forest.")

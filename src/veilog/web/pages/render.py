@@ -168,11 +168,23 @@ def _of_result(result: Mapping[str, Any], job: JobRecord, log: LogRecord, settin
         "written": any(name.startswith("release.") for name in result["files"]),
         "command": command,
         "python": python,
+        "kept": _kept(result.get("kept")),
         "kind_words": KINDS,
         "chart": Markup(result.get("chart") or ""),  # charts hold no text but ours
         "map_before": from_plain(FlowMap, result["map_before"]) if "map_before" in result else None,
         "map_after": from_plain(FlowMap, result["map"]) if "map" in result else None,
     }
+
+
+def _kept(lines: Sequence[Sequence[str]] | Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
+    """Title, value and meaning of what a release kept; of one that an older veilog made, names and numbers only."""
+    if isinstance(lines, Mapping):
+        return [(name.replace("_", " "), _in_short(value), "") for name, value in lines.items()]
+    return [(title, value, meaning) for title, value, meaning in lines or ()]
+
+
+def _in_short(value: float | int | None) -> str:
+    return "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 
 def _waiting(log: LogRecord, at: str, settings: Settings | None) -> str:
