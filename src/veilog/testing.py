@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import numbers
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from veilog.errors import MissingExtraError, VeilogError
+from veilog.errors import MissingExtraError, ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
@@ -80,7 +81,7 @@ def _broken(measure: Measure, first: _Log, second: _Log, valued: dict[str, bool]
         yield "Its errors are no VeilogError", f"it made a {type(found).__name__}: {found}"
         return
     again = _taken(measure, first, second)
-    if isinstance(again, Exception) or list(_numbers(again.value)) != list(_numbers(found.value)):
+    if isinstance(again, Exception) or [*_numbers(again.value)] != [*_numbers(found.value)]:
         yield "It is not deterministic", "it found something else the second time"
     if found.value is None:
         if not found.reason:
@@ -88,7 +89,13 @@ def _broken(measure: Measure, first: _Log, second: _Log, valued: dict[str, bool]
         return
     valued["variants"] |= isinstance(first, Variants) and isinstance(second, Variants)
     valued["whole logs"] |= isinstance(first, EventLog) and isinstance(second, EventLog)
-    if not all(math.isfinite(number) for number in _numbers(found.value)):
+    try:
+        measure.numbers(found.value)
+        finite = all(math.isfinite(number) for number in _numbers(found.value))
+    except (AttributeError, ParameterError) as error:
+        yield "A number is not finite", f"it found {found.value!r}: {error}"
+        return
+    if not finite:
         yield "A number is not finite", f"it found {found.value!r}"
         return
     yield from _out_of_range(measure, found, first is second or first == second)
@@ -155,5 +162,5 @@ def _numbers(value: Any) -> Iterator[float]:
     elif isinstance(value, tuple | list):
         for item in value:
             yield from _numbers(item)
-    elif value is not None and not isinstance(value, str):
+    elif isinstance(value, numbers.Real):
         yield float(value)
