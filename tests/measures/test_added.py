@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from openly import release
 from rich.console import Console
 
 from veilog import compare
@@ -88,13 +90,11 @@ def test_an_added_measure_is_in_the_comparison_its_json_and_its_table_and_said_t
         "silent": {"from": "veilog_labels 1.0", "value": None},
         "two_numbers": {"from": "veilog_labels 1.0", "kinds": 3, "cases": 0.5},
     }
-    assert out["not_computed"]["silent"] == "It gave no value and no reason." and out["intervals"]["silent"] == [
-        0.1,
-        0.2,
-    ]
-    console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
-    console.print(comparison_table(result))
-    shown = console.export_text()
+    assert out["not_computed"]["silent"] == "It gave no value and no reason."
+    assert out["intervals"]["silent"] == [0.1, 0.2]
+    words = io.StringIO()
+    Console(width=200, file=words).print(comparison_table(result))
+    shown = words.getvalue()
     assert "shared [bold]labels" in shown and "1 = all (added by veilog_labels 1.0)" in shown
     assert "of 0.5 (added by veilog_labels 1.0)" in shown and "0.1000 to 0.2000" in shown
 
@@ -124,11 +124,13 @@ def test_an_added_measure_can_be_checked(added: Path) -> None:
 
 
 def test_the_command_and_the_report_know_an_added_measure(added: Path, tmp_path: Path) -> None:
-    log, page = tmp_path / "log.xes", tmp_path / "page.html"
-    files.write(hospital(20, seed=1), log)
+    log, released, page = tmp_path / "log.xes", tmp_path / "released.xes", tmp_path / "page.html"
+    original = hospital(20, seed=1)
+    files.write(original, log)
+    release(original.variants, "laplace", epsilon=5, seed=1).save(released)
     paths = [str(added), *(path for path in sys.path if path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    for command in (["compare", log, log, "--json", "-"], ["report", log, page, "--original", log]):
+    for command in (["compare", log, log, "--json", "-"], ["report", released, page, "--original", log]):
         done = subprocess.run(
             [sys.executable, "-m", "veilog", *map(str, command)], env=environment, capture_output=True, text=True
         )
@@ -180,9 +182,8 @@ def test_a_measure_that_fails_costs_its_own_value(
     with pytest.warns(UserWarning, match=f"The measure '{name}' of veilog_failing 1.0 failed"):
         result = compare(LOG, LOG)
     assert result.not_computed[name].startswith("It failed: ") and result.relative_log_similarity == 1.0
-    assert result.to_json()["added"] == {
-        name: {"from": "veilog_failing 1.0", MEASURES[name].quantities[0].of or "value": None}
-    }
+    number = MEASURES[name].quantities[0].of or "value"
+    assert result.to_json()["added"] == {name: {"from": "veilog_failing 1.0", number: None}}
 
 
 def test_nothing_is_imported_before_it_is_asked_for() -> None:
