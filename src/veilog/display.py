@@ -18,7 +18,7 @@ from veilog.logs.facts import PersonColumn
 from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
 from veilog.measures import MEASURES, Comparison
-from veilog.measures.disclosure import RiskResult
+from veilog.measures.disclosure import EXPLAINED, RiskResult
 from veilog.measures.singling_out import Rate, SinglingOut
 from veilog.methods import Method
 from veilog.privacy.account.figures import up
@@ -285,11 +285,7 @@ def risk_table(results: Iterable[RiskResult]) -> Group:
             notes.append(
                 Text(f"{r.background} of size {r.size}: estimated; worst case and unique are lower bounds", style="dim")
             )
-    words = Text(
-        "case disclosure: how far such knowledge narrows the cases down (1 = to one); trace disclosure: how far it "
-        "tells the whole trace; unique: cases that some such knowledge singles out.",
-        style="dim",
-    )
+    words = Text("; ".join(f"{name}: {meaning}" for name, meaning in EXPLAINED.items()) + ".", style="dim")
     return Group(table, words, *notes)
 
 

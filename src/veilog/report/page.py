@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from veilog.charts import lasting
 from veilog.measures import MEASURES, Comparison, singling_out
+from veilog.measures.disclosure import EXPLAINED
 from veilog.privacy.account.figures import up
 from veilog.report import words
 from veilog.report.explorer import COLOURS, clean, short
@@ -46,6 +47,7 @@ def rendered(facts: Facts) -> str:
             verdict="" if comparison is None else comparison.verdict,
             kept=[] if comparison is None else kept_lines(comparison),
             singled=singled,
+            risk_words=EXPLAINED,
             singled_explained=MEASURES["singling_out"].explained,
             singled_in_words="" if singled is None else singling_out.in_words(singled),
             budget=words.title_of_budget(facts.told.guarantee),

@@ -11,11 +11,24 @@ import pyarrow as pa
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.variants import IntArray, Variants
-from veilog.measures.disclosure.estimate import Matcher
-from veilog.measures.disclosure.spaces import FloatArray, Mask
+from veilog.measures.disclosure import Matcher
 from veilog.measures.durations import timed
 
-__all__ = ["UNKNOWN", "Fitting", "Population", "cases_of", "fits", "fitting", "near", "population", "why_without_start"]
+__all__ = [
+    "UNKNOWN",
+    "Fitting",
+    "FloatArray",
+    "Population",
+    "cases_of",
+    "fits",
+    "fitting",
+    "near",
+    "population",
+    "why_without_start",
+]
+
+FloatArray = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 UNKNOWN = int(np.iinfo(np.int64).min)
 """Stands for an unknown start."""

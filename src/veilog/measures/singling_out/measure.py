@@ -47,11 +47,11 @@ import numpy as np
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import IntArray, Variants
-from veilog.measures.disclosure.spaces import FloatArray
 from veilog.measures.measure import Measure
 from veilog.measures.singling_out.logs import (
     UNKNOWN,
     Fitting,
+    FloatArray,
     Population,
     cases_of,
     fits,

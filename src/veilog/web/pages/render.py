@@ -15,6 +15,7 @@ from markupsafe import Markup
 from veilog._version import __version__
 from veilog.errors import VeilogError
 from veilog.logs.files import SUFFIXES
+from veilog.measures.disclosure import KNOWN
 from veilog.plain import from_plain
 from veilog.releasing.plan import LARGEST_UNASKED
 from veilog.report.flow_map import FlowMap
@@ -24,7 +25,7 @@ from veilog.web.jobs.records import WRITE, JobRecord, LogRecord, Settings
 from veilog.web.own_files import address
 from veilog.web.pages.charts import disclosure_chart, singled_out_chart
 from veilog.web.pages.methods import DEFAULT, cards
-from veilog.web.pages.words import FILTERS, HOW, KINDS, delta_for, exposure_in_words
+from veilog.web.pages.words import FILTERS, HOW, delta_for, exposure_in_words
 from veilog.web.work.request import WEAK, asked_for
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def exposure(log: LogRecord, *, settings: Settings | None = None) -> str:
         singled_chart=singled_out_chart(result["singled_out"]),
         disclosure_chart=disclosure_chart(result["disclosure"]),
         flow_map=from_plain(FlowMap, result["map"]),
-        kind_words=KINDS,
+        kind_words=KNOWN,
     )
 
 
@@ -169,7 +170,7 @@ def _of_result(result: Mapping[str, Any], job: JobRecord, log: LogRecord, settin
         "command": command,
         "python": python,
         "kept": _kept(result.get("kept")),
-        "kind_words": KINDS,
+        "kind_words": KNOWN,
         "chart": Markup(result.get("chart") or ""),  # charts hold no text but ours
         "map_before": from_plain(FlowMap, result["map_before"]) if "map_before" in result else None,
         "map_after": from_plain(FlowMap, result["map"]) if "map" in result else None,
