@@ -25,7 +25,7 @@ import numpy as np
 from veilog.logs import files
 from veilog.logs.simulate import hospital, variants_only
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure.measure import risk
+from veilog.measures.disclosure import risk
 
 PUBLIC = ("sepsis", "receipt", "traffic_fines")
 

@@ -21,8 +21,8 @@ import numpy as np
 import veilog
 from veilog.logs.simulate import variants_only
 from veilog.logs.variants import Variants
+from veilog.measures.similarity import relative_log_similarity
 from veilog.measures.similarity.distances import as_strings, edit_distances
-from veilog.measures.similarity.measure import relative_log_similarity
 from veilog.methods.evolve import EvolveSettings, evolve
 from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.method import Request

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import veilog
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity import relative_log_similarity
 from veilog.privacy.domain import ALL_FROM_LOG
 
 LOGS = ("sepsis", "receipt", "bpic2013_incidents", "traffic_fines", "unrineweginfectie")

@@ -20,7 +20,7 @@ from typing import Any
 import veilog
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import EventLog
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity import relative_log_similarity
 from veilog.privacy.domain import ALL_FROM_LOG
 
 PUBLISHED = {20: "842 / 15,103 / 12", 40: "842 / 14,986 / 11", 60: "818 / 14,809 / 11"}

@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 import veilog
 from veilog import Domain, Variants
 from veilog.logs.stored.store import store
-from veilog.measures.disclosure.measure import risk
+from veilog.measures.disclosure import risk
 from veilog.methods._events.assemble import released_cases
 from veilog.methods._events.attributes import choose, released_attributes
 from veilog.methods._events.timestamps import released_times

@@ -21,7 +21,7 @@ import numpy as np
 
 import veilog
 from veilog.logs.variants import Variants
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity import relative_log_similarity
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.run import release
 

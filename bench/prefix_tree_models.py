@@ -23,7 +23,7 @@ from typing import Any
 
 from prefix_trees import TABLE_4
 from veilog import Variants, read, release
-from veilog.measures.process_model.measure import MEASURES, model_quality
+from veilog.measures.process_model import MEASURES, model_quality
 from veilog.privacy.domain import ALL_FROM_LOG
 
 LOGS = ("receipt", "sepsis")

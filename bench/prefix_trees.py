@@ -24,7 +24,7 @@ import numpy as np
 
 from veilog import EventLog, Variants, read, release
 from veilog.logs.simulate import hospital
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity import relative_log_similarity
 from veilog.methods._relations.playout import balanced, play_out, play_out_guided
 from veilog.methods.df_laplace import exact_relation
 from veilog.privacy.domain import ALL_FROM_LOG

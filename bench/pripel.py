@@ -22,7 +22,7 @@ import veilog
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.directly_follows import time_emd
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.pripel.matching import match
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.run import release

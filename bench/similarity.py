@@ -21,9 +21,8 @@ import numpy as np
 import ot
 
 from veilog.logs.variants import Variants
-from veilog.measures.similarity.difference import absolute_log_difference
+from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.measures.similarity.distances import levenshtein_block
-from veilog.measures.similarity.measure import relative_log_similarity
 from veilog.measures.similarity.transport import matrix_costs, transport
 
 

@@ -22,8 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import veilog
-from veilog.measures.similarity.difference import absolute_log_difference
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods.method import Request
 from veilog.methods.travag import PUBLISHED, Trained, TrainingState, sample, train
 from veilog.methods.travag.model import state_from, state_to

@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import veilog
-from veilog.measures.similarity.difference import absolute_log_difference
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.privacy.domain import ALL_FROM_LOG
 
 EPSILONS = ("2", "1", "0.1", "0.01")

@@ -16,7 +16,7 @@ from veilog import EventLog, Variants, cli, compare
 from veilog.charts import bars, comparison_svg, lasting, times_view
 from veilog.logs import files
 from veilog.logs.simulate import hospital
-from veilog.measures.comparison import Comparison
+from veilog.measures import Comparison, Found
 from veilog.measures.durations import Spans, active_cases, case_durations
 
 LOG = hospital(60, seed=1)
@@ -31,7 +31,8 @@ def with_times(first: list[int], last: list[int]) -> Comparison:
     """A comparison of two logs of which only the times matter."""
     log = Spans(np.array(first), np.array(last), 0)
     result = compare(LOG.variants, LOG.variants)
-    return replace(result, case_durations=case_durations(log, log), active_cases=active_cases(log, log))
+    times = {"case_durations": Found(case_durations(log, log)), "active_cases": Found(active_cases(log, log))}
+    return replace(result, results={**result.results, **times})
 
 
 def words(picture: ET.Element) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import math
 import re
 import shlex
 from pathlib import Path
@@ -15,6 +16,7 @@ from veilog import METHODS, cli
 from veilog.experiments import EXPERIMENTS
 from veilog.logs.findings import RULES
 from veilog.logs.simulate import ACTIVITIES, hospital
+from veilog.measures import MEASURES, Measure, Quantity
 from veilog.privacy.account.guarantee import Code
 from veilog.privacy.account.guessing import epsilon_of
 from veilog.privacy.account.strength import STRENGTHS, strength_of
@@ -158,6 +160,30 @@ def test_what_the_json_of_a_release_holds_is_documented() -> None:
     section = (DOCS / "command.md").read_text().partition("## veilog release")[2].partition("\n## ")[0]
     fields = {*made, *made["guarantee"], *made["guarantee"]["conditions"][0], *made["owner_only"]}
     assert [name for name in sorted(fields) if f"`{name}`" not in section] == []
+
+
+@pytest.mark.parametrize("name", [name for name in MEASURES if not MEASURES.added_by(name)])
+def test_every_measure_is_documented(name: str) -> None:
+    """It is a field of the comparison, a table says which of its values are better, and its paper is named."""
+    measure, page = MEASURES[name], (DOCS / "measures" / "compare.md").read_text()
+    fields = "".join(line.split("|")[1] for line in page.partition("## ")[0].splitlines() if line.startswith("|"))
+    assert f"`{name}`" in fields
+    for quantity in measure.quantities:
+        assert row_of(measure, quantity) in page.splitlines()
+    if measure.paper:
+        first = measure.paper.partition(":")[0].partition(",")[0].split()[-1]
+        others = [other.read_text() for other in (DOCS / "measures").glob("*.md") if other.name != "compare.md"]
+        assert any(first in text and f"`{name}`" in text for text in others)
+
+
+def row_of(measure: Measure, quantity: Quantity) -> str:
+    """The line of a number in the docs' table."""
+    key = f"{measure.name}.{quantity.of}" if quantity.of else measure.name
+    low, high = f"{quantity.low:g}", "" if quantity.high == math.inf else f" to {quantity.high:g}"
+    values = f"from {low}" if not high else low + high
+    best = "" if quantity.best is None else f"{quantity.best:g}"
+    needs = f"{measure.needs}, extra `{measure.extra}`" if measure.extra else measure.needs
+    return f"| `{key}` | {quantity.better} | {values} | {best} | {quantity.unit or '-'} | {needs} |"
 
 
 def test_every_experiment_is_documented() -> None:

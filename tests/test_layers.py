@@ -26,7 +26,8 @@ LAYERS = (
     {"report"},
     {"demo"},
     {"web"},
-    {"__init__", "testing"},
+    {"testing"},
+    {"__init__"},
     {"cli"},
     {"__main__"},
 )

@@ -50,7 +50,9 @@ def test_it_is_listed_with_its_package_and_a_broken_one_is_warned_of(installed: 
     assert ours["ends"]["package"] == "veilog-ends 1.0"
     assert ours["ends"]["parameters"][0]["name"] == "least"
     assert "package" not in ours["evolve"]
-    assert "broken" not in ours and "'broken' of broken-add-on 2.0 is left out" in done.stderr
+    assert (
+        "broken" not in ours and "broken-add-on 2.0 adds 'broken' to veilog.methods, which is left out" in done.stderr
+    )
 
 
 def test_the_command_releases_with_it(installed: Path, log: Path, tmp_path: Path) -> None:

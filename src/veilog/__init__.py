@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from veilog.logs.files import read, read_variants, validate, write
     from veilog.logs.findings import Finding
     from veilog.logs.variants import Variants
-    from veilog.measures.comparison import Comparison, compare
-    from veilog.measures.disclosure.measure import RiskResult, risk
+    from veilog.measures import Comparison, compare
+    from veilog.measures.disclosure import RiskResult, risk
     from veilog.methods import METHODS, Method
     from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
     from veilog.privacy.domain import Domain
@@ -82,7 +82,7 @@ _HOMES = {
     "AuditResult": "veilog.audits.auditing",
     "BudgetError": "veilog.errors",
     "Charge": "veilog.privacy.account.guarantee",
-    "Comparison": "veilog.measures.comparison",
+    "Comparison": "veilog.measures",
     "Condition": "veilog.privacy.account.guarantee",
     "Domain": "veilog.privacy.domain",
     "EventLog": "veilog.logs.eventlog",
@@ -98,18 +98,18 @@ _HOMES = {
     "ParameterError": "veilog.errors",
     "Plan": "veilog.releasing.plan",
     "Release": "veilog.releasing.result",
-    "RiskResult": "veilog.measures.disclosure.measure",
+    "RiskResult": "veilog.measures.disclosure",
     "Suggestion": "veilog.releasing.suggest",
     "UndeclaredError": "veilog.errors",
     "Variants": "veilog.logs.variants",
     "VeilogError": "veilog.errors",
     "audit": "veilog.audits.auditing",
-    "compare": "veilog.measures.comparison",
+    "compare": "veilog.measures",
     "plan": "veilog.releasing.plan",
     "read": "veilog.logs.files",
     "read_variants": "veilog.logs.files",
     "release": "veilog.releasing.run",
-    "risk": "veilog.measures.disclosure.measure",
+    "risk": "veilog.measures.disclosure",
     "suggest": "veilog.releasing.suggest",
     "train": "veilog.training.training",
     "validate": "veilog.logs.files",

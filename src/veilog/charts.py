@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog._svg import element, picture, points_of
-from veilog.measures.comparison import Comparison
+from veilog.measures import Comparison
 from veilog.measures.durations import ActiveCases, CaseDurations
 
 __all__ = ["bars", "comparison_svg", "lasting", "times_view"]

@@ -12,7 +12,7 @@ from rich.text import Text
 from veilog import display, report
 from veilog.errors import OutputError
 from veilog.logs import files, simulate
-from veilog.measures.comparison import compare
+from veilog.measures import compare
 from veilog.releasing.run import release
 
 __all__ = ["run_demo"]

@@ -17,9 +17,9 @@ from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import PersonColumn
 from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
-from veilog.measures.comparison import Comparison
-from veilog.measures.disclosure.measure import RiskResult
-from veilog.measures.singling_out.measure import Rate, SinglingOut
+from veilog.measures import MEASURES, Comparison
+from veilog.measures.disclosure import EXPLAINED, RiskResult
+from veilog.measures.singling_out import Rate, SinglingOut
 from veilog.methods import Method
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
@@ -44,6 +44,27 @@ __all__ = [
 _STRENGTH: Mapping[Strength, str] = {
     "strong": "green", "good": "green", "moderate": "yellow", "weak": "red", "none in practice": "red",
 }  # fmt: skip
+_PRINTED = (
+    "relative_log_similarity",
+    "relative_log_similarity_exact",
+    "absolute_log_difference",
+    "absolute_log_difference_maximum",
+    "dfg_frequency_emd",
+    "dfg_time_emd",
+    "case_durations",
+    "active_cases",
+    "dfg_moved",
+    "size_ratio",
+    "variants",
+    "keep_real",
+    "normal_share",
+    "length_error",
+    "fitness",
+    "precision",
+    "f_score",
+    "generalization",
+)
+"""Measures in the table of a comparison, before those that other packages add."""
 _SEVERITY = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 
@@ -197,8 +218,8 @@ def comparison_table(result: Comparison) -> Group:
     table.add_column("measure", style="dim")
     table.add_column("value", justify="right")
     table.add_column("")
-    for name, value, meaning in _measures(result):
-        table.add_row(name, _shown(value), meaning)
+    for name, value, meaning in _lines(result):
+        table.add_row(escape(name), _shown(value), escape(meaning))
     missing = [Text(f"{name}: {reason}", style="dim") for name, reason in sorted(result.not_computed.items())]
     times = times_view(result.case_durations, result.active_cases)
     risk = [] if result.singling_out is None else [singling_out_table(result.singling_out)]
@@ -268,11 +289,7 @@ def risk_table(results: Iterable[RiskResult]) -> Group:
             notes.append(
                 Text(f"{r.background} of size {r.size}: estimated; worst case and unique are lower bounds", style="dim")
             )
-    words = Text(
-        "case disclosure: how far such knowledge narrows the cases down (1 = to one); trace disclosure: how far it "
-        "tells the whole trace; unique: cases that some such knowledge singles out.",
-        style="dim",
-    )
+    words = Text("; ".join(f"{name}: {meaning}" for name, meaning in EXPLAINED.items()) + ".", style="dim")
     return Group(table, words, *notes)
 
 
@@ -306,38 +323,22 @@ def audit_view(result: AuditResult) -> Group:
     return Group(table, Text(result.verdict, style="bold green" if fine else "bold red"), tried)
 
 
-def _measures(result: Comparison) -> Iterable[tuple[str, Any, str]]:
-    for title, field, meaning in (
-        ("relative log similarity", "relative_log_similarity", "1 = the same shares of variants (direct matching)"),
-        ("  exact", "relative_log_similarity_exact", "the optimum of the earth mover's distance"),
-        ("absolute log difference", "absolute_log_difference", "events to change; an unmatched case costs its length"),
-        ("  maximum buffer", "absolute_log_difference_maximum", "unmatched cases cost the dearest transfer + 10"),
-    ):
-        interval = result.intervals.get(field)
-        value = getattr(result, field) if interval is None else " to ".join(map(_shown, interval))
-        yield title, value, meaning
-    yield "directly-follows frequency EMD", result.dfg_frequency_emd, "0 = the same counts"
-    yield "directly-follows time EMD", result.dfg_time_emd, "months; 0 = the same times"
-    if result.case_durations is not None:
-        distance = lasting(result.case_durations.emd)
-        yield "case duration EMD", distance, "what the average case would have to be made longer or shorter"
-    if result.active_cases is not None:
-        yield "cases under way, difference", result.active_cases.difference, "0 = as many at every time"
-        yield "  in shape", result.active_cases.shape_difference, "0 = the same share of them at every time"
-    yield "directly-follows mass moved", result.dfg_moved, "share of directly-follows pairs that is elsewhere"
-    yield "size ratio", result.size_ratio, "released cases / original cases"
-    yield "variants in both", result.variants.common, ""
-    v = result.variants
-    yield "variants added", v.added, f"not in the original (false positives); {v.added_cases:,} released cases"
-    yield "variants lost", v.lost, f"not in the release (false negatives); {v.lost_cases:,} original cases"
-    yield "cases with a real variant", result.keep_real, "share of released cases"
-    if result.normal_share is not None:
-        yield "cases that look normal", result.normal_share, "to an isolation forest trained on the original"
-    yield "length error", result.length_error, "relative error of the mean number of events a case"
-    for name in ("fitness", "precision", "f_score", "generalization"):
-        value = getattr(result, name)
-        if value is not None:
-            yield name.replace("_", "-"), value, "of the model discovered from the release, against the original"
+def _lines(result: Comparison) -> Iterable[tuple[str, Any, str]]:
+    """What is printed of each measure: its numbers with their words, or between which numbers it lies.
+
+    One that has to be asked for, or has several numbers, is left out where it has no value.
+    """
+    for name in (*_PRINTED, *result.added):
+        measure, found = MEASURES[name], result.results.get(name)
+        if found is None or (found.value is None and (measure.extra or any(q.of for q in measure.quantities))):
+            continue
+        whence = f" (added by {result.added[name]})" if name in result.added else ""
+        for quantity in measure.quantities:
+            number = quantity.number(found.value)
+            shown: Any = lasting(number) if quantity.form == "hours" and number is not None else number
+            if found.value is None and found.interval is not None:
+                shown = " to ".join(map(_shown, found.interval))
+            yield quantity.title, shown, quantity.says(found.value) + whence
 
 
 def _pair(epsilon: float | None, delta: float | None) -> str:

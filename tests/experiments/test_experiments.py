@@ -17,7 +17,7 @@ from veilog.experiments.papers import amun_table_6, amun_table_7, sacofa_figures
 from veilog.experiments.plots import HeatMap, heat_maps, lines, panels
 from veilog.experiments.runner import Run, run
 from veilog.logs import simulate
-from veilog.measures.process_model.measure import ModelQuality
+from veilog.measures.process_model import ModelQuality
 from veilog.methods import METHODS
 
 

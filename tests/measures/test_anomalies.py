@@ -36,6 +36,12 @@ def test_the_share_weighs_cases_and_does_not_depend_on_the_order_of_rows() -> No
     assert share.released in (0.0, 0.01, 0.99, 1.0)
 
 
+def test_cases_without_events_cannot_be_told_apart() -> None:
+    pytest.importorskip("sklearn")
+    with pytest.raises(ParameterError, match="no events"):
+        normal_share(log(("", 3)), log(("ab", 1)))
+
+
 def test_unknown_activities_and_empty_traces_are_described() -> None:
     pytest.importorskip("sklearn")
     original = log(("abc", 30), ("", 2), ("a", 5))

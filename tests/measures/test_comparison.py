@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
-from veilog.measures import comparison
-from veilog.measures.comparison import Comparison, compare
-from veilog.measures.process_model.measure import MEASURES
+from veilog.measures import Comparison, Found, compare, comparison
+from veilog.measures.process_model import MEASURES
 
 PROMISED = {
     "relative_log_similarity",
@@ -141,5 +140,5 @@ def test_progress_is_told() -> None:
 def test_the_verdict_warns_of_a_fitting_model_that_covers_little() -> None:
     result = compare(log(("abcdef", 3), ("fedcba", 1)), log(("abc", 4)))
     assert isinstance(result, Comparison)
-    warned = comparison._verdict(replace(result, fitness=0.99))
+    warned = comparison._verdict(replace(result, results={**result.results, "fitness": Found(0.99)}))
     assert "says little" in warned and "says little" not in result.verdict

@@ -15,6 +15,7 @@ from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.directly_follows import (
     HOURS_PER_MONTH,
+    Coverage,
     edge_coverage,
     edge_frequencies,
     frequency_emd,
@@ -129,5 +130,5 @@ def test_the_order_of_cases_does_not_matter() -> None:
 
 
 def test_coverage_counts_kinds_of_activities_and_edges() -> None:
-    assert edge_coverage(log(("abcd", 9)), log(("abc", 1), ("xa", 2))) == (3 / 4, 2 / 3)
-    assert edge_coverage(log(("a", 1)), log(("b", 1))) == (0.0, 1.0)
+    assert edge_coverage(log(("abcd", 9)), log(("abc", 1), ("xa", 2))) == Coverage(3 / 4, 2 / 3)
+    assert edge_coverage(log(("a", 1)), log(("b", 1))) == Coverage(0.0, 1.0)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.similarity.difference import absolute_log_difference
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods.travas import unreleased_count
 from veilog.privacy.mechanisms.noise import tsgd_bound
 

@@ -321,3 +321,13 @@ def test_any_words_make_a_page(words: str) -> None:
     text = pages.problem(400, words, words)
     assert [tag for tag, _ in Reader(text).tags].count("h1") == 1
     assert "<script>" not in text
+
+
+def test_what_an_older_release_kept_is_still_shown() -> None:
+    assert pages._kept({"similarity": 0.98765, "difference": 1234, "moved": None, "length_error": 0.5}) == [
+        ("similarity", "0.988", ""),
+        ("difference", "1,234", ""),
+        ("moved", "–", ""),
+        ("length error", "0.500", ""),
+    ]
+    assert pages._kept(None) == []

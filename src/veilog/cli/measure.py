@@ -26,8 +26,8 @@ from veilog.cli.common import (
     shown_progress,
 )
 from veilog.errors import ParameterError
-from veilog.measures.comparison import compare as compare_logs
-from veilog.measures.disclosure.measure import risk as measure_risk
+from veilog.measures import compare as compare_logs
+from veilog.measures.disclosure import risk as measure_risk
 
 __all__ = ["compare", "risk"]
 

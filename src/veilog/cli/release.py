@@ -35,8 +35,8 @@ from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
-from veilog.measures.comparison import Comparison
-from veilog.measures.comparison import compare as compare_logs
+from veilog.measures import Comparison
+from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.methods.method import Progress
 from veilog.releasing.plan import Plan, plan

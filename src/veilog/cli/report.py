@@ -15,8 +15,7 @@ from veilog.cli.common import AS_USUAL, Json, Output, Reading, read_log, shown_p
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.comparison import Comparison
-from veilog.measures.similarity.distances import Progress
+from veilog.measures import Comparison, Progress
 from veilog.releasing.result import Release
 from veilog.report import write
 from veilog.report.told import told_by_file

@@ -23,10 +23,9 @@ from veilog.experiments.experiment import (
     of,
     spread,
 )
-from veilog.experiments.measuring import models, released
+from veilog.experiments.measuring import models, released, utility
 from veilog.experiments.plots import Series, lines, panels
-from veilog.measures.disclosure.measure import risk
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.disclosure import risk
 from veilog.methods import METHODS
 from veilog.privacy.account.accounting import compose
 
@@ -97,7 +96,7 @@ def measure(given: Given, cell: Cell) -> Measured:
     values |= {"size_ratio": made.cases / original.cases, "variants": len(made)}
     if made.events == 0:
         return Measured({**values, "similarity": 0.0}, "Nothing was released; that counts as similarity 0.")
-    values["similarity"] = relative_log_similarity(original, made).value
+    values |= utility(original, made, difference=False)
     (disclosed,) = risk(made, RISK[0], RISK[1], work_limit=4e8)
     values["risk"] = disclosed.case_disclosure
     if not cell.models:

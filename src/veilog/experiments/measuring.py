@@ -7,15 +7,16 @@ from typing import Any
 from veilog.errors import VeilogError
 from veilog.experiments.experiment import Cell, Given, Measured, Number
 from veilog.logs.variants import Variants
-from veilog.measures.process_model.measure import MEASURES, model_quality
-from veilog.measures.similarity.difference import absolute_log_difference
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures import MEASURES, Measure, Pair
+from veilog.measures.process_model import MEASURES as OF_MODELS
+from veilog.measures.process_model import model_quality
+from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods import METHODS
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.result import Release
 from veilog.releasing.run import release
 
-__all__ = ["EMPTY", "PREFIXES", "heat_map_cell", "models", "released", "utility"]
+__all__ = ["EMPTY", "PREFIXES", "added_columns", "heat_map_cell", "models", "released", "utility"]
 
 EMPTY = "Nothing was released."
 PREFIXES = 100
@@ -29,14 +30,41 @@ def released(given: Given, cell: Cell) -> Release:
     return release(log, cell.method, seed=cell.run, domain=ALL_FROM_LOG, **settings)
 
 
-def utility(original: Variants, made: Variants) -> dict[str, Number]:
-    """Relative log similarity, and absolute log difference with the buffer of the published heat maps."""
-    return {
+def utility(original: Variants, made: Variants, *, difference: bool = True) -> dict[str, Number]:
+    """Return relative log similarity, sizes, the measures of other packages and, if it is wanted, the absolute log
+    difference with the buffer of the published heat maps."""
+    values: dict[str, Number] = {
         "similarity": relative_log_similarity(original, made).value,
         "size_ratio": made.cases / original.cases,
         "variants": len(made),
-        "difference": int(absolute_log_difference(original, made, buffer="maximum").value),
     }
+    if difference:
+        values["difference"] = int(absolute_log_difference(original, made, buffer="maximum").value)
+    return values | _added(original, made)
+
+
+def added_columns() -> dict[str, str]:
+    """Return the columns of measures that other packages add, and which distribution each is of."""
+    own = ((name, by) for name in MEASURES if (by := MEASURES.added_by(name)))
+    return {column: by for name, by in own for column in _columns(MEASURES[name])}
+
+
+def _columns(measure: Measure) -> list[str]:
+    """Return a column for each number: the measure's name, and that of the number where it has several."""
+    parts = [quantity.of for quantity in measure.quantities]
+    return [measure.name if len(parts) == 1 else f"{measure.name}.{part}" for part in parts]
+
+
+def _added(original: Variants, made: Variants) -> dict[str, Number]:
+    """Return what the measures that other packages add find; None where they find nothing."""
+    values: dict[str, Number] = {}
+    pair = Pair(original, made)
+    with pair.closing():
+        for name in MEASURES:
+            if by := MEASURES.added_by(name):
+                found = MEASURES[name].found_by(by, pair)
+                values |= zip(_columns(MEASURES[name]), MEASURES[name].numbers(found.value).values(), strict=True)
+    return values
 
 
 def models(original: Variants, made: Variants, cell: Cell) -> tuple[dict[str, Number], str | None]:
@@ -53,8 +81,8 @@ def models(original: Variants, made: Variants, cell: Cell) -> tuple[dict[str, Nu
                 quality = again
                 remark = f"precision: estimated from {PREFIXES} prefixes; all of them took over {cell.models:g} s."
     except VeilogError as error:
-        return dict.fromkeys(MEASURES), str(error)
-    return {name: getattr(quality, name) for name in MEASURES}, remark
+        return dict.fromkeys(OF_MODELS), str(error)
+    return {name: getattr(quality, name) for name in OF_MODELS}, remark
 
 
 def heat_map_cell(given: Given, cell: Cell) -> Measured:

@@ -15,7 +15,8 @@ import pyarrow.parquet
 
 from veilog._files import atomic_target
 from veilog._version import __version__
-from veilog.experiments.experiment import Plot, Row
+from veilog.experiments.experiment import Plot, Row, Table, spread
+from veilog.experiments.measuring import added_columns
 from veilog.experiments.png import png_of, why_no_png
 from veilog.experiments.runner import Run
 
@@ -38,7 +39,7 @@ def write(run: Run, out: Path, command: str) -> Results:
     """Write everything under ``out``; each file whole or not at all."""
     folder = out / run.experiment.name
     name = run.experiment.name
-    table = table_of(run.rows, run.experiment.measures)
+    table = table_of(run.rows, (*run.experiment.measures, *_added(run.rows)))
     parquet, sheet, page = folder / f"{name}.parquet", folder / f"{name}.csv", folder / f"{name}.md"
     buffer = io.BytesIO()
     pa.parquet.write_table(table, buffer)
@@ -99,12 +100,30 @@ def markdown(run: Run, command: str, plots: Sequence[Plot] = ()) -> str:
     ]
     parts += [f"- {note}" for note in (*experiment.notes, *run.remarks)]
     parts.append("")
-    parts += [table.markdown() for table in experiment.tables(run.rows)]
+    parts += [table.markdown() for table in (*experiment.tables(run.rows), *_tables_of_added(run.rows))]
     if plots:
         parts += ["## Plots", ""]
         parts += [f"![{plot.title}]({plot.name}.svg)\n" for plot in plots]
     parts += _problems(run.rows)
     return "\n".join(parts)
+
+
+def _added(rows: Sequence[Row]) -> dict[str, str]:
+    """Columns of measures that other packages add, as far as these rows have them, and the distribution of each."""
+    return {column: by for column, by in added_columns().items() if any(column in row.values for row in rows)}
+
+
+def _tables_of_added(rows: Sequence[Row]) -> list[Table]:
+    """A table a measure that another package adds: its mean over the runs of each setting."""
+    tables = []
+    for column, by in _added(rows).items():
+        groups: dict[tuple[str, ...], list[Row]] = {}
+        for row in rows:
+            settings = ", ".join(f"{name} {value}" for name, value in row.cell.settings)
+            groups.setdefault((row.cell.log, row.cell.method or "-", settings), []).append(row)
+        lines = tuple((*setting, spread(own, column)) for setting, own in groups.items())
+        tables.append(Table(column, ("log", "method", "settings", column), lines, f"Added by {by}."))
+    return tables
 
 
 def _problems(rows: Sequence[Row]) -> list[str]:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import veilog.errors
+from veilog.experiments.measuring import added_columns
 from veilog.methods import METHODS
 
 __all__ = ["file_digest", "version_of"]
@@ -25,13 +26,15 @@ def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., o
 
     How tables and plots are made is not in it.
 
-    With ``extras`` also whether pm4py and scikit-learn are installed, without which values would be missing.
+    Measures that other packages add are in it by the versions of these packages. With ``extras`` also whether pm4py and
+    scikit-learn are installed, without which values would be missing.
     """
     roots = {METHODS[method].run.__module__} if method else set()
     digest = hashlib.sha256()
     for path in _closure(tuple(sorted(roots | set(sources)))):
         digest.update(f"{path.relative_to(_ROOT)}\0".encode() + path.read_bytes() + b"\0")
     digest.update(inspect.getsource(measured_by).encode() + _MEASURING.read_bytes())
+    digest.update(" ".join(added_columns().values()).encode())
     if extras:
         there = [name for name in ("pm4py", "sklearn") if importlib.util.find_spec(name) is not None]
         digest.update(" ".join(there).encode())

@@ -1,100 +1,134 @@
-"""What a release kept of its original: every utility measure in one call, each a value or why there is none."""
+"""What a release kept of its original: a table of every measure in one call, each a value or why there is none."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
-from veilog._plain import ToJson
-from veilog.errors import ParameterError, VeilogError
-from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import Variants
-from veilog.measures import directly_follows
-from veilog.measures.anomalies import normal_share
-from veilog.measures.complexity import complexity, length_error
-from veilog.measures.durations import ActiveCases, CaseDurations, Spans, active_cases, case_durations, spans, timed
-from veilog.measures.process_model.measure import MEASURES, Running, running
-from veilog.measures.similarity.difference import absolute_log_differences
-from veilog.measures.similarity.distances import Progress
-from veilog.measures.similarity.measure import relative_log_similarities
-from veilog.measures.singling_out.measure import SinglingOut, in_words, singling_out
+from veilog.errors import VeilogError
+from veilog.measures.measure import Found, Measure, Pair, Progress
+from veilog.measures.registry import MEASURES
 
-__all__ = ["Comparison", "Coverage", "VariantCounts", "compare"]
+if TYPE_CHECKING:
+    from veilog.logs.eventlog import EventLog
+    from veilog.logs.variants import Variants
+    from veilog.measures.directly_follows import Coverage, EdgeShare
+    from veilog.measures.durations import ActiveCases, CaseDurations
+    from veilog.measures.overlap import VariantCounts
+    from veilog.measures.singling_out import SinglingOut
 
-_T = TypeVar("_T")
+__all__ = ["Comparison", "compare"]
+
+T = TypeVar("T")
+
+_NOT_ASKED = Found(None)
+
+
+class _Value(Generic[T]):
+    """The value of the measure of this name; None where there is none, or where it was not asked for."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, comparison: None, owner: type) -> _Value[T]: ...
+    @overload
+    def __get__(self, comparison: Comparison, owner: type) -> T: ...
+    def __get__(self, comparison: Comparison | None, owner: type) -> _Value[T] | T:
+        if comparison is None:
+            return self
+        value: Any = comparison.results.get(self._name, _NOT_ASKED).value
+        return value  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
-class VariantCounts:
-    """Variants in both logs, in the release only (false positives), in the original only (false negatives)."""
+class Comparison:
+    """Utility and risk of a release: what every measure found, in the order in which they were taken.
 
-    common: int
-    added: int
-    lost: int
-    added_cases: int
-    """Released cases that follow an added variant."""
-    lost_cases: int
-    """Original cases that follow a lost variant."""
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """Shares of the original's activities and of its directly-follows pairs that the release has at all.
-
-    Stands beside fitness: a release that keeps one frequent variant has a fitting model and next to no coverage.
+    A measure that is None has its reason in ``not_computed``, and where it could be bounded, its interval in
+    ``intervals``.
     """
-
-    activities: float
-    directly_follows: float
-
-
-@dataclass(frozen=True)
-class Comparison(ToJson):
-    """Utility and risk of a release. A measure that is None has its reason in ``not_computed``, and where it could be
-    bounded, its interval in ``intervals``."""
 
     original_cases: int
     released_cases: int
-    relative_log_similarity: float | None
-    relative_log_similarity_exact: float | None
-    absolute_log_difference: int | None
-    absolute_log_difference_maximum: int | None
-    dfg_frequency_emd: float | None
-    dfg_time_emd: float | None
-    """In months of 730.5 hours."""
-    case_durations: CaseDurations | None
-    active_cases: ActiveCases | None
-    dfg_moved: float | None
-    """Share of directly-follows mass that is on other edges."""
-    dfg_largest_changes: tuple[directly_follows.EdgeShare, ...]
-    size_ratio: float | None
-    """Released cases divided by original cases."""
-    length_error: float | None
-    """Relative error of the mean number of events a case."""
-    sequence_entropy: float | None
-    """Normalised sequence entropy of the release."""
-    sequence_entropy_original: float | None
-    variants: VariantCounts
-    keep_real: float | None
-    """Share of released cases whose variant exists in the original."""
-    coverage: Coverage
-    singling_out: SinglingOut | None = None
-    """Risk before and after: how often someone who knows a few events of a person finds out the rest."""
-    fitness: float | None = None
-    precision: float | None = None
-    f_score: float | None = None
-    generalization: float | None = None
-    normal_share: float | None = None
-    """Share of released cases that an isolation forest trained on the original takes for normal."""
-    not_computed: Mapping[str, str] = field(default_factory=dict)
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Of measures that are None because there are too many pairs of variants: between which numbers they lie."""
+    results: Mapping[str, Found]
+    """By the name of the measure; those that were not asked for are not there."""
     verdict: str = ""
     seconds: float = 0.0
+
+    relative_log_similarity: ClassVar[_Value[float | None]] = _Value()
+    relative_log_similarity_exact: ClassVar[_Value[float | None]] = _Value()
+    absolute_log_difference: ClassVar[_Value[int | None]] = _Value()
+    absolute_log_difference_maximum: ClassVar[_Value[int | None]] = _Value()
+    dfg_frequency_emd: ClassVar[_Value[float | None]] = _Value()
+    dfg_time_emd: ClassVar[_Value[float | None]] = _Value()
+    """In months of 730.5 hours."""
+    case_durations: ClassVar[_Value[CaseDurations | None]] = _Value()
+    active_cases: ClassVar[_Value[ActiveCases | None]] = _Value()
+    dfg_moved: ClassVar[_Value[float | None]] = _Value()
+    """Share of directly-follows mass that is on other edges."""
+    dfg_largest_changes: ClassVar[_Value[tuple[EdgeShare, ...]]] = _Value()
+    size_ratio: ClassVar[_Value[float | None]] = _Value()
+    """Released cases divided by original cases."""
+    length_error: ClassVar[_Value[float | None]] = _Value()
+    """Relative error of the mean number of events a case."""
+    sequence_entropy: ClassVar[_Value[float | None]] = _Value()
+    """Normalised sequence entropy of the release."""
+    sequence_entropy_original: ClassVar[_Value[float | None]] = _Value()
+    variants: ClassVar[_Value[VariantCounts]] = _Value()
+    keep_real: ClassVar[_Value[float | None]] = _Value()
+    """Share of released cases whose variant exists in the original."""
+    coverage: ClassVar[_Value[Coverage]] = _Value()
+    singling_out: ClassVar[_Value[SinglingOut | None]] = _Value()
+    """Risk before and after: how often someone who knows a few events of a person finds out the rest."""
+    fitness: ClassVar[_Value[float | None]] = _Value()
+    precision: ClassVar[_Value[float | None]] = _Value()
+    f_score: ClassVar[_Value[float | None]] = _Value()
+    generalization: ClassVar[_Value[float | None]] = _Value()
+    normal_share: ClassVar[_Value[float | None]] = _Value()
+    """Share of released cases that an isolation forest trained on the original takes for normal."""
+
+    @property
+    def not_computed(self) -> Mapping[str, str]:
+        """Of measures without a value, the reason."""
+        return {name: found.reason for name, found in self.results.items() if found.value is None}
+
+    @property
+    def intervals(self) -> Mapping[str, tuple[float, float]]:
+        """Of measures that are None because there are too many pairs of variants: between which numbers they lie."""
+        return {name: found.interval for name, found in self.results.items() if found.interval is not None}
+
+    @property
+    def added(self) -> Mapping[str, str]:
+        """The measures that other distributions add, and which distribution each is of."""
+        return {name: by for name in self.results if (by := MEASURES.added_by(name))}
+
+    def to_json(self) -> dict[str, object]:
+        """Return everything as plain values; measures of other distributions are under ``added``."""
+        out: dict[str, object] = {"original_cases": self.original_cases, "released_cases": self.released_cases}
+        out |= {name: _plain(getattr(self, name)) for name in _OWN}
+        out["not_computed"] = dict(self.not_computed)
+        out["intervals"] = {name: list(interval) for name, interval in self.intervals.items()}
+        out |= {"verdict": self.verdict, "seconds": self.seconds}
+        if self.added:
+            out["added"] = {name: {"from": by} | self._numbers(name) for name, by in self.added.items()}
+        return out
+
+    def _numbers(self, name: str) -> dict[str, float | int | None]:
+        return MEASURES[name].numbers(self.results[name].value)
+
+
+_OWN = tuple(name for name, value in vars(Comparison).items() if isinstance(value, _Value))
+"""In the order in which they stand in JSON."""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def compare(
@@ -115,173 +149,24 @@ def compare(
     depends on the order of rows. What cannot be computed is None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
-    say = progress or (lambda text, fraction: None)
-    first = original if isinstance(original, Variants) else original.variants
-    second = released if isinstance(released, Variants) else released.variants
-    reasons: dict[str, str] = {}
-    attempt = partial(_attempt, reasons)
-    with contextlib.ExitStack() as stack:
-        model = None
-        if models:
-            process = running(first, second, seconds=model_seconds, memory=model_memory)
-            model = attempt("models", lambda: stack.enter_context(process))
-        result = _measured(original, released, reasons, say)
-        if anomalies:
-            say("Anomalies", None)
-            share = attempt("normal_share", lambda: normal_share(first, second).released)
-            result = replace(result, normal_share=share)
-        if models:
-            say("Model of the release", None)
-            result = _with_model(result, model, reasons)
+    pair = Pair(original, released, progress or (lambda text, fraction: None), model_seconds, model_memory)
+    asked = {"", *(["models"] if models else []), *(["anomalies"] if anomalies else [])}
+    with pair.closing():
+        results = dict(_taken(pair, [measure for measure in MEASURES.values() if measure.extra in asked]))
+    first, second = pair.variants
+    result = Comparison(first.cases, second.cases, results)
     return replace(result, verdict=_verdict(result), seconds=time.perf_counter() - started)
 
 
-def _with_model(result: Comparison, model: Running | None, reasons: dict[str, str]) -> Comparison:
-    if model is None:
-        why = reasons.pop("models")
-        reasons.update(dict.fromkeys(MEASURES, why))
-        return result
-    quality = model.result()
-    reasons.update(quality.not_computed)
-    return replace(
-        result,
-        fitness=quality.fitness,
-        precision=quality.precision,
-        f_score=quality.f_score,
-        generalization=quality.generalization,
-    )
-
-
-def _measured(
-    original: EventLog | Variants, released: EventLog | Variants, reasons: dict[str, str], say: Progress
-) -> Comparison:
-    """All measures that need nothing installed."""
-    first = original if isinstance(original, Variants) else original.variants
-    second = released if isinstance(released, Variants) else released.variants
-    attempt = partial(_attempt, reasons)
-    say("Similarity of variants", None)
-    similar = _similarity(first, second, reasons, say)
-    say("Absolute differences", None)
-    apart = _difference(first, second, reasons, say)
-    values, intervals = similar[0] | apart[0], similar[1] | apart[1]
-    say("Directly-follows graphs", None)
-    moved = attempt("dfg_moved", lambda: directly_follows.moved_mass(first, second))
-    say("Singling out", None)
-    risk = attempt("singling_out", lambda: singling_out(original, released))
-    counts = _overlap(first, second)
-    times = attempt("case_durations", lambda: _spans(original, released))
-    if times is None:
-        reasons["active_cases"] = reasons["case_durations"]
-    return Comparison(
-        original_cases=first.cases,
-        released_cases=second.cases,
-        relative_log_similarity=values.get("relative_log_similarity"),
-        relative_log_similarity_exact=values.get("relative_log_similarity_exact"),
-        absolute_log_difference=_whole(values.get("absolute_log_difference")),
-        absolute_log_difference_maximum=_whole(values.get("absolute_log_difference_maximum")),
-        dfg_frequency_emd=attempt("dfg_frequency_emd", lambda: directly_follows.frequency_emd(first, second)),
-        dfg_time_emd=attempt("dfg_time_emd", lambda: _time_emd(original, released)),
-        case_durations=None if times is None else case_durations(*times),
-        active_cases=None if times is None else active_cases(*times),
-        dfg_moved=None if moved is None else moved.share,
-        dfg_largest_changes=() if moved is None else moved.edges,
-        size_ratio=attempt("size_ratio", lambda: _share(second.cases, first.cases, "original")),
-        length_error=attempt("length_error", lambda: length_error(first, second)),
-        sequence_entropy=attempt("sequence_entropy", lambda: _entropy(second)),
-        sequence_entropy_original=attempt("sequence_entropy_original", lambda: _entropy(first)),
-        variants=counts,
-        keep_real=attempt("keep_real", lambda: _share(second.cases - counts.added_cases, second.cases, "released")),
-        coverage=Coverage(*directly_follows.edge_coverage(first, second)),
-        singling_out=risk,
-        not_computed=reasons,
-        intervals=intervals,
-    )
-
-
-_Found = tuple[dict[str, float], dict[str, tuple[float, float]]]
-"""Values of measures, and intervals of those that are only bounded."""
-
-
-def _similarity(first: Variants, second: Variants, reasons: dict[str, str], say: Progress) -> _Found:
-    names = ("relative_log_similarity", "relative_log_similarity_exact")
-    try:
-        both = relative_log_similarities(first, second, progress=say)
-    except VeilogError as error:
-        reasons.update(dict.fromkeys(names, str(error)))
-        return {}, {}
-    return _told(names, [(r.value, (r.lower, r.upper) if r.bounded else None) for r in both], reasons)
-
-
-def _difference(first: Variants, second: Variants, reasons: dict[str, str], say: Progress) -> _Found:
-    names = ("absolute_log_difference", "absolute_log_difference_maximum")
-    try:
-        both = absolute_log_differences(first, second, progress=say)
-    except VeilogError as error:
-        reasons.update(dict.fromkeys(names, str(error)))
-        return {}, {}
-    return _told(names, [(r.value, (r.lower, r.value) if r.bounded else None) for r in both], reasons)
-
-
-def _told(
-    names: tuple[str, ...],
-    found: Sequence[tuple[float, tuple[float, float] | None]],
-    reasons: dict[str, str],
-) -> _Found:
-    values, intervals = {}, {}
-    for name, (value, interval) in zip(names, found, strict=True):
-        if interval is None:
-            values[name] = value
-            continue
-        intervals[name] = interval
-        low, high = (f"{end:,}" if isinstance(end, int) else f"{end:.4f}" for end in interval)
-        reasons[name] = f"Only bounded, for certain: from {low} to {high}. The logs have too many pairs of variants."
-    return values, intervals
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
-
-
-def _attempt(reasons: dict[str, str], name: str, measure: Callable[[], _T]) -> _T | None:
-    try:
-        return measure()
-    except VeilogError as error:
-        reasons[name] = str(error)
-        return None
-
-
-def _overlap(original: Variants, released: Variants) -> VariantCounts:
-    """Common, added and lost variants, and the cases of the latter two."""
-    before = dict(zip(original.sequences, original.counts.tolist(), strict=True))
-    common, added, kept = 0, 0, 0
-    for sequence, count in zip(released.sequences, released.counts.tolist(), strict=True):
-        if sequence in before:
-            common += 1
-            kept += before[sequence]
-        else:
-            added += count
-    return VariantCounts(common, len(released) - common, len(original) - common, added, original.cases - kept)
-
-
-def _share(part: int, whole: int, name: str) -> float:
-    if whole == 0:
-        raise ParameterError(f"The {name} log has no cases.", parameter=name)
-    return part / whole
-
-
-def _entropy(variants: Variants) -> float:
-    value = complexity(variants).normalized_sequence_entropy
-    if value is None:
-        raise ParameterError("A log with fewer than two events has no normalised entropy.")
-    return value
-
-
-def _time_emd(original: EventLog | Variants, released: EventLog | Variants) -> float:
-    return directly_follows.time_emd(timed(original, "original"), timed(released, "released"))
-
-
-def _spans(original: EventLog | Variants, released: EventLog | Variants) -> tuple[Spans, Spans]:
-    return spans(timed(original, "original"), "original"), spans(timed(released, "released"), "released")
+def _taken(pair: Pair, measures: list[Measure]) -> Iterator[tuple[str, Found]]:
+    """Yield what each measure finds; what goes on beside the others is begun first."""
+    for measure in measures:
+        if measure.begin is not None:
+            with contextlib.suppress(VeilogError):  # its own turn says so
+                measure.begin(pair)
+    for measure in measures:
+        by = MEASURES.added_by(measure.name)
+        yield measure.name, measure.found_by(by, pair) if by else measure.found(pair)
 
 
 _GRADES = (
@@ -326,6 +211,8 @@ def _verdict(result: Comparison) -> str:
     if result.fitness is not None and result.coverage.directly_follows < 0.5 and result.fitness >= 0.9:
         sentences.append("Its model's high fitness says little: less than half of the original's steps are in it.")
     if result.singling_out is not None:
+        from veilog.measures.singling_out import in_words  # not before there is something to say
+
         sentences.append(in_words(result.singling_out))
     return " ".join(sentences)
 

@@ -17,21 +17,29 @@ with the most cases, ties by the order of activity names, so that the value is a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from veilog._plain import ToJson
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.measures.measure import Measure, Pair, Quantity
 
-__all__ = ["Complexity", "complexity", "length_error"]
+__all__ = [
+    "ENTROPY",
+    "ENTROPY_ORIGINAL",
+    "LENGTH_ERROR",
+    "SIZE_RATIO",
+    "Complexity",
+    "complexity",
+    "length_error",
+]
 
 
 @dataclass(frozen=True)
-class Complexity(ToJson):
+class Complexity:
     """Sizes of a log and the entropies of its prefix tree; natural logarithms."""
 
     cases: int
@@ -46,6 +54,9 @@ class Complexity(ToJson):
     """None for fewer than two events, where it is 0 / 0."""
     variant_entropy: float
     normalized_variant_entropy: float | None
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
 
 
 def complexity(log: EventLog | Variants) -> Complexity:
@@ -128,3 +139,66 @@ def _partitions(variants: Variants) -> tuple[IntArray, IntArray]:
     sums = np.zeros(partitions, dtype=np.int64)
     np.add.at(sums, all_where, np.concatenate(events))
     return sums, np.bincount(all_where, minlength=partitions).astype(np.int64)
+
+
+def _size_ratio(pair: Pair) -> float:
+    original, released = pair.variants
+    if original.cases == 0:
+        raise ParameterError("The original log has no cases.", parameter="original")
+    return released.cases / original.cases
+
+
+def _normalised_entropy(variants: Variants) -> float:
+    value = complexity(variants).normalized_sequence_entropy
+    if value is None:
+        raise ParameterError("A log with fewer than two events has no normalised entropy.")
+    return value
+
+
+_PAPER = (
+    "Augusto, Mendling, Vidgof, Wurm: The connection between process complexity of event sequences and models "
+    "discovered by process mining, 2022"
+)
+SIZE_RATIO = Measure(
+    "size_ratio",
+    _size_ratio,
+    (
+        Quantity(
+            "size ratio",
+            "released cases / original cases",
+            "nearer",
+            best=1.0,
+            plain=("size", "released cases over original cases"),
+        ),
+    ),
+)
+LENGTH_ERROR = Measure(
+    "length_error",
+    lambda pair: length_error(*pair.variants),
+    (
+        Quantity(
+            "length error",
+            "relative error of the mean number of events a case",
+            "lower",
+            best=0.0,
+            form="share",
+            plain=("mean length", "is the error of the mean number of events of a case"),
+        ),
+    ),
+)
+ENTROPY = Measure(
+    "sequence_entropy",
+    lambda pair: _normalised_entropy(pair.variants[1]),
+    (
+        Quantity(
+            "normalised sequence entropy", "of the release; the nearer to the original's the better", "nearer", high=1.0
+        ),
+    ),
+    paper=_PAPER,
+)
+ENTROPY_ORIGINAL = Measure(
+    "sequence_entropy_original",
+    lambda pair: _normalised_entropy(pair.variants[0]),
+    (Quantity("  of the original", "what that of the release is compared with", "nearer", high=1.0),),
+    paper=_PAPER,
+)

@@ -17,19 +17,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
+from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
+from veilog.measures.durations import timed
+from veilog.measures.measure import Measure, Pair, Quantity
 
 __all__ = [
+    "COVERAGE",
+    "FREQUENCY_EMD",
     "HOURS_PER_MONTH",
+    "LARGEST_CHANGES",
+    "MOVED",
+    "TIME_EMD",
+    "Coverage",
     "EdgeShare",
     "Moved",
     "edge_coverage",
     "edge_frequencies",
+    "edge_hours",
     "frequency_emd",
     "moved_mass",
     "time_emd",
@@ -40,8 +50,6 @@ HOURS_PER_MONTH = 365.25 * 24 / 12
 
 
 _MICROSECONDS_PER_HOUR = 3_600_000_000
-_LARGEST = 10
-"""Changes by edge that are told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +79,33 @@ class Moved:
     edges: tuple[EdgeShare, ...]
 
 
+@dataclass(frozen=True)
+class Coverage:
+    """Shares of the original's activities and of its directly-follows pairs that the release has at all.
+
+    Stands beside fitness: a release that keeps one frequent variant has a fitting model and next to no coverage.
+    """
+
+    activities: float
+    directly_follows: float
+
+
 def edge_frequencies(log: EventLog | Variants) -> dict[tuple[str, str], int]:
     """How often each activity directly follows another, over all cases."""
     graph = _frequencies(log)
     size = len(graph.labels)
     return {
         (graph.labels[key // size], graph.labels[key % size]): int(value)
+        for key, value in zip(graph.keys.tolist(), graph.values.tolist(), strict=True)
+    }
+
+
+def edge_hours(log: EventLog) -> dict[tuple[str, str], float]:
+    """Total hours between the events of each directly-follows pair; pairs with an unknown time are left out."""
+    graph = _hours(log)
+    size = len(graph.labels)
+    return {
+        (graph.labels[key // size], graph.labels[key % size]): value
         for key, value in zip(graph.keys.tolist(), graph.values.tolist(), strict=True)
     }
 
@@ -104,8 +133,8 @@ def time_emd(original: EventLog, released: EventLog) -> float:
     return _emd(*_aligned(*graphs)) / HOURS_PER_MONTH
 
 
-def moved_mass(original: EventLog | Variants, released: EventLog | Variants) -> Moved:
-    """The share of directly-follows mass moved to other edges, and the largest changes by edge.
+def moved_mass(original: EventLog | Variants, released: EventLog | Variants, *, largest: int = 10) -> Moved:
+    """The share of directly-follows mass moved to other edges, and the ``largest`` changes by edge.
 
     Undefined (:class:`ParameterError`) when exactly one of the logs has no directly-follows pair; 0 when both have
     none.
@@ -119,7 +148,7 @@ def moved_mass(original: EventLog | Variants, released: EventLog | Variants) -> 
         raise ParameterError(f"The {which} log has no directly-follows pairs to compare.", parameter=which)
     p, q = u / total_u, v / total_v
     change = np.abs(p - q)
-    order = np.lexsort((keys, -change))[:_LARGEST]
+    order = np.lexsort((keys, -change))[:largest]
     size = len(labels)
     edges = tuple(
         EdgeShare(labels[keys[i] // size], labels[keys[i] % size], float(p[i]), float(q[i]))
@@ -129,7 +158,7 @@ def moved_mass(original: EventLog | Variants, released: EventLog | Variants) -> 
     return Moved(min(1.0, float(change.sum()) / 2), edges)
 
 
-def edge_coverage(original: EventLog | Variants, released: EventLog | Variants) -> tuple[float, float]:
+def edge_coverage(original: EventLog | Variants, released: EventLog | Variants) -> Coverage:
     """The shares of the original's activities and of its directly-follows pairs (as kinds) that the release has.
 
     1 where the original has none to cover.
@@ -139,7 +168,7 @@ def edge_coverage(original: EventLog | Variants, released: EventLog | Variants) 
     activities = sum(label in known for label in first.labels) / len(first.labels) if first.labels else 1.0
     _, _, u, v = _joined(_frequencies(first), _frequencies(second))
     pairs = float((v[u > 0] > 0).mean()) if (u > 0).any() else 1.0
-    return activities, pairs
+    return Coverage(activities, pairs)
 
 
 def _variants(log: EventLog | Variants) -> Variants:
@@ -165,7 +194,7 @@ def _hours(log: EventLog) -> _Graph:
     return _graph(labels, keys[inside], np.diff(micros)[inside] / _MICROSECONDS_PER_HOUR)
 
 
-def _pair_keys(codes: Int32Array, offsets: IntArray, size: int) -> tuple[IntArray, BoolArray]:
+def _pair_keys(codes: npt.NDArray[np.int32], offsets: IntArray, size: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """The key of every two neighbouring events, and whether they belong to the same case."""
     wide = codes.astype(np.int64)
     keys = wide[:-1] * size + wide[1:]
@@ -208,3 +237,80 @@ def _aligned(a: _Graph, b: _Graph) -> tuple[FloatArray, FloatArray]:
 
 def _emd(u: FloatArray, v: FloatArray) -> float:
     return float(np.abs(np.sort(u) - np.sort(v)).mean()) if len(u) else 0.0
+
+
+def _moved(pair: Pair) -> Moved:
+    return moved_mass(*pair.variants)
+
+
+def _largest_changes(pair: Pair) -> tuple[EdgeShare, ...]:
+    """Return the edges that changed most; none where the logs cannot be compared by them."""
+    try:
+        return pair.once(_moved).edges
+    except ParameterError:
+        return ()
+
+
+def _time_emd(pair: Pair) -> float:
+    return time_emd(timed(pair.original, "original"), timed(pair.released, "released"))
+
+
+MOVED = Measure(
+    "dfg_moved",
+    lambda pair: pair.once(_moved).share,
+    (
+        Quantity(
+            "directly-follows mass moved",
+            "share of directly-follows pairs that is elsewhere",
+            "lower",
+            best=0.0,
+            high=1.0,
+            form="share",
+            plain=("steps that moved", "of all steps are on other arrows than before"),
+        ),
+    ),
+    symmetric=True,
+    doing="Directly-follows graphs",
+)
+LARGEST_CHANGES = Measure("dfg_largest_changes", _largest_changes, ())
+COVERAGE = Measure(
+    "coverage",
+    lambda pair: edge_coverage(*pair.variants),
+    (
+        Quantity(
+            "activities covered",
+            "share of the original's activities that the release has",
+            "higher",
+            best=1.0,
+            high=1.0,
+            of="activities",
+            form="share",
+            plain=("activities", "of the original's activities are in the release"),
+        ),
+        Quantity(
+            "directly-follows pairs covered",
+            "share of the original's directly-follows pairs, as kinds, that the release has",
+            "higher",
+            best=1.0,
+            high=1.0,
+            of="directly_follows",
+            form="share",
+            plain=("kinds of steps", "of the original's kinds of steps are in the release"),
+        ),
+    ),
+)
+FREQUENCY_EMD = Measure(
+    "dfg_frequency_emd",
+    lambda pair: frequency_emd(*pair.variants),
+    (Quantity("directly-follows frequency EMD", "0 = the same counts", "lower", best=0.0, unit="occurrences"),),
+    symmetric=True,
+    paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining, 2023",
+)
+TIME_EMD = Measure(
+    "dfg_time_emd",
+    _time_emd,
+    (Quantity("directly-follows time EMD", "months; 0 = the same times", "lower", best=0.0, unit="months"),),
+    needs="whole logs",
+    symmetric=True,
+    paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining, 2023",
+)

@@ -28,8 +28,20 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES
 from veilog.logs.variants import Variants
+from veilog.measures.measure import Measure, Pair, Quantity
 
-__all__ = ["ActiveCases", "CaseDurations", "Durations", "Spans", "active_cases", "case_durations", "spans", "timed"]
+__all__ = [
+    "ACTIVE_CASES",
+    "CASE_DURATIONS",
+    "ActiveCases",
+    "CaseDurations",
+    "Durations",
+    "Spans",
+    "active_cases",
+    "case_durations",
+    "spans",
+    "timed",
+]
 
 Clock = Literal["calendar", "since the first event"]
 
@@ -194,3 +206,43 @@ def _iso(micros: int) -> str | None:
     except OverflowError:
         return None
     return moment.isoformat()
+
+
+def _both(pair: Pair) -> tuple[Spans, Spans]:
+    first = spans(timed(pair.original, "original"), "original")
+    return first, spans(timed(pair.released, "released"), "released")
+
+
+CASE_DURATIONS = Measure(
+    "case_durations",
+    lambda pair: case_durations(*pair.once(_both)),
+    (
+        Quantity(
+            "case duration EMD",
+            "what the average case would have to be made longer or shorter",
+            "lower",
+            best=0.0,
+            of="emd",
+            form="hours",
+            unit="hours",
+        ),
+    ),
+    needs="whole logs",
+    symmetric=True,
+)
+ACTIVE_CASES = Measure(
+    "active_cases",
+    lambda pair: active_cases(*pair.once(_both)),
+    (
+        Quantity("cases under way, difference", "0 = as many at every time", "lower", best=0.0, of="difference"),
+        Quantity(
+            "  in shape",
+            "0 = the same share of them at every time",
+            "lower",
+            best=0.0,
+            high=1.0,
+            of="shape_difference",
+        ),
+    ),
+    needs="whole logs",
+)

@@ -5,13 +5,11 @@ A method is imported when it is first looked at.
 
 from __future__ import annotations
 
-import importlib
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from importlib.metadata import EntryPoint
 
-from veilog._plugins import add_ons
+from veilog._plugins import Registry, distribution
 from veilog.errors import ParameterError
 from veilog.methods.method import Method
 
@@ -37,45 +35,14 @@ _OURS = {
 """In the order in which they are worth a look."""
 
 
-class Registry(Mapping[str, Method]):
-    """Methods by name, loaded one by one."""
+class Methods(Registry[Method]):
+    """The methods by name; those of other packages know their package."""
 
-    def __init__(self, ours: Mapping[str, str]) -> None:
-        self._ours = ours
-        self._loaded: dict[str, Method] = {}
-
-    @cached_property
-    def _others(self) -> dict[str, Method]:
-        """The methods of other packages, which know their package."""
-        found: dict[str, Method] = {}
-        for add_on in add_ons(GROUP, Method):
-            method: Method = add_on.value
-            if method.name in self._ours or method.name in found:
-                warnings.warn(
-                    f"The method {method.name!r} of {add_on.package} is left out: there is another of this name.",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-            else:
-                found[method.name] = replace(method, package=add_on.package)
-        return found
-
-    def __getitem__(self, name: str) -> Method:
-        if name not in self._ours:
-            return self._others[name]
-        if name not in self._loaded:
-            module, _, attribute = self._ours[name].partition(":")
-            self._loaded[name] = getattr(importlib.import_module(module), attribute)
-        return self._loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*self._ours, *self._others))
-
-    def __len__(self) -> int:
-        return len(self._ours) + len(self._others)
+    def load(self, point: EntryPoint) -> Method:
+        return replace(super().load(point), package=distribution(point))
 
 
-METHODS: Mapping[str, Method] = Registry(_OURS)
+METHODS: Mapping[str, Method] = Methods(Method, GROUP, _OURS)
 
 
 def method_named(name: str) -> Method:

@@ -18,7 +18,7 @@ from veilog.logs.engines.source import refuse_unread
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity import relative_log_similarity
 from veilog.methods._events.assemble import (
     Details,
     Wanted,

@@ -11,8 +11,7 @@ import os
 from veilog._files import atomic_target
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.comparison import Comparison
-from veilog.measures.similarity.distances import Progress
+from veilog.measures import Comparison, Progress
 from veilog.releasing.result import Release
 from veilog.report.facts import gathered
 from veilog.report.page import rendered

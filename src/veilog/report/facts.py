@@ -8,10 +8,9 @@ from veilog.charts import comparison_svg, lasting
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.comparison import Comparison, compare
-from veilog.measures.disclosure.measure import RiskResult, risk
+from veilog.measures import Comparison, Progress, compare
+from veilog.measures.disclosure import RiskResult, risk
 from veilog.measures.durations import case_durations, spans
-from veilog.measures.similarity.distances import Progress
 from veilog.releasing.result import Release
 from veilog.report.explorer import Explorer, explorer
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of

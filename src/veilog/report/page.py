@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from veilog.measures.singling_out import measure as singling_out
+from veilog.charts import lasting
+from veilog.measures import MEASURES, Comparison, singling_out
+from veilog.measures.disclosure import EXPLAINED
 from veilog.privacy.account.figures import up
 from veilog.report import words
 from veilog.report.explorer import COLOURS, clean, short
@@ -21,7 +23,7 @@ from veilog.report.flow_map import END, START
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["furnish", "rendered"]
+__all__ = ["furnish", "kept_lines", "rendered"]
 
 
 def rendered(facts: Facts) -> str:
@@ -32,7 +34,8 @@ def rendered(facts: Facts) -> str:
     chart = None
     if inside is not None and inside.chart is not None:
         chart = base64.b64encode(inside.chart.encode()).decode()
-    singled = None if inside is None or inside.comparison is None else inside.comparison.singling_out
+    comparison = None if inside is None else inside.comparison
+    singled = None if comparison is None else comparison.singling_out
     return (
         _environment()
         .get_template("page.html")
@@ -41,8 +44,11 @@ def rendered(facts: Facts) -> str:
             told=facts.told,
             guarantee=facts.told.guarantee,
             inside=inside,
-            comparison=None if inside is None else inside.comparison,
+            verdict="" if comparison is None else comparison.verdict,
+            kept=[] if comparison is None else kept_lines(comparison),
             singled=singled,
+            risk_words=EXPLAINED,
+            singled_explained=MEASURES["singling_out"].explained,
             singled_in_words="" if singled is None else singling_out.in_words(singled),
             budget=words.title_of_budget(facts.told.guarantee),
             plain=words.in_plain_words(facts.told),
@@ -54,6 +60,26 @@ def rendered(facts: Facts) -> str:
             policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'",
         )
     )
+
+
+def kept_lines(comparison: Comparison) -> list[tuple[str, str, str]]:
+    """Return title, value and meaning of what a page says that a release kept: the most telling of the measures, and
+    all that other packages add."""
+    lines = []
+    for name, found in comparison.results.items():
+        by = comparison.added.get(name, "")
+        for quantity in MEASURES[name].quantities:
+            if quantity.plain is None and not by:
+                continue
+            title, meaning = quantity.plain or (quantity.title, quantity.says(found.value))
+            form = _share if quantity.form == "share" else lasting if quantity.form == "hours" else _number
+            number = quantity.number(found.value)
+            if number is None and found.interval is not None:
+                value = " to ".join(form(end) for end in found.interval)
+            else:
+                value = _number(None) if number is None else form(number)
+            lines.append((title, value, f"{meaning} (added by {by})" if by else meaning))
+    return lines
 
 
 @lru_cache(maxsize=1)

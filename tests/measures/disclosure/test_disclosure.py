@@ -16,11 +16,11 @@ from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
+from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.disclosure import estimate as disclosure_estimate
 from veilog.measures.disclosure import measure as disclosure
 from veilog.measures.disclosure import patterns as disclosure_patterns
 from veilog.measures.disclosure.estimate import estimate
-from veilog.measures.disclosure.measure import BACKGROUNDS, risk
 
 
 def log(*rows: tuple[str, int]) -> Variants:

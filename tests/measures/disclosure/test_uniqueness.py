@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from veilog.errors import ParameterError
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure.uniqueness import uniqueness
+from veilog.measures.disclosure import uniqueness
 
 
 def log(*rows: tuple[str, int]) -> Variants:

@@ -14,9 +14,9 @@ from openly import release
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Variants
+from veilog.measures.process_model import MEASURES, model_quality, worker
 from veilog.measures.process_model import measure as models
-from veilog.measures.process_model import worker
-from veilog.measures.process_model.measure import MEASURES, model_quality, running
+from veilog.measures.process_model.measure import running
 from veilog.measures.process_model.replay import Replayed
 
 needs_pm4py = pytest.mark.skipif(importlib.util.find_spec("pm4py") is None, reason="pm4py is not installed")

@@ -19,8 +19,8 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
-from veilog.measures.comparison import compare
-from veilog.measures.singling_out.measure import Knowledge, SinglingOut, in_words, singling_out
+from veilog.measures import compare
+from veilog.measures.singling_out import Knowledge, SinglingOut, in_words, singling_out
 
 traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map(tuple)
 some_logs = st.dictionaries(traces, st.integers(1, 3), min_size=1, max_size=5).map(Variants.from_dict)

@@ -13,7 +13,7 @@ import veilog
 from veilog.errors import ParameterError
 from veilog.logs.simulate import variants_only
 from veilog.logs.variants import Sequences, Variants
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.evolve import EvolveSettings, evolve
 from veilog.methods.evolve.chain import Shortened, relation_features
 from veilog.methods.evolve.constants import DEFAULTS, Constants

@@ -13,7 +13,7 @@ from rapidfuzz.distance import Levenshtein
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS
 from veilog.methods.method import Request
 from veilog.methods.travag import PUBLISHED, TRAVAG, TrainingState, configured, sample, train

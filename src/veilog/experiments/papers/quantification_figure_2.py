@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Plot, Row, Table, mean, of
 from veilog.experiments.plots import Series, lines
-from veilog.measures.disclosure.measure import BACKGROUNDS, risk
+from veilog.measures.disclosure import BACKGROUNDS, risk
 
 __all__ = ["QUANTIFICATION_FIGURE_2"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Number, Plan, Plot, Row, Table, mean, of
 from veilog.experiments.measuring import EMPTY, released
 from veilog.experiments.plots import Series, lines
-from veilog.measures.disclosure.measure import risk
-from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.measures.disclosure import risk
+from veilog.measures.similarity import relative_log_similarity
 
 __all__ = ["QUANTIFICATION_TABLE_3"]
 

@@ -1,1 +1,7 @@
 """The risk of a log: what somebody who knows a little of a person learns of them."""
+
+from veilog.measures.disclosure.estimate import Matcher
+from veilog.measures.disclosure.measure import BACKGROUNDS, EXPLAINED, KNOWN, Background, RiskResult, risk
+from veilog.measures.disclosure.uniqueness import uniqueness
+
+__all__ = ["BACKGROUNDS", "EXPLAINED", "KNOWN", "Background", "Matcher", "RiskResult", "risk", "uniqueness"]

@@ -247,8 +247,7 @@ def estimate(
         source = _Sequences(variants, matcher, size)
     else:
         source = _Multisets(variants, size, 1 if background == "set" else size)
-    ways = float(source.totals.sum())
-    if ways == 0.0:
+    if not (ways := float(source.totals.sum())):
         raise ParameterError(f"No trace has a candidate of size {size}.", parameter="size")
     if not math.isfinite(ways):
         raise ParameterError(f"There are too many candidates of size {size} to count.", parameter="size")
@@ -283,7 +282,11 @@ def estimate(
             report(min(1.0, max(found / samples, work / work_limit)))
         # As many as seem to be missing, but never so many that a round could not be stopped.
         batch = int(np.clip((samples - found) * 1.1 * drawn / max(1, found), 256, 8192))
-    sums = np.concatenate(kept)
+    return _means(np.concatenate(kept), ways, uniform, drawn, len(unique))
+
+
+def _means(sums: FloatArray, ways: float, uniform: int, drawn: int, unique: int) -> Estimate:
+    """Return what the candidates say; of those ``drawn``, ``uniform`` are left that are each as likely."""
     n = sums[:, 1]
     trace = np.ones(len(n))
     np.divide(sums[:, 2], n * np.log(np.maximum(n, 1.0)), out=trace, where=n > 1.0)
@@ -300,7 +303,7 @@ def estimate(
         trace_interval=trace_interval,
         fewest=int(n.min()) if len(n) else 0,
         worst_trace=float(np.minimum(trace, 1.0).max()) if len(n) else 0.0,
-        unique=len(unique),
+        unique=unique,
     )
 
 

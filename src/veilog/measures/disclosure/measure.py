@@ -42,12 +42,24 @@ from veilog.measures.disclosure.spaces import (
     surprise,
     surprise_by_first_occurrences,
 )
-from veilog.measures.similarity.distances import Progress
+from veilog.measures.measure import Progress
 
-__all__ = ["BACKGROUNDS", "WORK_LIMIT", "Background", "Intervals", "RiskResult", "risk"]
+__all__ = ["BACKGROUNDS", "EXPLAINED", "KNOWN", "WORK_LIMIT", "Background", "Intervals", "RiskResult", "risk"]
 
 Background = Literal["set", "multiset", "sequence"]
 BACKGROUNDS: tuple[Background, ...] = get_args(Background)
+KNOWN: Mapping[str, str] = {
+    "set": "which activities",
+    "multiset": "which and how often",
+    "sequence": "which, in their order",
+}
+"""What is known of a person, for each background, in words."""
+EXPLAINED: Mapping[str, str] = {
+    "case disclosure": "how far such knowledge narrows the cases down (1 = to one)",
+    "trace disclosure": "how far it tells the whole trace",
+    "unique": "cases that some such knowledge singles out",
+}
+"""What the numbers mean, for those who look at them."""
 
 WORK_LIMIT = 4e9
 """Default limit of the work on one background, about 5 nanoseconds a unit."""

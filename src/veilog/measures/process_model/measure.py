@@ -29,14 +29,27 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from veilog._process import ends_in_time, interpreter
 from veilog.errors import MissingExtraError, ParameterError
-from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.measures.measure import Found, Measure, Pair, Quantity
 
-__all__ = ["MEASURES", "ModelQuality", "Running", "model_quality", "running"]
+if TYPE_CHECKING:
+    from veilog.logs.eventlog import EventLog
+
+__all__ = [
+    "FITNESS",
+    "F_SCORE",
+    "GENERALIZATION",
+    "MEASURES",
+    "PRECISION",
+    "ModelQuality",
+    "Running",
+    "model_quality",
+    "running",
+]
 
 _WORKER = "veilog.measures.process_model.worker"
 MEASURES = ("fitness", "precision", "f_score", "generalization")
@@ -149,3 +162,39 @@ def running(
         # Its one thread matters here: the address space that thread pools reserve counts against the memory limit.
         with interpreter("-m", _WORKER, stdin=question, stdout=answers, stderr=words) as process:
             yield Running(process, answers, words, seconds, memory)
+
+
+def _running(pair: Pair) -> Running:
+    """Return the measurement under way; it goes on beside the other measures."""
+    return pair.enter(running(*pair.variants, seconds=pair.seconds, memory=pair.memory))
+
+
+def _quality(pair: Pair) -> ModelQuality:
+    return pair.once(_running).result()
+
+
+def _measure(name: str, paper: str = "", doing: str = "") -> Measure:
+    """Return the measure of one of the ``MEASURES``."""
+
+    def find(pair: Pair) -> Found:
+        quality = pair.once(_quality)
+        return Found(getattr(quality, name), reason=quality.not_computed.get(name, ""))
+
+    meaning = "of the model discovered from the release, against the original"
+    return Measure(
+        name,
+        find,
+        (Quantity(name.replace("_", "-"), meaning, "higher", high=1.0),),
+        extra="models",
+        paper=paper,
+        doing=doing,
+        begin=lambda pair: pair.once(_running),
+    )
+
+
+FITNESS = _measure("fitness", "Berti, van der Aalst: Reviving token-based replay, 2019", "Model of the release")
+PRECISION = _measure("precision", "Muñoz-Gama, Carmona: A fresh look at precision in process conformance, 2010")
+F_SCORE = _measure("f_score")
+GENERALIZATION = _measure(
+    "generalization", "Buijs, van Dongen, van der Aalst: Quality dimensions in process discovery, 2014"
+)

@@ -15,11 +15,11 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.similarity.crowds import MOST_PAIRS, Crowd
+from veilog.measures.measure import Found, Measure, Pair, Progress, Quantity
+from veilog.measures.similarity._bounds import MOST_PAIRS, Bounds
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
     EditDistances,
-    Progress,
     as_strings,
     edit_distances,
     present,
@@ -27,7 +27,14 @@ from veilog.measures.similarity.distances import (
 )
 from veilog.measures.similarity.transport import LARGEST_MASS, Costs, transport
 
-__all__ = ["Buffer", "LogDifference", "absolute_log_difference", "absolute_log_differences"]
+__all__ = [
+    "BY_LENGTH",
+    "BY_MAXIMUM",
+    "Buffer",
+    "LogDifference",
+    "absolute_log_difference",
+    "absolute_log_differences",
+]
 
 Buffer = Literal["length", "maximum"]
 
@@ -115,8 +122,8 @@ def _differences(
         raise ParameterError(f"There are more than {LARGEST_MASS} cases to match.", parameter="released")
     facts: dict[str, Any] = {"unmatched": unmatched, "matched": matched, "rows": remaining[0], "columns": remaining[1]}
     if len(rows) * len(columns) > most_pairs:
-        crowd = Crowd(rows, columns, np.array(a, dtype=np.int64), np.array(b, dtype=np.int64), progress)
-        return _bounded_differences(crowd, buffers, facts)
+        bounds = Bounds(rows, columns, np.array(a, dtype=np.int64), np.array(b, dtype=np.int64), progress)
+        return _bounded_differences(bounds, buffers, facts)
     distances = edit_distances(rows, columns, keep_bytes=memory, progress=progress)
     return [_difference(distances, a, b, buffer, facts, progress) for buffer in buffers]
 
@@ -147,24 +154,24 @@ def _difference(
     return LogDifference(value, gap, buffer, charge, **facts)
 
 
-def _bounded_differences(crowd: Crowd, buffers: tuple[Buffer, ...], facts: dict[str, Any]) -> list[LogDifference]:
+def _bounded_differences(bounds: Bounds, buffers: tuple[Buffer, ...], facts: dict[str, Any]) -> list[LogDifference]:
     """One plan bounds the difference from above with either buffer, the boxes bound it from below.
 
     The buffer ``maximum`` charges the same for every case that is left over: the largest distance, which lies in an
     interval itself, plus 10.
     """
-    flows, edits = crowd.plan("plain", crowd.lengths[1])
+    flows, edits = bounds.plan("plain", bounds.lengths[1])
     moved = sum(m * d for m, d in zip(flows.mass.tolist(), edits.tolist(), strict=True))
-    left_over = flows.rows == len(crowd.rows)
-    lengths = crowd.lengths[1][flows.columns[left_over]]
+    left_over = flows.rows == len(bounds.rows)
+    lengths = bounds.lengths[1][flows.columns[left_over]]
     found = []
     for buffer in buffers:
         by_length = buffer == "length"
-        least = math.floor(crowd.lower("plain", buffer_by_length=by_length))
+        least = math.floor(bounds.lower("plain", buffer_by_length=by_length))
         if by_length:
             most = moved + sum(m * n for m, n in zip(flows.mass[left_over].tolist(), lengths.tolist(), strict=True))
         else:
-            shortest, longest = crowd.largest()
+            shortest, longest = bounds.largest()
             least += facts["unmatched"] * (shortest + _BEYOND_LARGEST)
             most = moved + facts["unmatched"] * (longest + _BEYOND_LARGEST)
         found.append(LogDifference(most, max(0, most - least), buffer, None, bounded=True, **facts))
@@ -190,3 +197,40 @@ def _plain(distances: EditDistances, last: IntArray | None) -> Costs:
         return costs
 
     return Costs((count + (last is not None), columns), fill, pick, integral=True)
+
+
+def _both(pair: Pair) -> tuple[LogDifference, LogDifference]:
+    return absolute_log_differences(*pair.variants, progress=pair.progress)
+
+
+def _found(difference: LogDifference) -> Found:
+    if difference.bounded:
+        return Found.bounded(difference.lower, difference.value)
+    return Found(difference.value)
+
+
+_PAPER = "Rafiei, Wangelik, Pourbafrani, van der Aalst: TraVaG, 2023, supplement, section 1.2"
+BY_LENGTH = Measure(
+    "absolute_log_difference",
+    lambda pair: _found(pair.once(_both)[0]),
+    (
+        Quantity(
+            "absolute log difference",
+            "events to change; an unmatched case costs its length",
+            "lower",
+            best=0,
+            unit="events",
+            plain=("absolute log difference", "events to change"),
+        ),
+    ),
+    symmetric=True,
+    paper=_PAPER,
+    doing="Absolute differences",
+)
+BY_MAXIMUM = Measure(
+    "absolute_log_difference_maximum",
+    lambda pair: _found(pair.once(_both)[1]),
+    (Quantity("  maximum buffer", "unmatched cases cost the dearest transfer + 10", "lower", best=0, unit="events"),),
+    symmetric=True,
+    paper=_PAPER,
+)

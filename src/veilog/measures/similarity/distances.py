@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,21 +11,18 @@ import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
-from veilog._typing import Int32Array, IntArray
+from veilog._typing import IntArray
 from veilog.logs.variants import Sequences
+from veilog.measures.measure import Progress
 
 __all__ = [
     "KEPT_BYTES",
     "EditDistances",
-    "Progress",
     "as_sequences",
     "as_strings",
     "edit_distances",
     "levenshtein_block",
 ]
-
-Progress = Callable[[str, float | None], None]
-"""Called now and then in long phases with what is being done and, where it is known, how much of it is done."""
 
 Strings = list[Any]
 """Sequences as strings of one character an activity (tuples of codes where there are more activities than
@@ -121,7 +117,7 @@ def as_sequences(a: Strings, b: Strings) -> tuple[Sequences, Sequences]:
     return first, second
 
 
-def _codes(strings: Strings) -> Int32Array:
+def _codes(strings: Strings) -> npt.NDArray[np.int32]:
     if strings and isinstance(strings[0], str):
         text = "".join(strings).encode("utf-32-le", "surrogatepass")
         return np.frombuffer(text, dtype="<u4").astype(np.int32)

@@ -17,12 +17,12 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import Variants
-from veilog.measures.similarity.boxes import CostKind, cost_of
-from veilog.measures.similarity.crowds import MOST_PAIRS, Crowd
+from veilog.measures.measure import Found, Measure, Pair, Progress, Quantity
+from veilog.measures.similarity._bounds import MOST_PAIRS, Bounds
+from veilog.measures.similarity._bounds.lower import CostKind, cost_of
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
     EditDistances,
-    Progress,
     Strings,
     as_strings,
     edit_distances,
@@ -31,7 +31,7 @@ from veilog.measures.similarity.distances import (
 )
 from veilog.measures.similarity.transport import GAP, LARGEST_MASS, Costs, Plan, transport
 
-__all__ = ["Matching", "Similarity", "relative_log_similarities", "relative_log_similarity"]
+__all__ = ["DIRECT", "EXACT", "Matching", "Similarity", "relative_log_similarities", "relative_log_similarity"]
 
 Matching = Literal["direct", "exact"]
 
@@ -207,22 +207,22 @@ def _bounded_similarities(rest: _Shares, progress: Progress | None) -> dict[Matc
     """Both matchings bounded by what is left after equal variants were matched.
 
     A plan for the rest is, with equal variants matched, a plan for everything: its cost bounds both from above. From
-    below direct matching is bounded as :mod:`veilog.measures.similarity.boxes` proves. For exact matching this needs a
-    metric: d = L / max(|s|, |t|) is none, but m = 2 L / (|s| + |t| + L) is (Li, Liu, "A normalized Levenshtein distance
-    metric", 2007), and m <= d because |s| + |t| + L >= 2 max(|s|, |t|). Under a metric no plan beats one that matches
-    equal variants first: mass that goes i -> s and s -> j goes as cheaply i -> j with s -> s. So the optimum of the
-    rest at costs m is at most the optimum of everything at costs m, which is at most that at costs d.
+    below direct matching is bounded as :mod:`veilog.measures.similarity._bounds.lower` proves. For exact matching this
+    needs a metric: d = L / max(|s|, |t|) is none, but m = 2 L / (|s| + |t| + L) is (Li, Liu, "A normalized Levenshtein
+    distance metric", 2007), and m <= d because |s| + |t| + L >= 2 max(|s|, |t|). Under a metric no plan beats one that
+    matches equal variants first: mass that goes i -> s and s -> j goes as cheaply i -> j with s -> s. So the optimum of
+    the rest at costs m is at most the optimum of everything at costs m, which is at most that at costs d.
     """
     masses, targets, unit, slack = _in_units(rest.a, rest.b, rest.whole)
-    crowd = Crowd(rest.rows, rest.columns, masses, targets, progress)
-    flows, edits = crowd.plan("normalised")
-    lengths, others = crowd.lengths
+    bounds = Bounds(rest.rows, rest.columns, masses, targets, progress)
+    flows, edits = bounds.plan("normalised")
+    lengths, others = bounds.lengths
     loss = _summed(flows.mass, edits, np.maximum(lengths[flows.rows], others[flows.columns])) * unit
     most = min(Fraction(1), loss + slack)
     found: dict[Matching, Similarity] = {}
     kinds: dict[Matching, CostKind] = {"direct": "normalised", "exact": "metric"}
     for matching, kind in kinds.items():
-        least = min(most, max(Fraction(0), Fraction(crowd.lower(kind)) * unit - slack))
+        least = min(most, max(Fraction(0), Fraction(bounds.lower(kind)) * unit - slack))
         found[matching] = _between(least, most, most, matching, rest, bounded=True)
     return found
 
@@ -305,3 +305,37 @@ def _summed(mass: IntArray, edits: IntArray, longer: IntArray) -> Fraction:
     for m, distance, length in zip(mass.tolist(), edits.tolist(), longer.tolist(), strict=True):
         sums[length] = sums.get(length, 0) + m * distance
     return sum((Fraction(amount, max(1, length)) for length, amount in sums.items()), Fraction(0))
+
+
+def _both(pair: Pair) -> tuple[Similarity, Similarity]:
+    return relative_log_similarities(*pair.variants, progress=pair.progress)
+
+
+def _found(similarity: Similarity) -> Found:
+    return Found.bounded(similarity.lower, similarity.upper) if similarity.bounded else Found(similarity.value)
+
+
+DIRECT = Measure(
+    "relative_log_similarity",
+    lambda pair: _found(pair.once(_both)[0]),
+    (
+        Quantity(
+            "relative log similarity",
+            "1 = the same shares of variants (direct matching)",
+            "higher",
+            best=1.0,
+            high=1.0,
+            plain=("relative log similarity", "1: the same variants in the same shares"),
+        ),
+    ),
+    symmetric=True,
+    paper="Rafiei, Wangelik, Pourbafrani, van der Aalst: TraVaG, 2023, supplement",
+    doing="Similarity of variants",
+)
+EXACT = Measure(
+    "relative_log_similarity_exact",
+    lambda pair: _found(pair.once(_both)[1]),
+    (Quantity("  exact", "the optimum of the earth mover's distance", "higher", best=1.0, high=1.0),),
+    symmetric=True,
+    paper="Rafiei, van der Aalst: Towards quantifying privacy in process mining, 2020, section 4.2",
+)

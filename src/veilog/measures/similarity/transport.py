@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import SolverError
-from veilog.measures.similarity.distances import Progress
+from veilog.measures.measure import Progress
 
 __all__ = ["GAP", "LARGEST_MASS", "Costs", "Plan", "matrix_costs", "transport"]
 
@@ -104,11 +104,7 @@ def transport(
     no arc improves the plan. ``pivots`` bounds the work of the network simplex in each round.
     """
     rows, columns = costs.shape
-    total = int(a.sum())
-    if len(a) != rows or len(b) != columns or rows == 0 or columns == 0:
-        raise ValueError("one mass for each row and column")
-    if total != int(b.sum()) or total > LARGEST_MASS or a.min() <= 0 or b.min() <= 0:
-        raise ValueError("masses are positive, of equal sum, and that sum is exact as a float")
+    total = _total(a, b, costs.shape)
     unit = total if scale is None else scale
     enough = (tolerance if costs.integral else max(GAP, tolerance)) * unit
     best_cost, best_lower = math.inf, -math.inf
@@ -147,6 +143,16 @@ def transport(
         )
     used, mass = best
     return Plan(used // columns, used % columns, mass, best_cost, min(best_lower, best_cost), rounds)
+
+
+def _total(a: IntArray, b: IntArray, shape: tuple[int, int]) -> int:
+    """Return the sum of the masses; ValueError where they fit neither each other nor the costs."""
+    if (len(a), len(b)) != shape or 0 in shape:
+        raise ValueError("one mass for each row and column")
+    total = int(a.sum())
+    if total != int(b.sum()) or total > LARGEST_MASS or a.min() <= 0 or b.min() <= 0:
+        raise ValueError("masses are positive, of equal sum, and that sum is exact as a float")
+    return total
 
 
 def _inner(masses: IntArray, values: FloatArray, integral: bool) -> float:

@@ -44,13 +44,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.measures.measure import Measure
 from veilog.measures.singling_out.logs import (
     UNKNOWN,
     Fitting,
+    FloatArray,
     Population,
     cases_of,
     fits,
@@ -60,7 +62,7 @@ from veilog.measures.singling_out.logs import (
     why_without_start,
 )
 
-__all__ = ["Knowledge", "Rate", "SinglingOut", "Success", "in_words", "singling_out"]
+__all__ = ["SINGLING_OUT", "Knowledge", "Rate", "SinglingOut", "Success", "in_words", "singling_out"]
 
 SIZES = (1, 2, 3, 5, 10)
 ATTACKS = 1_000
@@ -347,3 +349,16 @@ def _beyond(gain: FloatArray, weight: FloatArray, trace: IntArray, people: int) 
     number = min(people, len(gain))
     reach = _Z_BEYOND * math.sqrt(float(together @ together) + 1 / number**2)
     return Rate(mean, max(-1.0, mean - reach), min(1.0, mean + reach))
+
+
+SINGLING_OUT = Measure(
+    "singling_out",
+    lambda pair: singling_out(pair.original, pair.released),
+    (),
+    paper="Giomi, Boenisch, Wehmeyer, Tasnádi: A unified framework for quantifying privacy risk in synthetic "
+    "data, 2023",
+    explained="How often somebody who knows these events of a person's case guesses, or is certain of, the rest. "
+    "“Everybody else's cases” is a log that never held the person: only what lies above it can come from the "
+    "person's own case.",
+    doing="Singling out",
+)

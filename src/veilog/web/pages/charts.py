@@ -11,12 +11,12 @@ from typing import Any
 from markupsafe import Markup
 
 from veilog._svg import element, escaped, points_of
+from veilog.measures.disclosure import KNOWN
 
 __all__ = ["disclosure_chart", "singled_out_chart"]
 
 _WIDTH, _HEIGHT = 460, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 16, 40
-_NAMES = {"set": "which", "multiset": "which and how often", "sequence": "which, in their order"}
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ def singled_out_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
 def disclosure_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
     """Case disclosure by how many activities are known, for each kind of knowledge."""
     curves = []
-    for style, kind in enumerate(("set", "multiset", "sequence")):
+    for style, kind in enumerate(KNOWN):
         points = [
             (float(r["size"]), float(r["case_disclosure"]))
             for r in rows
             if r["background"] == kind and r["case_disclosure"] is not None
         ]
         if points:
-            curves.append(_Curve(_NAMES[kind], style, points))
+            curves.append(_Curve(KNOWN[kind], style, points))
     return _drawn(curves, "case disclosure", "activities that are known")
 
 

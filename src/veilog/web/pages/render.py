@@ -16,6 +16,7 @@ from veilog._plain import from_plain
 from veilog._version import __version__
 from veilog.errors import VeilogError
 from veilog.logs.files import SUFFIXES
+from veilog.measures.disclosure import KNOWN
 from veilog.releasing.plan import LARGEST_UNASKED
 from veilog.report.flow_map import FlowMap
 from veilog.report.page import furnish
@@ -24,7 +25,7 @@ from veilog.web.jobs.records import WRITE, JobRecord, LogRecord, Settings
 from veilog.web.own_files import address
 from veilog.web.pages.charts import disclosure_chart, singled_out_chart
 from veilog.web.pages.methods import DEFAULT, cards
-from veilog.web.pages.words import FILTERS, HOW, KINDS, delta_for, exposure_in_words
+from veilog.web.pages.words import FILTERS, HOW, delta_for, exposure_in_words
 from veilog.web.work.request import WEAK, asked_for
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def exposure(log: LogRecord, *, settings: Settings | None = None) -> str:
         singled_chart=singled_out_chart(result["singled_out"]),
         disclosure_chart=disclosure_chart(result["disclosure"]),
         flow_map=from_plain(FlowMap, result["map"]),
-        kind_words=KINDS,
+        kind_words=KNOWN,
     )
 
 
@@ -168,11 +169,23 @@ def _of_result(result: Mapping[str, Any], job: JobRecord, log: LogRecord, settin
         "written": any(name.startswith("release.") for name in result["files"]),
         "command": command,
         "python": python,
-        "kind_words": KINDS,
+        "kept": _kept(result.get("kept")),
+        "kind_words": KNOWN,
         "chart": Markup(result.get("chart") or ""),  # charts hold no text but ours
         "map_before": from_plain(FlowMap, result["map_before"]) if "map_before" in result else None,
         "map_after": from_plain(FlowMap, result["map"]) if "map" in result else None,
     }
+
+
+def _kept(lines: Sequence[Sequence[str]] | Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
+    """Title, value and meaning of what a release kept; of one that an older veilog made, names and numbers only."""
+    if isinstance(lines, Mapping):
+        return [(name.replace("_", " "), _in_short(value), "") for name, value in lines.items()]
+    return [(title, value, meaning) for title, value, meaning in lines or ()]
+
+
+def _in_short(value: float | int | None) -> str:
+    return "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 
 def _waiting(log: LogRecord, at: str, settings: Settings | None) -> str:

@@ -10,10 +10,9 @@ from typing import Any
 from veilog.report.explorer import clean, short
 from veilog.web.jobs.records import JobRecord, LogRecord
 
-__all__ = ["FILTERS", "HOW", "KINDS", "delta_for", "exposure_in_words"]
+__all__ = ["FILTERS", "HOW", "delta_for", "exposure_in_words"]
 
 HOW = {"given": "chosen by you", "pm4py": "by its standard name", "guessed": "guessed by its name"}
-KINDS = {"set": "which activities", "multiset": "which and how often", "sequence": "which, in their order"}
 _STATES = {"queued": "waiting", "running": "at work", "done": "done", "failed": "failed", "cancelled": "cancelled"}
 
 

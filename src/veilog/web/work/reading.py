@@ -26,9 +26,9 @@ from veilog.logs.tables import delimited
 from veilog.logs.tables import read as tables
 from veilog.logs.tables.parquet import open_parquet
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure.measure import BACKGROUNDS, risk
+from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
-from veilog.measures.singling_out.measure import singling_out
+from veilog.measures.singling_out import singling_out
 from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
 

@@ -21,16 +21,15 @@ from veilog.ledger.ledger import Ledger, Reservation
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.comparison import Comparison
-from veilog.measures.disclosure.measure import RiskResult
-from veilog.measures.singling_out import measure as singling_out
+from veilog.measures import MEASURES, Comparison, singling_out
+from veilog.measures.disclosure import RiskResult
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.result import Release
 from veilog.releasing.run import release
 from veilog.report import words
 from veilog.report.explorer import clean, short
 from veilog.report.facts import Facts, gathered
-from veilog.report.page import rendered
+from veilog.report.page import kept_lines, rendered
 from veilog.report.told import told_by_release
 from veilog.web.error_pages import is_full
 from veilog.web.jobs.records import Settings
@@ -268,7 +267,7 @@ def _seen_by_owner(released: Release, log: EventLog, out: Path, progress: Progre
             "activities": inside.activities,
         },
         "verdict": "" if comparison is None else comparison.verdict.removesuffix(about_people).strip(),
-        "kept": None if comparison is None else _kept(comparison),
+        "kept": None if comparison is None else kept_lines(comparison),
         "not_compared": inside.not_compared,
         "explorer": shown_rows(released.variants, log.variants),
         "map": to_plain(facts.map),
@@ -279,6 +278,7 @@ def _seen_by_owner(released: Release, log: EventLog, out: Path, progress: Progre
         "risk": [[_risk(before), _risk(after)] for before, after in inside.risk],
         "singled": None if singled is None else _singled(singled),
         "singled_in_words": about_people,
+        "singled_explained": MEASURES["singling_out"].explained,
         "not_to_conclude": _not_to_conclude(facts),
     }
 
@@ -288,22 +288,6 @@ def _chart(comparison: Comparison | None) -> str | None:
         return None
     svg = comparison_svg(comparison, styled=False)
     return svg if len(svg) <= _LONGEST_CHART else None
-
-
-def _kept(c: Comparison) -> dict[str, Any]:
-    return {
-        "similarity": c.relative_log_similarity,
-        "difference": c.absolute_log_difference,
-        "moved": c.dfg_moved,
-        "activities": c.coverage.activities,
-        "steps": c.coverage.directly_follows,
-        "size": c.size_ratio,
-        "common": c.variants.common,
-        "added": c.variants.added,
-        "lost": c.variants.lost,
-        "real": c.keep_real,
-        "length_error": c.length_error,
-    }
 
 
 def _risk(r: RiskResult) -> dict[str, Any]:

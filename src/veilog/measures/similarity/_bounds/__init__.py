@@ -1,8 +1,8 @@
 """Two lists of sequences that are too long to compare pair by pair: between which numbers the optimum lies.
 
-The upper end is the cost of a plan (:mod:`veilog.measures.similarity.blocks`), the lower end the optimum of a smaller
-problem that no plan undercuts (:mod:`veilog.measures.similarity.boxes`). Both hold for certain; nothing is estimated
-from a sample.
+The upper end is the cost of a plan (:mod:`veilog.measures.similarity._bounds.upper`), the lower end the optimum of a
+smaller problem that no plan undercuts (:mod:`veilog.measures.similarity._bounds.lower`). Both hold for certain; nothing
+is estimated from a sample.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from functools import cached_property
 import numpy as np
 
 from veilog._typing import IntArray
-from veilog.measures.similarity.blocks import Flows, cheap_plan, distances_of
-from veilog.measures.similarity.boxes import Boxes, CostKind, boxed, least_costs, lower_bound
-from veilog.measures.similarity.distances import Progress, Strings, as_sequences
+from veilog.measures.measure import Progress
+from veilog.measures.similarity._bounds.lower import Boxes, CostKind, boxed, least_costs, lower_bound
+from veilog.measures.similarity._bounds.upper import Flows, cheap_plan, distances_of
+from veilog.measures.similarity.distances import Strings, as_sequences
 
-__all__ = ["MOST_PAIRS", "Crowd"]
+__all__ = ["MOST_PAIRS", "Bounds"]
 
 MOST_PAIRS = 1_000_000_000
 """Up to so many pairs of variants the optimum is found: some minutes of one core. Beyond, it is bounded."""
 
 
 @dataclass(frozen=True, eq=False)
-class Crowd:
+class Bounds:
     """What is to be moved from where to where; what ``b`` has more comes from a buffer."""
 
     rows: Strings

@@ -1,7 +1,8 @@
 """A lower bound of the transport between two lists of sequences that are too long to compare pair by pair.
 
 Sequences are put into boxes: what is known of those in one box is between which numbers their lengths lie, how often
-each activity occurs in them, and how far their nearest partner is at least (:mod:`veilog.measures.similarity.nearest`).
+each activity occurs in them, and how far their nearest partner is at least
+(:mod:`veilog.measures.similarity._bounds.nearest`).
 A cost that no pair of two boxes undercuts, and all masses of a box taken together, make a small transport problem,
 which is solved with a certificate. Every plan between the sequences is a plan between their boxes that costs no more
 there, so the optimum of the small problem is a lower bound of the optimum, whichever boxes were chosen.
@@ -13,14 +14,16 @@ each of the N that it has too few of, so the Levenshtein distance is at least ma
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from veilog._typing import AnyArray, FloatArray, IntArray
+from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Sequences
-from veilog.measures.similarity.nearest import MOST_DELETED, least_distances
+from veilog.measures.similarity._bounds.nearest import MOST_DELETED, least_distances
 from veilog.measures.similarity.transport import matrix_costs, transport
 
 __all__ = ["Boxes", "CostKind", "boxed", "cost_of", "least_costs", "lower_bound"]
@@ -85,6 +88,7 @@ def lower_bound(
     kind: CostKind,
     *,
     buffer: tuple[int, IntArray] | None = None,
+    progress: Callable[[str, float | None], None] | None = None,
 ) -> float:
     """A number that no plan between the sequences costs less than.
 
@@ -103,7 +107,7 @@ def lower_bound(
     if not len(a):
         return 0.0
     largest = float(costs.max(initial=0.0))
-    plan = transport(a, b, matrix_costs(costs), tolerance=_TOLERANCE * max(largest, 1e-9))
+    plan = transport(a, b, matrix_costs(costs), tolerance=_TOLERANCE * max(largest, 1e-9), progress=progress)
     return max(0.0, plan.lower - _ROUNDING * largest * float(a.sum()))
 
 
@@ -116,7 +120,7 @@ def _groups(sequences: Sequences, others: Sequences) -> IntArray:
     return np.minimum(rank, _GROUPS - 1)
 
 
-def _features(sequences: Sequences, groups: IntArray, nearest: IntArray) -> AnyArray:
+def _features(sequences: Sequences, groups: IntArray, nearest: IntArray) -> npt.NDArray[Any]:
     """A row a sequence: the counts of the groups of activities, the length, the distance to the nearest partner."""
     width = int(groups.max(initial=0)) + 1
     kind = np.uint16 if int(sequences.lengths.max(initial=0)) < 1 << 16 else np.int64
@@ -132,7 +136,7 @@ def _features(sequences: Sequences, groups: IntArray, nearest: IntArray) -> AnyA
     return table
 
 
-def _cut(features: AnyArray, share: FloatArray) -> list[IntArray]:
+def _cut(features: npt.NDArray[Any], share: FloatArray) -> list[IntArray]:
     """Members of the boxes: again and again the box with most mass and spread is cut in two."""
 
     def judged(members: IntArray) -> tuple[float, int, float]:
@@ -154,7 +158,7 @@ def _cut(features: AnyArray, share: FloatArray) -> list[IntArray]:
     return [members for *_, members in heap]
 
 
-def _side(features: AnyArray, box: IntArray) -> Boxes:
+def _side(features: npt.NDArray[Any], box: IntArray) -> Boxes:
     """The boxes that one side has members in, each drawn in to these."""
     found, of = np.unique(box, return_inverse=True)
     if not len(found):

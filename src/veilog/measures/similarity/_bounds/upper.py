@@ -15,8 +15,9 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist, cpdist
 
 from veilog._typing import FloatArray, IntArray
-from veilog.measures.similarity.boxes import CostKind, cost_of
-from veilog.measures.similarity.distances import Progress, Strings
+from veilog.measures.measure import Progress
+from veilog.measures.similarity._bounds.lower import CostKind, cost_of
+from veilog.measures.similarity.distances import Strings
 from veilog.measures.similarity.transport import matrix_costs, transport
 
 __all__ = ["Flows", "cheap_plan", "distances_of"]

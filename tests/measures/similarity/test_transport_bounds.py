@@ -12,8 +12,8 @@ from rich.console import Console
 
 from veilog import Variants, compare
 from veilog.display import comparison_table
-from veilog.measures import comparison
-from veilog.measures.similarity import blocks, boxes, nearest
+from veilog.measures.similarity import difference, measure
+from veilog.measures.similarity._bounds import lower, nearest, upper
 from veilog.measures.similarity.difference import Buffer, absolute_log_difference, absolute_log_differences
 from veilog.measures.similarity.distances import as_sequences, as_strings, levenshtein_block
 from veilog.measures.similarity.measure import Matching, relative_log_similarities, relative_log_similarity
@@ -25,9 +25,9 @@ LOG = st.dictionaries(SEQUENCE, st.integers(1, 30), min_size=1, max_size=25).map
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few boxes and small blocks, so that small logs have what large ones have."""
-    monkeypatch.setattr(boxes, "_BOXES", 6)
-    monkeypatch.setattr(boxes, "_GROUPS", 3)
-    monkeypatch.setattr(blocks, "_BLOCK", 8)
+    monkeypatch.setattr(lower, "_BOXES", 6)
+    monkeypatch.setattr(lower, "_GROUPS", 3)
+    monkeypatch.setattr(upper, "_BLOCK", 8)
     monkeypatch.setattr(nearest, "_HASHES", 50)
 
 
@@ -99,7 +99,7 @@ def test_a_pass_in_blocks_keeps_the_plan_a_plan() -> None:
     columns = sorted({"".join(rng.choice(list("abc"), size=rng.integers(1, 9))) for _ in range(50)})
     a, b = rng.integers(1, 20, size=len(rows)), rng.integers(1, 20, size=len(columns))
     b[0] += max(0, a.sum() - b.sum()) + 7
-    plan = blocks.cheap_plan(rows, columns, a, b, "plain", buffer=np.array([len(c) for c in columns]))
+    plan = upper.cheap_plan(rows, columns, a, b, "plain", buffer=np.array([len(c) for c in columns]))
     assert (plan.mass > 0).all()
     supplied = np.bincount(plan.rows, weights=plan.mass, minlength=len(rows) + 1)
     assert supplied.tolist() == [*a.tolist(), b.sum() - a.sum()]
@@ -111,8 +111,8 @@ def test_a_comparison_says_that_it_knows_an_interval_only(monkeypatch: pytest.Mo
     released = Variants.from_dict({("a", "b"): 2, ("c", "c", "a"): 3, ("b", "d"): 9})
     true = compare(original, released)
     assert true.intervals == {}
-    for both in (relative_log_similarities, absolute_log_differences):
-        monkeypatch.setattr(comparison, both.__name__, partial(both, most_pairs=0))
+    for home, both in ((measure, relative_log_similarities), (difference, absolute_log_differences)):
+        monkeypatch.setattr(home, both.__name__, partial(both, most_pairs=0))
     result = compare(original, released)
     assert set(result.intervals) == {
         "relative_log_similarity",
