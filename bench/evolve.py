@@ -23,8 +23,8 @@ from veilog.logs.simulate import variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.similarity.distances import as_strings, edit_distances
 from veilog.measures.similarity.measure import relative_log_similarity
-from veilog.methods.evolve import evolve
-from veilog.methods.evolve.settings import DEFAULTS, Settings
+from veilog.methods.evolve import EvolveSettings, evolve
+from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG
@@ -40,14 +40,16 @@ CELLS = {
 WIDE = ((400, 1200, 43), (600, 1100, 130))
 
 
-def release(log: Variants, epsilon: str, seed: int, settings: Settings = DEFAULTS) -> Variants:
+def release(log: Variants, epsilon: str, seed: int, settings: Constants = DEFAULTS) -> Variants:
     """A seeded release with other constants than the default ones."""
     curator = Curator(log, domain=ALL_FROM_LOG, randomness=noise.seeded(seed))
     request = Request(Fraction(epsilon), Fraction(0), False, lambda text, done: None, lambda a, b: 0.0)
-    return evolve(curator, request, settings=settings)
+    return evolve(
+        curator, request, EvolveSettings(largest_log=settings.largest_log, max_length=settings.max_length), settings
+    )
 
 
-def similarities(log: Variants, epsilon: str, seeds: range, settings: Settings = DEFAULTS) -> list[float]:
+def similarities(log: Variants, epsilon: str, seeds: range, settings: Constants = DEFAULTS) -> list[float]:
     released = (release(log, epsilon, seed, settings) for seed in seeds)
     return [relative_log_similarity(log, one).value if one.cases else 0.0 for one in released]
 
@@ -110,8 +112,8 @@ def main() -> None:
         seconds, ratio = timed(log, epsilon)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(f"{log}, epsilon {epsilon}: {seconds:.1f} s, {ratio:.1f} passes, {memory:.2f} GB", flush=True)
-    stage = Settings(wide_from=10**9)
-    share = Settings(wide_from=10**9, relations=((150.0, 0.70), (700.0, 0.35)), relations_exponent=0.0)
+    stage = Constants(wide_from=10**9)
+    share = Constants(wide_from=10**9, relations=((150.0, 0.70), (700.0, 0.35)), relations_exponent=0.0)
     print("| log | epsilon | with the wide stage | without it | also without a share by the number of activities |")
     for make in (variants_only, skewed):
         for activities, cases, length in WIDE:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import veilog
 from evolve import in_words, similarities
-from veilog.methods.evolve.settings import DEFAULTS, Settings
+from veilog.methods.evolve.constants import DEFAULTS, Constants
 
 CELLS = (
     ("sepsis", "1"),
@@ -28,7 +28,7 @@ CELLS = (
 SEED = 800
 
 
-def _flat(share: float) -> Settings:
+def _flat(share: float) -> Constants:
     return replace(DEFAULTS, relations=((4.0, share), (100.0, share)))
 
 
@@ -38,7 +38,7 @@ BY_SIZE_ALONE = replace(DEFAULTS, relations=((150.0, 0.70), (700.0, 0.35)), rela
 PAID = ("as it is", "as many released as voted for", "small released variants dropped", "share by g alone")
 PAID += ("theta 0.45", "half the pool", "no triples", "cases from the count alone", "none of these")
 
-ABLATIONS: dict[str, Settings] = {
+ABLATIONS: dict[str, Constants] = {
     "as it is": DEFAULTS,
     "share by g alone": BY_SIZE_ALONE,
     "cases from the count alone": replace(DEFAULTS, estimate_cases=False),

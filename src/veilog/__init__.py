@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from veilog.methods import METHODS, Method
     from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
     from veilog.privacy.domain import Domain
-    from veilog.releasing.result import OwnerOnly
-    from veilog.releasing.run import Release, release
+    from veilog.releasing.plan import Plan, plan
+    from veilog.releasing.result import OwnerOnly, Release
+    from veilog.releasing.run import release
     from veilog.releasing.suggest import Suggestion, suggest
     from veilog.training.model import Model
     from veilog.training.training import train
@@ -54,6 +55,7 @@ __all__ = [
     "OutputError",
     "OwnerOnly",
     "ParameterError",
+    "Plan",
     "Release",
     "RiskResult",
     "Suggestion",
@@ -63,6 +65,7 @@ __all__ = [
     "__version__",
     "audit",
     "compare",
+    "plan",
     "read",
     "read_variants",
     "release",
@@ -93,7 +96,8 @@ _HOMES = {
     "OutputError": "veilog.errors",
     "OwnerOnly": "veilog.releasing.result",
     "ParameterError": "veilog.errors",
-    "Release": "veilog.releasing.run",
+    "Plan": "veilog.releasing.plan",
+    "Release": "veilog.releasing.result",
     "RiskResult": "veilog.measures.disclosure.measure",
     "Suggestion": "veilog.releasing.suggest",
     "UndeclaredError": "veilog.errors",
@@ -101,6 +105,7 @@ _HOMES = {
     "VeilogError": "veilog.errors",
     "audit": "veilog.audits.auditing",
     "compare": "veilog.measures.comparison",
+    "plan": "veilog.releasing.plan",
     "read": "veilog.logs.files",
     "read_variants": "veilog.logs.files",
     "release": "veilog.releasing.run",

@@ -15,6 +15,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from veilog._svg import element, picture, points_of
 from veilog.measures.comparison import Comparison
 from veilog.measures.durations import ActiveCases, CaseDurations
 
@@ -126,8 +127,7 @@ class _Panel:
             out.append(_line(_LEFT, y, _WIDTH - _RIGHT, y, "g"))
             out.append(_text(_LEFT - 8, y + 4, name, anchor="end"))
         middle = self.top + self.height / 2
-        turned = f'transform="rotate(-90 16 {middle:.1f})"'
-        return [*out, _text(16, middle, label, "s", "middle", turned)]
+        return [*out, _text(16, middle, label, "s", "middle", transform=f"rotate(-90 16 {middle:.1f})")]
 
     def vertical(self, ticks: Iterable[tuple[float, str]], label: str) -> list[str]:
         """The axis below."""
@@ -139,9 +139,9 @@ class _Panel:
             out += [_line(x, bottom, x, bottom + 5, "a"), _text(x, bottom + 19, name, anchor=anchor)]
         return [*out, _text(self.x(0.5), bottom + 37, label, "s", "middle")]
 
-    def curve(self, points: Iterable[tuple[float, float]], which: str) -> str:
-        joined = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
-        return f'<polyline class="l" stroke="{_COLOURS[which]}" points="{joined}"/>'
+    def curve(self, places: Iterable[tuple[float, float]], which: str) -> str:
+        line = points_of((self.x(x), self.y(y)) for x, y in places)
+        return element("polyline", class_="l", stroke=_COLOURS[which], points=line)
 
 
 def comparison_svg(result: Comparison, *, styled: bool = True) -> str:
@@ -160,25 +160,21 @@ def comparison_svg(result: Comparison, *, styled: bool = True) -> str:
         parts += _durations(_Panel(top + 320, 170), result.case_durations)
         top += 570
     parts += _variants(_Panel(top + 36, 76), result)
-    height = top + 150
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:.0f}" width="{_WIDTH}" '
-            f'height="{height:.0f}" role="img" aria-labelledby="t">',
-            '<title id="t">Original and release compared</title>',
-            *([f"<style>{_STYLE}</style>"] if styled else []),
-            f'<rect width="{_WIDTH}" height="{height:.0f}" fill="#fff"/>',
-            *_legend(),
-            *parts,
-            "</svg>\n",
-        ]
-    )
+    height = round(top + 150)
+    lines = [
+        element("title", "Original and release compared", id="t"),
+        *([element("style", _STYLE)] if styled else []),
+        element("rect", width=_WIDTH, height=height, fill="#fff"),
+        *_legend(),
+        *parts,
+    ]
+    return picture(lines, _WIDTH, height, role="img", aria_labelledby="t")
 
 
 def _legend() -> list[str]:
     out = []
     for x, which in ((_LEFT, "original"), (_LEFT + 90, "released")):
-        out.append(f'<rect x="{x}" y="20" width="14" height="14" rx="2" fill="{_COLOURS[which]}"/>')
+        out.append(element("rect", x=x, y=20, width=14, height=14, rx=2, fill=_COLOURS[which]))
         out.append(_text(x + 20, 32, which))
     return out
 
@@ -288,13 +284,12 @@ def _step(highest: int) -> int:
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+    return element("line", class_=kind, x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2))
 
 
 def _bar(x: float, y: float, width: float, colour: str) -> str:
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(0.0, width):.1f}" height="20" fill="{colour}"/>'
+    return element("rect", x=float(x), y=y, width=max(0.0, width), height=20, fill=colour)
 
 
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start", more: str = "") -> str:
-    safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{safe}</text>'
+def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start", **more: str) -> str:
+    return element("text", text, class_=kind, x=float(x), y=float(y), text_anchor=anchor, **more)

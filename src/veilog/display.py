@@ -74,14 +74,14 @@ def info_table(statistics: Statistics, source: str) -> Table:
     return key_values(rows, title=escape(source))
 
 
-def variants_table(variants: Variants, most: int = 5) -> Table:
+def variants_table(variants: Variants) -> Table:
     """The most frequent variants."""
     table = Table(title="most frequent variants", title_justify="left", box=None, padding=(0, 2, 0, 0))
     # Long variants are cut, never the numbers before them.
     table.add_column("cases", justify="right", no_wrap=True, min_width=_digits(variants.counts))
     table.add_column("share", justify="right", no_wrap=True, min_width=6)
     table.add_column("variant", overflow="ellipsis", no_wrap=True, ratio=1)
-    for index in variants.by_frequency()[:most].tolist():
+    for index in variants.by_frequency()[:5].tolist():
         count = int(variants.counts[index])
         sequence = " > ".join(variants.sequences[index]) or "(no events)"
         table.add_row(f"{count:,}", f"{count / variants.cases:.1%}", escape(sequence))
@@ -132,7 +132,11 @@ def methods_table(methods: Iterable[Method]) -> Table:
     for m in methods:
         parameters = "\n".join(f"{p.name}: {p.what}" for p in m.parameters) or "none"
         table.add_row(
-            Text(m.name, style="bold"), m.releases, escape(m.guarantee), escape(m.as_published), escape(parameters)
+            Text(m.name, style="bold") + Text(f"\n{m.package}" if m.package else "", style="dim"),
+            str(m.releases),
+            escape(m.guarantee),
+            escape(m.as_published),
+            escape(parameters),
         )
     return table
 

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._files import atomic_target
+from veilog._typing import AnyArray
 from veilog.errors import InputError, VeilogError
-from veilog.logs.files import atomic_target
 
 __all__ = ["Content", "Damaged", "encoded", "read", "write"]
 
@@ -37,8 +37,6 @@ _UNSIGNED = "0" * 64
 _TYPES = {"F64": "<f8", "I64": "<i8", "F32": "<f4", "I32": "<i4"}
 _NAMES = {np.dtype(code): name for name, code in _TYPES.items()}
 
-Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True, eq=False)
 class Content:
@@ -46,7 +44,7 @@ class Content:
 
     kind: str
     facts: Mapping[str, Any]
-    arrays: Mapping[str, Array]
+    arrays: Mapping[str, AnyArray]
 
 
 class Damaged(VeilogError):
@@ -99,7 +97,7 @@ def _bytes(path: Path, kind: str) -> bytes:
         raise InputError(f"The file cannot be read: {reason}.", path=str(path)) from None
 
 
-def _plain(name: str, array: Array) -> Array:
+def _plain(name: str, array: AnyArray) -> AnyArray:
     """The array in one of the types of a file, little-endian and in rows; numbers that are not finite are refused."""
     dtype = array.dtype.newbyteorder("<")
     if dtype not in _NAMES:
@@ -109,7 +107,7 @@ def _plain(name: str, array: Array) -> Array:
     return np.ascontiguousarray(array, dtype=dtype)
 
 
-def _header(kind: str, facts: Mapping[str, Any], arrays: Mapping[str, Array], digest: str) -> bytes:
+def _header(kind: str, facts: Mapping[str, Any], arrays: Mapping[str, AnyArray], digest: str) -> bytes:
     metadata = {
         "veilog.facts": _text(facts),
         "veilog.kind": kind,
@@ -168,9 +166,9 @@ def _decoded(data: bytes, kind: str) -> Content:
     return Content(found, facts, arrays)
 
 
-def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, Array]:
+def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, AnyArray]:
     """The arrays as views of the file's bytes; they must fill it exactly, in the order of the header."""
-    arrays: dict[str, Array] = {}
+    arrays: dict[str, AnyArray] = {}
     place = 0
     for name, entry in header.items():
         if not isinstance(entry, dict) or entry.get("dtype") not in _TYPES:

@@ -8,7 +8,13 @@ from typing import Any
 import veilog
 from veilog.privacy.domain import Domain
 
-__all__ = ["release"]
+__all__ = ["planned", "release"]
+
+
+def planned(method: str, *, domain: Domain | None = None, **wanted: Any) -> veilog.Plan:
+    """As :func:`veilog.plan`, with the owner's word for what is not declared."""
+    said = (domain or Domain()).taken_from_log(["activities", "max_length"])
+    return veilog.plan(method, domain=said, weak_guarantee=True, **wanted)
 
 
 def release(log: Any, method: str, *, domain: Domain | None = None, **wanted: Any) -> veilog.Release:

@@ -20,7 +20,7 @@ def written(path: Path, header: str, *rows: str) -> Path:
 
 
 def read(path: Path, columns: dict[str, str] | None = None) -> dict[str, Any]:
-    result = read_log(path, columns or {}, path.parent, silent)
+    result = read_log(path, columns or {}, silent)
     assert len(json.dumps(result)) < 1_000_000
     return result
 

@@ -90,7 +90,7 @@ def read_at_once(server: Served, log: str) -> None:
     (path,) = (server.settings.folder / log[1:]).iterdir()
     out = server.settings.folder / "jobs" / job.id
     out.mkdir()
-    result = read_log(path, {}, out, lambda text, fraction: None)
+    result = read_log(path, {}, lambda text, fraction: None)
     assert server.store.start(job.id)
     assert server.store.end(job.id, "running", "done", json.dumps(result), None)
 

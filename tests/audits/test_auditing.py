@@ -102,7 +102,7 @@ SOME = ["a canary variant", "a case with many new directly-follows pairs", "one 
 
 @pytest.mark.parametrize(("method", "epsilon", "runs"), AUDITED)
 def test_a_certified_method_keeps_its_epsilon(method: str, epsilon: str, runs: int) -> None:
-    delta = "1e-3" if METHODS[method].budget == "epsilon and delta" else 0
+    delta = "1e-3" if METHODS[method].needs_delta else 0
     some = [a for a in attempts(METHODS[method].full_log) if a.attack in SOME]
     found = audit(method, epsilon=epsilon, delta=delta, pairs=some, runs=runs, confidence=SURE, seed=1, processes=1)
     assert found.derived_epsilon == float(epsilon)

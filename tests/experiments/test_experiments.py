@@ -209,7 +209,7 @@ def test_the_frontier_says_which_methods_its_runs_do_not_tell_from_the_best() ->
 
 
 def test_the_frontier_takes_all_certified_methods_with_an_epsilon() -> None:
-    assert set(frontier.CERTIFIED) == {m.name for m in METHODS.values() if m.certified and m.budget != "none"}
+    assert set(frontier.CERTIFIED) == {m.name for m in METHODS.values() if m.certified and m.takes_epsilon}
 
 
 def test_the_command_writes_rows_for_machines_and_a_page_for_people(

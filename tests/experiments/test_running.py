@@ -161,7 +161,7 @@ def test_a_broken_cell_file_is_computed_again(folder: Path, tmp_path: Path, mark
 def test_the_version_of_a_method_is_that_of_the_sources_it_needs() -> None:
     laplace = versions._closure(("veilog.methods.laplace",))
     names = {path.name for path in laplace}
-    assert {"laplace.py", "prefix_tree.py", "curator.py", "noise.py"} <= names
+    assert {"laplace.py", "tree.py", "curator.py", "noise.py"} <= names
     assert not {"travas.py", "sacofa.py", "releasing.py"} & names
 
     def version(method: str, measure: object = counted) -> str:

@@ -15,7 +15,6 @@ from veilog.logs.eventlog import (
     TIMESTAMP,
     TIMESTAMP_TYPE,
     EventLog,
-    empty_table,
 )
 
 
@@ -58,7 +57,7 @@ def test_statistics_count_what_the_log_holds() -> None:
 
 def test_a_log_without_cases_has_statistics_too() -> None:
     kinds = {CASE_INDEX: pa.int64(), EVENT_INDEX: pa.int64(), ACTIVITY: LABEL_TYPE, TIMESTAMP: TIMESTAMP_TYPE}
-    log = EventLog(empty_table(kinds), empty_table({ACTIVITY: pa.string()}))
+    log = EventLog(pa.schema(kinds).empty_table(), pa.schema({ACTIVITY: pa.string()}).empty_table())
     assert log.statistics.to_json()["cases"] == 0
     assert log.statistics.start is None
     assert len(log.variants) == 0

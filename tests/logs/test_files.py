@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from veilog._files import atomic_target, check_writable
 from veilog.errors import InputError, OutputError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
@@ -89,7 +90,7 @@ def test_something_else_is_no_source(source: object) -> None:
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, SystemExit, MemoryError, ZeroDivisionError])
 def test_an_interrupted_write_leaves_nothing(tmp_path: Path, failure: type[BaseException]) -> None:
     def interrupted() -> None:
-        with files.atomic_target(tmp_path / "out.csv") as file:
+        with atomic_target(tmp_path / "out.csv") as file:
             file.write(b"half")
             file.flush()
             assert len(list(tmp_path.iterdir())) == 1, "the temporary file lies beside the target"
@@ -120,7 +121,7 @@ def test_ctrl_c_in_the_middle_of_writing_a_log_leaves_the_old_file(
             self._file.write(bytes(data)[:10])
             raise KeyboardInterrupt
 
-    original = files.atomic_target
+    original = atomic_target
 
     def wrapped(target):
         manager = original(target)
@@ -144,7 +145,7 @@ def test_ctrl_c_in_the_middle_of_writing_a_log_leaves_the_old_file(
 
 def test_a_full_disk_is_an_output_error_that_names_the_file(tmp_path: Path) -> None:
     def full() -> None:
-        with files.atomic_target(tmp_path / "out.csv"):
+        with atomic_target(tmp_path / "out.csv"):
             raise OSError(28, "No space left on device")
 
     with pytest.raises(OutputError, match=r"out\.csv: .*No space left"):
@@ -162,7 +163,7 @@ def test_unwritable_targets_are_refused_before_any_work(tmp_path: Path, log: Eve
         ("x" * 300 + ".csv", "cannot be written"),
         ("nul\0.csv", "cannot be written"),
     ):
-        for attempt in (files.check_writable, files.check_target, lambda path: files.write(log, path)):
+        for attempt in (check_writable, files.check_target, lambda path: files.write(log, path)):
             with pytest.raises(OutputError, match=reason):
                 attempt(f"{tmp_path}/{name}")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder.csv"]
@@ -173,7 +174,7 @@ def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(OutputError, match="Permission"):
-            files.check_writable(tmp_path / "out.csv")
+            check_writable(tmp_path / "out.csv")
     finally:
         tmp_path.chmod(0o700)
 

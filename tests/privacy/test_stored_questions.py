@@ -121,7 +121,7 @@ def test_a_release_is_that_of_the_log_in_memory(unit: dict[str, Any]) -> None:
 )
 def test_a_method_that_needs_all_events_says_so(method: str) -> None:
     published = not METHODS[method].certified
-    arguments = {} if METHODS[method].budget == "none" else {"epsilon": 1}
+    arguments = {} if not METHODS[method].takes_epsilon else {"epsilon": 1}
     with pytest.raises(ParameterError, match="needs all events in memory"):
         openly.release(in_pieces(LOG, {5}), method, as_published=published, **arguments)
     curator = Curator(LOG.variants, log=in_pieces(LOG, {5}))

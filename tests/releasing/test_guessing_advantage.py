@@ -13,12 +13,12 @@ from veilog.training.training import train
 
 LOG = Variants.from_dict({("a", "b"): 500, ("a", "c", "c"): 300, ("a", "b", "c"): 80, ("d",): 2, (): 40})
 QUICK: dict[str, dict[str, object]] = {"travag": {"free_generator_steps": 1}}
-WITH_EPSILON = sorted(name for name, m in METHODS.items() if m.budget != "none" and m.certified and not m.full_log)
+WITH_EPSILON = sorted(name for name, m in METHODS.items() if m.takes_epsilon and m.certified and not m.full_log)
 
 
 @pytest.mark.parametrize("name", WITH_EPSILON)
 def test_every_method_with_an_epsilon_takes_a_guessing_advantage_and_keeps_it(name: str) -> None:
-    delta = "1e-3" if METHODS[name].budget == "epsilon and delta" else 0
+    delta = "1e-3" if METHODS[name].needs_delta else 0
     guarantee = openly.release(LOG, name, guessing_advantage="0.3", delta=delta, **QUICK.get(name, {})).guarantee
     assert guarantee.proven and guarantee.guessing_advantage is not None
     assert 0 < guarantee.guessing_advantage <= 0.3
@@ -68,7 +68,7 @@ def test_what_is_not_proven_states_none() -> None:
         *(
             (name, {"as_published": True}, "neither an epsilon nor a guessing advantage")
             for name, method in METHODS.items()
-            if method.budget == "none" and all(p.name != "guessing_advantage" for p in method.parameters)
+            if not method.takes_epsilon and all(p.name != "guessing_advantage" for p in method.parameters)
         ),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from veilog import web
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 from veilog.methods import METHODS
@@ -21,7 +22,7 @@ from veilog.web.pages.methods import cards
 from veilog.web.pages.words import delta_for
 from veilog.web.work import plan, read_log, release_log
 
-STATIC = Path(pages.__file__).parent / "static"
+STATIC = Path(web.__file__).parent / "static"
 HOSTILE = (
     "<script>alert(1)</script>",
     "../../../etc/passwd",
@@ -80,7 +81,7 @@ def hostile(settings: Settings) -> dict[str, str]:
 def every_page(path: Path, name: str, request: dict[str, str], settings: Settings) -> dict[str, str]:
     out = settings.folder / f"out-{request['method']}"
     out.mkdir()
-    log = log_of(read_log(path, {}, out, silent), name)
+    log = log_of(read_log(path, {}, silent), name)
     done = job("release", release_log(path, {}, request, out, settings, silent), request)
     going = replace(done, state="running", result=None, text=name, fraction=0.4, left=12.0, finished=None)
     waiting = replace(going, state="queued", ahead=3)
@@ -231,14 +232,14 @@ def test_every_method_has_a_card_with_its_guarantee_and_warning(ordinary: dict[s
             assert other.title.split(",")[0] in text
 
 
-def test_a_method_that_the_pages_have_no_words_for_has_a_card_of_its_own_words(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    other = dataclasses.replace(METHODS["travas"], name="elsewhere", paper="A package outside (2026)")
+def test_a_method_of_another_package_has_a_card_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = dataclasses.replace(
+        METHODS["travas"], name="elsewhere", title="Something new", advice="Try it.", package="other-package 1.0"
+    )
     monkeypatch.setattr(pages_methods, "METHODS", {**METHODS, "elsewhere": other})
     *_, last = cards()
-    assert (last.name, last.title) == ("elsewhere", "Described in A package outside (2026)")
-    assert last.when == "(epsilon, delta) for one case, proven."
+    assert (last.name, last.title) == ("elsewhere", "Something new")
+    assert last.when == "Try it. (An add-on: other-package 1.0.)"
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ def test_a_method_that_the_pages_have_no_words_for_has_a_card_of_its_own_words(
 def test_small_and_odd_logs_have_their_pages(tmp_path: Path, settings: Settings, rows: list[str]) -> None:
     path = tmp_path / "log.csv"
     path.write_text("\n".join(["case,activity,timestamp", *rows]) + "\n")
-    log = log_of(read_log(path, {}, tmp_path, silent), "log.csv")
+    log = log_of(read_log(path, {}, silent), "log.csv")
     for text in (
         pages.log_page(log, ONCE, settings=settings),
         pages.exposure(log, settings=settings),
@@ -267,7 +268,7 @@ def test_small_and_odd_logs_have_their_pages(tmp_path: Path, settings: Settings,
 def test_the_usual_choice_is_made_beforehand(settings: Settings) -> None:
     path = settings.folder / "beforehand.xes"
     files.write(hospital(60, seed=1), path)
-    log = log_of(read_log(path, {}, settings.folder, silent))
+    log = log_of(read_log(path, {}, silent))
     text = pages.release_form(log, {}, ONCE, settings=settings)
     assert 'name="method" value="evolve"' in text
     assert re.search(r'name="epsilon" value="1"', text)

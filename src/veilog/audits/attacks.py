@@ -49,6 +49,9 @@ _SLOW: Trace = tuple("abcde") * 4000
 _TELLS_TIME = re.compile("second|duration|elapsed|took|runtime")
 _COPIES = (*range(1, 11), 12, 14, 17, 20, 24, 28, 34, 40, 50)
 
+_STANDING_OUT = 6
+"""Cases of a log of one's own that are attacked."""
+
 _MINUTE = 60_000_000
 _YEAR_2024 = 1_704_067_200_000_000
 
@@ -141,7 +144,7 @@ def attempts(whole_logs: bool, cases: int = 1) -> Iterator[Attempt]:
         yield Attempt("the time of a rare transition", _log(before, ()), late, (score,), cases=cases)
 
 
-def attempts_on(log: Variants | EventLog, most: int = 6) -> Iterator[Attempt]:
+def attempts_on(log: Variants | EventLog) -> Iterator[Attempt]:
     """Attempts on a user's own log: with and without one of the cases that stand out most."""
     variants = log if isinstance(log, Variants) else log.variants
     known = variants.to_dict()
@@ -149,8 +152,8 @@ def attempts_on(log: Variants | EventLog, most: int = 6) -> Iterator[Attempt]:
     for trace, count in known.items():
         for activity in set(trace):
             frequency[activity] = frequency.get(activity, 0) + count
-    rare = sorted(known, key=lambda t: (known[t], min((frequency[a] for a in t), default=0), t))[: most // 2]
-    many = sorted(known, key=lambda t: (-len(set(pairwise(t))), known[t], t))[: most - len(rare)]
+    rare = sorted(known, key=lambda t: (known[t], min((frequency[a] for a in t), default=0), t))[: _STANDING_OUT // 2]
+    many = sorted(known, key=lambda t: (-len(set(pairwise(t))), known[t], t))[: _STANDING_OUT - len(rare)]
     for trace in dict.fromkeys([*rare, *many]):
         without = _less_one(log, trace)
         name = f"one of {known[trace]} cases of a variant of {len(trace)} events"

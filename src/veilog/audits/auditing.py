@@ -7,20 +7,18 @@ before.
 
 from __future__ import annotations
 
-import concurrent.futures
-import multiprocessing
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._process import main_is_guarded, pool
+from veilog._typing import FloatArray
 from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, PERSON, Attempt, Score, attempts, attempts_on
 from veilog.audits.bounds import Event, Tally, choose_event, runs_to_see, tally
 from veilog.audits.results import AuditResult, Beyond, Broken
@@ -33,14 +31,13 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.domain import Domain
-from veilog.releasing.run import release
-from veilog.threads import one_thread_each
+from veilog.privacy.unit import ONE_CASE, Unit
+from veilog.releasing.plan import Plan, plan
 
 __all__ = ["AuditResult", "Proof", "Run", "audit", "audit_runs"]
 
-Floats = npt.NDArray[np.float64]
 Log = Variants | EventLog
-Run = Callable[[Attempt, bool, Sequence[int]], Floats]
+Run = Callable[[Attempt, bool, Sequence[int]], FloatArray]
 """``run(attempt, with_, seeds)``: releases of the log with or without the case, a row of scores for each seed."""
 
 _ROUNDS = ((0.1, 8, 0.8), (0.1, 3, 0.95), (0.1, 1, 0.99), (0.2, 1, 0.999))
@@ -55,9 +52,9 @@ _BEYOND = 0.2
 
 
 def audit(
-    method: str,
+    method: str | Plan,
     *,
-    epsilon: Number,
+    epsilon: Number | None = None,
     delta: Number = 0,
     as_published: bool = False,
     runs: int = 20_000,
@@ -74,7 +71,7 @@ def audit(
     progress: Progress | None = None,
     **parameters: Any,
 ) -> AuditResult:
-    """Attack a method at a budget: ``runs`` releases of each of two neighbouring logs.
+    """Attack a method at a budget, or a :class:`Plan`: ``runs`` releases of each of two neighbouring logs.
 
     The neighbours are made for the purpose, or with a ``log`` are that log with and without one of its cases. They
     differ by one case, or by a person with ``person_cases`` cases; with ``unit`` and ``max_cases`` releases protect
@@ -84,25 +81,32 @@ def audit(
     that the guarantee does not speak of, because a condition of it does not hold for them or a person has more cases
     than it protects, are attacked apart, with fewer runs.
     """
-    chosen = method_named(method)
-    eps, failure = parse_epsilon(epsilon), parse_delta(delta)
-    person = _person_cases(person_cases, unit, max_cases)
-    _check(person, runs, confidence, processes, log, unit)
-    budget, values = _arguments(chosen, eps, failure, parameters)
-    arguments: dict[str, Any] = {
-        **budget,
-        **values,
-        "as_published": as_published,
-        "domain": _public(domain, activities, made_up=log is None),
-        "unit": unit,
-        "max_cases": max_cases,
-        "weak_guarantee": True,
-    }
-    whole_logs = chosen.full_log or unit not in ("case", "person") or parameters.get("times") is not None
+    _check(runs, confidence, processes)
+    if isinstance(method, Plan):
+        planned = method
+    else:
+        budget, values = _arguments(method_named(method), epsilon, delta, parameters)
+        planned = plan(
+            method,
+            **budget,
+            as_published=as_published,
+            domain=domain,
+            activities=activities,
+            unit=unit,
+            max_cases=max_cases,
+            weak_guarantee=True,
+            **values,
+        )
+    person = _person_cases(person_cases, planned.unit)
+    _check_person(person, planned.unit, log)
+    if log is None:
+        planned = planned.declaring(_made_up(planned.declared))
+    nominal = (planned.epsilon, planned.delta) if planned.method.takes_epsilon else _parsed(epsilon, delta)
+    failure = nominal[1]
     if not pairs:
-        pairs = list(attempts(whole_logs, person) if log is None else attempts_on(log))
-    derived = release(pairs[0].with_, method, **arguments).guarantee
-    claim = float(eps) if derived.epsilon is None else derived.epsilon
+        pairs = list(attempts(planned.needs_events, person) if log is None else attempts_on(log))
+    derived = planned.run(pairs[0].with_).guarantee
+    claim = float(nominal[0]) if derived.epsilon is None else derived.epsilon
     enough = runs_to_see(claim, confidence)
     if _proving(runs) < enough:
         raise ParameterError(
@@ -113,18 +117,20 @@ def audit(
     started = time.perf_counter()
     report = progress or (lambda text, fraction: None)
     seeds = np.random.SeedSequence(seed)
-    kinds = _kinds(pairs, derived, max_cases)
+    kinds = _kinds(pairs, derived, planned.unit.most_cases)
     proofs: dict[Broken | None, Proof] = {}
-    with one_thread_each(), _Runner(method, arguments, _workers(processes), report) as runner:
+    count = _workers(processes)
+    with pool(count) as workers:
+        runner = _Runner(planned, report, workers, count)
         for breaks, some in kinds.items():
             number = runs if not proofs else max(round(runs * _BEYOND), min(runs, 2 * enough))
             proofs[breaks] = audit_runs(runner, some, number, float(failure), confidence, seeds, report)
             seeds = seeds.spawn(1)[0]
     return _result(
         proofs,
-        method=method,
-        as_published=as_published,
-        nominal_epsilon=float(eps),
+        method=planned.method.name,
+        as_published=planned.as_published,
+        nominal_epsilon=float(nominal[0]),
         derived_epsilon=derived.epsilon,
         delta=float(failure),
         confidence=confidence,
@@ -154,25 +160,25 @@ def _result(proofs: dict[Broken | None, Proof], **facts: Any) -> AuditResult:
     )
 
 
-def _person_cases(asked: int | None, unit: str, max_cases: int | None) -> int:
+def _parsed(epsilon: Number | None, delta: Number) -> tuple[Fraction, Fraction]:
+    """What is claimed, where the method itself has no epsilon."""
+    return parse_epsilon(0 if epsilon is None else epsilon), parse_delta(delta)
+
+
+def _person_cases(asked: int | None, unit: Unit) -> int:
     """Of the person by whom logs differ: more than count where cases are bounded, and as many as there may be where
     nobody has more."""
-    if asked is not None or max_cases is None:
+    if asked is not None or unit is ONE_CASE:
         return 1 if asked is None else asked
-    return max(2 * max_cases, MANY_CASES) if unit == PERSON else max_cases
+    return max(2 * unit.most_cases, MANY_CASES) if unit.column == PERSON else unit.most_cases
 
 
-def _public(domain: Domain | None, activities: Iterable[str] | str | None, *, made_up: bool) -> Domain:
-    """What is public about the logs: as said, and for those made here what they are made of."""
-    said = domain or Domain()
-    if activities is not None:
-        said = replace(said, activities=Domain.of(activities).activities)
-    if not made_up:
-        return said
+def _made_up(said: Domain) -> Domain:
+    """What is public about the logs that are made here: as said, and else what they are made of."""
     return replace(said, activities=said.activities or ALPHABET, max_length=said.max_length or LONGEST)
 
 
-def _kinds(pairs: Sequence[Attempt], guarantee: Guarantee, max_cases: int | None) -> dict[Broken | None, list[Attempt]]:
+def _kinds(pairs: Sequence[Attempt], guarantee: Guarantee, most_cases: int) -> dict[Broken | None, list[Attempt]]:
     """The attempts by why the guarantee does not speak of them; first those that it speaks of."""
     codes = {condition.code for condition in guarantee.conditions}
     kinds: dict[Broken | None, list[Attempt]] = {None: []}
@@ -180,7 +186,7 @@ def _kinds(pairs: Sequence[Attempt], guarantee: Guarantee, max_cases: int | None
         broken: list[Broken] = sorted(pair.breaks & codes)
         if guarantee.unit == "case" and pair.cases > 1:
             broken.append("unit")
-        elif "nobody-has-more" in codes and pair.cases > (max_cases or 1):
+        elif "nobody-has-more" in codes and pair.cases > most_cases:
             broken.append("nobody-has-more")
         kinds.setdefault(broken[0] if broken else None, []).append(pair)
     return {breaks: some for breaks, some in kinds.items() if some}
@@ -230,7 +236,7 @@ def audit_runs(
     return Proof(best, best.scores[column], tally(event, without, with_, delta, confidence), tried)
 
 
-def _choice(without: Floats, with_: Floats, delta: float, confidence: float) -> tuple[float, int, Event]:
+def _choice(without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> tuple[float, int, Event]:
     """What these runs seem to show, through which of their scores and which event."""
     events = [choose_event(without[:, i], with_[:, i], delta, confidence) for i in range(without.shape[1])]
     best = max(range(len(events)), key=lambda i: events[i][1])
@@ -246,31 +252,35 @@ def _fresh(draw: np.random.Generator, number: int) -> list[int]:
     return [int(seed) for seed in draw.integers(0, 2**62, size=number)]
 
 
-def _check(person: int, runs: int, confidence: float, processes: int | None, log: Log | None, unit: str) -> None:
+def _check(runs: int, confidence: float, processes: int | None) -> None:
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise ParameterError(f"runs must be a whole number from 1 on, not {runs!r}.", parameter="runs")
     if not 0.5 <= confidence < 1:
         raise ParameterError(f"confidence must be at least 0.5 and below 1, not {confidence}.", parameter="confidence")
-    if isinstance(person, bool) or not isinstance(person, int) or not 1 <= person <= 1000:
-        raise ParameterError(f"person_cases must be from 1 to 1000, not {person!r}.", parameter="person_cases")
     if processes is not None and processes < 1:
         raise ParameterError(f"processes must be at least 1, not {processes}.", parameter="processes")
-    if unit not in ("case", "person", PERSON):
+
+
+def _check_person(person: int, unit: Unit, log: Log | None) -> None:
+    if isinstance(person, bool) or not isinstance(person, int) or not 1 <= person <= 1000:
+        raise ParameterError(f"person_cases must be from 1 to 1000, not {person!r}.", parameter="person_cases")
+    if unit.column not in (None, PERSON):
         raise ParameterError(
-            f"An audit knows whose cases the made-up ones are from {PERSON!r}, not from {unit!r}.", parameter="unit"
+            f"An audit knows whose cases the made-up ones are from {PERSON!r}, not from {unit.column!r}.",
+            parameter="unit",
         )
-    if log is not None and (person > 1 or unit != "case"):
+    if log is not None and (person > 1 or unit is not ONE_CASE):
         raise ParameterError("An audit on your own log adds or removes one case.", parameter="log")
 
 
 def _arguments(
-    method: Method, epsilon: Fraction, delta: Fraction, parameters: dict[str, Any]
+    method: Method, epsilon: Number | None, delta: Number, parameters: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The budget and the parameters of the releases."""
-    if method.budget != "none":
+    if method.takes_epsilon:
         return {"epsilon": epsilon, "delta": delta}, parameters
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
-        advantage = min(float(advantage_of(epsilon)), 0.999)
+        advantage = min(float(advantage_of(_parsed(epsilon, delta)[0])), 0.999)
         return {}, {"guessing_advantage": advantage, **parameters}
     raise ParameterError(
         f"Method {method.name!r} makes no claim about epsilon that could be audited.",
@@ -281,13 +291,7 @@ def _arguments(
 
 def _workers(asked: int | None) -> int:
     """How many processes run releases. New ones read the main script again, so one without a guard gets none."""
-    name, path = "__main__", getattr(sys.modules["__main__"], "__file__", None)
-    guarded = True
-    if path is not None and getattr(sys.modules[name], "__spec__", None) is None:
-        try:
-            guarded = "__name__" in Path(path).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            guarded = True
+    guarded = main_is_guarded()
     if asked is None:
         return min(2, os.cpu_count() or 1) if guarded else 1
     if asked > 1 and not guarded:
@@ -299,45 +303,40 @@ def _workers(asked: int | None) -> int:
     return asked
 
 
+@dataclass(frozen=True)
 class _Runner:
-    """Runs releases in processes of their own, many at a time."""
+    """Runs releases, many at a time where there are processes for them."""
 
-    def __init__(self, method: str, arguments: dict[str, Any], processes: int, progress: Progress) -> None:
-        self._method, self._arguments, self._progress = method, arguments, progress
-        self._processes = processes
-        self._pool: concurrent.futures.ProcessPoolExecutor | None = None
+    planned: Plan
+    progress: Progress
+    workers: ProcessPoolExecutor | None
+    processes: int
 
-    def __enter__(self) -> _Runner:
-        if self._processes > 1:
-            context = multiprocessing.get_context("spawn")
-            self._pool = concurrent.futures.ProcessPoolExecutor(self._processes, mp_context=context)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> Floats:
+    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> FloatArray:
         log = attempt.with_ if with_ else attempt.without
-        if self._pool is None or len(seeds) < 2 * self._processes:
-            return _scores(self._method, self._arguments, log, attempt.scores, seeds)
-        step = max(1, min(250, -(-len(seeds) // (2 * self._processes))))
+        if self.workers is None or len(seeds) < 2 * self.processes:
+            return _scores(self.planned, log, attempt.scores, seeds)
+        step = max(1, min(250, -(-len(seeds) // (2 * self.processes))))
         parts = [seeds[i : i + step] for i in range(0, len(seeds), step)]
-        futures = [self._pool.submit(_scores, self._method, self._arguments, log, attempt.scores, p) for p in parts]
+        plan_of_all = self.planned.to_json()
+        futures = [self.workers.submit(_scores_of, plan_of_all, log, attempt.scores, part) for part in parts]
         found = []
         for i, future in enumerate(futures):
             found.append(future.result())
-            self._progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
+            self.progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
         return np.concatenate(found)
 
 
-def _scores(
-    method: str, arguments: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]
-) -> Floats:
+def _scores_of(planned: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
+    """In another process, which gets the plan as JSON."""
+    return _scores(Plan.from_json(planned), log, scores, seeds)
+
+
+def _scores(planned: Plan, log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
     found = np.empty((len(seeds), len(scores)))
     for i, seed in enumerate(seeds):
         try:
-            released = release(log, method, seed=seed, **arguments)
+            released = planned.seeded(seed).run(log)
         except VeilogError:
             found[i] = _REFUSED
         else:

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv
+
+from veilog._typing import FloatArray
 
 __all__ = [
     "Event",
@@ -33,7 +34,6 @@ __all__ = [
     "upper_bound",
 ]
 
-Floats = npt.NDArray[np.float64]
 Kind = Literal["at least", "at most", "exactly"]
 
 _MOST_VALUES = 200
@@ -59,7 +59,7 @@ class Event:
     likelier_with: bool
     """Whether it is the log with the case that makes it likelier."""
 
-    def seen(self, scores: Floats) -> int:
+    def seen(self, scores: FloatArray) -> int:
         if self.kind == "at least":
             return int((scores >= self.value).sum())
         return int((scores <= self.value).sum() if self.kind == "at most" else (scores == self.value).sum())
@@ -89,7 +89,7 @@ def epsilon_lower_bound(k1: int, n1: int, k0: int, n0: int, delta: float, confid
     return max(0.0, math.log(likely / upper_bound(k0, n0, failure))) if likely > 0 else 0.0
 
 
-def tally(event: Event, without: Floats, with_: Floats, delta: float, confidence: float) -> Tally:
+def tally(event: Event, without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> Tally:
     """What fresh runs prove through an event that was chosen before them."""
     k1, k0 = event.seen(with_), event.seen(without)
     n1, n0 = len(with_), len(without)
@@ -97,7 +97,7 @@ def tally(event: Event, without: Floats, with_: Floats, delta: float, confidence
     return Tally(event, k1, n1, k0, n0, epsilon_lower_bound(*pairs, delta, confidence))
 
 
-def choose_event(without: Floats, with_: Floats, delta: float, confidence: float) -> tuple[Event, float]:
+def choose_event(without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> tuple[Event, float]:
     """The event that seems to prove most, and what it seems to prove; on runs that prove nothing themselves."""
     scores = np.concatenate([without, with_])
     values, counts = np.unique(scores, return_counts=True)
@@ -106,7 +106,7 @@ def choose_event(without: Floats, with_: Floats, delta: float, confidence: float
         places = np.unique(np.quantile(scores, np.linspace(0, 1, _MOST_VALUES), method="nearest"))
     frequent = values[np.argsort(-counts, kind="stable")[:20]]
     best, most = Event("at least", float(values[0]), True), 0.0
-    kinds: tuple[tuple[Kind, Floats], ...] = (("at least", places), ("at most", places), ("exactly", frequent))
+    kinds: tuple[tuple[Kind, FloatArray], ...] = (("at least", places), ("at most", places), ("exactly", frequent))
     for kind, looked_at in kinds:
         k1, k0 = _seen(kind, np.sort(with_), looked_at), _seen(kind, np.sort(without), looked_at)
         for likelier_with in (True, False):
@@ -118,7 +118,7 @@ def choose_event(without: Floats, with_: Floats, delta: float, confidence: float
     return best, most
 
 
-def _seen(kind: Kind, ordered: Floats, values: Floats) -> Floats:
+def _seen(kind: Kind, ordered: FloatArray, values: FloatArray) -> FloatArray:
     """How many of the ordered scores meet each event."""
     below = np.searchsorted(ordered, values, side="left")
     up_to = np.searchsorted(ordered, values, side="right")
@@ -126,7 +126,7 @@ def _seen(kind: Kind, ordered: Floats, values: Floats) -> Floats:
     return np.asarray(found, dtype=np.float64)
 
 
-def _seemed(k1: Floats, n1: int, k0: Floats, n0: int, delta: float, confidence: float) -> Floats:
+def _seemed(k1: FloatArray, n1: int, k0: FloatArray, n0: int, delta: float, confidence: float) -> FloatArray:
     """:func:`epsilon_lower_bound` of many events at once."""
     failure = (1 - confidence) / 2
     likely = np.where(k1 > 0, betaincinv(np.maximum(k1, 1), n1 - np.maximum(k1, 1) + 1, failure), 0.0) - delta

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
+from veilog._plain import InJson, ToJson
 from veilog.audits.bounds import Tally
 from veilog.privacy.account.guarantee import Code, Condition
 
@@ -14,15 +15,22 @@ Broken = Code | Literal["unit"]
 """Why a guarantee does not speak of two logs: a condition of it does not hold, or they differ by more than its unit."""
 
 
+def _named(tried: tuple[tuple[str, float], ...]) -> list[dict[str, object]]:
+    return [{"attack": name, "seemed": seemed} for name, seemed in tried]
+
+
+_EVENT = InJson(name="event", as_=lambda tally: str(tally.event))
+
+
 @dataclass(frozen=True)
-class Beyond:
+class Beyond(ToJson):
     """What was seen on logs that the guarantee does not speak of."""
 
-    breaks: Broken
+    breaks: Annotated[Broken, InJson(then=("audited_epsilon",))]
     attack: str
     score: str
-    tally: Tally
-    cases: int
+    tally: Annotated[Tally, _EVENT]
+    cases: Annotated[int, InJson(name="person_cases")]
     """Of the person by whom the logs differ."""
 
     @property
@@ -36,19 +44,9 @@ class Beyond:
         more = f", more than the {claim:g} that holds where it does" if self.audited_epsilon > claim else ""
         return f"The condition {self.breaks} does not hold for these logs ({self.attack}): there {seen}{more}."
 
-    def to_json(self) -> dict[str, object]:
-        return {
-            "breaks": self.breaks,
-            "audited_epsilon": self.audited_epsilon,
-            "attack": self.attack,
-            "score": self.score,
-            "event": str(self.tally.event),
-            "person_cases": self.cases,
-        }
-
 
 @dataclass(frozen=True)
-class AuditResult:
+class AuditResult(ToJson):
     """What was claimed, what is proved, and what was seen."""
 
     method: str
@@ -62,25 +60,35 @@ class AuditResult:
     confidence: float
     attack: str
     score: str
-    tally: Tally
+    tally: Annotated[Tally, replace(_EVENT, then=("seen_with", "seen_without"))]
     runs: int
     """On each of the two logs, all stages together."""
-    tried: tuple[tuple[str, float], ...]
+    tried: Annotated[tuple[tuple[str, float], ...], InJson(as_=_named)]
     """Every attempt with what it seemed to show on the short runs."""
-    seconds: float
     person_cases: int = 1
     """Cases of the person by whom the logs differ."""
     conditions: tuple[Condition, ...] = ()
     """What the derived guarantee takes for granted."""
     breaks: Broken | None = None
     """Why the guarantee does not speak of any of the logs that were tried, if it does not."""
-    beyond: tuple[Beyond, ...] = ()
+    beyond: Annotated[tuple[Beyond, ...], InJson(then=("verdict",))] = ()
     """Attacks with logs that it does not speak of, apart from the others."""
+    seconds: float = 0.0
 
     @property
     def claim(self) -> float:
         """What a release promises: the derived epsilon, or the paper's where none is derived."""
         return self.nominal_epsilon if self.derived_epsilon is None else self.derived_epsilon
+
+    @property
+    def seen_with(self) -> tuple[int, int]:
+        """In how many runs on the log with the case (or person) the event was seen, and of how many."""
+        return self.tally.seen_with, self.tally.runs_with
+
+    @property
+    def seen_without(self) -> tuple[int, int]:
+        """The same on the log without."""
+        return self.tally.seen_without, self.tally.runs_without
 
     @property
     def verdict(self) -> str:
@@ -98,28 +106,3 @@ class AuditResult:
             return f"The nominal epsilon does not hold: it is {seen}."
         given = " where its conditions hold" if self.conditions else ""
         return f"Nothing contradicts the claim{given}: epsilon is {seen}."
-
-    def to_json(self) -> dict[str, object]:
-        t = self.tally
-        return {
-            "method": self.method,
-            "as_published": self.as_published,
-            "nominal_epsilon": self.nominal_epsilon,
-            "derived_epsilon": self.derived_epsilon,
-            "audited_epsilon": self.audited_epsilon,
-            "delta": self.delta,
-            "confidence": self.confidence,
-            "attack": self.attack,
-            "score": self.score,
-            "event": str(t.event),
-            "seen_with": [t.seen_with, t.runs_with],
-            "seen_without": [t.seen_without, t.runs_without],
-            "runs": self.runs,
-            "tried": [{"attack": name, "seemed": seemed} for name, seemed in self.tried],
-            "person_cases": self.person_cases,
-            "conditions": [condition.to_json() for condition in self.conditions],
-            "breaks": self.breaks,
-            "beyond": [found.to_json() for found in self.beyond],
-            "verdict": self.verdict,
-            "seconds": self.seconds,
-        }

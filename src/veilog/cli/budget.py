@@ -16,7 +16,6 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
-from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values
 
 __all__ = ["UNDECIDED", "Budget", "agreed", "at_a_terminal"]
@@ -72,12 +71,6 @@ class Budget:
     def by_column(self) -> bool:
         """Whether a column names the person, so that variants alone are not enough."""
         return self.unit not in ("case", "person")
-
-    def check(self) -> None:
-        """Refuse what can be refused without the log."""
-        parse_delta(self.delta)
-        if self.epsilon is not None:
-            parse_epsilon(self.epsilon)
 
     def domain(self, attributes: Mapping[str, Values] | None = None) -> Domain:
         """The declared public facts."""

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.text import Text
 
 from veilog import display
+from veilog._files import atomic_target, check_writable
 from veilog.cli.terminal import SafeConsole
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
@@ -147,7 +148,7 @@ class Output:
     def __init__(self, target: str | None) -> None:
         self.target = target
         if target is not None and target != "-":
-            files.check_writable(target)
+            check_writable(target)
         self.console = SafeConsole(highlight=False, width=None if sys.stdout.isatty() else 140)
 
     def json(self, value: object) -> None:
@@ -158,7 +159,7 @@ class Output:
             sys.stdout.write(text)
             sys.stdout.flush()
         else:
-            with files.atomic_target(self.target) as file:
+            with atomic_target(self.target) as file:
                 file.write(text.encode())
 
     def show(self, what: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from veilog import display
+from veilog._files import atomic_target, check_writable
 from veilog.charts import comparison_svg
 from veilog.cli.common import (
     AS_USUAL,
@@ -25,7 +26,6 @@ from veilog.cli.common import (
     shown_progress,
 )
 from veilog.errors import ParameterError
-from veilog.logs import files
 from veilog.measures.comparison import compare as compare_logs
 from veilog.measures.disclosure.measure import risk as measure_risk
 
@@ -124,7 +124,7 @@ def compare(
     for log, found in ((original, first), (released, second)):
         show_findings(out, found.findings, log)
     if chart is not None:
-        with files.atomic_target(chart) as file:
+        with atomic_target(chart) as file:
             file.write(comparison_svg(result).encode())
         out.show(f"chart written to {chart}")
 
@@ -133,4 +133,4 @@ def _check_chart(chart: Path) -> None:
     """Before any work. No log ends in .svg, so none is written over."""
     if chart.suffix.lower() != ".svg":
         raise ParameterError(f"--chart draws an SVG file; {chart.name!r} does not end in .svg.", parameter="chart")
-    files.check_writable(chart)
+    check_writable(chart)

@@ -25,14 +25,14 @@ from rich.progress import (
 from rich.text import Text
 
 from veilog import display
+from veilog._files import check_writable
 from veilog.cli.budget import UNDECIDED, Budget
 from veilog.cli.common import AS_USUAL, HERE, Grouping, Json, Log, Output, Reading, pair, read_variants, show_columns
 from veilog.cli.common import read_log as read_whole
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.cli.terminal import SafeConsole
 from veilog.errors import OutputError, ParameterError
-from veilog.logs import files
-from veilog.releasing.plan import by_advantage
+from veilog.releasing.plan import plan
 from veilog.training.checkpoints import remove
 from veilog.training.model import Model
 from veilog.training.training import train as train_model
@@ -67,13 +67,16 @@ def train(
     """Train a model of a log, once, within a budget; veilog sample then draws from it without the log."""
     out = Output(json)
     _check_files(log, model, checkpoint)
-    domain = budget.domain()
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
     # Before a large log is read: what can be refused without it.
     trainable(method).parse(parameters)
-    budget.check()
-    if budget.guessing_advantage is not None:
-        by_advantage(trainable(method), budget.guessing_advantage, budget.epsilon, budget.delta, parameters)
+    planned = plan(
+        method,
+        domain=budget.domain(),
+        guessing_advantage=budget.guessing_advantage,
+        **budget.arguments(),
+        **parameters,
+    )
     keeping.of(log)
     if budget.by_column:
         grouping.needs_events("A unit that is a column")
@@ -86,15 +89,7 @@ def train(
         if checkpoint is not None and checkpoint.exists():
             progress(f"going on with {checkpoint.name}", None)
         trained = train_model(
-            original,
-            method,
-            **budget.arguments(),
-            domain=domain,
-            ledger=keeping.of(log, progress),
-            checkpoint=checkpoint,
-            guessing_advantage=budget.guessing_advantage,
-            progress=progress,
-            **parameters,
+            original, planned, ledger=keeping.of(log, progress), checkpoint=checkpoint, progress=progress
         )
         trained.save(model)
     if checkpoint is not None:
@@ -175,7 +170,7 @@ def inspect(model: ModelFile, *, json: Json = None) -> None:
 def _check_files(source: Path, target: Path, checkpoint: Path | None) -> None:
     """Before any work: what is to be written can be, and is not what is read."""
     for path in (target, *([] if checkpoint is None else [checkpoint])):
-        files.check_writable(path)
+        check_writable(path)
         if path.exists() and source.exists() and path.samefile(source):
             raise OutputError("This would overwrite what is read.", path=path, advice="Give another file.")
     if checkpoint is not None and checkpoint.resolve() == target.resolve():

@@ -31,7 +31,7 @@ from veilog.cli.large import fits, read_events
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.cli.report import NO_REPORT, Reports
 from veilog.demo import run_demo
-from veilog.errors import OutputError, ParameterError
+from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
@@ -39,9 +39,8 @@ from veilog.measures.comparison import Comparison
 from veilog.measures.comparison import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.methods.method import Progress
-from veilog.releasing.plan import by_advantage, public_facts
+from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
-from veilog.releasing.run import release as release_log
 
 __all__ = ["demo", "methods", "release"]
 
@@ -82,47 +81,29 @@ def release(
     out = Output(json)
     check_target(target, log)
     reports.check()
-    domain = budget.domain(beyond.domains())
-    more = beyond.arguments()
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
     # Before a large log is read: what can be refused without it.
-    chosen = method_named(method)
-    values = chosen.parse(parameters)
-    budget.check()
-    if not (budget.as_published or at_a_terminal()):
-        public_facts(chosen, values, domain, budget.as_published)
-    # -p guessing_advantage=X and --guessing-advantage X are the same where the method has such a parameter.
-    advantage = _said_once(budget.guessing_advantage, parameters.pop("guessing_advantage", None))
-    if advantage is not None:
-        chosen.parse(by_advantage(chosen, advantage, budget.epsilon, budget.delta, parameters)[1])
+    planned = _planned(method, parameters, budget, beyond)
+    if planned.undeclared and not at_a_terminal():
+        raise UndeclaredError(planned.method.name, planned.undeclared)
     keeping.of(log)
-    whole = beyond.wanted or budget.by_column or chosen.full_log
-    if whole:
+    if planned.needs_events:
         grouping.needs_events("A release with times, attributes or persons")
     show_columns(out, log, reading, grouping)
     original: EventLog | StoredLog | Variants
-    if whole:
-        original = read_events(log, reading, grouping, in_memory=chosen.full_log and not chosen.in_pieces)
+    if planned.needs_events:
+        in_memory = planned.method.full_log and not planned.method.in_pieces
+        original = read_events(log, reading, grouping, in_memory=in_memory)
     elif fits(log, grouping):
         original = read_log(log, reading)  # all columns: one of them may tell persons, which the owner should know
     else:
         original = read_variants(log, reading, grouping)
-    if at_a_terminal() and not budget.as_published:
-        domain = agreed(out, domain, chosen.needs(values), original)
+    if planned.undeclared:
+        planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
     _check_room(target, original)
     with shown_progress() as progress:
         progress(f"releasing with {method}", None)
-        released = release_log(
-            original,
-            method,
-            **budget.arguments(),
-            domain=domain,
-            **more,
-            ledger=keeping.of(log, progress),
-            guessing_advantage=advantage,
-            progress=progress,
-            **parameters,
-        )
+        released = planned.run(original, ledger=keeping.of(log, progress), progress=progress)
         progress(f"writing {target.name}", None)
         _save(released, target, progress)
     account = None if released.entry is None else released.entry.account()
@@ -136,6 +117,21 @@ def release(
     with shown_progress() as progress:
         for page in reports.write(released, original, comparison, progress):
             out.show(page)
+
+
+def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Beyond) -> Plan:
+    """The plan that the options describe."""
+    # -p guessing_advantage=X and --guessing-advantage X are the same where the method has such a parameter.
+    method_named(method).parse(parameters)
+    advantage = _said_once(budget.guessing_advantage, parameters.pop("guessing_advantage", None))
+    return plan(
+        method,
+        domain=budget.domain(beyond.domains()),
+        guessing_advantage=advantage,
+        **budget.arguments(),
+        **beyond.arguments(),
+        **parameters,
+    )
 
 
 def _check_room(target: Path, original: EventLog | StoredLog | Variants) -> None:

@@ -10,9 +10,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
+from veilog._files import check_writable
 from veilog.cli.common import AS_USUAL, Json, Output, Reading, read_log, shown_progress
 from veilog.errors import OutputError, ParameterError
-from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
@@ -89,4 +89,4 @@ def _check_page(page: Path, option: str) -> None:
     """No log ends in .html, so none is written over."""
     if page.suffix.lower() not in (".html", ".htm"):
         raise OutputError(f"A report is an HTML page; {option} must end in .html.", path=page)
-    files.check_writable(page)
+    check_writable(page)

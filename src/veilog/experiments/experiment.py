@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 from xml.sax.saxutils import unescape
 
+from veilog._plain import InJson, ToJson
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 
@@ -36,26 +37,21 @@ Number: TypeAlias = "float | int | None"
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(ToJson):
     """One computation: a log, a method with its settings (or none), and the number of the run, which is its seed."""
 
     log: str
     method: str = ""
-    settings: tuple[tuple[str, Value], ...] = ()
+    settings: Annotated[tuple[tuple[str, Value], ...], InJson(as_=dict)] = ()
     """Keywords of :func:`veilog.release`; where there is no method, what the measure needs."""
     run: int = 0
     models: float = 0.0
     """Seconds that a process model may take; 0 where none is wanted."""
-    prefixes: int = 0
+    prefixes: Annotated[int, InJson(left_out="at its default")] = 0
     """Prefixes from which precision is estimated; 0 for all."""
 
     def get(self, name: str, default: Value = "") -> Value:
         return dict(self.settings).get(name, default)
-
-    def to_json(self) -> dict[str, object]:
-        told: dict[str, object] = {"log": self.log, "method": self.method, "settings": dict(self.settings)}
-        told |= {"run": self.run, "models": self.models}
-        return told | ({"prefixes": self.prefixes} if self.prefixes else {})
 
     def in_words(self) -> str:
         settings = [f"{name} {value}" for name, value in self.settings if value is not True]

@@ -35,7 +35,7 @@ __all__ = ["CERTIFIED", "FRONTIER", "best"]
 EPSILONS = ("2", "1", "0.1", "0.01")
 DELTA = "1e-4"
 RISK = ("set", 3)
-CERTIFIED = tuple(m.name for m in METHODS.values() if m.certified and m.budget != "none")
+CERTIFIED = tuple(m.name for m in METHODS.values() if m.certified and m.takes_epsilon)
 
 
 Settings = tuple[tuple[str, Value], ...]
@@ -46,7 +46,7 @@ def _columns() -> dict[str, tuple[str, Settings]]:
     one, and releasing only real variants."""
     columns: dict[str, tuple[str, Settings]] = {}
     for name in CERTIFIED:
-        if METHODS[name].budget == "epsilon and delta":
+        if METHODS[name].needs_delta:
             columns[f"{name}, delta {DELTA}"] = (name, (("delta", DELTA),))
         else:
             columns[name] = (name, (("delta", "0"),))

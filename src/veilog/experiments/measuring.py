@@ -29,16 +29,14 @@ def released(given: Given, cell: Cell) -> Release:
     return release(log, cell.method, seed=cell.run, domain=ALL_FROM_LOG, **settings)
 
 
-def utility(original: Variants, made: Variants, *, difference: bool = True) -> dict[str, Number]:
+def utility(original: Variants, made: Variants) -> dict[str, Number]:
     """Relative log similarity, and absolute log difference with the buffer of the published heat maps."""
-    values: dict[str, Number] = {
+    return {
         "similarity": relative_log_similarity(original, made).value,
         "size_ratio": made.cases / original.cases,
         "variants": len(made),
+        "difference": int(absolute_log_difference(original, made, buffer="maximum").value),
     }
-    if difference:
-        values["difference"] = int(absolute_log_difference(original, made, buffer="maximum").value)
-    return values
 
 
 def models(original: Variants, made: Variants, cell: Cell) -> tuple[dict[str, Number], str | None]:

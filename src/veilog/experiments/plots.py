@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
+
+from veilog._svg import element, picture, points_of
 
 __all__ = ["HeatMap", "Series", "heat_maps", "lines", "panels"]
 
@@ -99,7 +100,7 @@ def _square(
         share = (value - scale[0]) / (scale[1] - scale[0]) if scale[1] > scale[0] else 0.5
         red, green, blue = (round(a + (b - a) * share) for a, b in zip(_LOW, _HIGH, strict=True))
         fill = f"rgb({red},{green},{blue})"
-    out.append(f'<rect x="{x:.0f}" y="{y:.0f}" width="{wide:.0f}" height="{high:.0f}" fill="{fill}" stroke="#fff"/>')
+    out.append(element("rect", x=round(x), y=round(y), width=round(wide), height=round(high), fill=fill, stroke="#fff"))
     kind = "w" if share > 0.55 else ""
     out.append(_text(x + wide / 2, y + 17, "-" if value is None else format(value, form), kind, "middle"))
     if published is not None:
@@ -135,7 +136,7 @@ def lines(
     out = []
     for i in range(5):
         value = low * (most / low) ** (i / 4) if logarithmic else low + (most - low) * i / 4
-        out.append(f'<line class="g" x1="{left}" x2="{left + width}" y1="{high(value):.1f}" y2="{high(value):.1f}"/>')
+        out.append(element("line", class_="g", x1=left, x2=left + width, y1=high(value), y2=high(value)))
         out.append(_text(left - 8, high(value) + 4, f"{value:.3g}", "s", "end"))
     step = width / max(1, len(places))
     for i, place in enumerate(places):
@@ -145,20 +146,18 @@ def lines(
     for number, (name, points) in enumerate(series.items()):
         colour = _COLOURS[number % len(_COLOURS)]
         shift = (number - (len(series) - 1) / 2) * min(12.0, step / (2 * len(series)))
-        path = []
+        path: list[tuple[float, float]] = []
         for i, point in enumerate(points):
             if point is None or not all(map(math.isfinite, point)):
                 continue
             x = left + (i + 0.5) * step + shift
-            path.append(f"{x:.1f},{high(point[1]):.1f}")
-            out.append(
-                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{high(point[0]):.1f}" y2="{high(point[2]):.1f}" '
-                f'stroke="{colour}" stroke-width="2"/>'
-            )
-            out.append(f'<circle cx="{x:.1f}" cy="{high(point[1]):.1f}" r="3.5" fill="{colour}"/>')
+            low_end, middle, high_end = map(high, point)
+            path.append((x, middle))
+            out.append(element("line", x1=x, x2=x, y1=low_end, y2=high_end, stroke=colour, stroke_width=2))
+            out.append(_dot(x, middle, colour))
         if joined:
-            out.append(f'<polyline points="{" ".join(path)}" fill="none" stroke="{colour}" opacity="0.5"/>')
-        out.append(f'<circle cx="{left + width + 24}" cy="{top + 10 + number * 20:.0f}" r="5" fill="{colour}"/>')
+            out.append(element("polyline", points=points_of(path), fill="none", stroke=colour, opacity=0.5))
+        out.append(element("circle", cx=left + width + 24, cy=round(top + 10 + number * 20), r=5, fill=colour))
         out.append(_text(left + width + 36, top + 14 + number * 20, name))
     return _page(left + width + 190, top + height + 54, title, out)
 
@@ -179,7 +178,7 @@ def panels(
         out.append(_text(x0, y0 - 14, grid, "h"))
         for i in range(5):
             y = y0 + height * (1 - i / 4)
-            out.append(f'<line class="g" x1="{x0:.0f}" x2="{x0 + width:.0f}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            out.append(element("line", class_="g", x1=round(x0), x2=round(x0 + width), y1=y, y2=y))
             if number % 3 == 0:
                 out.append(_text(x0 - 8, y + 4, f"{i / 4:g}", "s", "end"))
         for i, place in enumerate(places):
@@ -192,26 +191,28 @@ def panels(
                 for i, point in enumerate(points)
                 if point is not None and math.isfinite(point[1])
             ]
-            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
-            out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2" opacity="0.8"/>')
-            out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in spots]
+            path = points_of(spots)
+            out.append(element("polyline", points=path, fill="none", stroke=colour, stroke_width=2, opacity=0.8))
+            out += [_dot(x, y, colour) for x, y in spots]
     rows, across = math.ceil(len(grids) / 3), min(3, len(grids))
     wide = max(420.0, left + across * (width + gap))
     below, per_row = top + rows * (height + 80) - 8, int((wide - left) // _ENTRY)
     for number, name in enumerate(names):
         x, y = left + number % per_row * _ENTRY, below + number // per_row * 22
-        out.append(f'<circle cx="{x:.0f}" cy="{y - 4:.0f}" r="5" fill="{_COLOURS[number % len(_COLOURS)]}"/>')
+        out.append(element("circle", cx=round(x), cy=round(y - 4), r=5, fill=_COLOURS[number % len(_COLOURS)]))
         out.append(_text(x + 11, y, name))
     return _page(wide, below + 22 * math.ceil(len(names) / per_row), title, out)
 
 
 def _page(width: float, height: float, title: str, parts: Sequence[str]) -> str:
+    width, height = round(width), round(height)
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'height="{height:.0f}"><title>{escape(title)}</title><style>{_STYLE}</style>'
-        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#fff"/>'
+        element("title", title),
+        element("style", _STYLE),
+        element("rect", width=width, height=height, fill="#fff"),
+        _text(16, 26, title, "h"),
     )
-    return "\n".join([head, _text(16, 26, title, "h"), *parts, "</svg>", ""])
+    return picture([*head, *parts], width, height)
 
 
 def _foot(y: float, text: str) -> str:
@@ -219,4 +220,8 @@ def _foot(y: float, text: str) -> str:
 
 
 def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    return element("text", text, class_=kind, x=float(x), y=float(y), text_anchor=anchor)
+
+
+def _dot(x: float, y: float, colour: str) -> str:
+    return element("circle", cx=x, cy=y, r=3.5, fill=colour)

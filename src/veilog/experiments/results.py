@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from veilog._files import atomic_target
 from veilog._version import __version__
 from veilog.experiments.experiment import Plot, Row
 from veilog.experiments.png import png_of, why_no_png
 from veilog.experiments.runner import Run
-from veilog.logs import files
 
 __all__ = ["Results", "markdown", "table_of", "to_json", "write"]
 
@@ -59,7 +59,7 @@ def write(run: Run, out: Path, command: str) -> Results:
 
 
 def _bytes(path: Path, content: bytes) -> None:
-    with files.atomic_target(path) as file:
+    with atomic_target(path) as file:
         file.write(content)
 
 
@@ -120,7 +120,7 @@ def _problems(rows: Sequence[Row]) -> list[str]:
 
 
 def to_json(run: Run) -> dict[str, object]:
-    """What the command writes as JSON."""
+    """What the command writes as JSON: of the plan the facts, and of a row its cell beside its values."""
     rows = [
         {**row.cell.to_json(), "values": dict(row.values), "problem": row.problem, "seconds": row.seconds}
         for row in run.rows

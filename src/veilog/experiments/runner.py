@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from veilog._files import atomic_target
 from veilog.errors import OutputError, ParameterError
 from veilog.experiments.experiment import Cell, Experiment, Plan, Row
 from veilog.experiments.known_logs import find, missing
 from veilog.experiments.versions import file_digest, version_of
 from veilog.experiments.workers import Task, answers
-from veilog.logs import files
 
 __all__ = ["Progress", "Run", "run"]
 
@@ -149,5 +149,5 @@ def _keep(path: Path, row: Row) -> None:
         "problem": row.problem,
         "seconds": row.seconds,
     }
-    with files.atomic_target(path) as file:
+    with atomic_target(path) as file:
         file.write(json.dumps(stored, indent=1, allow_nan=False).encode())

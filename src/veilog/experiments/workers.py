@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import signal
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from types import FrameType
 
+from veilog._process import Child, exit_when_terminated
 from veilog.errors import VeilogError
 from veilog.experiments.experiment import Cell, Given, Measured
-from veilog.threads import one_thread_each
 
 __all__ = ["Answer", "Measure", "Task", "answers"]
 
@@ -63,11 +59,15 @@ def answers(measure: Measure, tasks: Sequence[Task], processes: int) -> Generato
         return
     workers: dict[Connection, _Worker] = {}
     waiting = list(enumerate(tasks))[::-1]
+
+    def begin() -> None:
+        worker = _Worker(Child(_serve, measure))
+        workers[worker.child.pipe] = worker
+        worker.give(*waiting.pop())
+
     try:
         for _ in range(min(processes, len(tasks))):
-            worker = _Worker.start(measure)
-            workers[worker.pipe] = worker
-            worker.give(*waiting.pop())
+            begin()
         while workers:
             for pipe in wait(list(workers)):
                 assert isinstance(pipe, Connection)
@@ -75,13 +75,10 @@ def answers(measure: Measure, tasks: Sequence[Task], processes: int) -> Generato
                 try:
                     answer = pipe.recv()
                 except (EOFError, ConnectionResetError):
-                    yield worker.died()
-                    worker.stop()
                     del workers[pipe]
+                    yield worker.died()
                     if waiting:
-                        worker = _Worker.start(measure)
-                        workers[worker.pipe] = worker
-                        worker.give(*waiting.pop())
+                        begin()
                     continue
                 if waiting:
                     worker.give(*waiting.pop())
@@ -91,52 +88,35 @@ def answers(measure: Measure, tasks: Sequence[Task], processes: int) -> Generato
                 yield answer
     finally:
         for worker in workers.values():
-            worker.process.terminate()
+            worker.child.ask_to_stop()
         for worker in workers.values():
             worker.stop()
 
 
 @dataclass
 class _Worker:
-    process: BaseProcess
-    pipe: Connection
+    child: Child
     place: int = -1
     started: float = 0.0
-
-    @staticmethod
-    def start(measure: Measure) -> _Worker:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(measure, theirs), daemon=False)
-        with one_thread_each():
-            process.start()
-        theirs.close()
-        return _Worker(process, ours)
 
     def give(self, place: int, task: Task) -> None:
         self.place, self.started = place, time.perf_counter()
         with contextlib.suppress(BrokenPipeError):  # it has died: the next recv says so
-            self.pipe.send((place, task))
+            self.child.pipe.send((place, task))
 
     def died(self) -> Answer:
-        self.process.join(5)
-        why = f"Its process ended with {self.process.exitcode}; there may not have been enough memory."
+        why = f"Its process ended with {self.child.end(5)}; there may not have been enough memory."
         return Answer(self.place, Measured({}, why), time.perf_counter() - self.started, lasting=False)
 
     def stop(self) -> None:
         """Ends the process, at first by letting it end itself, so that it can end those it started."""
         with contextlib.suppress(OSError):
-            self.pipe.send(None)
-        self.process.join(10)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        self.pipe.close()
+            self.child.pipe.send(None)
+        self.child.end(10)
 
 
-def _serve(measure: Measure, pipe: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the first process decides
-    signal.signal(signal.SIGTERM, _end)
+def _serve(pipe: Connection, measure: Measure) -> None:
+    exit_when_terminated()
     while True:
         try:
             task = pipe.recv()
@@ -145,7 +125,3 @@ def _serve(measure: Measure, pipe: Connection) -> None:
         if task is None:
             return
         pipe.send(_measured(measure, *task))
-
-
-def _end(signum: int, frame: FrameType | None) -> None:
-    raise SystemExit(1)

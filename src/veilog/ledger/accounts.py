@@ -173,6 +173,7 @@ _COLUMNS = (
 
 
 def _entry_json(entry: Entry, guarantees: bool) -> dict[str, object]:
+    """Every cost twice, rounded up and exact; the stored guarantee, which is long, where it is asked for."""
     facts: dict[str, object] = {
         "release": entry.number,
         "time": entry.time,

@@ -28,6 +28,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from veilog._files import claim, unfinished
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
@@ -170,7 +171,7 @@ def create(place: Path) -> None:
     """A new, empty ledger that only its owner may read. It appears whole; if another process was first, that stays."""
     if not place.parent.is_dir():
         raise OutputError("The folder does not exist.", path=place, advice=f"Create {place.parent} first.")
-    temporary = place.with_name(f".veilog-{secrets.token_hex(8)}.part")
+    temporary = unfinished(place)
     try:
         os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         with _in_words(place), contextlib.closing(_connected(temporary)) as connection:
@@ -183,29 +184,12 @@ def create(place: Path) -> None:
             connection.execute(f"PRAGMA user_version = {_VERSION}")
             _seal(connection)
             connection.execute("COMMIT")
-        _appear(temporary, place)
+        claim(temporary, place)
     except OSError as error:
         raise OutputError(f"The ledger cannot be created: {error.strerror or error}.", path=place) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-
-
-def _appear(temporary: Path, place: Path) -> None:
-    """Give a whole file its name, unless the name is taken."""
-    try:
-        os.link(temporary, place)
-    except FileExistsError:
-        return
-    except OSError:  # a file system without links: the moment between the look and the renaming stays open
-        if not place.exists():
-            temporary.rename(place)
-    if os.name == "posix":
-        folder = os.open(place.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 @contextlib.contextmanager

@@ -26,12 +26,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from veilog._files import atomic_target, check_writable
 from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError
 from veilog.ledger import file as ledger_file
 from veilog.ledger.accounts import Account, Cost, as_csv, as_json, check_paid, check_unknown
 from veilog.ledger.file import Book, Data, Entry, Waiting, fingerprint, short
 from veilog.ledger.runs import check_mark, is_open, put_mark
-from veilog.logs import files
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, compose, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import round_up
@@ -70,7 +70,7 @@ class Ledger:
         fresh = create and not place.exists()
         ledger = Ledger(place, patience, waiting, name, create=fresh)  # one that was there is never made anew
         if fresh:
-            files.check_writable(place)
+            check_writable(place)
         else:
             ledger.show()
         return ledger
@@ -209,7 +209,7 @@ class Ledger:
             raise OutputError("A ledger is exported to .json or .csv.", path=os.fspath(path))
         accounts = self.show()
         text = as_csv(accounts) if suffix == ".csv" else as_json(accounts, guarantees=True)
-        with files.atomic_target(path) as file:
+        with atomic_target(path) as file:
             file.write(text.encode("utf-8", "replace"))
 
     def _name_of(self, data: Data) -> str:

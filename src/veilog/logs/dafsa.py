@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
-from veilog.logs.variants import IntArray, Sequences
+from veilog.logs.variants import Sequences
 
 __all__ = ["Dafsa", "dafsa"]
 
@@ -38,7 +38,7 @@ class Dafsa:
     sources: IntArray
     codes: IntArray
     targets: IntArray
-    final: npt.NDArray[np.bool_]
+    final: BoolArray
     """Of each state, whether a sequence may end there."""
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import IntArray
 from veilog.errors import InputError, MissingExtraError, ParameterError
 from veilog.logs.findings import Finding
 from veilog.logs.metadata import Metadata
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,6 +82,7 @@ class Statistics:
         )
 
     def to_json(self) -> dict[str, object]:
+        """Return the numbers, those of the length together."""
         return {
             "cases": self.cases,
             "events": self.events,
@@ -195,9 +197,6 @@ class EventLog:
         times = pc.min_max(self.events.column(TIMESTAMP).cast(pa.int64())).as_py()
         return times["min"], times["max"]
 
-    def with_findings(self, findings: tuple[Finding, ...]) -> EventLog:
-        return replace(self, findings=findings)
-
     def only(self, cases: IntArray) -> EventLog:
         """These cases (rows of ``cases``, each at most once), in the order given, with all that belongs to them."""
         lengths = np.diff(self.offsets)[cases]
@@ -253,8 +252,3 @@ def _median(values: IntArray, counts: IntArray) -> float:
 
 def _isoformat(micros: int | None) -> str | None:
     return None if micros is None else (_EPOCH + timedelta(microseconds=micros)).isoformat()
-
-
-def empty_table(columns: Mapping[str, pa.DataType]) -> pa.Table:
-    """A table without rows."""
-    return pa.table({name: pa.array([], kind) for name, kind in columns.items()})

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._plain import InJson, ToJson
+from veilog._typing import IntArray
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.columns import is_text
@@ -27,7 +28,7 @@ _RESERVED = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
 
 
 @dataclass(frozen=True)
-class Attribute:
+class Attribute(ToJson):
     """A column beside activities and times: whose it is, what it holds, how many values, and how many are missing."""
 
     name: str
@@ -35,9 +36,6 @@ class Attribute:
     kind: str
     values: int
     missing: int
-
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)
 
 
 def attributes_of(log: EventLog) -> tuple[Attribute, ...]:
@@ -76,7 +74,7 @@ def _kind(kind: pa.DataType) -> str:
 
 
 @dataclass(frozen=True)
-class PersonColumn:
+class PersonColumn(ToJson):
     """A column that may name persons: how many values it has, for how many cases, and the most cases of one value."""
 
     column: str
@@ -84,7 +82,7 @@ class PersonColumn:
     values: int
     cases: int
     most: int
-    likely: bool
+    likely: Annotated[bool, InJson(left_out="always")]
     """Whether it looks as if it did: see :func:`person_columns`."""
 
     def __str__(self) -> str:
@@ -93,9 +91,6 @@ class PersonColumn:
             f"`{self.column}`: {self.values:,} values for {self.cases:,} cases, up to {self.most:,} each: "
             f"--unit {column} --max-cases {self.most}"
         )
-
-    def to_json(self) -> dict[str, object]:
-        return {"column": self.column, "values": self.values, "cases": self.cases, "most": self.most}
 
 
 def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
@@ -158,7 +153,7 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
     return flat
 
 
-def _codes(column: pa.Array) -> npt.NDArray[np.int64]:
+def _codes(column: pa.Array) -> IntArray:
     """A number for each value, -1 for none."""
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)

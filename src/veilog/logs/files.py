@@ -5,19 +5,18 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
-import secrets
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from veilog.errors import OutputError, VeilogError
+from veilog._files import atomic_target, check_writable
+from veilog.errors import OutputError
 from veilog.logs.engines.source import Means
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
-from veilog.logs.paths import SUFFIXES, reason, suffix_of
+from veilog.logs.paths import SUFFIXES, suffix_of
 from veilog.logs.reading import Progress, Source, grouped, name_of, roles_of, whole
 from veilog.logs.roles import Declared
 from veilog.logs.streams import DEFAULT_LIMIT
@@ -25,9 +24,7 @@ from veilog.logs.variants import Variants
 
 __all__ = [
     "SUFFIXES",
-    "atomic_target",
     "check_target",
-    "check_writable",
     "grouped",
     "read",
     "read_variants",
@@ -201,61 +198,6 @@ def write_pieces(
                 tables.write_csv_pieces(flat(), out, delimiter="\t" if kind == ".tsv" else ",")
 
 
-@contextlib.contextmanager
-def atomic_target(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary file that becomes ``path`` when the block ends well, and vanishes when it does not, whatever the reason.
-
-    It lies beside ``path`` until then, so that the last step is one rename.
-    """
-    target = check_writable(path)
-    temporary = target.with_name(f".veilog-{secrets.token_hex(8)}.part")
-    try:
-        try:
-            descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-            with os.fdopen(descriptor, "w+b") as file:
-                if target.exists():
-                    with contextlib.suppress(OSError):
-                        temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        except VeilogError:
-            raise
-        except OSError as error:
-            raise OutputError(f"The file cannot be written: {reason(error)}.", path=os.fspath(path)) from error
-        _sync_folder(target.parent)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Raise :class:`OutputError` now if a file could not be written here later; returns where a link leads."""
-    try:
-        target = Path(os.path.realpath(path))
-        if target.is_dir():
-            raise OutputError(
-                "This is a directory, not a file.", path=os.fspath(path), advice="Give the name of a file in it."
-            )
-        if not target.parent.is_dir():
-            raise OutputError(
-                "The folder does not exist.", path=os.fspath(path), advice=f"Create {target.parent} first."
-            )
-        if target.exists() and not target.is_file():
-            raise OutputError("This is not a regular file.", path=os.fspath(path))
-        if target.exists() and not os.access(target, os.W_OK):
-            raise OutputError("The file is there and may not be overwritten.", path=os.fspath(path))
-        probe = target.with_name(f".veilog-{secrets.token_hex(8)}.part")
-        try:
-            os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        finally:
-            probe.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        raise OutputError(f"The file cannot be written: {reason(error)}.", path=str(path)) from error
-    return target
-
-
 def check_target(path: str | os.PathLike[str]) -> str:
     """The format that a log would be written to ``path`` in; :class:`OutputError` if it could not be."""
     kind = suffix_of(Path(path))
@@ -272,13 +214,3 @@ def _compressed(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
         return
     with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as out:
         yield cast(BinaryIO, out)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the system lets a folder be opened."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from veilog._plain import ToJson
 from veilog.errors import InputError, ParameterError
 
 __all__ = ["RULES", "Finding", "Findings", "Policy", "Rule"]
@@ -89,7 +90,7 @@ RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(ToJson):
     """How often a rule was met, one example, and the line of that example where there is one."""
 
     rule: str
@@ -110,16 +111,6 @@ class Finding:
             return None
         thing = _THINGS.get(self.rule, "element")
         return f"{self.count:,} {thing if self.count == 1 else thing + 's'} dropped: {self.rule}"
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "rule": self.rule,
-            "severity": self.severity,
-            "count": self.count,
-            "example": self.example,
-            "line": self.line,
-            "policy": self.policy,
-        }
 
 
 @dataclass

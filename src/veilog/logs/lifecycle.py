@@ -10,17 +10,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import BoolArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import LIFECYCLE
 from veilog.logs.findings import Findings
 
 __all__ = ["Transitions", "joined", "no_life_cycle"]
 
-Mask = npt.NDArray[np.bool_]
 
 _COMPLETE = "complete"
 
@@ -40,7 +39,7 @@ class Transitions:
         found._counts.update({(label, step): count for label, step, count in counts})
         return found
 
-    def keep(self, labels: Any, transitions: Any) -> Mask:
+    def keep(self, labels: Any, transitions: Any) -> BoolArray:
         """Which of these events count, by columns of text: their activities and their transitions."""
         label, step = _Encoded(labels), _Encoded(transitions)
         pairs = label.codes.astype(np.int64) * len(step.names) + step.codes

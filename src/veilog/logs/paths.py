@@ -6,9 +6,10 @@ import glob
 import os
 from pathlib import Path
 
+from veilog._files import reason
 from veilog.errors import InputError
 
-__all__ = ["SUFFIXES", "format_of", "log_files", "reason", "several", "suffix_of"]
+__all__ = ["SUFFIXES", "format_of", "log_files", "several", "suffix_of"]
 
 SUFFIXES = (".xes", ".xes.gz", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
@@ -85,7 +86,3 @@ def format_of(path: Path) -> str:
     if not exists:
         raise InputError("There is no such file.", path=os.fspath(path))
     return kind
-
-
-def reason(error: OSError | ValueError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.metadata import Attribute, Metadata
@@ -20,9 +21,6 @@ from veilog.logs.variants import Variants
 
 __all__ = ["ACTIVITIES", "hospital", "variants_only", "wide"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _START = 1_704_067_200
@@ -70,11 +68,11 @@ _AGE_SHARE = (0.14, 0.24, 0.22, 0.27, 0.13)
 class _Diary:
     """What happened: for each step the cases, the activity and the second."""
 
-    case: list[Ints] = field(default_factory=list)
+    case: list[IntArray] = field(default_factory=list)
     code: list[npt.NDArray[np.int8]] = field(default_factory=list)
-    second: list[Ints] = field(default_factory=list)
+    second: list[IntArray] = field(default_factory=list)
 
-    def note(self, who: Ints, activity: str, when: Floats) -> None:
+    def note(self, who: IntArray, activity: str, when: FloatArray) -> None:
         self.case.append(who)
         self.code.append(np.full(len(who), _CODE[activity], dtype=np.int8))
         self.second.append(when.astype(np.int64))
@@ -112,7 +110,7 @@ def hospital(cases: int, seed: int = 0) -> EventLog:
     )
 
 
-def _arrivals(rng: np.random.Generator, cases: int) -> Floats:
+def _arrivals(rng: np.random.Generator, cases: int) -> FloatArray:
     """Arrival seconds, sorted: few at night, most before noon, fewer at the weekend; 80 a day or within two years."""
     hour = np.array([3, 2, 2, 2, 2, 3, 4, 6, 9, 11, 12, 11, 10, 10, 9, 9, 9, 9, 8, 8, 7, 6, 5, 4], dtype=float)
     day = np.array([1.25, 1.1, 1.0, 1.0, 1.05, 0.85, 0.8])
@@ -123,14 +121,14 @@ def _arrivals(rng: np.random.Generator, cases: int) -> Floats:
     return np.sort(when).astype(np.float64)
 
 
-def _after(rng: np.random.Generator, clock: Floats, minutes: float, spread: float = 0.6) -> Floats:
+def _after(rng: np.random.Generator, clock: FloatArray, minutes: float, spread: float = 0.6) -> FloatArray:
     """A log-normal time after ``clock`` with this median."""
     return clock + minutes * _MINUTE * rng.lognormal(0.0, spread, size=len(clock))
 
 
 def _visit(
-    rng: np.random.Generator, diary: _Diary, who: Ints, clock: Floats, urgency: Ints, age: Ints
-) -> tuple[Ints, Floats]:
+    rng: np.random.Generator, diary: _Diary, who: IntArray, clock: FloatArray, urgency: IntArray, age: IntArray
+) -> tuple[IntArray, FloatArray]:
     """One stay from arrival to the door; returns who comes back, and when."""
     clock = _emergency(rng, diary, who, clock, urgency)
     admitted = rng.random(len(who)) < np.clip(_ADMITTED[urgency] * (0.6 + 0.2 * age), 0, 0.95)
@@ -143,7 +141,9 @@ def _visit(
     return who[back], _after(rng, leave[back], 9 * _DAY / _MINUTE, 0.9)
 
 
-def _emergency(rng: np.random.Generator, diary: _Diary, who: Ints, clock: Floats, urgency: Ints) -> Floats:
+def _emergency(
+    rng: np.random.Generator, diary: _Diary, who: IntArray, clock: FloatArray, urgency: IntArray
+) -> FloatArray:
     at_desk = clock
     seen = _after(rng, clock, 8)
     first = (urgency == 0) & (rng.random(len(who)) < 0.7)  # emergencies are seen before anyone asks their name
@@ -182,7 +182,9 @@ def _emergency(rng: np.random.Generator, diary: _Diary, who: Ints, clock: Floats
     return clock + 15 * _MINUTE
 
 
-def _ward(rng: np.random.Generator, diary: _Diary, who: Ints, clock: Floats, urgency: Ints) -> tuple[Mask, Floats]:
+def _ward(
+    rng: np.random.Generator, diary: _Diary, who: IntArray, clock: FloatArray, urgency: IntArray
+) -> tuple[BoolArray, FloatArray]:
     """Days on the ward; returns who is alive at the end, and the second they left."""
     clock = _after(rng, clock, 50)
     diary.note(who, "Admission", clock)
@@ -218,7 +220,7 @@ def _ward(rng: np.random.Generator, diary: _Diary, who: Ints, clock: Floats, urg
     return home, end
 
 
-def _in_order(diary: _Diary, arrival: Floats) -> tuple[Ints, Ints, Ints]:
+def _in_order(diary: _Diary, arrival: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
     case = np.concatenate(diary.case)
     second = np.concatenate(diary.second)
     # Case and time since arrival in one integer: one stable sort instead of two.
@@ -227,7 +229,7 @@ def _in_order(diary: _Diary, arrival: Floats) -> tuple[Ints, Ints, Ints]:
     return case[order], np.concatenate(diary.code)[order].astype(np.int64), second[order]
 
 
-def _event_table(rng: np.random.Generator, case: Ints, code: Ints, second: Ints) -> pa.Table:
+def _event_table(rng: np.random.Generator, case: IntArray, code: IntArray, second: IntArray) -> pa.Table:
     people = [f"{role} {i + 1}" for role, number, _ in dict.fromkeys(_RESOURCES.values()) for i in range(number)]
     people = list(dict.fromkeys(people))
     first = np.array([people.index(f"{role} 1") for role, _, _ in _RESOURCES.values()])
@@ -322,7 +324,7 @@ def _activity_names(activities: int) -> tuple[str, ...]:
     return tuple(f"A{i:0{digits}d}" for i in range(activities))
 
 
-def _walks(cases: int, activities: int, mean_length: float, seed: int) -> tuple[npt.NDArray[np.int32], Ints]:
+def _walks(cases: int, activities: int, mean_length: float, seed: int) -> tuple[Int32Array, IntArray]:
     if cases < 0:
         raise ParameterError(f"A log cannot have {cases} cases.", parameter="cases", advice="Give 0 or more.")
     if activities < 1:

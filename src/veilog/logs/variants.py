@@ -13,12 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import Int32Array, IntArray
 from veilog.errors import InputError
 
 __all__ = ["Sequences", "Variants"]
-
-IntArray = npt.NDArray[np.int64]
-CodeArray = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +27,7 @@ class Sequences:
     """
 
     labels: tuple[str, ...]
-    codes: CodeArray
+    codes: Int32Array
     offsets: IntArray
 
     def __len__(self) -> int:
@@ -80,7 +78,7 @@ class Variants:
     """
 
     labels: tuple[str, ...]
-    codes: CodeArray
+    codes: Int32Array
     offsets: IntArray
     counts: IntArray
     read_together: tuple[str, ...] = ()
@@ -174,7 +172,7 @@ class Variants:
         return np.argsort(-self.counts, kind="stable").astype(np.int64)
 
 
-def _canonical(labels: tuple[str, ...], codes: CodeArray, offsets: IntArray, counts: IntArray) -> Variants:
+def _canonical(labels: tuple[str, ...], codes: Int32Array, offsets: IntArray, counts: IntArray) -> Variants:
     lengths = np.diff(offsets)
     if len(codes) and not (codes.min() >= 0 and codes.max() < len(labels)):
         raise InputError("A sequence holds a code that has no label.")
@@ -199,7 +197,7 @@ def _canonical(labels: tuple[str, ...], codes: CodeArray, offsets: IntArray, cou
     return Variants(tuple(names[i] for i in order), codes, new_offsets, counts)
 
 
-def _merge_equal(codes: CodeArray, lengths: IntArray, counts: IntArray) -> tuple[CodeArray, IntArray, IntArray]:
+def _merge_equal(codes: Int32Array, lengths: IntArray, counts: IntArray) -> tuple[Int32Array, IntArray, IntArray]:
     """Sort sequences by length, then by code, and add up the counts of equal ones.
 
     Sequences of one length form a matrix; read as big-endian bytes its rows compare like the code sequences.

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 
 __all__ = ["Normality", "normal_share"]
 
@@ -27,6 +28,7 @@ Matrix = npt.NDArray[np.float32]
 
 _MOST_CASES = 50_000
 """Training cases, drawn at random where there are more: each tree takes only 256 of them anyway."""
+_TREES = 100
 _CELLS = 1 << 27
 """Largest matrix of cases times features."""
 
@@ -40,12 +42,10 @@ class Normality:
     features: int
 
 
-def normal_share(
-    original: EventLog | Variants, released: EventLog | Variants, *, trees: int = 100, seed: int = 0
-) -> Normality:
+def normal_share(original: EventLog | Variants, released: EventLog | Variants) -> Normality:
     """The share of released cases that an isolation forest trained on the original takes for normal.
 
-    Deterministic for a seed, and independent of the order of rows.
+    Deterministic, and independent of the order of rows.
     """
     try:
         from sklearn.ensemble import IsolationForest
@@ -56,13 +56,13 @@ def normal_share(
     for variants, name in ((first, "original"), (second, "released")):
         if variants.cases == 0:
             raise ParameterError(f"The {name} log has no cases.", parameter=name)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     known = _Features(first)
     chosen = np.repeat(np.arange(len(first)), first.counts) if first.cases <= _MOST_CASES else _draw(first, rng)
     if (len(chosen) + len(second)) * known.count > _CELLS:
         raise ParameterError(f"There are too many features ({known.count}) for an isolation forest.")
     table = known.describe(first)
-    forest = IsolationForest(n_estimators=trees, random_state=seed)
+    forest = IsolationForest(n_estimators=_TREES, random_state=0)
     forest.fit(table[chosen])
     normal = forest.predict(known.describe(second)) > 0
     usual = forest.predict(table) > 0
@@ -89,7 +89,7 @@ class _Features:
         self._keys = np.unique(keys[inside])
         self.count = self._size + len(self._keys)
 
-    def _pairs(self, codes: IntArray, offsets: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    def _pairs(self, codes: IntArray, offsets: IntArray) -> tuple[IntArray, BoolArray]:
         inside = np.ones(max(0, len(codes) - 1), dtype=np.bool_)
         borders = offsets[1:-1] - 1
         inside[borders[(borders >= 0) & (borders < len(inside))]] = False

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
+from veilog._plain import ToJson
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -52,7 +53,7 @@ class Coverage:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(ToJson):
     """Utility and risk of a release. A measure that is None has its reason in ``not_computed``, and where it could be
     bounded, its interval in ``intervals``."""
 
@@ -94,18 +95,6 @@ class Comparison:
     """Of measures that are None because there are too many pairs of variants: between which numbers they lie."""
     verdict: str = ""
     seconds: float = 0.0
-
-    def to_json(self) -> dict[str, object]:
-        out: dict[str, object] = {f.name: getattr(self, f.name) for f in fields(self)}
-        out["variants"] = vars(self.variants).copy()
-        out["coverage"] = vars(self.coverage).copy()
-        out["case_durations"] = None if self.case_durations is None else asdict(self.case_durations)
-        out["active_cases"] = None if self.active_cases is None else asdict(self.active_cases)
-        out["singling_out"] = None if self.singling_out is None else asdict(self.singling_out)
-        out["dfg_largest_changes"] = [vars(edge).copy() for edge in self.dfg_largest_changes]
-        out["not_computed"] = dict(self.not_computed)
-        out["intervals"] = {name: list(interval) for name, interval in self.intervals.items()}
-        return out
 
 
 def compare(

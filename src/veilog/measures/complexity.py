@@ -17,19 +17,21 @@ with the most cases, ties by the order of activity names, so that the value is a
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
+from veilog._plain import ToJson
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 
 __all__ = ["Complexity", "complexity", "length_error"]
 
 
 @dataclass(frozen=True)
-class Complexity:
+class Complexity(ToJson):
     """Sizes of a log and the entropies of its prefix tree; natural logarithms."""
 
     cases: int
@@ -44,9 +46,6 @@ class Complexity:
     """None for fewer than two events, where it is 0 / 0."""
     variant_entropy: float
     normalized_variant_entropy: float | None
-
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)
 
 
 def complexity(log: EventLog | Variants) -> Complexity:

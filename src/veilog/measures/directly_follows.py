@@ -17,12 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 
 __all__ = [
     "HOURS_PER_MONTH",
@@ -30,7 +30,6 @@ __all__ = [
     "Moved",
     "edge_coverage",
     "edge_frequencies",
-    "edge_hours",
     "frequency_emd",
     "moved_mass",
     "time_emd",
@@ -39,9 +38,10 @@ __all__ = [
 HOURS_PER_MONTH = 365.25 * 24 / 12
 """The papers tabulate the time EMD in months; a month here is a twelfth of 365.25 days."""
 
-FloatArray = npt.NDArray[np.float64]
 
 _MICROSECONDS_PER_HOUR = 3_600_000_000
+_LARGEST = 10
+"""Changes by edge that are told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,16 +81,6 @@ def edge_frequencies(log: EventLog | Variants) -> dict[tuple[str, str], int]:
     }
 
 
-def edge_hours(log: EventLog) -> dict[tuple[str, str], float]:
-    """Total hours between the events of each directly-follows pair; pairs with an unknown time are left out."""
-    graph = _hours(log)
-    size = len(graph.labels)
-    return {
-        (graph.labels[key // size], graph.labels[key % size]): value
-        for key, value in zip(graph.keys.tolist(), graph.values.tolist(), strict=True)
-    }
-
-
 def frequency_emd(original: EventLog | Variants, released: EventLog | Variants) -> float:
     """Earth mover's distance between the edge frequencies of two logs, in occurrences; symmetric, 0 for equal logs.
 
@@ -114,8 +104,8 @@ def time_emd(original: EventLog, released: EventLog) -> float:
     return _emd(*_aligned(*graphs)) / HOURS_PER_MONTH
 
 
-def moved_mass(original: EventLog | Variants, released: EventLog | Variants, *, largest: int = 10) -> Moved:
-    """The share of directly-follows mass moved to other edges, and the ``largest`` changes by edge.
+def moved_mass(original: EventLog | Variants, released: EventLog | Variants) -> Moved:
+    """The share of directly-follows mass moved to other edges, and the largest changes by edge.
 
     Undefined (:class:`ParameterError`) when exactly one of the logs has no directly-follows pair; 0 when both have
     none.
@@ -129,7 +119,7 @@ def moved_mass(original: EventLog | Variants, released: EventLog | Variants, *, 
         raise ParameterError(f"The {which} log has no directly-follows pairs to compare.", parameter=which)
     p, q = u / total_u, v / total_v
     change = np.abs(p - q)
-    order = np.lexsort((keys, -change))[:largest]
+    order = np.lexsort((keys, -change))[:_LARGEST]
     size = len(labels)
     edges = tuple(
         EdgeShare(labels[keys[i] // size], labels[keys[i] % size], float(p[i]), float(q[i]))
@@ -175,7 +165,7 @@ def _hours(log: EventLog) -> _Graph:
     return _graph(labels, keys[inside], np.diff(micros)[inside] / _MICROSECONDS_PER_HOUR)
 
 
-def _pair_keys(codes: npt.NDArray[np.int32], offsets: IntArray, size: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+def _pair_keys(codes: Int32Array, offsets: IntArray, size: int) -> tuple[IntArray, BoolArray]:
     """The key of every two neighbouring events, and whether they belong to the same case."""
     wide = codes.astype(np.int64)
     keys = wide[:-1] * size + wide[1:]

@@ -21,17 +21,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 
 __all__ = ["ActiveCases", "CaseDurations", "Durations", "Spans", "active_cases", "case_durations", "spans", "timed"]
 
-FloatArray = npt.NDArray[np.float64]
 Clock = Literal["calendar", "since the first event"]
 
 MOST_BINS = 1_000

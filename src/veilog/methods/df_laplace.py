@@ -12,24 +12,32 @@ and the noise has scale bound/epsilon.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._prefix_tree.lengths import length_quantile
 from veilog.methods._prefix_tree.tree import noise_threshold
+from veilog.methods._relations import SACOFA_PAPER
 from veilog.methods._relations.playout import LARGEST_TOTAL, play_out, play_out_guided
-from veilog.methods.method import Request, advised
+from veilog.methods.method import Epsilon, Method, Request, advised
+from veilog.methods.settings import Bounds, LargestLog, Settings
 from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
 from veilog.privacy.curator import Curator, Features
+from veilog.privacy.domain import Fact
 from veilog.privacy.mechanisms import noise
 
 __all__ = [
+    "DF_LAPLACE",
+    "RelationSettings",
     "df_laplace",
     "exact_relation",
+    "needs_of_relation",
     "noisy_cases",
     "noisy_relation",
     "pairs",
@@ -39,7 +47,6 @@ __all__ = [
     "resized",
 ]
 
-IntArray = npt.NDArray[np.int64]
 
 BOUND_SHARE = Fraction(1, 20)
 """Share of the budget that finds the bound where the user does not give it."""
@@ -51,17 +58,28 @@ RESOLUTION = 1024
 """Steps to a whole in which the contributions of a case are scaled down."""
 
 
-def df_laplace(
-    curator: Curator,
-    request: Request,
-    *,
-    bound: int | None,
-    playout: str | None,
-    noise_relations: float,
-    count_share: float,
-    largest_log: int,
-) -> Variants:
-    """Traces played out from a noisy directly-follows relation.
+@dataclass(frozen=True, kw_only=True)
+class RelationSettings(Settings):
+    """Settings of methods that release a noisy directly-follows relation."""
+
+    bound: Annotated[
+        int | None,
+        "directly-follows pairs a case counts in full; a noisy 60 % quantile if not given",
+        Bounds(1, 10**6),
+    ] = None
+    playout: Annotated[Literal["paper", "guided"] | None, "paper, or guided (the default when certified)"] = None
+    noise_relations: Annotated[float, "relations expected to survive that are only noise", Bounds(1e-6, 1e6)] = 1.0
+    count_share: Annotated[float, "share of the budget for the number of cases, certified", Bounds(0, 0.9)] = 0.1
+    largest_log: LargestLog = 1_000_000
+
+
+def needs_of_relation(settings: RelationSettings) -> frozenset[Fact]:
+    """The activities; also a bound on the length where the bound on pairs is to be found from the lengths of traces."""
+    return frozenset({"activities"}) if settings.bound else frozenset({"activities", "max_length"})
+
+
+def df_laplace(curator: Curator, request: Request, settings: RelationSettings) -> Variants:
+    """Return traces played out from a noisy directly-follows relation.
 
     Certified: epsilon in all, ``count_share`` of it for the number of cases; relations at or below what noise alone
     reaches are left out (``noise_relations`` of them expected to survive). As published: noise of scale 1/epsilon on
@@ -70,33 +88,36 @@ def df_laplace(
     if request.as_published:
         refuse_flood(curator, request.epsilon)
         noisy = _published_relation(curator, request.epsilon)
-        return play(curator, request, np.maximum(noisy, 0), np.zeros_like(noisy), playout)
-    refuse_small_budget(curator, request.epsilon, bound, noise_relations, count_share, largest_log)
-    cases, epsilon = noisy_cases(curator, request.epsilon, count_share, largest_log)
-    noisy, threshold = noisy_relation(curator, request, epsilon, bound, noise_relations)
+        return play(curator, request, np.maximum(noisy, 0), np.zeros_like(noisy), settings)
+    refuse_small_budget(curator, request.epsilon, settings)
+    cases, epsilon = noisy_cases(curator, request.epsilon, settings)
+    noisy, threshold = noisy_relation(curator, request, epsilon, settings)
     relation = np.where(noisy > threshold, noisy, 0)
-    return resized(play(curator, request, relation, np.maximum(noisy, 0), playout), cases, curator)
+    return resized(play(curator, request, relation, np.maximum(noisy, 0), settings), cases, curator)
 
 
-def play(curator: Curator, request: Request, relation: IntArray, spare: IntArray, playout: str | None) -> Variants:
-    """The play-out asked for; by default the paper's as published and the guided one otherwise.
+def play(
+    curator: Curator, request: Request, relation: IntArray, spare: IntArray, settings: RelationSettings
+) -> Variants:
+    """Return the play-out asked for; by default the paper's as published and the guided one otherwise.
 
     ``spare`` holds noisy counts that did not stand out; the guided play-out uses them where without them an activity
     could not be entered or left often enough.
     """
     request.progress("playing out", None)
     random = noise.generator(curator.randomness)
-    if playout == "guided" or (playout is None and not request.as_published):
+    if settings.playout == "guided" or (settings.playout is None and not request.as_published):
         return play_out_guided(curator.activities, relation, random, spare)
     return play_out(curator.activities, relation, random)
 
 
-def noisy_cases(curator: Curator, epsilon: Fraction, share: float, largest_log: int) -> tuple[int | None, Fraction]:
-    """The number of cases, at least 1, for a share of the budget (None for no share), and what is left of the budget.
+def noisy_cases(curator: Curator, epsilon: Fraction, settings: RelationSettings) -> tuple[int | None, Fraction]:
+    """Return the number of cases, at least 1, for a share of the budget (None for no share), and what is left of it.
 
     A share so small that noise would drown even the largest log expected is refused before anything is asked: its
     answer could be billions.
     """
+    share, largest_log = settings.count_share, settings.largest_log
     for_count = epsilon * Fraction(str(share))
     if not for_count:
         return None, epsilon
@@ -126,9 +147,10 @@ def resized(played: Variants, cases: int | None, curator: Curator) -> Variants:
 
 
 def noisy_relation(
-    curator: Curator, request: Request, epsilon: Fraction, bound: int | None, noise_relations: float
+    curator: Curator, request: Request, epsilon: Fraction, settings: RelationSettings
 ) -> tuple[IntArray, int]:
-    """The relation with noise of scale bound/epsilon, and the count that noise alone rarely exceeds."""
+    """Return the relation with noise of scale bound/epsilon, and the count that noise alone rarely exceeds."""
+    bound = settings.bound
     if bound is None:
         for_bound = epsilon * BOUND_SHARE
         bound = length_quantile(curator, for_bound, REACHED)
@@ -139,7 +161,7 @@ def noisy_relation(
         pairs(curator.activities), size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows pairs"
     )
     relation = np.rint(sums / RESOLUTION).astype(np.int64).reshape(size, size)
-    return relation, noise_threshold(size * size, noise_relations, epsilon / bound)
+    return relation, noise_threshold(size * size, settings.noise_relations, epsilon / bound)
 
 
 def pairs(activities: tuple[str, ...]) -> Features:
@@ -215,19 +237,12 @@ def refuse_flood(curator: Curator, epsilon: Fraction) -> None:
         )
 
 
-def refuse_small_budget(
-    curator: Curator,
-    epsilon: Fraction,
-    bound: int | None,
-    noise_relations: float,
-    count_share: float,
-    largest_log: int,
-) -> None:
+def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: RelationSettings) -> None:
     """Refuse, before anything is asked, a budget at which no log of a size that exists has a surviving relation."""
-    pairs_of_a_case = bound or 2
+    pairs_of_a_case, largest_log = settings.bound or 2, settings.largest_log
     size = len(curator.activities) + 1
-    for_count = Fraction(str(count_share))
-    needed = noise_threshold(size * size, noise_relations, epsilon * (1 - for_count) / pairs_of_a_case) + 1
+    for_count = Fraction(str(settings.count_share))
+    needed = noise_threshold(size * size, settings.noise_relations, epsilon * (1 - for_count) / pairs_of_a_case) + 1
     least_share = min(BOUND_SHARE * (1 - for_count), for_count or 1)
     if epsilon * least_share < SMALLEST_EPSILON:
         raise ParameterError(
@@ -245,3 +260,18 @@ def refuse_small_budget(
                 "From epsilon = {} on something can; if the log is larger, say so with largest_log.",
             ),
         )
+
+
+DF_LAPLACE = Method(
+    name="df-laplace",
+    title="Noisy counts of what follows what",
+    advice="A baseline to compare with: only the steps matter, and paths are played out from them.",
+    paper=SACOFA_PAPER,
+    budget=Epsilon(),
+    guarantee="epsilon for one case, proven: what a case adds to the relation is bounded",
+    as_published="(length bound + 1) times epsilon where a length bound is declared, otherwise none",
+    run=df_laplace,
+    settings=RelationSettings,
+    needs=needs_of_relation,
+    weighed="behind evolve in all measured cells",
+)

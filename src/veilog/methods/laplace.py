@@ -14,11 +14,11 @@ surviving prefix, which are disjoint bins.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
-import numpy as np
-import numpy.typing as npt
-
+from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.counts import count_variants
 from veilog.methods._prefix_tree.expand import (
@@ -30,30 +30,26 @@ from veilog.methods._prefix_tree.expand import (
     published_variants,
     refuse_too_small,
 )
+from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
 from veilog.methods._prefix_tree.tree import PrefixTree, noise_threshold
-from veilog.methods.method import Request
+from veilog.methods.method import Epsilon, Method, Request
+from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
 
-__all__ = ["laplace"]
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+__all__ = ["LAPLACE", "LaplaceSettings", "laplace"]
 
 
-def laplace(
-    curator: Curator,
-    request: Request,
-    *,
-    depth: int | None,
-    threshold: int | None,
-    split: str,
-    noise_prefixes: float,
-    count_share: float,
-    rest: str,
-    consistency: bool,
-    largest_log: int,
-) -> Variants:
-    """The variants of a noisy prefix tree.
+@dataclass(frozen=True, kw_only=True)
+class LaplaceSettings(TreeSettings):
+    """Settings of the Laplace baseline."""
+
+    threshold: Annotated[
+        int | None, "count from which on a prefix survives; found from the noise if not given", Bounds(1)
+    ] = None
+
+
+def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Variants:
+    """Return the variants of a noisy prefix tree.
 
     Certified: epsilon in all, of which ``count_share`` is for the final counts and the rest for the levels, by
     ``split``. The threshold of a level is such that at most ``noise_prefixes`` of its empty prefixes are expected to
@@ -61,30 +57,20 @@ def laplace(
     prefix survives from ``threshold`` on, a complete one from 1.
     """
     if request.as_published:
-        levels = depth or curator.max_length + 1
-        least = published_threshold(len(curator.activities) + 1, request.epsilon, threshold)
+        levels = settings.depth or curator.max_length + 1
+        least = published_threshold(len(curator.activities) + 1, request.epsilon, settings.threshold)
         return published_variants(curator, request, levels, _published_screen(least))
-    refuse_too_small(
-        curator,
-        request.epsilon,
-        depth,
-        threshold,
-        noise_prefixes=noise_prefixes,
-        count_share=count_share,
-        rule_share=Fraction(0),
-        largest_log=largest_log,
-    )
-    plan = plan_budget(curator, request.epsilon, depth, split, count_share)
+    threshold = settings.threshold
+    refuse_too_small(curator, request.epsilon, settings, threshold, rule_share=Fraction(0))
+    plan = plan_budget(curator, request.epsilon, settings)
 
     def screen(tree: PrefixTree, share: Fraction) -> Screen:
         size = tree.frontier * tree.width
-        least = threshold - 1 if threshold else noise_threshold(size, noise_prefixes, share)
+        least = threshold - 1 if threshold else noise_threshold(size, settings.noise_prefixes, share)
         return above(least, size, share)
 
     tree, left = grow(curator, request, plan.levels, screen)
-    return count_variants(
-        curator, tree, plan.levels, plan.counts + left, expected=noise_prefixes, rest=rest, consistency=consistency
-    )
+    return count_variants(curator, tree, plan.levels, plan.counts + left, settings)
 
 
 def _published_screen(least: int) -> Callable[[PrefixTree], Screen]:
@@ -92,3 +78,18 @@ def _published_screen(least: int) -> Callable[[PrefixTree], Screen]:
         return complete | (counts >= least)
 
     return lambda tree: Screen(0, keep)
+
+
+LAPLACE = Method(
+    name="laplace",
+    title="A tree of noisy beginnings",
+    advice="The best known older method, to compare with. Measured, it was behind evolve in 18 of 20 settings.",
+    paper="Mannhardt, Koschmider, Baracaldo, Weidlich, Michael: Privacy-Preserving Process Mining (2019)",
+    budget=Epsilon(),
+    guarantee="epsilon for one case, proven: the depths share the budget",
+    as_published="depth times epsilon: a case is counted again at every depth",
+    run=laplace,
+    settings=LaplaceSettings,
+    needs=needs_of_tree,
+    weighed="behind evolve in 18 of 20 measured cells",
+)

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.methods.settings import Parameter, Settings
 from veilog.privacy.account.figures import up
 from veilog.privacy.domain import Fact
 
-__all__ = ["Method", "Parameter", "Progress", "Request", "Score", "Unshuffled", "advised"]
+__all__ = [
+    "DeltaOptional",
+    "Epsilon",
+    "EpsilonAndDelta",
+    "Groups",
+    "Method",
+    "NoEpsilon",
+    "OfVariants",
+    "Progress",
+    "Request",
+    "Score",
+    "Unshuffled",
+    "WholeLog",
+    "advised",
+]
 
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and how much of it is done (0 to 1, None where unknown)."""
@@ -41,14 +54,9 @@ def _unheard(text: str) -> None:
     """Nobody listens to remarks."""
 
 
-def _none_needed(values: dict[str, Any]) -> frozenset[Fact]:
+def _none_needed(settings: Any) -> frozenset[Fact]:
     """No fact about the process need be public."""
     return frozenset()
-
-
-def _always(values: dict[str, Any]) -> bool:
-    """Of use whatever the parameters are."""
-    return True
 
 
 def advised(needed: float, advice: str = "An epsilon of about {} would do.") -> str:
@@ -75,104 +83,142 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """One ``-p name=value`` of a method. ``default`` None means that the method finds it from public quantities."""
+class Epsilon:
+    """The budget is an epsilon."""
 
-    name: str
-    kind: type
-    default: Any
-    what: str
-    minimum: float | None = None
-    maximum: float | None = None
-    choices: tuple[str, ...] = ()
+    def __str__(self) -> str:
+        return "epsilon"
 
-    def parse(self, value: Any) -> Any:
-        """The value in its type, or a :class:`ParameterError` in the user's words. Text is read, as from -p."""
-        if value is None:
-            return None
-        parsed: Any
-        if self.kind is bool:
-            parsed = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(
-                str(value).lower()
-            )
-        elif self.kind is str:
-            parsed = str(value)
-        else:
-            try:
-                parsed = None if isinstance(value, bool) else self.kind(value)
-            except (TypeError, ValueError, OverflowError):
-                parsed = None
-            if parsed is not None and (not math.isfinite(parsed) or (self.kind is int and parsed != float(value))):
-                parsed = None
-        if parsed is None:
-            words = {bool: "true or false", int: "a whole number", float: "a number"}.get(self.kind, "text")
-            raise ParameterError(f"{self.name} must be {words}, not {value!r}.", parameter=self.name)
-        if self.choices and parsed not in self.choices:
-            raise ParameterError(
-                f"{self.name} cannot be {value!r}.",
-                parameter=self.name,
-                advice=f"Possible: {', '.join(self.choices)}.",
-            )
-        if self.minimum is not None and parsed < self.minimum:
-            raise ParameterError(f"{self.name} must be at least {self.minimum:g}, not {value}.", parameter=self.name)
-        if self.maximum is not None and parsed > self.maximum:
-            raise ParameterError(f"{self.name} must be at most {self.maximum:g}, not {value}.", parameter=self.name)
-        return parsed
+
+@dataclass(frozen=True)
+class EpsilonAndDelta:
+    """The budget is an epsilon and a delta above 0."""
+
+    def __str__(self) -> str:
+        return "epsilon and delta"
+
+
+@dataclass(frozen=True)
+class DeltaOptional:
+    """The budget is an epsilon, and a delta where these settings have a use for one."""
+
+    of_use: Callable[[Any], bool]
+
+    def __str__(self) -> str:
+        return "epsilon, delta optional"
+
+
+@dataclass(frozen=True)
+class NoEpsilon:
+    """The method has no epsilon: its guarantee, if any, is another one than differential privacy."""
+
+    def __str__(self) -> str:
+        return "none"
+
+
+@dataclass(frozen=True)
+class OfVariants:
+    """The method asks about variants and releases variants; times and attributes can be added to them."""
+
+    def __str__(self) -> str:
+        return "variants"
+
+
+@dataclass(frozen=True)
+class WholeLog:
+    """The method asks about events, with times and attributes, and releases a log."""
+
+    in_pieces: bool = False
+    """Whether it can do with a log that is kept on disk."""
+
+    def __str__(self) -> str:
+        return "log"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The method releases a log in which everybody is one of a group. It says what it states; that is checked."""
+
+    check: Callable[[EventLog, Any], None]
+    """Refuses (by raising a ``VeilogError``) a release that does not hold what the method states; run before anything
+    is written, and written independently of the method."""
+
+    def __str__(self) -> str:
+        return "log"
 
 
 @dataclass(frozen=True)
 class Method:
-    """One published method (or one of ours), in both faces."""
+    """One published method (or one of ours), in both faces, with the facts that people choose by."""
 
     name: str
+    title: str
+    """What it makes, in a line."""
+    advice: str
+    """When to take it, and when not."""
     paper: str
-    releases: Literal["variants", "log"]
-    budget: Literal["epsilon", "epsilon and delta", "epsilon, delta optional", "none"]
     guarantee: str
     """What the certified release is, in words."""
     as_published: str
     """What the as-published release derives, in words."""
-    run: Callable[..., Variants | EventLog | Unshuffled]
-    """``run(curator, request, **parameters)``."""
-    parameters: tuple[Parameter, ...] = ()
-    delta_of_use: Callable[[dict[str, Any]], bool] = _always
-    """Where delta is optional: whether these parameters have a use for one."""
-    needs: Callable[[dict[str, Any]], frozenset[Fact]] = _none_needed
-    """The public facts about the process that it takes for granted with these parameters: declared, or the log's by the
+    run: Callable[[Any, Request, Any], Variants | EventLog | Unshuffled]
+    """``run(curator, request, settings)``."""
+    budget: Epsilon | EpsilonAndDelta | DeltaOptional | NoEpsilon
+    releases: OfVariants | WholeLog | Groups = OfVariants()
+    settings: type[Settings] = Settings
+    needs: Callable[[Any], frozenset[Fact]] = _none_needed
+    """The public facts about the process that it takes for granted with these settings: declared, or the log's by the
     owner's word. Refused without, before anything is asked."""
     certified: bool = True
     """Whether there is a certified release at all; where not, --as-published must be asked for."""
-    full_log: bool = False
-    """Whether the method needs the events themselves, with times and attributes, and not only the variants."""
-    in_pieces: bool = False
-    """Whether such a method can do with a log that is kept on disk."""
-    check: Callable[[EventLog, dict[str, Any]], None] | None = None
-    """Refuses (by raising a ``VeilogError``) a release that does not hold what the method states; run before anything
-    is written, and written independently of the method."""
+    weighed: str = ""
+    """What ``veilog suggest`` says of it; nothing where it is not considered."""
+    package: str = ""
+    """The package that brings it, where that is another than this one."""
 
-    def parse(self, values: dict[str, Any]) -> dict[str, Any]:
-        """All parameters with the given values read and checked, and defaults for the rest."""
-        known = {parameter.name: parameter for parameter in self.parameters}
-        for name in values:
-            if name not in known:
-                possible = ", ".join(known) if known else "it has none"
-                raise ParameterError(
-                    f"Method {self.name!r} has no parameter {name!r}.", parameter=name, advice=f"Possible: {possible}."
-                )
-        return {name: p.parse(values.get(name, p.default)) for name, p in known.items()}
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The settings in words."""
+        return self.settings.parameters()
 
-    def spends_delta(self, values: dict[str, Any]) -> bool:
-        """Whether the release can cost delta with these parameters."""
-        return self.budget == "epsilon and delta" or (
-            self.budget == "epsilon, delta optional" and self.delta_of_use(values)
-        )
+    @property
+    def takes_epsilon(self) -> bool:
+        """Whether its guarantee is differential privacy."""
+        return not isinstance(self.budget, NoEpsilon)
+
+    @property
+    def needs_delta(self) -> bool:
+        """Whether it has no use for a delta of 0."""
+        return isinstance(self.budget, EpsilonAndDelta)
+
+    @property
+    def full_log(self) -> bool:
+        """Whether it needs the events themselves, with times and attributes, and not only the variants."""
+        return not isinstance(self.releases, OfVariants)
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether such a method can do with a log that is kept on disk."""
+        return isinstance(self.releases, WholeLog) and self.releases.in_pieces
+
+    def parse(self, values: Mapping[str, Any]) -> Settings:
+        """Return its settings with the given values read and checked, and defaults for the rest."""
+        return self.settings.parse(values, of=self.name)
+
+    def spends_delta(self, settings: Settings) -> bool:
+        """Return whether the release can cost delta with these settings."""
+        if isinstance(self.budget, DeltaOptional):
+            return self.budget.of_use(settings)
+        return self.needs_delta
 
     def to_json(self) -> dict[str, object]:
+        """Return what ``veilog methods --json`` says of it."""
         return {
             "name": self.name,
+            **({"package": self.package} if self.package else {}),
             "paper": self.paper,
-            "releases": self.releases,
-            "budget": self.budget,
+            "releases": str(self.releases),
+            "budget": str(self.budget),
             "guarantee": self.guarantee,
             "as_published": self.as_published,
             "parameters": [

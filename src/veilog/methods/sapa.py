@@ -14,13 +14,19 @@ from it follow each other, and distances are those in the graph that they form. 
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from dataclasses import dataclass
+from typing import Annotated
 
+import numpy as np
+
+from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
+from veilog.methods._relations import SACOFA_PAPER
 from veilog.methods._relations.exponential import drawn_number
 from veilog.methods.df_laplace import (
+    RelationSettings,
     exact_relation,
+    needs_of_relation,
     noisy_cases,
     noisy_relation,
     play,
@@ -28,28 +34,23 @@ from veilog.methods.df_laplace import (
     refuse_small_budget,
     resized,
 )
-from veilog.methods.method import Request
+from veilog.methods.method import Epsilon, Method, Request
+from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
-__all__ = ["sapa", "within_distance"]
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+__all__ = ["SAPA", "SapaSettings", "sapa", "within_distance"]
 
 
-def sapa(
-    curator: Curator,
-    request: Request,
-    *,
-    k: int,
-    bound: int | None,
-    playout: str | None,
-    noise_relations: float,
-    count_share: float,
-    largest_log: int,
-) -> Variants:
-    """Traces played out from the kept directly-follows counts.
+@dataclass(frozen=True, kw_only=True)
+class SapaSettings(RelationSettings):
+    """Settings of SaPa."""
+
+    k: Annotated[int, "longest distance of activities that may follow each other directly", Bounds(1, 1000)] = 1
+
+
+def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants:
+    """Return traces played out from the kept directly-follows counts.
 
     Certified: epsilon in all, as for df-laplace. As published: noise of scale 1/epsilon, guarantee none.
     """
@@ -60,24 +61,24 @@ def sapa(
             "SaPa chooses directly-follows relations by their k-follows scores in the raw log, and redraws a count's "
             "noise until the count is positive"
         )
-        kept = within_distance(original.sequences, curator.activities, k)
+        kept = within_distance(original.sequences, curator.activities, settings.k)
         kept |= _let_in(~kept, float(request.epsilon), random)
         exact = exact_relation(original, curator.activities)
         relation = np.zeros_like(exact)
         relation[kept] = _positive(exact[kept], curator, request)
-        return play(curator, request, relation, np.zeros_like(relation), playout)
-    refuse_small_budget(curator, request.epsilon, bound, noise_relations, count_share, largest_log)
-    cases, epsilon = noisy_cases(curator, request.epsilon, count_share, largest_log)
-    noisy, threshold = noisy_relation(curator, request, epsilon, bound, noise_relations)
+        return play(curator, request, relation, np.zeros_like(relation), settings)
+    refuse_small_budget(curator, request.epsilon, settings)
+    cases, epsilon = noisy_cases(curator, request.epsilon, settings)
+    noisy, threshold = noisy_relation(curator, request, epsilon, settings)
     near = noisy > threshold
     if not near[-1].any() or not near[:, -1].any():
         # Without a start or an end that stands out there is no graph to take distances in.
         kept = near
     else:
-        kept = _within_steps(near, k)
+        kept = _within_steps(near, settings.k)
         kept |= _let_in(~kept, float(request.epsilon), random)
     relation = np.where(kept, np.maximum(noisy, 1), 0)
-    return resized(play(curator, request, relation, np.maximum(noisy, 0), playout), cases, curator)
+    return resized(play(curator, request, relation, np.maximum(noisy, 0), settings), cases, curator)
 
 
 def within_distance(sequences: Sequences, activities: tuple[str, ...], k: int) -> BoolArray:
@@ -133,3 +134,18 @@ def _positive(exact: IntArray, curator: Curator, request: Request) -> IntArray:
     while len(left := np.flatnonzero(noisy < 1)):
         noisy[left] = exact[left] + noise.discrete_laplace(epsilon, len(left), source)
     return noisy
+
+
+SAPA = Method(
+    name="sapa",
+    title="Noisy steps, chosen by their distance",
+    advice="A variant of df-laplace that keeps activities together which are near each other. To compare with.",
+    paper=SACOFA_PAPER,
+    budget=Epsilon(),
+    guarantee="epsilon for one case, proven: scores come from the noisy relation",
+    as_published="none: scores and the set of observed relations are raw, and noise is redrawn until positive",
+    run=sapa,
+    settings=SapaSettings,
+    needs=needs_of_relation,
+    weighed="behind evolve in all measured cells",
+)

@@ -14,38 +14,51 @@ own: as published nothing can be derived. Certified, n is fixed beforehand.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.methods.method import Request
+from veilog.methods.method import EpsilonAndDelta, Method, Request
+from veilog.methods.settings import Bounds, Settings
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import tsgd_bound
 
-__all__ = ["travas", "utravas"]
+__all__ = ["TRAVAS", "UTRAVAS", "UtravasSettings", "travas", "utravas"]
 
 SMALLEST_SPLIT = 2
 """uTraVaS tries numbers of subqueries from here on (the authors' program; one subquery is TraVaS)."""
 
 
-def travas(curator: Curator, request: Request) -> Variants:
-    """The variants whose noisy count exceeds k, with these counts: (epsilon, delta), certified and as published."""
+def travas(curator: Curator, request: Request, settings: Settings) -> Variants:
+    """Return the variants whose noisy count exceeds k, with these counts: (epsilon, delta), as published too."""
     return curator.partitions(request.epsilon, request.delta, purpose="variants above the threshold k")
 
 
-def utravas(curator: Curator, request: Request, *, subqueries: int | None, repetitions: int) -> Variants:
-    """The average of several TraVaS answers.
+@dataclass(frozen=True, kw_only=True)
+class UtravasSettings(Settings):
+    """Settings of uTraVaS."""
+
+    subqueries: Annotated[
+        int | None, "number of subqueries; as published, the largest number tried", Bounds(1, 1000)
+    ] = None
+    repetitions: Annotated[int, "as published: runs averaged for each number tried", Bounds(1, 1000)] = 10
+
+
+def utravas(curator: Curator, request: Request, settings: UtravasSettings) -> Variants:
+    """Return the average of several TraVaS answers.
 
     Certified: ``subqueries`` answers (default 2) at (epsilon/n, delta/n) each, (epsilon, delta) together. As
     published: every n from 2 to ``subqueries`` (default 10) is run ``repetitions`` times, and a result of the n with
     the highest mean similarity to the raw log is released: guarantee "none".
     """
     if not request.as_published:
-        return _average_of(curator, request.epsilon, request.delta, subqueries or SMALLEST_SPLIT)
+        return _average_of(curator, request.epsilon, request.delta, settings.subqueries or SMALLEST_SPLIT)
 
-    most = subqueries or 10
+    most, repetitions = settings.subqueries or 10, settings.repetitions
     if most < SMALLEST_SPLIT:
         raise ParameterError(
             f"As published, uTraVaS tries {SMALLEST_SPLIT} subqueries and more; the largest number cannot be {most}.",
@@ -98,3 +111,36 @@ def unreleased_count(epsilon: Fraction, delta: Fraction) -> float:
     counts = np.arange(1, 2 * k + 1)
     weights = at_most[2 * k - counts]
     return float((counts * weights).sum() / weights.sum())
+
+
+_PAPER = (
+    "Rafiei, Wangelik, van der Aalst: TraVaS: Differentially Private Trace Variant Selection for Process Mining (2022)"
+)
+
+TRAVAS = Method(
+    name="travas",
+    title="The frequent variants, with noisy counts",
+    advice=(
+        "Take it where few variants hold nearly all cases: every variant that it releases is real. Everything rare is "
+        "left out, and it needs a delta."
+    ),
+    paper=_PAPER,
+    budget=EpsilonAndDelta(),
+    guarantee="(epsilon, delta) for one case, proven",
+    as_published="the same: the paper's calibration holds",
+    run=travas,
+    weighed="frequent variants only, all of them real: ahead where they hold most cases and the budget is small",
+)
+
+UTRAVAS = Method(
+    name="utravas",
+    title="As travas, in several rounds",
+    advice="Several noisy selections put together. Take travas first; this one is here to compare with.",
+    paper=_PAPER,
+    budget=EpsilonAndDelta(),
+    guarantee="(epsilon, delta) for one case, proven: a fixed number of subqueries at (epsilon/n, delta/n) each",
+    as_published="none: the number of subqueries is chosen by how well the results score on the raw log",
+    run=utravas,
+    settings=UtravasSettings,
+    weighed="as travas; needs a delta",
+)

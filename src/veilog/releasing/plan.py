@@ -1,33 +1,272 @@
-"""What a release may spend and whom it protects: checked before anything is asked, in the user's words."""
+"""A plan: a release that was asked for, with all that can be refused without the data refused.
+
+Method, settings, budget, whom it protects, what is public and what is released beyond variants: read once, from Python,
+the command, a form or JSON, and from then on passed as one value.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from veilog.errors import ParameterError, UndeclaredError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
-from veilog.methods.method import Method
+from veilog.methods import Method, Settings, method_named
+from veilog.methods._events.assemble import Wanted
+from veilog.methods.method import Progress
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import epsilon_of
-from veilog.privacy.domain import PRIVATELY, Domain
-from veilog.privacy.unit import Unit
+from veilog.privacy.domain import PRIVATELY, Domain, Fact, Window
+from veilog.privacy.unit import ONE_CASE, Unit
 
-__all__ = ["LARGEST_UNASKED", "budget", "by_advantage", "check_beyond", "check_unit", "public_facts"]
+if TYPE_CHECKING:
+    from veilog.ledger.ledger import Ledger
+    from veilog.releasing.result import Release
+
+__all__ = ["LARGEST_UNASKED", "Plan", "Uses", "plan"]
 
 LARGEST_UNASKED = 10
 """A larger epsilon has to be asked for in words: odds change by a factor of up to 22,000 at this one."""
 
 
-def budget(
-    method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool, weak_guarantee: bool = False
+class Uses(NamedTuple):
+    """What a delta is spent on, each with an equal part of it."""
+
+    flow: bool
+    labels: bool
+    values: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A release that was asked for; :func:`plan` makes one. It holds nothing of any log."""
+
+    method: Method
+    settings: Settings
+    epsilon: Fraction
+    """For one of the unit; 0 where the method has none."""
+    delta: Fraction
+    as_published: bool
+    declared: Domain
+    """The public facts, as somebody said them."""
+    unit: Unit
+    wanted: Wanted
+    """What is released beyond variants."""
+    seed: int | None
+    weak_guarantee: bool
+
+    @property
+    def public(self) -> Domain:
+        """The public facts that the release takes for granted: as published also what papers take from the log."""
+        return self.declared.taken_from_log(("activities", "max_length")) if self.as_published else self.declared
+
+    @property
+    def undeclared(self) -> list[Fact]:
+        """The public facts that the method needs and nobody has said anything about."""
+        return self.public.lacks(self.method.needs(self.settings))
+
+    @property
+    def uses(self) -> Uses:
+        """What its delta is for."""
+        return _uses(self.method, self.settings, self.declared, self.wanted)
+
+    @property
+    def needs_events(self) -> bool:
+        """Whether the events themselves are needed, and not only the variants."""
+        return bool(self.wanted) or self.unit.column is not None or self.method.full_log
+
+    @property
+    def bounded(self) -> bool:
+        """Whether what it costs is known beforehand: it is the budget, then."""
+        return self.method.takes_epsilon and not self.as_published and self.seed is None
+
+    @cached_property
+    def cost(self) -> Guarantee:
+        """What it will guarantee, as an upper bound, from a dry run on a small made-up log; no data are touched."""
+        from veilog.releasing.trial import tried
+
+        return tried(self)
+
+    def declaring(self, domain: Domain) -> Plan:
+        """Return the plan with these public facts."""
+        return replace(self, declared=domain)
+
+    def seeded(self, seed: int | None) -> Plan:
+        """Return the plan with this seed; with one it can be repeated, and guarantees nothing."""
+        return replace(self, seed=_checked_seed(seed))
+
+    def check(self, log: EventLog | StoredLog | Variants) -> None:
+        """Refuse, by public facts of the log and without asking it anything, what cannot be made of it."""
+        if self.undeclared:
+            raise UndeclaredError(self.method.name, self.undeclared)
+        if isinstance(log, Variants):
+            self._check_events()
+        if self.method.full_log and not self.method.in_pieces and isinstance(log, StoredLog):
+            raise ParameterError(
+                f"Method {self.method.name!r} needs all events in memory, so a log that is kept on disk will not do.",
+                parameter="log",
+                advice="Give the log as veilog.read() returns it, or take a method that releases variants.",
+            )
+
+    def _check_events(self) -> None:
+        """Refuse variants where events are needed."""
+        advice = "Give the log itself, as veilog.read() returns it."
+        if self.unit.column is not None:
+            problem = f"Whose cases they are ({self.unit.column!r}) is known of an event log only, not of variants."
+        elif self.wanted:
+            problem = "Times and attributes need an event log; variants have none."
+        elif self.method.full_log:
+            problem = f"Method {self.method.name!r} needs an event log; variants have neither times nor attributes."
+        else:
+            return
+        raise ParameterError(problem, parameter="log", advice=advice)
+
+    def run(
+        self,
+        log: EventLog | StoredLog | Variants,
+        *,
+        ledger: Ledger | str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Release a log as planned; with a ``ledger`` the release is entered there, and may be refused."""
+        from veilog.releasing.run import run_plan
+
+        return run_plan(self, log, ledger=ledger, progress=progress)
+
+    def command(self, log: str = "LOG", target: str = "RELEASE.xes", options: Mapping[str, str] | None = None) -> str:
+        """Return the command that does the same; ``options`` say how the log is read."""
+        from veilog.releasing.spelled import as_command
+
+        return as_command(self, log, target, options or {})
+
+    def python(self, log: str = "LOG", target: str = "RELEASE.xes", reading: Mapping[str, Any] | None = None) -> str:
+        """Return the Python lines that do the same; ``reading`` are further arguments of ``veilog.read``."""
+        from veilog.releasing.spelled import as_python
+
+        return as_python(self, log, target, reading or {})
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what :func:`plan` takes to make this plan, without what is as usual; numbers are exact texts."""
+        from veilog.releasing.spelled import arguments
+
+        return arguments(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON, which :meth:`from_json` reads."""
+        return {"method": self.method.name, **self.arguments()}
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> Plan:
+        """Return the plan that :meth:`to_json` wrote; it is checked as any other."""
+        from veilog.releasing.spelled import from_json
+
+        return from_json(values)
+
+
+def plan(
+    method: str,
+    *,
+    epsilon: Number | None = None,
+    delta: Number = 0,
+    as_published: bool = False,
+    seed: int | None = None,
+    domain: Domain | None = None,
+    activities: Iterable[str] | str | None = None,
+    unit: str = "case",
+    max_cases: int | None = None,
+    times: Number | None = None,
+    window: Window | str | None = None,
+    attributes: Iterable[str] | None = None,
+    attributes_share: Number | None = None,
+    guessing_advantage: Number | None = None,
+    weak_guarantee: bool = False,
+    **parameters: Any,
+) -> Plan:
+    """Plan a release: the arguments are those of :func:`veilog.release`, but for the log.
+
+    What can be seen to be wrong without data is refused here. What is not said yet about public facts
+    (``plan.undeclared``) is refused when a log is given.
+    """
+    chosen = method_named(method)
+    if guessing_advantage is not None:
+        epsilon, parameters = _by_advantage(chosen, guessing_advantage, epsilon, delta, parameters)
+    if not (as_published or chosen.certified):
+        raise ParameterError(
+            f"Method {method!r} has no certified release.",
+            parameter="as_published",
+            advice="Add --as-published to take it as its paper has it, or take a certified method such as evolve.",
+        )
+    wanted = Wanted.of(times, attributes, attributes_share, window)
+    declared = _declared(domain, activities)
+    if wanted:
+        _check_beyond(chosen, as_published)
+    if isinstance(wanted.window, tuple):
+        declared = replace(declared, window=wanted.window)
+        wanted = replace(wanted, window=declared.window)
+    settings = chosen.parse(parameters)
+    _check_privately(chosen, settings, declared, as_published)
+    protected = Unit.of(unit, max_cases)
+    if protected is not ONE_CASE:
+        _check_unit(chosen, as_published)
+    of_use = any(_uses(chosen, settings, declared, wanted))
+    eps, failure = _budget(chosen, epsilon, delta, of_use, weak_guarantee)
+    protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
+    return Plan(
+        method=chosen,
+        settings=settings,
+        epsilon=eps,
+        delta=failure,
+        as_published=as_published,
+        declared=declared,
+        unit=protected,
+        wanted=wanted,
+        seed=_checked_seed(seed),
+        weak_guarantee=weak_guarantee,
+    )
+
+
+def _uses(method: Method, settings: Settings, declared: Domain, wanted: Wanted) -> Uses:
+    return Uses(
+        flow=method.spends_delta(settings),
+        labels=declared.activities == PRIVATELY,
+        values=any(name not in declared.attributes for name in wanted.attributes),
+    )
+
+
+def _checked_seed(seed: int | None) -> int | None:
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
+    return seed
+
+
+def _declared(domain: Domain | None, activities: Iterable[str] | str | None) -> Domain:
+    """The public facts, with the activities of their own keyword."""
+    declared = domain or Domain()
+    if activities is None:
+        return declared
+    if declared.activities is not None:
+        raise ParameterError(
+            "The activities are declared twice, by themselves and in the domain.",
+            parameter="activities",
+            advice="Give one of them.",
+        )
+    return replace(declared, activities=Domain.of(activities).activities)
+
+
+def _budget(
+    method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool, weak_guarantee: bool
 ) -> tuple[Fraction, Fraction]:
     """The epsilon and delta asked for, exactly, if they fit the method."""
     failure = parse_delta(delta)
-    if method.budget == "none":
+    if not method.takes_epsilon:
         if epsilon is not None or failure:
             raise ParameterError(
                 f"Method {method.name!r} takes no epsilon: its guarantee is another one.", parameter="epsilon"
@@ -46,7 +285,7 @@ def budget(
             parameter="epsilon",
             advice="Take 2 or less; or say --weak-guarantee (weak_guarantee=True) if that is what you want.",
         )
-    if method.budget == "epsilon and delta" and failure == 0:
+    if method.needs_delta and failure == 0:
         raise ParameterError(
             f"Method {method.name!r} needs a delta above 0.",
             parameter="delta",
@@ -57,13 +296,13 @@ def budget(
     return eps, failure
 
 
-def by_advantage(
+def _by_advantage(
     method: Method, advantage: Number, epsilon: Number | None, delta: Number, parameters: dict[str, Any]
 ) -> tuple[Number | None, dict[str, Any]]:
     """The epsilon that a guessing advantage stands for, or the parameters with it where the method knows it itself."""
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
         return epsilon, {**parameters, "guessing_advantage": advantage}
-    if method.budget == "none":
+    if not method.takes_epsilon:
         raise ParameterError(
             f"Method {method.name!r} takes neither an epsilon nor a guessing advantage: its guarantee is another one.",
             parameter="guessing_advantage",
@@ -77,51 +316,36 @@ def by_advantage(
     return epsilon_of(advantage, delta=delta), parameters
 
 
-def public_facts(method: Method, values: dict[str, Any], declared: Domain, as_published: bool) -> Domain:
-    """The public facts with all that the method needs, or a refusal that says how to give them.
-
-    As published, papers take the activities and lengths from the log; that is a condition of what is then derived.
-    """
-    needed = method.needs(values)
-    if declared.activities == PRIVATELY and ("activities" not in needed or as_published):
+def _check_privately(method: Method, settings: Settings, declared: Domain, as_published: bool) -> None:
+    """Refuse to find activities privately where nothing needs them."""
+    if declared.activities == PRIVATELY and (as_published or "activities" not in method.needs(settings)):
         raise ParameterError(
             f"Method {method.name!r} has no use for activities that are found privately"
             + (" as published." if as_published else "."),
             parameter="activities",
             advice="Leave them out, or declare them.",
         )
-    if as_published:
-        return declared.taken_from_log(("activities", "max_length"))
-    lacking = declared.lacks(needed)
-    if lacking:
-        raise UndeclaredError(method.name, lacking)
-    return declared
 
 
-def check_unit(method: Method, log: EventLog | StoredLog | Variants, unit: Unit, as_published: bool) -> None:
+def _check_unit(method: Method, as_published: bool) -> None:
     """Refuse to protect people where only cases can be protected."""
-    if as_published or method.budget == "none":
+    if as_published or not method.takes_epsilon:
         raise ParameterError(
             "People with several cases are protected by certified, differentially private releases only.",
             parameter="unit",
             advice="Leave out --as-published." if as_published else "Take a method that has an epsilon.",
         )
-    if isinstance(log, Variants) and unit.column is not None:
-        raise ParameterError(
-            f"Whose cases they are ({unit.column!r}) is known of an event log only, not of variants.",
-            parameter="log",
-            advice="Give the log itself, as veilog.read() returns it.",
-        )
 
 
-def check_beyond(method: Method, log: EventLog | StoredLog | Variants, as_published: bool) -> None:
+def _check_beyond(method: Method, as_published: bool) -> None:
     """Refuse times and attributes where a release cannot have them."""
-    if method.releases != "variants" or method.budget == "none":
+    if method.full_log or not method.takes_epsilon:
+        own = any(parameter.name == "times_share" for parameter in method.parameters)
         raise ParameterError(
             f"Method {method.name!r} releases no variants that times or attributes could be added to.",
             parameter="times",
             advice="Method pripel takes them as its own parameters; see veilog methods."
-            if method.name in ("pripel", "libra")
+            if own
             else "Take a method that releases variants, such as evolve.",
         )
     if as_published:
@@ -129,10 +353,4 @@ def check_beyond(method: Method, log: EventLog | StoredLog | Variants, as_publis
             "Times and attributes come with certified releases only.",
             parameter="times",
             advice="Leave out --as-published.",
-        )
-    if isinstance(log, Variants):
-        raise ParameterError(
-            "Times and attributes need an event log; variants have none.",
-            parameter="log",
-            advice="Give the log itself, as veilog.read() returns it.",
         )

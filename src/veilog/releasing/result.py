@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._plain import ToJson, to_json
+from veilog._typing import Int32Array
 from veilog._version import __version__
 from veilog.errors import OutputError, VeilogError
 from veilog.ledger.ledger import Reservation
@@ -49,7 +50,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class OwnerOnly:
+class OwnerOnly(ToJson):
     """What only the owner of the log may know: it tells of the raw data what no question was asked about."""
 
     seconds: float
@@ -57,13 +58,6 @@ class OwnerOnly:
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     """What was noticed when the log was read, with what was left out of it."""
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "seconds": self.seconds,
-            "notes": list(self.notes),
-            "findings": [finding.to_json() for finding in self.findings],
-        }
 
 
 @dataclass(frozen=True)
@@ -103,7 +97,7 @@ class Release:
         return as_released(assembled(details, Metadata()), _metadata(self))
 
     @cached_property
-    def _owner(self) -> npt.NDArray[np.int32]:
+    def _owner(self) -> Int32Array:
         """Of each released case its variant, in random order."""
         return shuffled(self.variants, self.order)
 
@@ -147,7 +141,7 @@ class Release:
                 f"The release is written, and was charged, but its ledger could not note the file. {error}", path=path
             ) from error
 
-    def _assembled(self, owner: npt.NDArray[np.int32]) -> Iterator[EventLog]:
+    def _assembled(self, owner: Int32Array) -> Iterator[EventLog]:
         done = 0
         for piece in pieces_of(self.variants, owner, self.details):
             log = assembled(piece, Metadata(), before=done)
@@ -162,6 +156,7 @@ class Release:
             progress(f"{done:,} of {cases:,} cases written", done / cases)
 
     def to_json(self) -> dict[str, object]:
+        """Return the facts about the release; of the released cases themselves only how many they are."""
         return {
             "method": self.method,
             "as_published": self.as_published,
@@ -170,7 +165,7 @@ class Release:
             "cases": self.variants.cases,
             "events": self.variants.events,
             "variants": len(self.variants),
-            "operations": [asdict(operation) for operation in self.operations],
+            "operations": to_json(self.operations),
             "remarks": list(self.remarks),
             "owner_only": self.owner_only.to_json(),
         }

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from veilog.errors import ParameterError
-from veilog.ledger.ledger import Ledger, settling
+from veilog.ledger.ledger import Ledger, Reservation, settling
 from veilog.logs.engines.source import refuse_unread
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity.measure import relative_log_similarity
-from veilog.methods import Method, method_named
 from veilog.methods._events.assemble import (
     Details,
     Wanted,
@@ -30,19 +28,19 @@ from veilog.methods._events.assemble import (
     released_cases,
     times_of,
 )
-from veilog.methods.method import Progress, Request
+from veilog.methods.method import Groups, Progress, Request
 from veilog.privacy.account.accounting import Number, compose
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import PRIVATELY, Domain, Window
+from veilog.privacy.domain import Domain, Window
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.unit import ONE_CASE, Unit, bounded
+from veilog.privacy.unit import bounded
 from veilog.releasing.owner_notes import notes_for_owner
-from veilog.releasing.plan import budget, by_advantage, check_beyond, check_unit, public_facts
+from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Operation, OwnerOnly, Release
 
-__all__ = ["Release", "release"]
+__all__ = ["LABELS_SHARE", "claims", "opened", "release", "run_plan"]
 
 LABELS_SHARE = Fraction(1, 10)
 """The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
@@ -50,7 +48,7 @@ LABELS_SHARE = Fraction(1, 10)
 
 def release(
     log: EventLog | StoredLog | Variants,
-    method: str,
+    method: str | Plan,
     *,
     epsilon: Number | None = None,
     delta: Number = 0,
@@ -70,7 +68,9 @@ def release(
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Release:
-    """Release a log with a method. The log may be a :class:`StoredLog`, whose events are never all in memory.
+    """Release a log with a method, or as a :class:`Plan` says.
+
+    The log may be a :class:`StoredLog`, whose events are never all in memory.
 
     ``epsilon`` and ``delta`` are the budget: certified (the default) they are what the guarantee derives; with
     ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
@@ -95,90 +95,60 @@ def release(
     With a ``ledger`` (the file of one; made if there is none) the release is entered in the account of its data: what
     it may cost is set aside before any question is asked, and refused if that would exceed their budget.
     """
-    refuse_unread(log)
-    chosen = method_named(method)
-    if guessing_advantage is not None:
-        epsilon, parameters = by_advantage(chosen, guessing_advantage, epsilon, delta, parameters)
-    if not (as_published or chosen.certified):
-        raise ParameterError(
-            f"Method {method!r} has no certified release.",
-            parameter="as_published",
-            advice="Add --as-published to take it as its paper has it, or take a certified method such as evolve.",
-        )
-    wanted = Wanted.of(times, attributes, attributes_share, window)
-    declared = _declared(domain, activities)
-    if wanted:
-        check_beyond(chosen, log, as_published)
-    if isinstance(wanted.window, tuple):
-        declared = replace(declared, window=wanted.window)
-        wanted = replace(wanted, window=declared.window)
-    values = chosen.parse(parameters)
-    declared = public_facts(chosen, values, declared, as_published)
-    protected = Unit.of(unit, max_cases)
-    if protected is not ONE_CASE:
-        check_unit(chosen, log, protected, as_published)
-    uses = _Uses(
-        flow=chosen.spends_delta(values),
-        labels=declared.activities == PRIVATELY,
-        values=any(name not in declared.attributes for name in wanted.attributes),
-    )
-    asked, asked_delta = budget(chosen, epsilon, delta, any(uses), weak_guarantee)
-    eps, failure = protected.of_one_case(asked, asked_delta)
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
-
-    source = noise.operating_system() if seed is None else noise.seeded(seed)
-    held = bounded(log, protected, source)
-    if chosen.full_log and not chosen.in_pieces and isinstance(log, StoredLog):
-        raise ParameterError(
-            f"Method {method!r} needs all events in memory, so a log that is kept on disk will not do.",
-            parameter="log",
-            advice="Give the log as veilog.read() returns it, or take a method that releases variants.",
-        )
-    if chosen.full_log and isinstance(log, Variants):
-        raise ParameterError(
-            f"Method {method!r} needs an event log; variants have neither times nor attributes.",
-            parameter="log",
-            advice="Give the log itself, as veilog.read() returns it.",
-        )
-    # Before anything is paid for: what goes wrong in here must not cost a release.
-    notes = notes_for_owner(log, declared, protected, ledger is not None)
-    curator = Curator(held, domain=declared, randomness=source)
-    started = time.perf_counter()
-    derive = partial(
-        curator.guarantee,
-        nominal_epsilon=asked if asked else None,
-        nominal_delta=asked_delta if uses.flow and failure else None,
-    )
-    entry = None
-    if ledger is not None:
-        unbounded = as_published or seed is not None or chosen.budget == "none"
-        entry = (ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True, waiting=progress)).reserve(
-            log,
+    if isinstance(method, Plan):
+        planned = method
+    else:
+        planned = plan(
             method,
-            epsilon=None if unbounded else asked,
-            delta=asked_delta,
-            parameters={**values, **_beyond(wanted), **protected.in_ledger},
-            unit=unit,
+            epsilon=epsilon,
+            delta=delta,
             as_published=as_published,
+            seed=seed,
+            domain=domain,
+            activities=activities,
+            unit=unit,
+            max_cases=max_cases,
+            times=times,
+            window=window,
+            attributes=attributes,
+            attributes_share=attributes_share,
+            guessing_advantage=guessing_advantage,
+            weak_guarantee=weak_guarantee,
+            **parameters,
         )
-    claimed = partial(derive, at_least=(asked, asked_delta)) if not as_published else derive
+    return planned.run(log, ledger=ledger, progress=progress)
+
+
+def run_plan(
+    planned: Plan,
+    log: EventLog | StoredLog | Variants,
+    *,
+    ledger: Ledger | str | Path | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Return what a plan makes of a log: questions to a curator, post-processing, the guarantee that follows."""
+    refuse_unread(log)
+    planned.check(log)
+    source = noise.operating_system() if planned.seed is None else noise.seeded(planned.seed)
+    held = bounded(log, planned.unit, source)
+    # Before anything is paid for: what goes wrong in here must not cost a release.
+    notes = notes_for_owner(log, planned.public, planned.unit, ledger is not None)
+    curator = Curator(held, domain=planned.public, randomness=source)
+    started = time.perf_counter()
+    claimed, derive = claims(planned, curator)
+    entry = None if ledger is None else _reserved(planned, log, opened(ledger, progress))
     with settling(entry, claimed, lambda: curator.contacted, derive):
-        made = _made(curator, chosen, values, as_published, wanted, (eps, failure / max(1, sum(uses))), uses, progress)
+        made = _made(curator, planned, progress)
         seconds = time.perf_counter() - started
     guarantee = replace(claimed(), cases=made.variants.cases)
     return Release(
-        method=method,
-        as_published=as_published,
-        parameters=values,
+        method=planned.method.name,
+        as_published=planned.as_published,
+        parameters=planned.settings.to_json(),
         variants=made.variants,
         guarantee=guarantee,
-        owner_only=OwnerOnly(
-            seconds,
-            notes,
-            () if isinstance(log, Variants) else log.findings,
-        ),
-        remarks=(*made.said, *_remarks(made.variants, asked_delta)),
+        owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),
+        remarks=(*made.said, *_remarks(made.variants, planned.delta)),
         order=made.order,
         operations=_operations(made, guarantee),
         details=made.details,
@@ -187,26 +157,38 @@ def release(
     )
 
 
-def _declared(domain: Domain | None, activities: Iterable[str] | str | None) -> Domain:
-    """The public facts, with the activities of their own keyword."""
-    declared = domain or Domain()
-    if activities is None:
-        return declared
-    if declared.activities is not None:
-        raise ParameterError(
-            "The activities are declared twice, by themselves and in the domain.",
-            parameter="activities",
-            advice="Give one of them.",
-        )
-    return replace(declared, activities=Domain.of(activities).activities)
+Claim = Callable[[], Guarantee]
 
 
-class _Uses(NamedTuple):
-    """What a delta is spent on, each with an equal part of it."""
+def claims(planned: Plan, curator: Curator) -> tuple[Claim, Claim]:
+    """What the release claims, the budget that it had, and what its answers so far amount to; both when called."""
+    spends_delta = planned.delta if planned.uses.flow and planned.delta else None
+    derive = partial(
+        curator.guarantee,
+        nominal_epsilon=planned.epsilon if planned.epsilon else None,
+        nominal_delta=spends_delta,
+    )
+    if planned.as_published:
+        return derive, derive
+    return partial(derive, at_least=(planned.epsilon, planned.delta)), derive
 
-    flow: bool
-    labels: bool
-    values: bool
+
+def opened(ledger: Ledger | str | Path, progress: Progress | None) -> Ledger:
+    """Return the ledger, or the one in this file, which is made if there is none."""
+    return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True, waiting=progress)
+
+
+def _reserved(planned: Plan, log: EventLog | StoredLog | Variants, ledger: Ledger) -> Reservation:
+    """Set aside what the release may cost, or be refused."""
+    return ledger.reserve(
+        log,
+        planned.method.name,
+        epsilon=planned.epsilon if planned.bounded else None,
+        delta=planned.delta,
+        parameters={**planned.settings.to_json(), **_beyond(planned.wanted), **planned.unit.in_ledger},
+        unit=planned.unit.column or planned.unit.name,
+        as_published=planned.as_published,
+    )
 
 
 @dataclass(frozen=True)
@@ -221,21 +203,14 @@ class _Made:
     said: list[str]
 
 
-def _made(
-    curator: Curator,
-    method: Method,
-    values: dict[str, Any],
-    as_published: bool,
-    wanted: Wanted,
-    budget: tuple[Fraction, Fraction],
-    uses: _Uses,
-    progress: Progress | None,
-) -> _Made:
+def _made(curator: Curator, planned: Plan, progress: Progress | None) -> _Made:
     """Labels and domains of attributes, then the method, then times and attributes for what it released.
 
-    The ``budget`` is epsilon, and the delta that each use of one has.
+    Each use of a delta has an equal part of it.
     """
-    epsilon, part = budget
+    method, wanted, uses, as_published = planned.method, planned.wanted, planned.uses, planned.as_published
+    epsilon, delta = planned.unit.of_one_case(planned.epsilon, planned.delta)
+    part = delta / max(1, sum(uses))
     said: list[str] = []
     if uses.labels:
         names = curator.find_activities(epsilon * LABELS_SHARE, part)
@@ -255,12 +230,12 @@ def _made(
         score=lambda original, released: relative_log_similarity(original, released).value,
         remark=said.append,
     )
-    released = method.run(curator, request, **values)
+    released = method.run(curator, request, planned.settings)
     order = noise.generator(curator.randomness)
     full: EventLog | StoredLog | None = None
     if isinstance(released, EventLog):
-        if method.check is not None:
-            method.check(released, values)
+        if isinstance(method.releases, Groups):
+            method.releases.check(released, planned.settings)
         full = anonymous(released, order)
         released = full.variants
     elif not isinstance(released, Variants):

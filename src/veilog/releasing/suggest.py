@@ -15,11 +15,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
+from veilog._plain import InJson, ToJson
 from veilog.ledger.ledger import Ledger, Reservation, settling
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.methods import METHODS
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, parse_share
+from veilog.privacy.account.figures import exact
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
@@ -37,22 +41,9 @@ from 75 on)."""
 _SMALL, _COVERED = 300.0, 0.2
 """Epsilon times cases below which TraVaS is suggested where frequent variants hold at least this share of the cases."""
 
-_CONSIDERED: Mapping[str, str] = {
-    "evolve": "highest mean similarity of the methods without a delta in 18 of 20 measured cells (5 logs, 4 epsilons)",
-    "travas": "frequent variants only, all of them real: ahead where they hold most cases and the budget is small",
-    "utravas": "as travas; needs a delta",
-    "laplace": "behind evolve in 18 of 20 measured cells",
-    "sacofa": "behind evolve in 19 of 20 measured cells",
-    "df-laplace": "behind evolve in all measured cells",
-    "sapa": "behind evolve in all measured cells",
-    "pripel": "a whole log with times; asks evolve with a part of epsilon: variants behind evolve's in 17 of 20 cells",
-    "libra": "a whole log with times, from a sample; asks evolve too: variants behind evolve's in 15 of 20 cells",
-    "travag": "not weighed: trains a model first; take it to draw any number of cases later",
-}
-
 
 @dataclass(frozen=True)
-class Suggestion:
+class Suggestion(ToJson):
     """A method, why, and what is left to release with it. Public like a release: only noisy answers are in it."""
 
     method: str
@@ -60,8 +51,8 @@ class Suggestion:
     """Why this method, in a sentence."""
     promising: bool
     """Whether a release with what is left can be expected to be of use."""
-    epsilon_left: Fraction
-    delta_left: Fraction
+    epsilon_left: Annotated[Fraction, InJson(as_=float)]
+    delta_left: Annotated[Fraction, InJson(as_=float)]
     cases: int
     """About how many cases the log has."""
     cases_within: int
@@ -73,31 +64,14 @@ class Suggestion:
     """How many variants those are."""
     considered: Mapping[str, str]
     remarks: tuple[str, ...]
-    guarantee: Guarantee
+    guarantee: Annotated[Guarantee, InJson(then=("arguments",))]
     """What the suggestion itself cost, and what that guarantees."""
-    entry: Reservation | None = None
+    entry: Annotated[Reservation | None, InJson(left_out="always")] = None
 
     def arguments(self) -> str:
         """What to add to ``veilog release LOG TARGET`` to release with what is left."""
-        delta = f" --delta {_exact(self.delta_left)}" if self.delta_left else ""
-        return f"--method {self.method} --epsilon {_exact(self.epsilon_left)}{delta}"
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "method": self.method,
-            "reason": self.reason,
-            "promising": self.promising,
-            "epsilon_left": float(self.epsilon_left),
-            "delta_left": float(self.delta_left),
-            "cases": self.cases,
-            "cases_within": self.cases_within,
-            "covered": self.covered,
-            "frequent": self.frequent,
-            "considered": dict(self.considered),
-            "remarks": list(self.remarks),
-            "guarantee": self.guarantee.to_json(),
-            "arguments": self.arguments(),
-        }
+        delta = f" --delta {exact(self.delta_left)}" if self.delta_left else ""
+        return f"--method {self.method} --epsilon {exact(self.epsilon_left)}{delta}"
 
 
 def suggest(
@@ -145,7 +119,7 @@ def suggest(
         cases_within=math.ceil(math.log(20) / float(for_count)),
         covered=covered,
         frequent=frequent,
-        considered=_CONSIDERED,
+        considered={name: method.weighed for name, method in METHODS.items() if method.weighed},
         remarks=tuple(_remarks(method, cases, left_delta, domain)),
         guarantee=derive(),
         entry=entry,
@@ -203,11 +177,3 @@ def _remarks(method: str, cases: int, delta_left: Fraction, domain: Domain | Non
             "all labels in the log may be known."
         )
     return remarks
-
-
-def _exact(value: Fraction) -> str:
-    """The number in as many digits as it has; rounded down where it has too many."""
-    digits = next((d for d in range(40) if (value * 10**d).denominator == 1), 40)
-    whole = value * 10**digits
-    text = str(whole.numerator // whole.denominator).rjust(digits + 1, "0")
-    return text if digits == 0 else f"{text[:-digits]}.{text[-digits:]}"

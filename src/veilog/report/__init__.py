@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from veilog.logs import files
+from veilog._files import atomic_target
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
@@ -35,7 +35,7 @@ def write(
     there already is not computed again.
     """
     text = html(released, original, comparison=comparison, progress=progress)
-    with files.atomic_target(path) as file:
+    with atomic_target(path) as file:
         file.write(text.encode("utf-8", "replace"))
 
 

@@ -24,6 +24,8 @@ __all__ = ["END", "START", "Box", "FlowMap", "Steps", "arranged", "drawn", "step
 START, END = "\0start", "\0end"
 """Before the first and after the last activity of a case; XML cannot hold such names."""
 
+_ACTIVITIES, _EDGES = 14, 24
+"""The most frequent ones, which are shown; and of each activity its most frequent way in and out."""
 _BOX, _HEIGHT, _LAYER, _PASSING, _GAP, _MARGIN = 150, 40, 92, 24, 24, 22
 
 
@@ -107,7 +109,7 @@ def steps_of(variants: Variants) -> Steps:
     return Steps(activities, edges, depth)
 
 
-def arranged(logs: Iterable[Steps], activities: int = 14, edges: int = 24) -> Arrangement:
+def arranged(logs: Iterable[Steps]) -> Arrangement:
     """One arrangement for the most frequent steps of all these logs (by their shares), so that maps can be compared."""
     share: dict[tuple[str, str], float] = {}
     depth: dict[str, float] = {}
@@ -120,9 +122,9 @@ def arranged(logs: Iterable[Steps], activities: int = 14, edges: int = 24) -> Ar
             weight[name] = weight.get(name, 0.0) + count / total
             depth[name] = depth.get(name, 0.0) + steps.depth[name] * count / total
     depth = {START: -1.0, END: 2.0} | {n: depth[n] / weight[n] for n in depth if n not in (START, END) and weight[n]}
-    names = {START, END, *sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n))[:activities]}
+    names = {START, END, *sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n))[:_ACTIVITIES]}
     candidates = sorted((e for e in share if names.issuperset(e)), key=lambda e: (-share[e], e))
-    kept = dict.fromkeys(candidates[:edges])
+    kept = dict.fromkeys(candidates[:_EDGES])
     forward = [e for e in candidates if depth[e[0]] < depth[e[1]]]
     for side in (0, 1):  # every activity keeps its most frequent way in from what is earlier, and out to what is later
         seen = {edge[side] for edge in kept if depth[edge[0]] < depth[edge[1]]}

@@ -32,10 +32,11 @@ from types import FrameType
 from typing import Any
 
 from veilog import modelfile
+from veilog._files import check_writable
+from veilog._typing import AnyArray
 from veilog.errors import InputError, OutputError, ParameterError
-from veilog.logs.files import check_writable
 from veilog.logs.variants import Variants
-from veilog.modelfile import Array, Content
+from veilog.modelfile import Content
 from veilog.privacy.account.guarantee import Condition
 
 __all__ = ["ONE_RUN", "Interrupts", "Keeper", "held_interrupts", "remove"]
@@ -120,7 +121,7 @@ class Keeper:
             raise OutputError(f"The checkpoint cannot be taken: {error.strerror}.", path=self.path) from error
         return self._found
 
-    def save(self, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    def save(self, facts: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
         """Write the checkpoint, whole or not at all; the one that was taken is gone once this is there."""
         self._refuse_foreign()
         if self._mark is None and self._found is None:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from veilog import modelfile
+from veilog._plain import Misfit, from_plain, to_plain
+from veilog._typing import IntArray
 from veilog.errors import InputError, OutputError, ParameterError
 from veilog.ledger.ledger import Reservation
 from veilog.logs import files
@@ -28,7 +29,6 @@ from veilog.methods._events.assemble import Details, assembled, rows_of
 from veilog.methods.travag import Trained, sample
 from veilog.methods.travag.model import trained_from, trained_to
 from veilog.modelfile import Content, Damaged
-from veilog.plain import Misfit, from_plain, to_plain
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
@@ -36,7 +36,6 @@ from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
 
 __all__ = ["Model"]
 
-IntArray = npt.NDArray[np.int64]
 Progress = Callable[[str, float | None], None]
 
 _KIND = "model"

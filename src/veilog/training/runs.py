@@ -8,12 +8,12 @@ import hmac
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from veilog._plain import Misfit, from_plain, to_plain
 from veilog.errors import InputError, VeilogError
 from veilog.ledger.ledger import Reservation
 from veilog.methods.travag.model import state_from, state_to
 from veilog.methods.travag.settings import TrainingState
 from veilog.modelfile import Content, Damaged
-from veilog.plain import Misfit, from_plain, to_plain
 from veilog.privacy.account.guarantee import Condition, Guarantee
 from veilog.privacy.mechanisms import noise
 from veilog.training.checkpoints import ONE_RUN, Interrupts, Keeper

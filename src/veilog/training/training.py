@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -23,8 +23,9 @@ from veilog.privacy.account.accounting import Number
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
-from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.plan import budget, by_advantage, check_unit, public_facts
+from veilog.privacy.unit import bounded
+from veilog.releasing.plan import Plan, plan
+from veilog.releasing.run import opened
 from veilog.training.checkpoints import ONE_RUN, Keeper, held_interrupts
 from veilog.training.model import Model
 from veilog.training.runs import Earlier, Saver, choosing, claimed, earlier, settling, source
@@ -48,13 +49,14 @@ def trainable(name: str) -> Method:
 
 def train(
     log: EventLog | Variants,
-    method: str = "travag",
+    method: str | Plan = "travag",
     *,
     epsilon: Number | None = None,
     delta: Number = 0,
     as_published: bool = False,
     seed: int | None = None,
     domain: Domain | None = None,
+    activities: Iterable[str] | str | None = None,
     unit: str = "case",
     max_cases: int | None = None,
     ledger: Ledger | str | Path | None = None,
@@ -70,19 +72,42 @@ def train(
     the same call goes on where it was, and spends no more than one run would have. The file stays when the training
     is complete, so that the model is not lost before it is saved; remove it (and ``.key`` beside it) then.
     """
-    chosen = trainable(method)
-    if guessing_advantage is not None:
-        epsilon, parameters = by_advantage(chosen, guessing_advantage, epsilon, delta, parameters)
-    values = chosen.parse(parameters)
-    protected = Unit.of(unit, max_cases)
-    if protected is not ONE_CASE:
-        check_unit(chosen, log, protected, as_published)
-    asked = budget(chosen, epsilon, delta, True, weak_guarantee)
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
-    configuration = travag.configured(values, as_published=as_published)
-    account = None if ledger is None else _ledger(ledger, progress)
-    declared = public_facts(chosen, values, domain or Domain(), as_published)
+    planned = (
+        method
+        if isinstance(method, Plan)
+        else plan(
+            trainable(method).name,
+            epsilon=epsilon,
+            delta=delta,
+            as_published=as_published,
+            seed=seed,
+            domain=domain,
+            activities=activities,
+            unit=unit,
+            max_cases=max_cases,
+            guessing_advantage=guessing_advantage,
+            weak_guarantee=weak_guarantee,
+            **parameters,
+        )
+    )
+    return _train(planned, log, ledger, checkpoint, progress)
+
+
+def _train(
+    planned: Plan,
+    log: EventLog | Variants,
+    ledger: Ledger | str | Path | None,
+    checkpoint: str | Path | None,
+    progress: Progress | None,
+) -> Model:
+    settings = trainable(planned.method.name) and planned.settings
+    assert isinstance(settings, travag.TravagSettings), "the one method that can be trained"
+    values, asked = settings.to_json(), (planned.epsilon, planned.delta)
+    as_published, seed, protected = planned.as_published, planned.seed, planned.unit
+    configuration = travag.configured(settings, as_published=as_published)
+    planned.check(log)
+    account = None if ledger is None else opened(ledger, progress)
+    declared, unit = planned.public, protected.column or protected.name
 
     keeper = None if checkpoint is None else Keeper(checkpoint)
     held = bounded(log, protected, choosing(keeper, seed))
@@ -92,13 +117,13 @@ def train(
         if keeper is not None:
             stack.callback(keeper.give_back)
             given = {
-                "method": method,
+                "method": planned.method.name,
                 "epsilon": str(asked[0]),
                 "delta": str(asked[1]),
                 "as_published": as_published,
                 "seed": seed,
                 "unit": unit,
-                "max_cases": max_cases,
+                "max_cases": None if unit == "case" else protected.most_cases,
                 "activities": list(declared.alphabet) if declared.alphabet is not None else declared.activities,
                 "max_length": declared.max_length,
                 "ledger": None if account is None else str(account.path),
@@ -114,7 +139,7 @@ def train(
             cost = None if as_published or seed is not None else asked
             mark = None if keeper is None else secrets.token_hex(16)
             given = {**values, **protected.in_ledger}
-            found = _reserved(account, before, cost, log, chosen, asked[1], given, unit, as_published, mark)
+            found = _reserved(account, before, cost, log, planned.method, asked[1], given, unit, as_published, mark)
             entry = replace(found, mark=mark)
             if found.mark is None and keeper is not None:  # begun before ledgers kept marks
                 before = replace(before, conditions=tuple(dict.fromkeys([*before.conditions, ONE_RUN])))
@@ -138,7 +163,7 @@ def train(
             saver = Saver(keeper, interrupts, derive, remarks, before, found, mark)
         trained = travag.train(curator, request, configuration, resume=before.state, checkpoint=saver)
     return Model(
-        method=method,
+        method=planned.method.name,
         as_published=as_published,
         parameters=values,
         trained=trained,
@@ -147,10 +172,6 @@ def train(
         software=f"veilog {__version__}",
         entry=entry,
     )
-
-
-def _ledger(ledger: Ledger | str | Path, progress: Progress | None) -> Ledger:
-    return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True, waiting=progress)
 
 
 def _reserved(

@@ -15,7 +15,6 @@ from pathlib import Path
 import uvicorn
 
 from veilog.errors import InputError, OutputError, ParameterError
-from veilog.threads import ONE_THREAD
 from veilog.web.app import make_app
 from veilog.web.jobs.records import LEDGERS, Settings
 
@@ -140,7 +139,6 @@ def new_token() -> str:
 def serve(settings: Settings, sock: socket.socket, ready: Callable[[str], None], browser: bool) -> None:
     """Serve until Ctrl-C. ``ready`` is told the address as soon as it can be opened."""
     os.umask(0o077)
-    os.environ.update(ONE_THREAD)  # the workers share the cores
     server: uvicorn.Server | None = None
     app = make_app(settings, closing=lambda: server is not None and server.should_exit)
     config = uvicorn.Config(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import shutil
 import unicodedata
 from collections.abc import AsyncIterator
@@ -202,8 +201,3 @@ def shown_name(name: str) -> str:
     if len(seen) <= _LONGEST_NAME:
         return seen
     return f"{seen[: _LONGEST_NAME - 31]}…{seen[-30:]}"
-
-
-def new_target(folder: Path) -> Path:
-    """A file that is not there yet, for an upload on its way."""
-    return folder / "incoming" / secrets.token_hex(16)

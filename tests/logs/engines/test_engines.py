@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.engines import files as engines
-from veilog.logs.engines.files import variants_from_files
-from veilog.logs.engines.source import Means
+from veilog.logs.engines.files import DuckFiles
+from veilog.logs.engines.source import AT_HAND, Means
+from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
@@ -21,6 +22,10 @@ from veilog.logs.variants import Variants
 ROLES = Roles("case", "activity", "time")
 KEEP = {"case-without-name": "keep", "missing-timestamp": "keep", "bad-timestamp": "keep"}
 DROP = {"case-without-name": "drop", "missing-timestamp": "drop", "bad-timestamp": "drop"}
+
+
+def variants_of(paths: list[Path], roles: Roles, means: Means = AT_HAND) -> Variants:
+    return DuckFiles(tuple(paths), means).group(roles, Findings()).variants
 
 
 def parquet(path: Path, case, activity, time) -> Path:
@@ -118,15 +123,15 @@ def test_several_parquet_files_are_one_table_whatever_their_types(tmp_path: Path
     second = parquet(
         tmp_path / "2.parquet", ["7", "9"], pa.array(["b", "a"]).dictionary_encode(), seconds.cast("timestamp[ns]")
     )
-    assert variants_from_files([first, second], ROLES).to_dict() == {("a", "b"): 1, ("a",): 2}
-    assert variants_from_files([second, first], ROLES).to_dict() == {("b", "a"): 1, ("a",): 2}
+    assert variants_of([first, second], ROLES).to_dict() == {("a", "b"): 1, ("a",): 2}
+    assert variants_of([second, first], ROLES).to_dict() == {("b", "a"): 1, ("a",): 2}
 
 
 def test_names_that_need_quoting_are_quoted(tmp_path: Path) -> None:
     name = "a\"b'c; drop"
     table = pa.table({name: ["1", "1"], "'": ['x"', "y'"], '"': pa.array([0, 1], pa.timestamp("us"))})
     pq.write_table(table, tmp_path / "it's.parquet")
-    found = variants_from_files([tmp_path / "it's.parquet"], Roles(name, "'", '"'))
+    found = variants_of([tmp_path / "it's.parquet"], Roles(name, "'", '"'))
     assert found.to_dict() == {('x"', "y'"): 1}
 
 
@@ -135,7 +140,7 @@ def test_columns_called_like_our_own_or_alike_but_for_case_are_not_mixed_up(tmp_
     for a, t, c in (("a", "t", "c"), ("t", "c", "a"), ("i", "file_row_number", "x"), ("A", "a", "T")):
         table = pa.table({a: ["1", "1"], t: ["x", "y"], c: time, c.lower() + "t": ["p", "q"], t.upper() + "N": [1, 2]})
         pq.write_table(table, tmp_path / "log.parquet")
-        assert variants_from_files([tmp_path / "log.parquet"], Roles(a, t, c)).to_dict() == {("y", "x"): 1}
+        assert variants_of([tmp_path / "log.parquet"], Roles(a, t, c)).to_dict() == {("y", "x"): 1}
 
 
 def test_cases_are_taken_in_parts_when_memory_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +171,7 @@ def test_a_hopeless_memory_limit_says_so(tmp_path: Path) -> None:
 def test_impossible_settings_are_refused_by_name(tmp_path: Path, options: dict) -> None:
     path = parquet(tmp_path / "log.parquet", ["1"], ["a"], pa.array([0], pa.timestamp("us")))
     with pytest.raises(ParameterError) as caught:
-        variants_from_files([path], ROLES, means=Means(**options))
+        variants_of([path], ROLES, means=Means(**options))
     assert caught.value.parameter == next(iter(options))
 
 
@@ -195,9 +200,7 @@ def test_very_many_activities_are_no_trouble(tmp_path: Path, suffix: str) -> Non
     assert found == log.variants
 
 
-def test_no_file_is_an_error_and_no_row_is_a_log_without_cases(tmp_path: Path) -> None:
-    with pytest.raises(InputError):
-        variants_from_files([], ROLES)
+def test_no_row_is_a_log_without_cases(tmp_path: Path) -> None:
     path = parquet(
         tmp_path / "log.parquet", pa.array([], pa.string()), pa.array([], pa.string()), pa.array([], pa.timestamp("us"))
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Variants
 from veilog.measures.process_model import measure as models
-from veilog.measures.process_model import worker as models_worker
+from veilog.measures.process_model import worker
 from veilog.measures.process_model.measure import MEASURES, model_quality, running
 from veilog.measures.process_model.replay import Replayed
 
@@ -24,7 +26,7 @@ SMALL = Variants.from_dict({("a", "b", "c"): 5, ("a", "c"): 2})
 def fake(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
     """A worker that does as told instead of pm4py."""
     (folder / "stub_worker.py").write_text(f"import json, sys, time\ntask = json.load(sys.stdin)\n{body}\n")
-    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *sys.path]))
     monkeypatch.setattr(models, "_WORKER", "stub_worker")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
 
@@ -49,7 +51,7 @@ def test_memory_is_limited_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     fake(
         monkeypatch,
         tmp_path,
-        "from veilog.measures import models_worker as w\n"
+        "from veilog.measures.process_model import worker as w\n"
         "def grow(task, answer):\n    answer(stage='growing')\n    bytearray(task['memory'])\n"
         "w._measure = grow\nsys.stdin.close()\nimport io\nsys.stdin = io.StringIO(json.dumps(task))\nw.main()",
     )
@@ -91,8 +93,8 @@ def test_without_pm4py_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 def test_fitness_and_generalization_weigh_variants_by_their_cases() -> None:
     fits = Replayed(missing=0, remaining=0, consumed=4, produced=4, fired=("t", "u"))
     misses = Replayed(missing=2, remaining=1, consumed=4, produced=4, fired=("t",))
-    assert models_worker._fitness([fits, misses], [3, 1]) == pytest.approx(0.5 * (1 - 2 / 16) + 0.5 * (1 - 1 / 16))
-    assert models_worker._generalization([fits, misses], [3, 1], {"t", "u", "v"}) == pytest.approx(
+    assert worker._fitness([fits, misses], [3, 1]) == pytest.approx(0.5 * (1 - 2 / 16) + 0.5 * (1 - 1 / 16))
+    assert worker._generalization([fits, misses], [3, 1], {"t", "u", "v"}) == pytest.approx(
         1 - (1 / 2 + 1 / 3**0.5 + 1) / 3
     )
 
@@ -100,8 +102,8 @@ def test_fitness_and_generalization_weigh_variants_by_their_cases() -> None:
 def test_precision_counts_enabled_activities_that_the_log_never_takes() -> None:
     enabled = {(): frozenset("a"), ("a",): frozenset("bcd")}
     following = {(): {"a"}, ("a",): {"b", "c"}, ("a", "b"): {"c"}}
-    passing = models_worker.Counter({(): 10, ("a",): 8, ("a", "b"): 2})
-    assert models_worker._precision(enabled, following, passing) == pytest.approx(1 - 8 / (10 + 24))
+    passing = worker.Counter({(): 10, ("a",): 8, ("a", "b"): 2})
+    assert worker._precision(enabled, following, passing) == pytest.approx(1 - 8 / (10 + 24))
 
 
 @needs_pm4py

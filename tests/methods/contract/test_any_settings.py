@@ -28,7 +28,7 @@ DECLARED = Domain(
     15,
     {"age group": ("0-19", "20-39", "40-59", "60-79", "80+"), "urgency": (1, 5)},
 )
-NAMES = sorted(name for name, method in METHODS.items() if method.certified and method.budget != "none")
+NAMES = sorted(name for name, method in METHODS.items() if method.certified and method.takes_epsilon)
 SETTINGS = 10
 
 CHOSEN: dict[str, tuple[Any, ...]] = {
@@ -73,9 +73,9 @@ def settings_of(name: str, rng: np.random.Generator) -> dict[str, Any]:
     values = {parameter.name: drawn(parameter, rng) for parameter in method.parameters}
     wanted: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
     wanted["epsilon"] = str(round(float(np.exp(rng.uniform(np.log(0.05), np.log(3)))), 7))
-    if method.budget == "epsilon and delta" or ("delta" in method.budget and rng.random() < 0.5):
+    if method.needs_delta or ("delta" in str(method.budget) and rng.random() < 0.5):
         wanted["delta"] = f"{10 ** -rng.uniform(2, 6):.4e}"
-    if method.releases == "variants":
+    if not method.full_log:
         if rng.random() < 0.3:
             wanted |= {"times": 0.2, "window": "log"}
         if rng.random() < 0.3:

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from replaying import recorded_and_replayed
+from openly import planned
 
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
+from veilog.testing.replaying import recorded_and_replayed
 from veilog.web.work.releasing import _written
 
 LOG = hospital(150, seed=3).variants
@@ -29,9 +30,9 @@ def slow() -> Variants:
     ("method", "settings"), [("evolve", {}), ("travas", {"delta": 1e-2}), ("laplace", {}), ("sapa", {"k": 2})]
 )
 def test_neighbouring_logs_give_equal_bytes_whoever_takes_longer(
-    method: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    method: str, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    released = recorded_and_replayed(LOG, slow(), method, monkeypatch, DOMAIN, epsilon=2, **settings)[:2]
+    released = recorded_and_replayed(planned(method, domain=DOMAIN, epsilon=2, **settings), LOG, slow())[:2]
     assert released[0].owner_only != released[1].owner_only, "the owner is told of what took long and was left out"
     for number, one in enumerate(released):
         (tmp_path / str(number)).mkdir()

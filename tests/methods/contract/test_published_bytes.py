@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from replaying import recorded_and_replayed
+from openly import planned
 from test_record_and_replay import short_training
 
 from veilog import report
@@ -24,6 +24,7 @@ from veilog.logs.simulate import hospital
 from veilog.methods import METHODS
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.releasing.result import Release
+from veilog.testing.replaying import recorded_and_replayed
 
 __all__ = ["short_training"]  # a fixture that this file uses, too
 
@@ -126,11 +127,10 @@ def published(released: Release, folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("kind", sorted(NEIGHBOURS))
 @pytest.mark.parametrize(("method", "wanted", "conditions"), CASES, ids=NAMES)
 def test_neighbouring_logs_publish_the_same_bytes(
-    method: str, wanted: Settings, conditions: set[str], kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    method: str, wanted: Settings, conditions: set[str], kind: str, tmp_path: Path
 ) -> None:
-    first, second, tape = recorded_and_replayed(
-        LOG, NEIGHBOURS[kind], method, monkeypatch, DECLARED, **{"epsilon": 4} | wanted
-    )
+    asked = planned(method, domain=DECLARED, **{"epsilon": 4} | wanted)
+    first, second, tape = recorded_and_replayed(asked, LOG, NEIGHBOURS[kind])
     assert tape.position == len(tape.entries) > 0
     assert {c.code for c in first.guarantee.conditions} == conditions
     assert first.variants.cases > 0, "or the test shows nothing"
@@ -140,12 +140,10 @@ def test_neighbouring_logs_publish_the_same_bytes(
 
 
 @pytest.mark.parametrize("method", ["evolve", "sacofa", "laplace"])
-def test_neighbouring_logs_publish_the_same_bytes_where_labels_are_found_privately(
-    method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_neighbouring_logs_publish_the_same_bytes_where_labels_are_found_privately(method: str, tmp_path: Path) -> None:
     domain, log = Domain(activities=PRIVATELY, max_length=15), hospital(300, seed=1)
     other_log = neighbours(log)["a label of its own"]
-    first, second, tape = recorded_and_replayed(log, other_log, method, monkeypatch, domain, epsilon=9, delta="0.01")
+    first, second, tape = recorded_and_replayed(planned(method, domain=domain, epsilon=9, delta="0.01"), log, other_log)
     assert tape.position == len(tape.entries) > 0
     assert tape.entries[0][0][1] == "find_activities"
     assert first.guarantee.conditions == () and first.variants.cases > 0
@@ -153,14 +151,12 @@ def test_neighbouring_logs_publish_the_same_bytes_where_labels_are_found_private
     assert [name for name in one if one[name] != other[name]] == []
 
 
-def test_the_label_of_one_case_is_published_where_the_log_says_what_is_public(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_label_of_one_case_is_published_where_the_log_says_what_is_public(tmp_path: Path) -> None:
     """What the condition is about: the same comparison fails where the labels are those of the log."""
     domain = Domain(activities="log", max_length=15)
     with pytest.raises(AssertionError, match="another question"):
-        recorded_and_replayed(LOG, NEIGHBOURS["a label of its own"], "evolve", monkeypatch, domain, epsilon=4)
+        recorded_and_replayed(planned("evolve", domain=domain, epsilon=4), LOG, NEIGHBOURS["a label of its own"])
 
 
 def test_every_certified_method_publishes_here() -> None:
-    assert set(SETTINGS) == {name for name, method in METHODS.items() if method.certified and method.budget != "none"}
+    assert set(SETTINGS) == {name for name, method in METHODS.items() if method.certified and method.takes_epsilon}

@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from replaying import OPENING, recorded_and_replayed, same
+from openly import planned
 
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
-from veilog.methods import METHODS, travag
+from veilog.methods import METHODS, Settings, travag
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
+from veilog.testing.replaying import OPENING, recorded_and_replayed, same
 
 LOG = hospital(60, seed=1)
 STRANGER = hospital(40, seed=9)
@@ -104,10 +105,8 @@ def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("method", "settings"), CASES, ids=NAMES)
-def test_with_equal_answers_a_neighbouring_log_gives_the_same_release(
-    method: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second, tape = recorded_and_replayed(LOG, neighbour(LOG), method, monkeypatch, **{"epsilon": 2} | settings)
+def test_with_equal_answers_a_neighbouring_log_gives_the_same_release(method: str, settings: dict[str, Any]) -> None:
+    first, second, tape = recorded_and_replayed(planned(method, **{"epsilon": 2} | settings), LOG, neighbour(LOG))
     assert tape.position == len(tape.entries) > 0
     assert same(first, second)
     assert first.variants.cases > 0, "or the test shows nothing"
@@ -121,35 +120,33 @@ def test_with_equal_answers_a_neighbouring_log_gives_the_same_release(
 
 
 @pytest.mark.parametrize("method", ["evolve", "sacofa", "travas", "pripel", "libra"])
-def test_with_equal_answers_a_log_of_other_people_gives_the_same_release(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings: dict[str, Any] = {"delta": 1e-2} if "delta" in METHODS[method].budget else {}
-    if METHODS[method].releases == "variants":
+def test_with_equal_answers_a_log_of_other_people_gives_the_same_release(method: str) -> None:
+    settings: dict[str, Any] = {"delta": 1e-2} if "delta" in str(METHODS[method].budget) else {}
+    if not METHODS[method].full_log:
         settings |= {"times": 0.2, "attributes": ATTRIBUTES}
     domain = declared(LOG, STRANGER)
-    first, second, tape = recorded_and_replayed(LOG, STRANGER, method, monkeypatch, domain, epsilon=8, **settings)
+    first, second, tape = recorded_and_replayed(planned(method, domain=domain, epsilon=8, **settings), LOG, STRANGER)
     assert tape.position == len(tape.entries) > 0
     assert same(first, second) and first.variants.cases > 0
 
 
 def test_every_certified_method_is_replayed() -> None:
-    assert set(SETTINGS) == {name for name, method in METHODS.items() if method.certified and method.budget != "none"}
+    assert set(SETTINGS) == {name for name, method in METHODS.items() if method.certified and method.takes_epsilon}
 
 
-def _looks(curator: Curator, request: Request) -> Variants:
+def _looks(curator: Curator, request: Request, settings: Settings) -> Variants:
     """Reads the number of raw cases beside its question."""
     answer = curator.partitions(request.epsilon, request.delta)
     return answer.with_counts(answer.counts + curator._variants.cases)
 
 
-def _asks_by_what_it_saw(curator: Curator, request: Request) -> Variants:
+def _asks_by_what_it_saw(curator: Curator, request: Request, settings: Settings) -> Variants:
     """Spends by the number of raw cases."""
     share = request.epsilon / (2 + curator._variants.cases % 2)
     return curator.partitions(share, request.delta)
 
 
-def _sorts_by_what_it_saw(curator: Curator, request: Request) -> Variants:
+def _sorts_by_what_it_saw(curator: Curator, request: Request, settings: Settings) -> Variants:
     """Sorts cases into bins by how often their variant occurs."""
     counts = curator._variants.to_dict()
     curator.histogram(lambda block: [min(counts.get(s, 0), 1) for s in block], 2, request.epsilon)
@@ -157,15 +154,13 @@ def _sorts_by_what_it_saw(curator: Curator, request: Request) -> Variants:
 
 
 @pytest.mark.parametrize("cheat", [_looks, _asks_by_what_it_saw, _sorts_by_what_it_saw])
-def test_a_method_that_looks_elsewhere_is_caught(
-    cheat: Callable[[Curator, Request], Variants], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_that_looks_elsewhere_is_caught(cheat: Callable[..., Variants]) -> None:
     method = dataclasses.replace(METHODS["travas"], run=cheat)
-    monkeypatch.setattr("veilog.releasing.run.method_named", lambda name: method)
+    cheating = dataclasses.replace(planned("travas", epsilon=2, delta=1e-2), method=method)
     one = Variants.from_dict({("a", "b"): 40, ("b",): 30, ("b", "a"): 1})
     less = Variants.from_dict({("a", "b"): 40, ("b",): 30})
     try:
-        first, second, _ = recorded_and_replayed(one, less, "travas", monkeypatch, epsilon=2, delta=1e-2)
+        first, second, _ = recorded_and_replayed(cheating, one, less)
     except AssertionError as error:
         assert "another question" in str(error)
         return

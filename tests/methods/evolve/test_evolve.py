@@ -14,7 +14,7 @@ from veilog.errors import ParameterError
 from veilog.logs.simulate import hospital, variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.similarity.measure import relative_log_similarity
-from veilog.methods.evolve import evolve
+from veilog.methods.evolve import EvolveSettings, evolve
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
@@ -38,7 +38,7 @@ def run(log: Variants, epsilon: str, seed: int, domain: Domain | None = None) ->
     request = Request(
         Fraction(epsilon), Fraction(0), False, lambda text, done: None, lambda a, b: math.nan, remarks.append
     )
-    return evolve(curator, request), curator, remarks
+    return evolve(curator, request, EvolveSettings()), curator, remarks
 
 
 @pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "1/3", "30"])
@@ -104,7 +104,7 @@ def test_too_many_activities_are_refused_with_advice_before_anything_is_asked() 
     log = Variants.from_arrays([f"a{i}" for i in range(6000)], np.arange(6000), np.arange(6001))
     curator = Curator(log, domain=ALL_FROM_LOG)
     with pytest.raises(ParameterError, match="Map them to fewer"):
-        evolve(curator, Request(Fraction(1), Fraction(0), False, lambda t, d: None, lambda a, b: 0.0))
+        evolve(curator, Request(Fraction(1), Fraction(0), False, lambda t, d: None, lambda a, b: 0.0), EvolveSettings())
     assert curator.guarantee().charges == ()
 
 

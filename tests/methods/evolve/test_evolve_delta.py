@@ -14,10 +14,10 @@ from veilog.errors import ParameterError
 from veilog.logs.simulate import variants_only
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.similarity.measure import relative_log_similarity
-from veilog.methods.evolve import evolve
+from veilog.methods.evolve import EvolveSettings, evolve
 from veilog.methods.evolve.chain import Shortened, relation_features
+from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.evolve.known import Known
-from veilog.methods.evolve.settings import DEFAULTS, Settings
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG
@@ -193,7 +193,7 @@ def test_of_very_many_real_variants_the_most_frequent_alone_stand_for_cases_that
     request = Request(Fraction(5), Fraction("1e-3"), False, lambda text, done: None, lambda a, b: 0.0)
     for most, expected in ((1000, (600, 400)), (1, (700, 300))):
         curator = Curator(log, domain=ALL_FROM_LOG, randomness=noise.seeded(1))
-        counts = evolve(curator, request, only_real=True, settings=Settings(most_prototypes=most)).to_dict()
+        counts = evolve(curator, request, EvolveSettings(only_real=True), Constants(most_prototypes=most)).to_dict()
         assert (counts["a", "b"], counts["x", "y"]) == pytest.approx(expected, abs=20)
 
 

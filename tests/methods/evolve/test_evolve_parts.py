@@ -18,7 +18,7 @@ from veilog.methods.evolve.chain import (
     second_order,
     trigram_features,
 )
-from veilog.methods.evolve.settings import DEFAULTS
+from veilog.methods.evolve.constants import DEFAULTS
 from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, nearest, strings, strings_of
 from veilog.methods.evolve.votes import fit, medoids, next_generation, rounded
 

@@ -17,7 +17,7 @@ from veilog import cli
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.methods.tlkc.patterns import Elements, Traces, levels, maximal_patterns
-from veilog.methods.tlkc.suppression import Bounds, Known
+from veilog.methods.tlkc.suppression import Known, Model
 
 BACKGROUNDS = ("set", "multiset", "sequence", "relative")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -266,7 +266,7 @@ def test_the_guarantee_names_the_models_and_no_epsilon() -> None:
 
 
 def test_a_release_that_fails_its_check_is_never_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def everything(known: Known, background: str, bounds: Bounds, remark: object) -> np.ndarray:
+    def everything(known: Known, background: str, bounds: Model, remark: object) -> np.ndarray:
         return np.ones(len(known.label), dtype=np.bool_)
 
     monkeypatch.setattr("veilog.methods.tlkc.left", everything)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from web_work import work
 
+from veilog._process import memory_of
 from veilog.web.jobs import worker
-from veilog.web.jobs.process import memory_of
 from veilog.web.jobs.records import Settings
 from veilog.web.jobs.worker import Task
 

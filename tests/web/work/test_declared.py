@@ -45,12 +45,12 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 # What may be known.
 
 
-@pytest.mark.parametrize("method", sorted(name for name, m in METHODS.items() if m.certified and m.budget != "none"))
+@pytest.mark.parametrize("method", sorted(name for name, m in METHODS.items() if m.certified and m.takes_epsilon))
 def test_without_a_word_on_what_may_be_known_nothing_is_released(
     method: str, path: Path, log: LogRecord, settings: Settings, tmp_path: Path
 ) -> None:
     needs = METHODS[method].needs(METHODS[method].parse({}))
-    delta = {"delta": "1e-3"} if METHODS[method].budget == "epsilon and delta" else {}
+    delta = {"delta": "1e-3"} if METHODS[method].needs_delta else {}
     request = {"method": method, "epsilon": "1", **delta}
     undeclared = asked_for(request).undeclared
     assert (undeclared is not None) == bool(needs)

@@ -9,9 +9,8 @@ the row decides them in both.
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import IntArray
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs.engines.source import AT_HAND, Grouped, Means, Progress, silent
 from veilog.logs.eventlog import EVENT_INDEX
@@ -43,9 +43,9 @@ from veilog.logs.tables.keys import (
     sql_text,
     timed_key,
 )
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 
-__all__ = ["DuckFiles", "coded", "connected", "group", "micros", "variants_from_files"]
+__all__ = ["DuckFiles", "coded", "connected", "group", "micros"]
 
 _MOST_PARTS = 4096
 
@@ -72,16 +72,6 @@ class DuckFiles:
             if events is None:
                 events = load(connection, files, roles, findings, self.limit)
             return group(connection, events, progress)
-
-
-def variants_from_files(
-    paths: Sequence[str | os.PathLike[str]], roles: Roles, *, findings: Findings | None = None, means: Means = AT_HAND
-) -> Variants:
-    """The variants of one log in one or more CSV or Parquet files, in the order given."""
-    if not paths:
-        raise InputError("There is no file to read.")
-    source = DuckFiles(tuple(Path(path) for path in paths), means)
-    return source.group(roles, Findings() if findings is None else findings).variants
 
 
 @contextlib.contextmanager

@@ -61,12 +61,12 @@ class SparkFiles:
             with running():
                 self._frame(spark, roles, schema).createOrReplaceTempView(view)
             try:
-                return self._grouped(spark, view, roles, findings, progress)
+                return self._grouped(spark, view, findings, progress)
             finally:
                 with contextlib.suppress(Exception):  # a session that died has no views
                     spark.catalog.dropTempView(view)
 
-    def _grouped(self, spark: Any, view: str, roles: Roles, findings: Findings, progress: Progress) -> Grouped:
+    def _grouped(self, spark: Any, view: str, findings: Findings, progress: Progress) -> Grouped:
         import ibis
 
         with running():

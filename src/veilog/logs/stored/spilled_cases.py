@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from veilog._typing import IntArray
 from veilog.errors import EngineError
-from veilog.logs.variants import IntArray
 
 __all__ = ["Columns", "Shelf", "runs"]
 

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from veilog._typing import IntArray
 from veilog.errors import EngineError, ParameterError
 from veilog.logs.engines.files import connected
 from veilog.logs.engines.source import Means, Progress, silent
@@ -34,7 +35,7 @@ from veilog.logs.tables import parquet
 from veilog.logs.tables import read as tables
 from veilog.logs.tables.columns import is_text
 from veilog.logs.tables.keys import sql_name, sql_text
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 
 __all__ = ["LARGE", "StoredLog", "is_large", "keep", "store"]
 

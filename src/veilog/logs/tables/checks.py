@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import BoolArray
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.tables.times import Times
 
 __all__ = ["LineOf", "Rows", "blank", "check_absent", "check_bad", "check_names", "count_times"]
 
-Mask = npt.NDArray[np.bool_]
 LineOf = Callable[[int], int | None]
 
 
@@ -28,7 +27,7 @@ class Rows:
     line_of: LineOf | None = None
     start: int = 0
 
-    def add(self, rule: str, mask: Mask, example: str) -> Policy:
+    def add(self, rule: str, mask: BoolArray, example: str) -> Policy:
         """One finding for all rows of a mask; the example is the first one."""
         first = self.start + int(mask.argmax())
         line = None if self.line_of is None else self.line_of(first)
@@ -41,7 +40,7 @@ class Rows:
         return f"row {self.start + row + 1}" if line is None else f"line {line}"
 
 
-def check_names(names: Any, labels: Any, keep: Mask, rows: Rows) -> tuple[Any, Mask]:
+def check_names(names: Any, labels: Any, keep: BoolArray, rows: Rows) -> tuple[Any, BoolArray]:
     """Apply the rules for rows without a case or an activity to the rows kept so far; a kept row without a case is a
     case of its own, named by its place."""
     nameless = blank(names) & keep
@@ -65,7 +64,7 @@ def check_names(names: Any, labels: Any, keep: Mask, rows: Rows) -> tuple[Any, M
     return names, keep
 
 
-def check_bad(times: Times, text: Any, keep: Mask, rows: Rows) -> Mask:
+def check_bad(times: Times, text: Any, keep: BoolArray, rows: Rows) -> BoolArray:
     """Apply the rule for unreadable timestamps to the rows kept so far."""
     bad = times.bad & keep
     if bad.any():
@@ -77,7 +76,7 @@ def check_bad(times: Times, text: Any, keep: Mask, rows: Rows) -> Mask:
     return keep
 
 
-def check_absent(times: Times, keep: Mask, rows: Rows) -> Mask:
+def check_absent(times: Times, keep: BoolArray, rows: Rows) -> BoolArray:
     """Apply the rules for rows without a timestamp: none has one, or only some lack it. Rows are left out only where
     the owner says so, and then whatever other rows have, so that no case decides about another one."""
     absent = ~times.known & ~times.bad & keep
@@ -106,7 +105,7 @@ def _shorten(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def blank(text: Any) -> Mask:
+def blank(text: Any) -> BoolArray:
     """Where there is no name."""
-    mask: Mask = pc.fill_null(pc.equal(text, ""), True).to_numpy()
+    mask: BoolArray = pc.fill_null(pc.equal(text, ""), True).to_numpy()
     return mask

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.findings import Findings
 from veilog.logs.tables.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 
 __all__ = ["is_text", "plain_column", "read_times", "text_column", "typed", "whole_numbers", "written"]
-
-IntArray = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 def text_column(column: Any, name: str, path: str | None) -> Any:
@@ -42,7 +39,7 @@ def text_column(column: Any, name: str, path: str | None) -> Any:
     return text if isinstance(text, pa.ChunkedArray) else pa.chunked_array([text])
 
 
-def whole_numbers(column: Any) -> tuple[IntArray, Mask] | None:
+def whole_numbers(column: Any) -> tuple[IntArray, BoolArray] | None:
     """The whole numbers of a column and where there are some, each value by itself; None for a type without numbers."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings
@@ -45,8 +45,6 @@ __all__ = [
     "write_csv_pieces",
 ]
 
-IntArray = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _PREFIX = "case:"
 
@@ -181,7 +179,7 @@ def log_from_table(
     )
 
 
-def _checked(table: pa.Table, roles: Roles, rows: Rows, source: str | None) -> tuple[Any, Any, Times, Mask]:
+def _checked(table: pa.Table, roles: Roles, rows: Rows, source: str | None) -> tuple[Any, Any, Times, BoolArray]:
     """Names of cases, activities and times of all rows, and which of them count."""
     findings = rows.findings
     names = text_column(table[roles.case], roles.case, source)
@@ -203,7 +201,7 @@ def _checked(table: pa.Table, roles: Roles, rows: Rows, source: str | None) -> t
     return names, labels, times, keep
 
 
-def _rows_of(keep: Mask, *columns: Any) -> tuple[Any, ...]:
+def _rows_of(keep: BoolArray, *columns: Any) -> tuple[Any, ...]:
     return columns if keep.all() else tuple(column.filter(pa.array(keep)) for column in columns)
 
 
@@ -213,15 +211,15 @@ class _Stamps:
 
     index: IntArray
     micros: IntArray
-    known: Mask
-    given: Mask
+    known: BoolArray
+    given: BoolArray
 
     def at(self, rows: IntArray) -> _Stamps:
         return _Stamps(self.index[rows], self.micros[rows], self.known[rows], self.given[rows])
 
 
 def _indexed(
-    case: IntArray, count: int, index: IntArray, placed: Mask, stamps: _Stamps, names: Any, findings: Findings
+    case: IntArray, count: int, index: IntArray, placed: BoolArray, stamps: _Stamps, names: Any, findings: Findings
 ) -> _Stamps:
     """With the explicit index in the cases that have it throughout; a finding about the others."""
     throughout = np.ones(count, dtype=np.bool_)
@@ -357,8 +355,8 @@ def flat_table(log: EventLog, *, case_index: bool = False) -> pa.Table:
     return table.take(pa.array(np.argsort(index, kind="stable")))
 
 
-def _null(column: Any) -> Mask:
-    mask: Mask = pc.is_null(column).to_numpy()
+def _null(column: Any) -> BoolArray:
+    mask: BoolArray = pc.is_null(column).to_numpy()
     return mask
 
 

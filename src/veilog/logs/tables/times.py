@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 
 __all__ = ["DayOrder", "Evidence", "Times", "convert_times", "gather_evidence", "parse_times"]
 
 DayOrder = Literal["day first", "month first"]
-IntArray = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _FIRST = int(np.datetime64("0001-01-01", "us").astype(np.int64))
 _LAST = int(np.datetime64("9999-12-31T23:59:59.999999", "us").astype(np.int64))
@@ -44,8 +42,8 @@ class Times:
     """A column of times: microseconds since 1970 in UTC where ``known``; ``bad`` where there was something else."""
 
     micros: IntArray
-    known: Mask
-    bad: Mask
+    known: BoolArray
+    bad: BoolArray
     naive: int = 0
     """How many had no offset."""
     offsets: frozenset[int] = frozenset()
@@ -188,7 +186,7 @@ def _parse_slowly(text: Any, order: DayOrder) -> Times:
     return Times(micros, known, present & ~known, naive, frozenset(offsets), cut)
 
 
-def _assemble(fields: dict[str, Any], swap: Mask) -> tuple[IntArray, Mask, IntArray, Mask, Mask]:
+def _assemble(fields: dict[str, Any], swap: BoolArray) -> tuple[IntArray, BoolArray, IntArray, BoolArray, BoolArray]:
     """Microseconds, whether they are a time at all, the offset in minutes, whether it was given, and what was cut."""
     year, hour, minute, second = (_number(fields[name]) for name in ("y", "H", "M", "S"))
     day = np.where(swap, _number(fields["m"]), _number(fields["d"]))

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import (
     ACTIVITY,
@@ -26,7 +27,6 @@ from veilog.logs.lifecycle import Transitions, joined, no_life_cycle
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.roles import AS_IT_IS, Declared, classifier_keys
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
-from veilog.logs.xes.pieces import Ints, Mask
 from veilog.logs.xes.scan import Block
 from veilog.logs.xes.text import Element, Note, dump_nested, is_foreign, read_attribute
 from veilog.logs.xes.values import format_date, format_float, from_numpy, from_texts, to_numpy
@@ -45,13 +45,13 @@ class Assembler:
         self._findings = findings
         self._cases = 0
         self._events = 0
-        self._case_lines: list[Ints] = []
-        self._event_lines: list[Ints] = []
-        self._event_cases: list[Ints] = []
-        self._bad_times: list[Ints] = []
+        self._case_lines: list[IntArray] = []
+        self._event_lines: list[IntArray] = []
+        self._event_cases: list[IntArray] = []
+        self._bad_times: list[IntArray] = []
         self._sizes: list[int] = []
         self._event_columns: list[dict[ColumnKey, pa.Array]] = []
-        self._case_columns: dict[ColumnKey, list[tuple[int, Ints, pa.Array]]] = {}
+        self._case_columns: dict[ColumnKey, list[tuple[int, IntArray, pa.Array]]] = {}
         self._event_nested: dict[int, list[dict[str, Any]]] = {}
         self._case_nested: dict[int, list[dict[str, Any]]] = {}
         self._log_elements: list[Element] = []
@@ -172,7 +172,7 @@ class Assembler:
 
     # ---- checking
 
-    def _check_names(self, names: pa.Array) -> tuple[pa.Array, Mask]:
+    def _check_names(self, names: pa.Array) -> tuple[pa.Array, BoolArray]:
         lines = np.concatenate(self._case_lines)
         keep = np.ones(self._cases, dtype=np.bool_)
         unnamed = np.flatnonzero(to_numpy(names.is_null()))
@@ -205,7 +205,7 @@ class Assembler:
         known = dict.fromkeys([ACTIVITY, TIMESTAMP, *(key.key for key in columns)])
         return classifier_keys(self._declared.classifier, known, metadata.classifiers)
 
-    def _check_transitions(self, labels: pa.Array, steps: pa.Array | None, *, told_apart: bool) -> Mask:
+    def _check_transitions(self, labels: pa.Array, steps: pa.Array | None, *, told_apart: bool) -> BoolArray:
         if steps is None:
             if self._declared.lifecycle is not None and self._events:
                 raise no_life_cycle(self._declared.lifecycle)
@@ -215,12 +215,12 @@ class Assembler:
         transitions.done(self._findings, told_apart=told_apart)
         return keep
 
-    def _check_events(self, labels: pa.Array, times: pa.Array, keep: Mask) -> Mask:
+    def _check_events(self, labels: pa.Array, times: pa.Array, keep: BoolArray) -> BoolArray:
         if not self._events:
             return keep
         lines, keep = np.concatenate(self._event_lines), keep.copy()
 
-        def check(rule: str, rows: Ints) -> None:
+        def check(rule: str, rows: IntArray) -> None:
             rows = rows[keep[rows]]
             if not len(rows):
                 return
@@ -248,7 +248,7 @@ class Assembler:
         """Whether elements under a rule are left out, also where ``fail`` was only noted."""
         return self._findings.policy(rule) != "keep"
 
-    def _check_empty(self, index: Ints, keep_events: Mask) -> Mask:
+    def _check_empty(self, index: IntArray, keep_events: BoolArray) -> BoolArray:
         keep = np.ones(self._cases, dtype=np.bool_)
         dropped = self._findings.policy("empty-trace") == "drop"
         counted = index[keep_events] if dropped else index
@@ -259,7 +259,7 @@ class Assembler:
             keep[empty] = not dropped
         return keep
 
-    def _check_order(self, index: Ints, times: pa.Array, keep: Mask) -> None:
+    def _check_order(self, index: IntArray, times: pa.Array, keep: BoolArray) -> None:
         known = np.flatnonzero(keep & ~to_numpy(times.is_null()))
         if len(known) < 2:
             return
@@ -372,7 +372,7 @@ def _table(
 
 
 def _drop(
-    events: pa.Table, cases: pa.Table, index: Ints, keep_events: Mask, keep_cases: Mask
+    events: pa.Table, cases: pa.Table, index: IntArray, keep_events: BoolArray, keep_cases: BoolArray
 ) -> tuple[pa.Table, pa.Table]:
     renumbered = (np.cumsum(keep_cases) - 1)[index[keep_events]]
     events = _without_unused(events.filter(from_numpy(keep_events)))

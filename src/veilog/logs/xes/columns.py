@@ -12,13 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import BoolArray
 from veilog.logs.eventlog import (
     ACTIVITY,
-    CASE_INDEX,
-    EVENT_INDEX,
     LABEL_TYPE,
     LIFECYCLE,
-    NESTED,
     TIMESTAMP,
     TIMESTAMP_TYPE,
 )
@@ -135,7 +133,7 @@ class Converted:
     """Typed values of the rows that fit, the rows that do not, and for dates what was seen in them."""
 
     values: pa.Array
-    good: npt.NDArray[np.bool_] | None
+    good: BoolArray | None
     """Which rows fit; ``None`` for all."""
     dates: Dates | None = None
 
@@ -160,7 +158,7 @@ def convert(kind: str, raw: pa.Array) -> Converted:
     return Converted(values.filter(from_numpy(good)), good)
 
 
-def _parse_distinct(kind: str, raw: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+def _parse_distinct(kind: str, raw: pa.Array) -> tuple[pa.Array, BoolArray]:
     """Numbers and booleans: Arrow's parser where it is known to agree with XML Schema's, one by one elsewhere."""
     if kind in ("int", "float") and len(raw) > 20:
         text = raw.cast(pa.string())
@@ -198,7 +196,3 @@ def spread(values: pa.Array, rows: npt.NDArray[np.integer[Any]], size: int) -> p
     take = np.zeros(size, dtype=np.int64)
     take[rows] = np.arange(len(rows))
     return values.take(from_numpy(take, absent))
-
-
-RESERVED_EVENTS = (CASE_INDEX, EVENT_INDEX, NESTED)
-RESERVED_CASES = (NESTED,)

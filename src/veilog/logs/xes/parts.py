@@ -13,13 +13,13 @@ import os
 import pickle
 import re
 import stat
-import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
+from veilog._process import interpreter
 from veilog.errors import InputError
 from veilog.logs.streams import MAX_VALUE, consumed_fraction, open_input
 from veilog.logs.xes.bytes import Fast, Plain, Source, count_lines, too_long
@@ -215,37 +215,30 @@ def read_in_parts(
 
 def _gather(reading: Reading, bounds: list[int], progress: Progress | None) -> Generator[Block, None, None]:
     parts = [Part(a, b) for a, b in zip([0, *bounds], [*bounds, None], strict=True)]
-    workers: list[subprocess.Popen[bytes]] = []
+    answers: list[IO[bytes]] = []
     try:
-        for part in parts[1:]:
-            task = Reading(reading.path, reading.limit, reading.drop_bad, part=part)
-            worker = subprocess.Popen(
-                [sys.executable, "-c", _BOOT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
-            workers.append(worker)
-            assert worker.stdin is not None
-            pickle.dump(sys.path, worker.stdin)
-            pickle.dump([str(Path(__file__).parents[2])], worker.stdin)
-            pickle.dump(task, worker.stdin)
-            worker.stdin.close()
-        reading.part = parts[0]
-        yield from read_blocks(reading, progress)
-        lines = reading.lines
-        for worker in workers:
-            assert worker.stdout is not None
-            blocks, more = pickle.load(worker.stdout)
-            for block in blocks:
-                yield block.moved(lines)
-            lines += more
-        reading.lines = lines
+        with contextlib.ExitStack() as workers:
+            for part in parts[1:]:
+                task = Reading(reading.path, reading.limit, reading.drop_bad, part=part)
+                worker = workers.enter_context(interpreter("-c", _BOOT))
+                assert worker.stdin is not None
+                assert worker.stdout is not None
+                answers.append(worker.stdout)
+                pickle.dump(sys.path, worker.stdin)
+                pickle.dump([str(Path(__file__).parents[2])], worker.stdin)
+                pickle.dump(task, worker.stdin)
+                worker.stdin.close()
+            reading.part = parts[0]
+            yield from read_blocks(reading, progress)
+            lines = reading.lines
+            for answer in answers:
+                blocks, more = pickle.load(answer)
+                for block in blocks:
+                    yield block.moved(lines)
+                lines += more
+            reading.lines = lines
     except (InputError, OSError, EOFError, pickle.UnpicklingError, ValueError) as error:
         raise Unusual from error
-    finally:
-        for worker in workers:
-            worker.kill()
-            if worker.stdout is not None:
-                worker.stdout.close()
-            worker.wait()
 
 
 def work(source: BinaryIO, target: BinaryIO) -> None:

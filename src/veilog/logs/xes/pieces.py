@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import BoolArray, Int32Array, IntArray
 from veilog.errors import InputError
 from veilog.logs.xes.columns import ColumnKey
 from veilog.logs.xes.text import NESTING, SCALARS, Piece, Unusual, is_foreign, parse_piece
@@ -27,9 +28,6 @@ __all__ = ["MAX_DEPTH", "Coded", "Coder", "Placed", "place"]
 MAX_DEPTH = 100
 """Elements within elements that are followed; real logs stay below ten."""
 
-Ints = npt.NDArray[np.int64]
-Small = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
 
 UNKNOWN, LIST, CONTAINER, EVENT, TRACE = 0, 7, 8, 9, 10
 _NUMBERS = {name: i + 1 for i, name in enumerate((*SCALARS, *NESTING, "event", "trace"))}
@@ -54,19 +52,19 @@ class Tag(NamedTuple):
 class Coded:
     """Pieces in document order, coded. ``values[value_at[i]]`` is the escaped value of the attribute in piece ``i``."""
 
-    edges: Small
+    edges: Int32Array
     """Where each piece starts, and where the last one ends."""
     name: npt.NDArray[np.int8]
     delta: npt.NDArray[np.int8]
-    column: Small
+    column: Int32Array
     """Number of the attribute's column (:attr:`Coder.keys`), -1 where the piece is no scalar attribute with a value."""
-    stray: Mask
-    value_at: Small
+    stray: BoolArray
+    value_at: Int32Array
     values: pa.Array
     whole: pa.Array
-    others: Ints
+    others: IntArray
     """The pieces that were parsed one by one; ``tags[codes[j]]`` is the tag of piece ``others[j]``."""
-    codes: Small
+    codes: Int32Array
     tags: list[Tag]
 
 
@@ -199,7 +197,7 @@ def _remember(cache: dict[bytes, Any], raw: bytes, value: Any) -> None:
     cache[raw] = value
 
 
-def _binary(offsets: Small, data: bytes) -> pa.Array:
+def _binary(offsets: Int32Array, data: bytes) -> pa.Array:
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(data)]
     return pa.BinaryArray.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
@@ -210,19 +208,19 @@ class Placed:
 
     size: int
     """How many pieces: up to the last that stands directly in the log or in a trace, so that no event is cut in two."""
-    before: Small
+    before: Int32Array
     """Depth before the piece: 1 directly in the log, 2 in a trace, 3 in an event."""
     depth: int
     """Depth after the last of these pieces."""
-    in_trace: Mask
+    in_trace: BoolArray
     """Directly in a trace."""
-    in_event: Mask
+    in_event: BoolArray
     """Directly in an event."""
-    is_trace: Mask
-    is_event: Mask
-    case_of: Small
+    is_trace: BoolArray
+    is_event: BoolArray
+    case_of: Int32Array
     """Number of the last trace that has begun, -1 for one from an earlier block."""
-    event_of: Small
+    event_of: Int32Array
 
 
 def place(coded: Coded, depth: int, *, final: bool, path: str, line: int) -> Placed:
@@ -258,7 +256,7 @@ def place(coded: Coded, depth: int, *, final: bool, path: str, line: int) -> Pla
     )
 
 
-def _latest(where: Mask, what: Mask, initially: bool) -> Mask:
+def _latest(where: BoolArray, what: BoolArray, initially: bool) -> BoolArray:
     """For every place, ``what`` at the latest place (itself included) where ``where`` holds."""
     index = np.where(where, np.arange(1, len(where) + 1, dtype=np.int32), np.int32(0))
     np.maximum.accumulate(index, out=index)

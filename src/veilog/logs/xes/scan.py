@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from veilog._typing import BoolArray, Int32Array, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import TIMESTAMP
 from veilog.logs.xes.columns import ColumnKey, convert, spread, strings
-from veilog.logs.xes.pieces import CONTAINER, EVENT, LIST, TRACE, Coded, Coder, Ints, Mask, Placed, Small, place
+from veilog.logs.xes.pieces import CONTAINER, EVENT, LIST, TRACE, Coded, Coder, Placed, place
 from veilog.logs.xes.text import SCALARS, Element, Note, read_attribute, read_tree, stray_note, to_json
 from veilog.logs.xes.values import NO_ZONE, Dates, from_numpy, unescape
 
@@ -25,15 +26,15 @@ class Block:
     trace began in an earlier block has case row -1."""
 
     cases: int
-    case_lines: Ints
-    event_cases: Ints
-    event_lines: Ints
+    case_lines: IntArray
+    event_cases: IntArray
+    event_lines: IntArray
     event_columns: dict[ColumnKey, pa.Array] = field(default_factory=dict)
-    case_columns: dict[ColumnKey, tuple[Ints, pa.Array]] = field(default_factory=dict)
+    case_columns: dict[ColumnKey, tuple[IntArray, pa.Array]] = field(default_factory=dict)
     event_nested: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     case_nested: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     log_elements: list[Element] = field(default_factory=list)
-    bad_times: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    bad_times: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     zones: dict[int, tuple[int, str, int]] = field(default_factory=dict)
     """Offsets of the events' timestamps from UTC: how many, and the first with its line."""
     notes: list[Note] = field(default_factory=list)
@@ -58,10 +59,10 @@ class _View:
 
     coded: Coded
     placed: Placed
-    newlines: Ints
+    newlines: IntArray
     first_line: int
 
-    def lines(self, rows: Ints) -> Ints:
+    def lines(self, rows: IntArray) -> IntArray:
         return np.searchsorted(self.newlines, self.coded.edges[rows]) + self.first_line
 
     def line(self, row: Any) -> int:
@@ -110,8 +111,8 @@ class Scanner:
         return block, used, placed.depth
 
     def _attributes(
-        self, view: _View, rows: Ints, owner_of: Small, block: Block, *, timed: bool
-    ) -> Iterator[tuple[ColumnKey, Small, pa.Array]]:
+        self, view: _View, rows: IntArray, owner_of: Int32Array, block: Block, *, timed: bool
+    ) -> Iterator[tuple[ColumnKey, Int32Array, pa.Array]]:
         """(column, owners, values) for the attributes in the pieces ``rows``, in order of first appearance."""
         if not len(rows):
             return
@@ -139,7 +140,9 @@ class Scanner:
             if not self._drop_bad:
                 yield key._replace(as_text=True), owners[~good], strings(bad.dictionary_encode())
 
-    def _groups(self, view: _View, rows: Ints, owner_of: Small, block: Block) -> list[tuple[ColumnKey, Ints]]:
+    def _groups(
+        self, view: _View, rows: IntArray, owner_of: Int32Array, block: Block
+    ) -> list[tuple[ColumnKey, IntArray]]:
         """The pieces of each column in document order; of attributes that an element has twice only the first."""
         all_columns, keys = view.coded.column, self._coder.keys
         columns = all_columns[rows]
@@ -232,15 +235,15 @@ class Scanner:
                 block.notes.append(Note(rule, str(examples[codes[i]]), view.line(mine[i]), int(mask.sum())))
 
 
-def _leaves(view: _View) -> Mask:
+def _leaves(view: _View) -> BoolArray:
     """The pieces that are an empty element, or a start tag with the end tag right after it."""
     delta = view.coded.delta
-    leaf: Mask = delta == 0
+    leaf: BoolArray = delta == 0
     leaf[:-1] |= (delta[:-1] == 1) & (delta[1:] == -1)
     return leaf[: view.placed.size]
 
 
-def _newlines(data: bytes) -> Ints:
+def _newlines(data: bytes) -> IntArray:
     """Where lines end: at a line feed, or at a carriage return that no line feed follows."""
     buffer = np.frombuffer(data, dtype=np.uint8)
     if b"\r" not in data:
@@ -251,7 +254,7 @@ def _newlines(data: bytes) -> Ints:
     return np.flatnonzero(is_end | returns)
 
 
-def _note_dates(view: _View, members: Ints, raw: pa.Array, dates: Dates, block: Block) -> None:
+def _note_dates(view: _View, members: IntArray, raw: pa.Array, dates: Dates, block: Block) -> None:
     for rule, mask in (
         ("timestamp-without-zone", dates.ok & (dates.zones == NO_ZONE)),
         ("precision-lost", dates.lost),
@@ -261,7 +264,7 @@ def _note_dates(view: _View, members: Ints, raw: pa.Array, dates: Dates, block: 
             block.notes.append(Note(rule, example, line, count))
 
 
-def _note_times(view: _View, members: Ints, raw: pa.Array, dates: Dates, block: Block, owners: Small) -> None:
+def _note_times(view: _View, members: IntArray, raw: pa.Array, dates: Dates, block: Block, owners: Int32Array) -> None:
     if not dates.ok.all():
         count, example, line = _first(view, members, raw, ~dates.ok)
         block.notes.append(Note("bad-timestamp", repr(example), line, count))
@@ -271,7 +274,7 @@ def _note_times(view: _View, members: Ints, raw: pa.Array, dates: Dates, block: 
         block.zones[zone] = _first(view, members, raw, dates.ok & (dates.zones == zone))
 
 
-def _first(view: _View, members: Ints, raw: pa.Array, mask: Mask) -> tuple[int, str, int]:
+def _first(view: _View, members: IntArray, raw: pa.Array, mask: BoolArray) -> tuple[int, str, int]:
     """(how many, the first value, its line) of the rows in a mask that is not empty."""
     i = int(np.argmax(mask))
     return int(np.count_nonzero(mask)), unescape(raw[i].as_py()), view.line(members[i])

@@ -160,7 +160,7 @@ def read_children(element: Element, notes: list[Note], *, drop_bad: bool) -> tup
 
 
 def to_json(attribute: Attribute) -> dict[str, Any]:
-    """An attribute for the column ``xes:nested``."""
+    """An attribute for the column ``xes:nested``: a format of its own, in which what is not there takes no room."""
     result: dict[str, Any] = {"key": attribute.key, "type": attribute.type}
     if attribute.value is not None:
         value = attribute.value

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import AnyArray, BoolArray, Int32Array, IntArray
+
 __all__ = ["NO_ZONE", "Dates", "format_date", "parse_dates", "parse_scalar", "unescape"]
 
 NO_ZONE = -(1 << 15)
@@ -129,14 +131,14 @@ def format_float(value: float) -> str:
     return "NaN" if value != value else "INF" if value > 0 else "-INF"
 
 
-def from_numpy(values: npt.NDArray[Any], absent: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+def from_numpy(values: AnyArray, absent: BoolArray | None = None) -> pa.Array:
     """An Arrow array of numpy values. ``pa.array`` would import pandas first, which takes longer than a small log."""
     data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
     validity = None if absent is None else pa.py_buffer(np.packbits(~absent, bitorder="little"))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, pa.py_buffer(data)])
 
 
-def to_numpy(values: pa.Array) -> npt.NDArray[Any]:
+def to_numpy(values: pa.Array) -> AnyArray:
     """Integers or booleans without nulls as numpy; what stands where there is a null means nothing."""
     data = values.buffers()[1]
     if data is None:
@@ -165,10 +167,10 @@ def from_texts(texts: Sequence[str | None], kind: pa.DataType | None = None) -> 
 class Dates:
     """Parsed dates: microseconds in UTC, whether they could be read, offsets in minutes, whether precision was lost."""
 
-    us: npt.NDArray[np.int64]
-    ok: npt.NDArray[np.bool_]
+    us: IntArray
+    ok: BoolArray
     zones: npt.NDArray[np.int16]
-    lost: npt.NDArray[np.bool_]
+    lost: BoolArray
 
 
 # First day of every month of the years 0 to 9999, and how many days it has.
@@ -177,7 +179,7 @@ _MONTH_DAYS = np.diff(_MONTHS).astype(np.uint8)
 _ROUNDS = 6
 
 
-def parse_dates(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32]) -> Dates:
+def parse_dates(data: npt.NDArray[np.uint8], offsets: Int32Array) -> Dates:
     """Dates from the bytes of a binary column: rows of the same length and layout are parsed together."""
     n = len(offsets) - 1
     result = Dates(
@@ -219,23 +221,21 @@ def parse_dates(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32]) -> 
     return result
 
 
-def _parse_layout(
-    matrix: npt.NDArray[np.uint8], rows: npt.NDArray[np.int64], layout: re.Match[str], result: Dates
-) -> npt.NDArray[np.bool_]:
+def _parse_layout(matrix: npt.NDArray[np.uint8], rows: IntArray, layout: re.Match[str], result: Dates) -> BoolArray:
     """Parse the rows that have the punctuation of ``layout``; returns which of them did and are valid dates."""
     text = np.ascontiguousarray(matrix.T)
     fraction, zone = layout.group(7) or "", layout.group(8) or ""
     pattern = layout.group(0)
     digits = text - np.uint8(48)
     is_digit = [i for i, c in enumerate(pattern) if c.isdigit()]
-    good: npt.NDArray[np.bool_] = digits[is_digit].max(axis=0) <= 9
+    good: BoolArray = digits[is_digit].max(axis=0) <= 9
     for i, character in enumerate(pattern):
         if character.isdigit() or (i == len(pattern) - len(zone) and character in "+-"):
             continue
         good &= text[i] == ord(character)
 
-    def number(start: int, length: int) -> npt.NDArray[np.int64]:
-        value: npt.NDArray[np.int64] = digits[start].astype(np.int64)
+    def number(start: int, length: int) -> IntArray:
+        value: IntArray = digits[start].astype(np.int64)
         for i in range(start + 1, start + length):
             value *= 10
             value += digits[i]

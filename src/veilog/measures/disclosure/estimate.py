@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
+from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
-from veilog.logs.variants import IntArray, Variants
-from veilog.measures.disclosure.spaces import FloatArray, occurrences, surprise, surprise_by_first_occurrences
+from veilog.logs.variants import Variants
+from veilog.measures.disclosure.spaces import occurrences, surprise, surprise_by_first_occurrences
 
 __all__ = ["Estimate", "Interval", "Matcher", "estimate"]
 

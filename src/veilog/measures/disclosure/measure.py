@@ -21,10 +21,12 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 
+from veilog._plain import InJson, ToJson
+from veilog._typing import FloatArray
 from veilog.errors import ParameterError
 from veilog.logs.engines.source import refuse_unread
 from veilog.logs.eventlog import EventLog
@@ -33,7 +35,6 @@ from veilog.measures.disclosure.estimate import Interval, estimate
 from veilog.measures.disclosure.patterns import Level, levels, single_activities
 from veilog.measures.disclosure.short import short_sequences
 from veilog.measures.disclosure.spaces import (
-    FloatArray,
     Space,
     multiset_space,
     sequence_space,
@@ -63,8 +64,11 @@ class Intervals:
     trace_disclosure: Interval | None
 
 
+_IF_ANY = InJson(left_out="at its default")
+
+
 @dataclass(frozen=True)
-class RiskResult:
+class RiskResult(ToJson):
     """Disclosure against one kind and size of background knowledge. What is None has its reason in ``reason``."""
 
     background: Background
@@ -83,20 +87,10 @@ class RiskResult:
     """Cases of the log."""
     exact: bool
     seconds: float
-    sampled: int | None = None
+    sampled: Annotated[int | None, _IF_ANY] = None
     """Candidates that an estimate rests on."""
-    interval: Intervals | None = None
-    reason: str | None = None
-
-    def to_json(self) -> dict[str, object]:
-        out: dict[str, object] = dict(vars(self))
-        if self.interval is None:
-            del out["interval"], out["sampled"]
-        else:
-            out["interval"] = dict(vars(self.interval))
-        if self.reason is None:
-            del out["reason"]
-        return out
+    interval: Annotated[Intervals | None, _IF_ANY] = None
+    reason: Annotated[str | None, _IF_ANY] = None
 
 
 def risk(

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from veilog.logs.variants import IntArray, Variants
-from veilog.measures.disclosure.spaces import FloatArray, Mask, Space, States, occurrences
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.logs.variants import Variants
+from veilog.measures.disclosure.spaces import Space, States, occurrences
 
 __all__ = ["Level", "levels", "single_activities"]
 
@@ -146,7 +147,7 @@ def single_activities(variants: Variants, weights: FloatArray, surprises: FloatA
 class _Sums:
     """Running sums over the candidates one item larger than the patterns of the batches added."""
 
-    def __init__(self, space: Space, weights: FloatArray, found: Mask) -> None:
+    def __init__(self, space: Space, weights: FloatArray, found: BoolArray) -> None:
         self._space = space
         self._item_weight = weights[space.activity]
         self._found = found
@@ -202,7 +203,7 @@ class _Sums:
         out: FloatArray = matrix @ present
         return out
 
-    def _mark_unique(self, batch: _Batch, rows: States, node: IntArray, item: IntArray, alone: Mask) -> None:
+    def _mark_unique(self, batch: _Batch, rows: States, node: IntArray, item: IntArray, alone: BoolArray) -> None:
         """A candidate with one case matches one state of one case: the sum of names over its states is that name."""
         if not alone.any():
             return

@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from veilog._typing import FloatArray
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.patterns import Level
-from veilog.measures.disclosure.spaces import FloatArray, surprise
+from veilog.measures.disclosure.spaces import surprise
 
 __all__ = ["short_sequences"]
 

@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from veilog.logs.variants import IntArray, Variants
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.logs.variants import Variants
 
 __all__ = [
-    "FloatArray",
-    "Mask",
     "Space",
     "States",
     "multiset_space",
@@ -32,9 +31,7 @@ __all__ = [
     "surprise_by_first_occurrences",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 States = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +44,11 @@ class Space:
     """The states of the empty pattern."""
     row: States
     """Of each state, its row in ``present``."""
-    can: Mask
+    can: BoolArray
     """Whether an item can follow in states of this row."""
     present: FloatArray
     """The same as numbers."""
-    following: Mask | None
+    following: BoolArray | None
     """Which items may follow which last item (the last row: no item yet); None: all."""
     successor: States | None
     """The state after (state, item); None: the state itself."""
@@ -168,7 +165,7 @@ def sequence_space(variants: Variants, table_bytes: int) -> Space | None:
     )
 
 
-def _distinct_rows(table: Mask) -> tuple[States, Mask]:
+def _distinct_rows(table: BoolArray) -> tuple[States, BoolArray]:
     """Of each row its number among the distinct rows, and those."""
     packed = np.packbits(table, axis=1)
     if packed.shape[1] <= 8:

@@ -20,9 +20,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import Interval, Matcher
 
 __all__ = ["Uniqueness", "uniqueness"]

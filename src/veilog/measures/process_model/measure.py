@@ -24,19 +24,17 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO
 
+from veilog._process import ends_in_time, interpreter
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.threads import ONE_THREAD
 
 __all__ = ["MEASURES", "ModelQuality", "Running", "model_quality", "running"]
 
@@ -87,12 +85,7 @@ class Running:
     def result(self) -> ModelQuality:
         """Waits until the process has ended or its time is over."""
         left = self._seconds - (time.monotonic() - self._started)
-        try:
-            self._process.wait(timeout=max(0.0, left))
-            ended = True
-        except subprocess.TimeoutExpired:
-            ended = False
-            self.stop()
+        ended = ends_in_time(self._process, left)
         seconds = time.monotonic() - self._started
         values: dict[str, float] = {}
         stage, problem = "starting", None
@@ -122,12 +115,6 @@ class Running:
         self._words.seek(0)
         lines = self._words.read()[-4000:].decode("utf-8", "replace").strip().splitlines()
         return f": {lines[-1].strip()[:200]}" if lines else ""
-
-    def stop(self) -> None:
-        """Ends the process if it still runs."""
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
 
 
 @contextlib.contextmanager
@@ -159,16 +146,6 @@ def running(
     with tempfile.TemporaryFile() as question, tempfile.TemporaryFile() as answers, tempfile.TemporaryFile() as words:
         question.write(json.dumps(task).encode())
         question.seek(0)
-        # One thread each: the address space that thread pools reserve counts against the memory limit.
-        process = subprocess.Popen(
-            [sys.executable, "-m", _WORKER],
-            stdin=question,
-            stdout=answers,
-            stderr=words,
-            env={**os.environ, **ONE_THREAD},
-        )
-        started = Running(process, answers, words, seconds, memory)
-        try:
-            yield started
-        finally:
-            started.stop()
+        # Its one thread matters here: the address space that thread pools reserve counts against the memory limit.
+        with interpreter("-m", _WORKER, stdin=question, stdout=answers, stderr=words) as process:
+            yield Running(process, answers, words, seconds, memory)

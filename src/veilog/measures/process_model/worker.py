@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from veilog._process import limit_memory
 from veilog.measures.process_model.replay import Replay, Replayed, Trace
 
 
@@ -27,7 +28,7 @@ def main() -> int:
     def answer(**values: object) -> None:
         print(json.dumps(values), file=answers, flush=True)
 
-    _limit(task["memory"])
+    limit_memory(task["memory"], reserved=True)
     try:
         _measure(task, answer)
     except MemoryError:
@@ -37,15 +38,6 @@ def main() -> int:
     except RecursionError:
         answer(problem="the model is nested too deeply for pm4py")
     return 0
-
-
-def _limit(memory: int) -> None:
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit.
-        return
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (memory if hard == resource.RLIM_INFINITY else min(memory, hard), hard))
 
 
 def _counts(log: dict[str, Any]) -> Counter[Trace]:

@@ -14,10 +14,10 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist, cpdist
 
-from veilog.logs.variants import IntArray
+from veilog._typing import FloatArray, IntArray
 from veilog.measures.similarity.boxes import CostKind, cost_of
 from veilog.measures.similarity.distances import Progress, Strings
-from veilog.measures.similarity.transport import FloatArray, matrix_costs, transport
+from veilog.measures.similarity.transport import matrix_costs, transport
 
 __all__ = ["Flows", "cheap_plan", "distances_of"]
 

@@ -13,16 +13,15 @@ each of the N that it has too few of, so the Levenshtein distance is at least ma
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from veilog.logs.variants import IntArray, Sequences
+from veilog._typing import AnyArray, FloatArray, IntArray
+from veilog.logs.variants import Sequences
 from veilog.measures.similarity.nearest import MOST_DELETED, least_distances
-from veilog.measures.similarity.transport import FloatArray, matrix_costs, transport
+from veilog.measures.similarity.transport import matrix_costs, transport
 
 __all__ = ["Boxes", "CostKind", "boxed", "cost_of", "least_costs", "lower_bound"]
 
@@ -86,7 +85,6 @@ def lower_bound(
     kind: CostKind,
     *,
     buffer: tuple[int, IntArray] | None = None,
-    progress: Callable[[str, float | None], None] | None = None,
 ) -> float:
     """A number that no plan between the sequences costs less than.
 
@@ -105,7 +103,7 @@ def lower_bound(
     if not len(a):
         return 0.0
     largest = float(costs.max(initial=0.0))
-    plan = transport(a, b, matrix_costs(costs), tolerance=_TOLERANCE * max(largest, 1e-9), progress=progress)
+    plan = transport(a, b, matrix_costs(costs), tolerance=_TOLERANCE * max(largest, 1e-9))
     return max(0.0, plan.lower - _ROUNDING * largest * float(a.sum()))
 
 
@@ -118,7 +116,7 @@ def _groups(sequences: Sequences, others: Sequences) -> IntArray:
     return np.minimum(rank, _GROUPS - 1)
 
 
-def _features(sequences: Sequences, groups: IntArray, nearest: IntArray) -> npt.NDArray[Any]:
+def _features(sequences: Sequences, groups: IntArray, nearest: IntArray) -> AnyArray:
     """A row a sequence: the counts of the groups of activities, the length, the distance to the nearest partner."""
     width = int(groups.max(initial=0)) + 1
     kind = np.uint16 if int(sequences.lengths.max(initial=0)) < 1 << 16 else np.int64
@@ -134,7 +132,7 @@ def _features(sequences: Sequences, groups: IntArray, nearest: IntArray) -> npt.
     return table
 
 
-def _cut(features: npt.NDArray[Any], share: FloatArray) -> list[IntArray]:
+def _cut(features: AnyArray, share: FloatArray) -> list[IntArray]:
     """Members of the boxes: again and again the box with most mass and spread is cut in two."""
 
     def judged(members: IntArray) -> tuple[float, int, float]:
@@ -156,7 +154,7 @@ def _cut(features: npt.NDArray[Any], share: FloatArray) -> list[IntArray]:
     return [members for *_, members in heap]
 
 
-def _side(features: npt.NDArray[Any], box: IntArray) -> Boxes:
+def _side(features: AnyArray, box: IntArray) -> Boxes:
     """The boxes that one side has members in, each drawn in to these."""
     found, of = np.unique(box, return_inverse=True)
     if not len(found):

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from veilog.logs.variants import IntArray
+from veilog._typing import IntArray
 from veilog.measures.similarity.blocks import Flows, cheap_plan, distances_of
 from veilog.measures.similarity.boxes import Boxes, CostKind, boxed, least_costs, lower_bound
 from veilog.measures.similarity.distances import Progress, Strings, as_sequences

@@ -12,8 +12,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 from veilog.measures.similarity.crowds import MOST_PAIRS, Crowd
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
@@ -24,7 +25,7 @@ from veilog.measures.similarity.distances import (
     present,
     without_overlap,
 )
-from veilog.measures.similarity.transport import LARGEST_MASS, Costs, FloatArray, transport
+from veilog.measures.similarity.transport import LARGEST_MASS, Costs, transport
 
 __all__ = ["Buffer", "LogDifference", "absolute_log_difference", "absolute_log_differences"]
 

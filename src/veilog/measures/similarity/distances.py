@@ -12,7 +12,8 @@ import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
-from veilog.logs.variants import IntArray, Sequences
+from veilog._typing import Int32Array, IntArray
+from veilog.logs.variants import Sequences
 
 __all__ = [
     "KEPT_BYTES",
@@ -120,7 +121,7 @@ def as_sequences(a: Strings, b: Strings) -> tuple[Sequences, Sequences]:
     return first, second
 
 
-def _codes(strings: Strings) -> npt.NDArray[np.int32]:
+def _codes(strings: Strings) -> Int32Array:
     if strings and isinstance(strings[0], str):
         text = "".join(strings).encode("utf-32-le", "surrogatepass")
         return np.frombuffer(text, dtype="<u4").astype(np.int32)

@@ -14,8 +14,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError, SolverError
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 from veilog.measures.similarity.boxes import CostKind, cost_of
 from veilog.measures.similarity.crowds import MOST_PAIRS, Crowd
 from veilog.measures.similarity.distances import (
@@ -28,7 +29,7 @@ from veilog.measures.similarity.distances import (
     present,
     without_overlap,
 )
-from veilog.measures.similarity.transport import GAP, LARGEST_MASS, Costs, FloatArray, Plan, transport
+from veilog.measures.similarity.transport import GAP, LARGEST_MASS, Costs, Plan, transport
 
 __all__ = ["Matching", "Similarity", "relative_log_similarities", "relative_log_similarity"]
 

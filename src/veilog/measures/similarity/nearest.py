@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from veilog.logs.variants import IntArray, Sequences
+from veilog._typing import BoolArray, IntArray
+from veilog.logs.variants import Sequences
 
 __all__ = ["MOST_DELETED", "least_distances"]
 
@@ -113,7 +114,7 @@ def _up_to(found: list[tuple[HashArray, IntArray]], deleted: int) -> tuple[HashA
     return np.concatenate(keys), np.concatenate(owners)
 
 
-def _among(keys: HashArray, shared: HashArray) -> npt.NDArray[np.bool_]:
+def _among(keys: HashArray, shared: HashArray) -> BoolArray:
     """Which keys are among the shared ones, which are sorted."""
     if not len(shared):
         return np.zeros(len(keys), dtype=np.bool_)

@@ -23,13 +23,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import FloatArray, IntArray
 from veilog.errors import SolverError
-from veilog.logs.variants import IntArray
 from veilog.measures.similarity.distances import Progress
 
 __all__ = ["GAP", "LARGEST_MASS", "Costs", "Plan", "matrix_costs", "transport"]
 
-FloatArray = npt.NDArray[np.float64]
 
 GAP = 1e-9
 """Largest duality gap, per unit of the mass given as the scale, that is taken as proof."""

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
-from veilog.logs.variants import IntArray, Variants
+from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import Matcher
-from veilog.measures.disclosure.spaces import FloatArray, Mask
 from veilog.measures.durations import timed
 
 __all__ = ["UNKNOWN", "Fitting", "Population", "cases_of", "fits", "fitting", "near", "population", "why_without_start"]
@@ -63,7 +63,7 @@ class Fitting:
         return right if otherwise is None else np.where(self.same + self.others > 0, right, otherwise.guessed())
 
 
-def fits(log: Population, patterns: IntArray) -> Mask:
+def fits(log: Population, patterns: IntArray) -> BoolArray:
     """Which variants have which pattern in them; a pattern with an unknown activity (-1) is in none."""
     variants = len(log.variants)
     table = np.zeros((len(patterns), variants), dtype=np.bool_)
@@ -77,7 +77,7 @@ def fits(log: Population, patterns: IntArray) -> Mask:
     return table
 
 
-def fitting(log: Population, table: Mask, which: IntArray, own: IntArray) -> Fitting:
+def fitting(log: Population, table: BoolArray, which: IntArray, own: IntArray) -> Fitting:
     """What fits whenever it started; ``own`` is the person's trace in this log, -1 where it has none."""
     same, others, highest, ties = (np.zeros(len(which), dtype=np.int64) for _ in range(4))
     step = max(1, _PAIRS // max(1, len(log.variants)))
@@ -92,7 +92,7 @@ def fitting(log: Population, table: Mask, which: IntArray, own: IntArray) -> Fit
     return Fitting(same, others, highest, ties)
 
 
-def near(log: Population, table: Mask, which: IntArray, own: IntArray, start: IntArray, reach: int) -> Fitting:
+def near(log: Population, table: BoolArray, which: IntArray, own: IntArray, start: IntArray, reach: int) -> Fitting:
     """What fits and started within ``reach`` of ``start``."""
     assert log.starts is not None and log.variant is not None
     low = np.searchsorted(log.starts, start - reach).tolist()

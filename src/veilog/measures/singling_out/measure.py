@@ -44,10 +44,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import IntArray, Variants
-from veilog.measures.disclosure.spaces import FloatArray
+from veilog.logs.variants import Variants
 from veilog.measures.singling_out.logs import (
     UNKNOWN,
     Fitting,

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import Int32Array, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Metadata
@@ -112,11 +113,11 @@ class Details:
     """The released cases, in random order, with times (microseconds since 1970 UTC) and attributes where asked for."""
 
     cases: Sequences
-    times: npt.NDArray[np.int64] | None = None
+    times: IntArray | None = None
     columns: ReleasedColumns = field(default_factory=lambda: ReleasedColumns({}, {}))
 
 
-def shuffled(variants: Variants, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+def shuffled(variants: Variants, rng: np.random.Generator) -> Int32Array:
     """Of every case the number of its variant, in an order of the cases that says nothing about the original's."""
     owner = np.repeat(np.arange(len(variants), dtype=np.int32), variants.counts)
     return owner[rng.permutation(len(owner))]
@@ -149,7 +150,7 @@ def attributes_before(
 
 def times_of(
     curator: Curator, wanted: Wanted, epsilon: Fraction, cases: Sequences, remark: Callable[[str], None]
-) -> npt.NDArray[np.int64] | None:
+) -> IntArray | None:
     """Times for the released events, where asked for and there are any events."""
     if not wanted.times or len(cases.codes) == 0:
         return None

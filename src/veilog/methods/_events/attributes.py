@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences
 from veilog.methods._events.gap_shapes import least_squares
@@ -33,9 +33,7 @@ from veilog.privacy.mechanisms.noise import generator
 
 __all__ = ["Chosen", "ReleasedColumns", "choose", "released_attributes"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Triples = tuple[Ints, Ints, Ints]
+Triples = tuple[IntArray, IntArray, IntArray]
 
 EVENTS_A_CASE = 5
 VALUES_A_CASE = 3
@@ -167,7 +165,7 @@ def released_attributes(
     return columns
 
 
-def _asked(curator: Curator, epsilon: Fraction, labels: tuple[str, ...], attribute: Chosen) -> Floats:
+def _asked(curator: Curator, epsilon: Fraction, labels: tuple[str, ...], attribute: Chosen) -> FloatArray:
     """For each activity, and for no activity, the distribution of the values, the last for no value."""
     name, width = attribute.coding.name, attribute.coding.size + 1
 
@@ -200,7 +198,7 @@ def _asked(curator: Curator, epsilon: Fraction, labels: tuple[str, ...], attribu
     return _leaning(asked.reshape(-1, width) / resolution, 2 * (bound / float(epsilon)) ** 2)
 
 
-def _leaning(noisy: Floats, variance: float) -> Floats:
+def _leaning(noisy: FloatArray, variance: float) -> FloatArray:
     """Each row drawn towards the distribution of all rows as far as noise alone would spread it (James, Stein 1961)."""
     total = least_squares(noisy.sum(axis=0))
     rows = []
@@ -213,7 +211,7 @@ def _leaning(noisy: Floats, variance: float) -> Floats:
     return np.stack(rows)
 
 
-def _drawn(table: Floats, rows: Ints, attribute: Chosen, rng: np.random.Generator) -> pa.Array:
+def _drawn(table: FloatArray, rows: IntArray, attribute: Chosen, rng: np.random.Generator) -> pa.Array:
     reached = np.cumsum(table, axis=1)
     codes = (reached[rows] < (rng.random(len(rows)) * reached[rows, -1])[:, None]).sum(axis=1)
     missing = codes >= attribute.coding.size

@@ -18,14 +18,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
+
+from veilog._typing import Float32Array, FloatArray, IntArray
 
 __all__ = ["BINS", "EDGES", "GUESS", "bins_of", "draw_gaps", "estimated", "least_squares", "slopes"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Floats32 = npt.NDArray[np.float32]
 
 _HOUR, _DAY = 3600, 86_400
 EDGES = np.array(
@@ -72,12 +70,12 @@ _MISSING = 3.5
 """Noise scales below a shape from which a bin is believed to be less."""
 
 
-def bins_of(microseconds: Ints) -> Ints:
+def bins_of(microseconds: IntArray) -> IntArray:
     """The bin of each gap."""
     return np.minimum(np.searchsorted(EDGES * 1_000_000, microseconds, side="right") - 1, BINS - 1)
 
 
-def least_squares(noisy: Floats) -> Floats:
+def least_squares(noisy: FloatArray) -> FloatArray:
     """The distribution nearest to noisy masses: all are lowered by what makes those above 0 add up to the total."""
     total = max(float(noisy.sum()), 1e-3 * float(np.abs(noisy).max()), _FLOOR)
     ordered = np.sort(noisy)[::-1]
@@ -90,7 +88,7 @@ def least_squares(noisy: Floats) -> Floats:
 
 
 @cache
-def _shapes() -> tuple[Floats, Floats]:
+def _shapes() -> tuple[FloatArray, FloatArray]:
     """All shapes, and of each the part that is not at once."""
     low, high = np.log(np.maximum(EDGES[:-1], 1e-9)), np.log(EDGES[1:])
     shapes, parts = [], []
@@ -107,14 +105,20 @@ def _shapes() -> tuple[Floats, Floats]:
     return np.array([*shapes, only_at_once]), np.array([*parts, only_at_once])
 
 
-def _below(x: Floats, place: float, left: float, right: float) -> Floats:
+def _below(x: FloatArray, place: float, left: float, right: float) -> FloatArray:
     """Distribution function of a normal distribution with different spreads to the left and to the right."""
     share = left / (left + right)
     beyond = share + (1 - share) * (2 * ndtr((x - place) / right) - 1)
     return np.asarray(np.where(x < place, 2 * share * ndtr((x - place) / left), beyond))
 
 
-def estimated(noisy: Floats, expected: Floats, scales: Floats, groups: tuple[Ints, Ints], everything: Floats) -> Floats:
+def estimated(
+    noisy: FloatArray,
+    expected: FloatArray,
+    scales: FloatArray,
+    groups: tuple[IntArray, IntArray],
+    everything: FloatArray,
+) -> FloatArray:
     """The distribution of each row of noisy sums.
 
     ``expected``: the total that is expected of each row; ``scales``: the scale of the Laplace noise of each sum;
@@ -138,7 +142,7 @@ def estimated(noisy: Floats, expected: Floats, scales: Floats, groups: tuple[Int
     return np.asarray(corrected / corrected.sum(axis=1, keepdims=True))
 
 
-def _learned(likelihood: Floats, prior: Floats, groups: tuple[Ints, Ints]) -> Floats:
+def _learned(likelihood: FloatArray, prior: FloatArray, groups: tuple[IntArray, IntArray]) -> FloatArray:
     """The weight of each shape for each row, given how common shapes like it are in the other rows of its groups."""
     near, back = _alike()  # in single precision, of which evidence about shapes needs little
     weights = _single(_normalised(likelihood + prior))
@@ -161,13 +165,13 @@ def _learned(likelihood: Floats, prior: Floats, groups: tuple[Ints, Ints]) -> Fl
     return np.asarray(weights.astype(np.float64))
 
 
-def _single(numbers: Floats | Floats32) -> Floats32:
+def _single(numbers: FloatArray | Float32Array) -> Float32Array:
     """In single precision, without the tiny numbers that processors are slow with."""
     return np.where(numbers < _FLOOR, 0.0, numbers).astype(np.float32)
 
 
 @cache
-def _alike() -> tuple[Floats32, Floats32]:
+def _alike() -> tuple[Float32Array, Float32Array]:
     """How much each shape belongs to each of some kinds (by mean and share of gaps of 0), and what kinds consist of."""
     at_once = _shapes()[0][:, 0]
     kinds = np.array([(m, z) for m in np.arange(0.0, np.log(EDGES[-1]), 0.5) for z in (0.0, 0.3, 0.6, 0.9)])
@@ -179,13 +183,13 @@ def _alike() -> tuple[Floats32, Floats32]:
 
 
 @cache
-def _log_means() -> Floats:
+def _log_means() -> FloatArray:
     """The logarithm of a second and the mean of each shape, gaps being spread evenly in log-time inside bins."""
     inside = np.diff(EDGES)[1:] / _WIDTHS
     return np.asarray(np.log1p(_shapes()[0][:, 1:] @ inside))
 
 
-def _kept(weights: Floats) -> Floats:
+def _kept(weights: FloatArray) -> FloatArray:
     """The weights of shapes with means in the likeliest window of a factor of three, for each row."""
     order = np.argsort(_log_means(), kind="stable")
     means = _log_means()[order]
@@ -199,7 +203,9 @@ def _kept(weights: Floats) -> Floats:
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
-def _explained(noisy: Floats, expected: Floats, scales: Floats, shapes: Floats) -> tuple[Floats, Floats]:
+def _explained(
+    noisy: FloatArray, expected: FloatArray, scales: FloatArray, shapes: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """For each row and shape the best log-likelihood over masses, and that mass; the noise is Laplace."""
     best = np.full((len(noisy), len(shapes)), -np.inf)
     masses = np.zeros_like(best)
@@ -214,14 +220,14 @@ def _explained(noisy: Floats, expected: Floats, scales: Floats, shapes: Floats) 
     return best, masses
 
 
-def _normalised(logs: Floats | Floats32) -> Any:
+def _normalised(logs: FloatArray | Float32Array) -> Any:
     """Weights that add up to 1 in each row, in the precision of their logarithms."""
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     return weights
 
 
-def slopes(q: Floats) -> Floats:
+def slopes(q: FloatArray) -> FloatArray:
     """The slope of the log-density in log-time of each bin but the first, for each row of distributions."""
     logs = np.log(np.maximum(q[:, 1:], 1e-3) / _WIDTHS)
     steep = np.zeros_like(logs)
@@ -230,7 +236,7 @@ def slopes(q: Floats) -> Floats:
     return np.asarray(np.clip(steep, -_STEEPEST, _STEEPEST))
 
 
-def draw_gaps(bins: Ints, rows: Ints, steep: Floats, rng: np.random.Generator) -> Floats:
+def draw_gaps(bins: IntArray, rows: IntArray, steep: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Whole seconds, one gap inside each bin, from the slopes of its row; 0 in the first bin."""
     inner = np.maximum(bins, 1) - 1
     slope, width = steep[rows, inner], _WIDTHS[inner]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -21,44 +21,44 @@ from veilog.methods._events.assemble import (
     released_cases,
     times_of,
 )
-from veilog.methods.method import Method, Request
+from veilog.methods.method import Method, OfVariants, Request
+from veilog.methods.registry import METHODS
+from veilog.methods.settings import Bounds, Settings
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain, Fact, Window
 from veilog.privacy.mechanisms.noise import generator
 
-__all__ = ["Query", "delta_is_of_use", "names_in", "needs_of_query", "released_log", "variant_query", "wanted_of"]
+__all__ = ["Query", "QuerySettings", "names_in", "needs_of_query", "released_log", "variant_query", "wanted_of"]
 
 
 @dataclass(frozen=True)
 class Query:
-    """A variant method with its parameters, ready to be asked."""
+    """A variant method with its settings, ready to be asked."""
 
     method: Method
-    values: Mapping[str, Any]
+    settings: Settings
 
     @property
     def spends_delta(self) -> bool:
-        return self.method.spends_delta(dict(self.values))
+        return self.method.spends_delta(self.settings)
 
     def ask(self, curator: Curator, request: Request) -> Variants:
         """Its release at the budget of the request, the delta only where it has a use for one."""
-        if self.method.budget == "epsilon and delta" and request.delta == 0:
+        if self.method.needs_delta and request.delta == 0:
             raise ParameterError(
                 f"The query {self.method.name!r} needs a delta above 0.",
                 parameter="delta",
                 advice="Take less than one over the number of cases, e.g. --delta 1e-6, or another query.",
             )
         delta = request.delta if self.spends_delta else Fraction(0)
-        released = self.method.run(curator, replace(request, delta=delta), **self.values)
+        released = self.method.run(curator, replace(request, delta=delta), self.settings)
         assert isinstance(released, Variants), "variant_query takes methods that release variants only"
         return released
 
 
 def variant_query(name: str, parameters: str | None) -> Query:
     """The variant method of this name, with parameters written as ``name=value,name=value``."""
-    from veilog.methods import METHODS  # the list of methods holds this one too
-
-    possible = [method.name for method in METHODS.values() if method.releases == "variants"]
+    possible = [method.name for method in METHODS.values() if isinstance(method.releases, OfVariants)]
     if name not in possible:
         raise ParameterError(
             f"There is no variant method {name!r} to take as query.",
@@ -77,18 +77,20 @@ def variant_query(name: str, parameters: str | None) -> Query:
     return Query(METHODS[name], METHODS[name].parse(given))
 
 
-def delta_is_of_use(values: Mapping[str, Any]) -> bool:
-    """Whether the query spends a delta, or attributes without declared values need one."""
-    if values["query"] is None:
-        return True
-    query = variant_query(values["query"], values["query_parameters"])
-    return query.spends_delta or bool(names_in(values["attribute_names"]))
+@dataclass(frozen=True, kw_only=True)
+class QuerySettings(Settings):
+    """Settings of a method that asks a variant method and adds times."""
+
+    query: Annotated[str | None, "the variant method that traces come from; evolve"] = None
+    query_parameters: Annotated[str | None, "parameters of the query: name=value,name=value"] = None
+    times_share: Annotated[float, "certified: share of epsilon for times; 0 releases none", Bounds(0, 0.9)] = 0.3
+    start_window: Annotated[str | None, "certified: START..END in which cases start; log; or a made-up year"] = None
 
 
-def needs_of_query(values: Mapping[str, Any]) -> frozenset[Fact]:
-    """The public facts that the query needs."""
-    query = variant_query(values["query"] or "evolve", values["query_parameters"])
-    return query.method.needs(dict(query.values))
+def needs_of_query(settings: QuerySettings) -> frozenset[Fact]:
+    """Return the public facts that the query needs."""
+    query = variant_query(settings.query or "evolve", settings.query_parameters)
+    return query.method.needs(query.settings)
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
@@ -97,9 +99,10 @@ def names_in(text: str | None) -> tuple[str, ...]:
 
 
 def wanted_of(
-    times_share: float, attribute_names: str | None, attribute_share: float | None, start_window: str | None
+    settings: QuerySettings, attribute_names: str | None = None, attribute_share: float | None = None
 ) -> Wanted:
-    """What is released beyond variants, from a method's parameters."""
+    """Return what is released beyond variants, from a method's settings."""
+    times_share, start_window = settings.times_share, settings.start_window
     names = names_in(attribute_names)
     if start_window is not None and not times_share:
         raise ParameterError("start_window is of use with a share for times only.", parameter="start_window")

@@ -29,6 +29,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences
 from veilog.methods._events.gap_shapes import BINS, GUESS, bins_of, draw_gaps, estimated, least_squares, slopes
@@ -40,9 +41,7 @@ from veilog.privacy.mechanisms.noise import generator
 
 __all__ = ["MADE_UP_WINDOW", "released_times"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Triples = tuple[Ints, Ints, Ints]
+Triples = tuple[IntArray, IntArray, IntArray]
 
 MADE_UP_WINDOW: Window = (
     datetime.datetime(2000, 1, 3, tzinfo=datetime.UTC),
@@ -103,7 +102,7 @@ def released_times(
     *,
     window: Window | None,
     remark: Callable[[str], None] = lambda text: None,
-) -> Ints:
+) -> IntArray:
     """Microseconds since 1970 UTC for every event of released cases; ``window`` None: starts in a made-up year."""
     if len(cases) == 0 or len(cases.codes) == 0:
         raise ParameterError("The release has no events, so there are no times to give.", parameter="times")
@@ -152,16 +151,16 @@ def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: 
 class _Gaps:
     """For each released pair a distribution over the bins and the slopes inside them."""
 
-    of_gap: Ints
+    of_gap: IntArray
     """The pair of each gap of the released cases, in order."""
-    q: Floats
-    steep: Floats
+    q: FloatArray
+    steep: FloatArray
 
 
 _NO_GAPS = _Gaps(np.zeros(0, dtype=np.int64), np.zeros((0, BINS)), np.zeros((0, BINS - 1)))
 
 
-def _pairs(codes: npt.NDArray[np.integer], offsets: Ints, size: int) -> tuple[Ints, Ints]:
+def _pairs(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> tuple[IntArray, IntArray]:
     """The second event of every directly-follows pair, and the pair as one number."""
     second = np.ones(len(codes), dtype=np.bool_)
     second[offsets[:-1][np.diff(offsets) > 0]] = False
@@ -223,21 +222,21 @@ def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Seq
     return _Gaps(of_gap, q, slopes(q))
 
 
-def _shares(noisy: Floats, scale: float | Floats) -> tuple[Floats, Floats]:
+def _shares(noisy: FloatArray, scale: float | FloatArray) -> tuple[FloatArray, FloatArray]:
     """Each bin's share of noisy masses, and the scale of its noise."""
     scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), noisy.shape)
     total = max(float(noisy.sum()), float(np.sqrt((scales**2).sum())))
     return noisy / total, scales / total
 
 
-def _weights(counts: Ints, of_bins: Floats, doubt: Floats) -> Ints:
+def _weights(counts: IntArray, of_bins: FloatArray, doubt: FloatArray) -> IntArray:
     """What a gap of each pair and bin counts, from public and noisy frequencies: more where there are few."""
     often = np.maximum(of_bins, np.maximum(doubt, RAREST_BIN))
     rare = np.outer((counts / counts.max()) ** -RARE_PAIRS, (often / often.max()) ** -RARE_BINS)
     return np.asarray(np.round(FINEST * rare), dtype=np.int64)
 
 
-def _known_gaps(block: Cases) -> tuple[Ints, Ints, Ints, Ints]:
+def _known_gaps(block: Cases) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Of each gap between two known times, not below 0: its case, its bin, its second and first activity."""
     at, _ = _pairs(block.codes, block.offsets, 1)
     at = at[(block.times[at] != UNKNOWN_TIME) & (block.times[at - 1] != UNKNOWN_TIME)]
@@ -248,7 +247,7 @@ def _known_gaps(block: Cases) -> tuple[Ints, Ints, Ints, Ints]:
 # Durations, hours and weeks -----------------------------------------------------------------------------------------
 
 
-def _durations(curator: Curator, epsilon: Fraction) -> Floats:
+def _durations(curator: Curator, epsilon: Fraction) -> FloatArray:
     """How many cases of at least two events have a duration in each bin, with noise."""
 
     def features(block: Cases) -> Triples:
@@ -262,7 +261,7 @@ def _durations(curator: Curator, epsilon: Fraction) -> Floats:
     return curator.events.sums(features, BINS, 1, epsilon, purpose="durations of cases").astype(np.float64)
 
 
-def _hours(curator: Curator, epsilon: Fraction) -> Floats:
+def _hours(curator: Curator, epsilon: Fraction) -> FloatArray:
     """How busy each of the 168 hours of a week is (mean 1): hour of the day times day of the week."""
 
     def features(block: Cases) -> Triples:
@@ -284,7 +283,7 @@ def _number_of_weeks(window: Window) -> int:
     return -(-int((window[1] - window[0]).total_seconds()) // _WEEK)
 
 
-def _weeks(curator: Curator, epsilon: Fraction, window: Window) -> Floats:
+def _weeks(curator: Curator, epsilon: Fraction, window: Window) -> FloatArray:
     """How many cases start in each week of the window, as a distribution."""
     number, first, last = _number_of_weeks(window), int(window[0].timestamp()), int(window[1].timestamp())
 
@@ -299,7 +298,7 @@ def _weeks(curator: Curator, epsilon: Fraction, window: Window) -> Floats:
     return _shrunk(asked.astype(float), 2 / float(epsilon) ** 2)
 
 
-def _shrunk(noisy: Floats, variance: float) -> Floats:
+def _shrunk(noisy: FloatArray, variance: float) -> FloatArray:
     """Noisy numbers drawn together as far as noise alone would spread them (James, Stein 1961), as a distribution."""
     mean = max(float(noisy.mean()), 1e-9)
     spread = float(((noisy - mean) ** 2).sum())
@@ -310,13 +309,13 @@ def _shrunk(noisy: Floats, variance: float) -> Floats:
 # Drawing ------------------------------------------------------------------------------------------------------------
 
 
-def _pick(q: Floats, rows: Ints, u: Floats) -> Ints:
+def _pick(q: FloatArray, rows: IntArray, u: FloatArray) -> IntArray:
     """The bin for each row number and each number in [0, 1), from its row of distributions."""
     reached = np.cumsum(q, axis=1)
     return np.asarray(np.minimum((reached[rows] < (u * reached[rows, -1])[:, None]).sum(axis=1), q.shape[1] - 1))
 
 
-def _spread(u: Floats, rows: Ints, rng: np.random.Generator) -> Floats:
+def _spread(u: FloatArray, rows: IntArray, rng: np.random.Generator) -> FloatArray:
     """Numbers in [0, 1) of the same order in each row, spread evenly: one in each of n equal parts."""
     order = np.lexsort((u, rows))
     number = np.bincount(rows)
@@ -326,7 +325,7 @@ def _spread(u: Floats, rows: Ints, rng: np.random.Generator) -> Floats:
     return np.asarray((rank + rng.random(len(rows))) / number[rows])
 
 
-def _courses(gaps: _Gaps, cases: Sequences, durations: Floats, rng: np.random.Generator) -> Ints:
+def _courses(gaps: _Gaps, cases: Sequences, durations: FloatArray, rng: np.random.Generator) -> IntArray:
     """The bin of each gap: of several courses of a case one is kept, so that durations fit their histogram.
 
     The gaps of a pair are then moved, in their order, to even places of its distribution: however few they are, their
@@ -348,7 +347,9 @@ def _courses(gaps: _Gaps, cases: Sequences, durations: Floats, rng: np.random.Ge
     return _pick(gaps.q, gaps.of_gap, _spread(u, gaps.of_gap, rng))
 
 
-def _starts(number: int, weeks: Floats, hours: Floats, first: int, last: int, rng: np.random.Generator) -> Ints:
+def _starts(
+    number: int, weeks: FloatArray, hours: FloatArray, first: int, last: int, rng: np.random.Generator
+) -> IntArray:
     """Seconds at which cases start: a week of the window, then an hour of the week."""
     begins = first + rng.choice(len(weeks), size=number, p=weeks) * _WEEK
     wanted = rng.choice(168, size=number, p=hours / hours.sum()) * _HOUR + rng.integers(0, _HOUR, size=number)
@@ -358,7 +359,9 @@ def _starts(number: int, weeks: Floats, hours: Floats, first: int, last: int, rn
     return np.asarray(np.where(late, begins + (rng.random(number) * rest).astype(np.int64), starts), dtype=np.int64)
 
 
-def _walk(starts: Ints, bins: Ints, gaps: _Gaps, cases: Sequences, hours: Floats, rng: np.random.Generator) -> Ints:
+def _walk(
+    starts: IntArray, bins: IntArray, gaps: _Gaps, cases: Sequences, hours: FloatArray, rng: np.random.Generator
+) -> IntArray:
     """Seconds of every event, from the first of each case on."""
     times = np.zeros(len(cases.codes), dtype=np.int64)
     going = np.flatnonzero(cases.lengths > 0)
@@ -379,8 +382,8 @@ def _walk(starts: Ints, bins: Ints, gaps: _Gaps, cases: Sequences, hours: Floats
 
 
 def _at_busy_hours(
-    before: Ints, bins: Ints, rows: Ints, steep: Floats, hours: Floats, rng: np.random.Generator
-) -> Ints:
+    before: IntArray, bins: IntArray, rows: IntArray, steep: FloatArray, hours: FloatArray, rng: np.random.Generator
+) -> IntArray:
     """Of several gaps inside each bin one, by how busy the hour is to which it leads."""
     drawn = np.stack([draw_gaps(bins, rows, steep, rng) for _ in range(PLACES)], axis=1).astype(np.int64)
     busy = hours[(before[:, None] + drawn - _MONDAY) // _HOUR % 168] + 1e-9

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.privacy.cases import Kind, Level, attribute_kind, attribute_level
@@ -35,8 +35,6 @@ __all__ = [
     "text_column",
 ]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 TOO_DISTINCT = 0.5
 """With more values than this share of what has one, values tell cases or events apart and are no categories."""
@@ -48,10 +46,10 @@ INTERVALS = 4
 class Events:
     """The events of a log that fit the declared domain."""
 
-    rows: Ints
+    rows: IntArray
     """Their rows in the log."""
-    case: Ints
-    activity: Ints
+    case: IntArray
+    activity: IntArray
     labels: tuple[str, ...]
     cases: int
 
@@ -63,8 +61,8 @@ class Sensitive:
     name: str
     level: Level
     labels: tuple[str, ...]
-    codes: Ints
-    numbers: Floats | None
+    codes: IntArray
+    numbers: FloatArray | None
     """The numbers themselves where it holds numbers; ``labels`` are then intervals."""
 
 
@@ -120,7 +118,7 @@ def sensitive(log: EventLog, events: Events, name: str, domain: Domain) -> Sensi
     return Sensitive(own, level, labels, codes, None)
 
 
-def intervals(numbers: Floats, declared: tuple[float, float] | None) -> tuple[tuple[str, ...], Ints]:
+def intervals(numbers: FloatArray, declared: tuple[float, float] | None) -> tuple[tuple[str, ...], IntArray]:
     """Numbers as intervals: four even ones of a declared range; else low, middle and high, divided at the quartiles."""
     known = ~np.isnan(numbers)
     if declared is not None:
@@ -133,7 +131,7 @@ def intervals(numbers: Floats, declared: tuple[float, float] | None) -> tuple[tu
     return ("low", "middle", "high"), np.where(known, codes, -1).astype(np.int64)
 
 
-def case_labels(events: Events, one: Sensitive) -> tuple[Ints, Ints]:
+def case_labels(events: Events, one: Sensitive) -> tuple[IntArray, IntArray]:
     """Which case has which value, each pair once."""
     owner = np.arange(events.cases) if one.level == "case" else events.case
     has = one.codes >= 0
@@ -141,7 +139,7 @@ def case_labels(events: Events, one: Sensitive) -> tuple[Ints, Ints]:
     return pairs // len(one.labels), pairs % len(one.labels)
 
 
-def coded(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Ints]:
+def coded(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
     """A column's values as text, sorted, and the place of each row's, -1 where it has none. Values that no row has are
     not among them, whatever the column's dictionary holds."""
     encoded = column.cast(pa.string()).combine_chunks()
@@ -157,14 +155,14 @@ def coded(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Ints]:
     return tuple(labels[i] for i in order), place[codes]
 
 
-def microseconds(log: EventLog, rows: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def microseconds(log: EventLog, rows: IntArray) -> tuple[IntArray, BoolArray]:
     """The times of these events since 1970 UTC, and which have one."""
     column = log.events.column(TIMESTAMP).take(pa.array(rows)).cast(TIMESTAMP_TYPE)
     known = pc.is_valid(column).to_numpy()
     return np.asarray(pc.fill_null(column.cast(pa.int64()), 0).to_numpy(), dtype=np.int64), known
 
 
-def text_column(labels: Sequence[str], codes: Ints) -> pa.Array:
+def text_column(labels: Sequence[str], codes: IntArray) -> pa.Array:
     """Codes as text; -1 is none. Only values that occur are kept."""
     return fresh_dictionary(
         pa.array([*labels, None], pa.string()).take(pa.array(np.where(codes < 0, len(labels), codes)))

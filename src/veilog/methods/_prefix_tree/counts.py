@@ -13,16 +13,14 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
+from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import PrefixTree, assign_deepest, noise_threshold, to_variants
 from veilog.privacy.curator import Curator
 
 __all__ = ["count_variants"]
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 def count_variants(
@@ -30,30 +28,27 @@ def count_variants(
     tree: PrefixTree,
     level_budgets: tuple[Fraction, ...],
     epsilon: Fraction,
-    *,
-    expected: float,
-    rest: str,
-    consistency: bool,
+    settings: TreeSettings,
 ) -> Variants:
-    """The variants of a grown tree, counted with ``epsilon``.
+    """Return the variants of a grown tree, counted with ``epsilon``.
 
-    ``rest`` says what becomes of cases whose surviving prefix is not their whole trace (nor cut at the tree's depth):
+    The setting ``rest`` says what becomes of cases whose surviving prefix is not their whole trace:
     ``stop`` releases the prefix as a trace that stops there, ``drop`` leaves them out as the papers do, ``share`` gives
     them to the complete traces that share the prefix, in proportion.
     """
     noisy = curator.histogram(
         assign_deepest(tree), tree.size + 1, epsilon, purpose="cases by their longest surviving prefix"
     )
-    threshold = noise_threshold(tree.size + 1, expected, epsilon)
+    threshold = noise_threshold(tree.size + 1, settings.noise_prefixes, epsilon)
     here = _by_level(tree, noisy.astype(np.float64))
-    if consistency:
+    if settings.consistency:
         here = _reconciled(tree, here, level_budgets, epsilon)
     here = [np.where(level > threshold, level, 0.0) for level in here]
-    if rest == "share":
+    if settings.rest == "share":
         here = _shared(tree, here)
-    elif rest == "stop":
+    elif settings.rest == "stop":
         here = _without_start(here)
-    if rest != "stop":
+    if settings.rest != "stop":
         here = [np.zeros(1), *(np.where(_is_complete(tree, i), level, 0.0) for i, level in enumerate(here[1:]))]
     counts = [np.rint(level).astype(np.int64) for level in here]
     return to_variants(tree, counts[1:], int(counts[0][0]))
@@ -65,7 +60,7 @@ def _by_level(tree: PrefixTree, values: FloatArray) -> list[FloatArray]:
     return np.split(values, np.cumsum(sizes)[:-1])
 
 
-def _is_complete(tree: PrefixTree, index: int) -> npt.NDArray[np.bool_]:
+def _is_complete(tree: PrefixTree, index: int) -> BoolArray:
     """The prefixes of a level that are released as they are: ended, or as long as the tree is deep."""
     level = tree.levels[index]
     return np.ones(len(level.bins), dtype=bool) if index == len(tree.levels) - 1 else ~level.is_open

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.lengths import length_histogram, quantile
+from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import PrefixTree, assign_continuation, noise_threshold, to_variants
 from veilog.methods.method import Request, advised
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
@@ -29,8 +30,6 @@ __all__ = [
     "refuse_too_small",
 ]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 DEPTH_SHARE = Fraction(1, 20)
 """Share of the budget that finds out the depth where the user does not give it."""
@@ -79,14 +78,15 @@ class Plan:
     counts: Fraction
 
 
-def plan_budget(curator: Curator, epsilon: Fraction, depth: int | None, split: str, count_share: float) -> Plan:
-    """The shares, which add up to epsilon with what finding the depth costs where it is not given."""
+def plan_budget(curator: Curator, epsilon: Fraction, settings: TreeSettings) -> Plan:
+    """Return the shares, which add up to epsilon with what finding the depth costs where it is not given."""
+    depth = settings.depth
     if depth is None:
         for_depth = epsilon * DEPTH_SHARE
         depth = noisy_depth(curator, for_depth, epsilon)
         epsilon -= for_depth
-    for_counts = epsilon * Fraction(str(count_share))
-    return Plan(split_budget(epsilon - for_counts, depth, split), for_counts)
+    for_counts = epsilon * Fraction(str(settings.count_share))
+    return Plan(split_budget(epsilon - for_counts, depth, settings.split), for_counts)
 
 
 def grow(
@@ -182,23 +182,20 @@ def noisy_depth(curator: Curator, epsilon: Fraction, budget: Fraction) -> int:
 def refuse_too_small(
     curator: Curator,
     epsilon: Fraction,
-    depth: int | None,
+    settings: TreeSettings,
     threshold: int | None,
-    *,
-    noise_prefixes: float,
-    count_share: float,
     rule_share: Fraction,
-    largest_log: int,
 ) -> None:
     """Refuse, before anything is asked, a budget at which no log of a size that exists has a surviving prefix, or whose
     shares are too small to draw noise with."""
+    depth, largest_log = settings.depth, settings.largest_log
     if threshold is not None and threshold > largest_log:
         raise ParameterError(
             f"With threshold = {threshold} nothing can survive in a log of up to {largest_log:,} cases.",
             parameter="threshold",
             advice="Lower it, or leave it out; if the log is larger, say so with largest_log.",
         )
-    for_counts = Fraction(str(count_share))
+    for_counts = Fraction(str(settings.count_share))
     for_tree = (1 - rule_share) * (1 - for_counts)
     # A split in proportion to 1, 1/2, ... leaves the deepest of d levels more than 1/(10 d) of the whole.
     parts = [for_tree / (10 * (depth or 50)), for_counts * (1 - rule_share), DEPTH_SHARE, rule_share / 10]
@@ -206,7 +203,7 @@ def refuse_too_small(
     needed = 0
     if threshold is None:
         first = epsilon * for_tree / (depth or 1)
-        needed = noise_threshold(len(curator.activities) + 1, noise_prefixes, first) + 1
+        needed = noise_threshold(len(curator.activities) + 1, settings.noise_prefixes, first) + 1
         enough = max(enough, float(epsilon) * needed / largest_log)
     if epsilon >= enough:
         return

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.logs.variants import Sequences
 from veilog.privacy.curator import Curator
 
 __all__ = ["length_histogram", "length_quantile", "noisy_quantile", "quantile", "steps_to"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 def steps_to(most: int) -> IntArray:

@@ -14,15 +14,12 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.curator import Assign
 
 __all__ = ["Level", "PrefixTree", "assign_continuation", "assign_deepest", "noise_threshold", "to_variants"]
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Level:
     width: int
 
     @cached_property
-    def is_open(self) -> npt.NDArray[np.bool_]:
+    def is_open(self) -> BoolArray:
         """Which prefixes have not reached the end of the trace."""
         return np.asarray(self.bins % self.width != self.width - 1)
 
@@ -169,7 +166,7 @@ def _symbols(sequences: Sequences, activities: tuple[str, ...]) -> Callable[[Int
     return at
 
 
-def _find(ascending: IntArray, keys: IntArray) -> tuple[npt.NDArray[np.bool_], IntArray]:
+def _find(ascending: IntArray, keys: IntArray) -> tuple[BoolArray, IntArray]:
     """Which keys occur, and where those are."""
     if len(ascending) == 0:
         return np.zeros(len(keys), dtype=bool), np.zeros(0, dtype=np.int64)

@@ -17,16 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import Variants
 
 __all__ = ["balanced", "play_out", "play_out_guided"]
 
-IntArray = npt.NDArray[np.int64]
 
 SPARE_COST = 0.5
 """What a use of a spare relation costs, against 1 for a count more or less of another (found on public logs)."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
-from veilog.logs.variants import IntArray
 from veilog.methods._sampling.transitions import AnnotatedCases
 
 __all__ = ["copies_of_cases", "sampled_counts"]

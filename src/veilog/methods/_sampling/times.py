@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
-from veilog.logs.variants import IntArray, Sequences
+from veilog._typing import FloatArray, IntArray
+from veilog.logs.variants import Sequences
 from veilog.methods._sampling.transitions import AnnotatedLog, Frame, events_of
 from veilog.privacy.mechanisms import noise
 
 __all__ = ["Draws", "Noisy", "compressed", "noisy_cases", "noisy_steps", "times_within"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _SECOND = 1_000_000
 _FINENESS = 2**32

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.dafsa import Dafsa, dafsa
 from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import IntArray, Sequences, Variants
+from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.cases import UNKNOWN_TIME, RawCases
 from veilog.privacy.domain import Domain
 
@@ -100,9 +100,9 @@ class AnnotatedLog:
         return np.repeat(np.arange(len(self)), self.lengths)
 
     @property
-    def opens(self) -> npt.NDArray[np.bool_]:
+    def opens(self) -> BoolArray:
         """Whether an event is the first of its case: it then starts from state 0, and its time is the case's start."""
-        opening: npt.NDArray[np.bool_] = self.automaton.sources[self.transitions] == 0
+        opening: BoolArray = self.automaton.sources[self.transitions] == 0
         return opening
 
     @property

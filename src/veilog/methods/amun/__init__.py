@@ -8,11 +8,13 @@ depend on the raw values, and filtering takes cases out by them; see docs/method
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
@@ -29,37 +31,54 @@ from veilog.methods.amun.priors import (
     too_well_known,
 )
 from veilog.methods.amun.stored import StoredAnnotation, annotated_on_disk, noisy_on_disk, prior_knowledge_on_disk
-from veilog.methods.method import Method, Parameter, Request, Unshuffled
+from veilog.methods.method import Method, NoEpsilon, Request, Unshuffled, WholeLog
+from veilog.methods.settings import Bounds, Settings
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.account.guessing import epsilon_of, parse_advantage
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
-__all__ = ["AMUN", "amun"]
+__all__ = ["AMUN", "AmunSettings", "amun"]
 
 
-def amun(
-    curator: Curator,
-    request: Request,
-    *,
-    guessing_advantage: float,
-    mode: str,
-    start_precision: float,
-    duration_precision: float,
-    prior: str,
-) -> EventLog | Unshuffled:
+@dataclass(frozen=True, kw_only=True)
+class AmunSettings(Settings):
+    """Settings of Amun."""
+
+    guessing_advantage: Annotated[
+        float, "by how much a guess may become more probable, between 0 and 1", Bounds(1e-6, 1 - 1e-6)
+    ] = 0.2
+    mode: Annotated[
+        Literal["sampling", "filtering", "oversampling"],
+        "replicate and delete cases; filter risky cases before that; or only replicate",
+    ] = "sampling"
+    start_precision: Annotated[float, "days within which a guess of a case's start is right", Bounds(1e-6, 36_525)] = (
+        1.0
+    )
+    duration_precision: Annotated[
+        float, "seconds within which a guess of a step's time is right", Bounds(1e-6, 1e9)
+    ] = 10.0
+    prior: Annotated[
+        Literal["example", "equation"],
+        "the prior of a transition's smallest times: as in the paper's example, or by its equation (1), larger",
+    ] = "example"
+
+
+def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog | Unshuffled:
     """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged.
 
     A log that is kept on disk gets the same release, on disk.
     """
-    advantage = float(parse_advantage(guessing_advantage))
-    worst = epsilon_of(guessing_advantage)
+    mode = settings.mode
+    advantage = float(parse_advantage(settings.guessing_advantage))
+    worst = epsilon_of(settings.guessing_advantage)
     variants = curator.peek("every released variant is one of the log's, so that it occurs there is certain (R1)")
     raw = curator.peek_pieces("the noise of every time is scaled by the raw values of its transition")
     if mode == "filtering":
         curator.peek("filtering takes out whole cases by their raw values")
-    precision, clamped = Precision.of(start_precision, duration_precision), prior == "example"
-    curator.state(_statement(advantage, start_precision, duration_precision))
+    precision = Precision.of(settings.start_precision, settings.duration_precision)
+    clamped = settings.prior == "example"
+    curator.state(_statement(advantage, settings.start_precision, settings.duration_precision))
     source = curator.randomness
     rng = noise.generator(source)
 
@@ -123,7 +142,7 @@ def _known(
     return [(log, prior_knowledge(log, advantage, precision, clamped=clamped))]
 
 
-def _risky(known: Iterable[tuple[AnnotatedLog, Knowledge]], advantage: float) -> npt.NDArray[np.bool_]:
+def _risky(known: Iterable[tuple[AnnotatedLog, Knowledge]], advantage: float) -> BoolArray:
     """Of each case, whether one of its times is known too well."""
     return np.concatenate(
         [
@@ -154,41 +173,17 @@ def _statement(advantage: float, start_precision: float, duration_precision: flo
 
 AMUN = Method(
     name="amun",
+    title="The log itself, with cases copied and times blurred",
+    advice=(
+        "Only as its paper has it. It bounds one kind of guess in the paper's own model; it shows real paths as they "
+        "are."
+    ),
     paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining (2023)",
-    releases="log",
-    budget="none",
+    releases=WholeLog(in_pieces=True),
+    budget=NoEpsilon(),
     guarantee="there is none: a guessing advantage is no property of a mechanism that peeks",
     as_published="none as differential privacy of a case; a bound on the guessing advantage under its attack model",
     run=amun,
-    parameters=(
-        Parameter(
-            "guessing_advantage",
-            float,
-            0.2,
-            "by how much a guess may become more probable, between 0 and 1",
-            1e-6,
-            1 - 1e-6,
-        ),
-        Parameter(
-            "mode",
-            str,
-            "sampling",
-            "replicate and delete cases; filter risky cases before that; or only replicate",
-            choices=("sampling", "filtering", "oversampling"),
-        ),
-        Parameter("start_precision", float, 1.0, "days within which a guess of a case's start is right", 1e-6, 36_525),
-        Parameter(
-            "duration_precision", float, 10.0, "seconds within which a guess of a step's time is right", 1e-6, 1e9
-        ),
-        Parameter(
-            "prior",
-            str,
-            "example",
-            "the prior of a transition's smallest times: as in the paper's example, or by its equation (1), larger",
-            choices=("example", "equation"),
-        ),
-    ),
+    settings=AmunSettings,
     certified=False,
-    full_log=True,
-    in_pieces=True,
 )

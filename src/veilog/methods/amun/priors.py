@@ -14,9 +14,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from veilog.logs.variants import IntArray
+from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.methods._sampling.transitions import AnnotatedLog
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "too_well_known",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 _DAY = 86_400_000_000
 _ROUNDING = 1e-12
@@ -116,9 +114,9 @@ def duration_priors(
     return priors, ranges
 
 
-def too_well_known(priors: FloatArray, advantage: float) -> npt.NDArray[np.bool_]:
+def too_well_known(priors: FloatArray, advantage: float) -> BoolArray:
     """Section 3.4: where P + d >= 1 no epsilon follows from the formula, and filtering takes the whole case out."""
-    beyond: npt.NDArray[np.bool_] = priors + advantage >= 1 - _ROUNDING
+    beyond: BoolArray = priors + advantage >= 1 - _ROUNDING
     return beyond
 
 

@@ -14,16 +14,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from veilog._typing import FloatArray, IntArray
 from veilog.logs.dafsa import Dafsa, dafsa
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.stored.spilled_cases import Columns, Shelf, runs
 from veilog.logs.stored.store import Folder, StoredLog, keep
-from veilog.logs.variants import IntArray, Sequences, Variants
+from veilog.logs.variants import Sequences, Variants
 from veilog.methods._events.assemble import Details, assembled
 from veilog.methods._sampling.times import Draws, compressed, noisy_steps, times_within
 from veilog.methods._sampling.transitions import LARGEST_RELEASE, AnnotatedLog, Frame, check_times, events_of, piece_of
-from veilog.methods.amun.priors import FloatArray, Knowledge, Precision, duration_priors, epsilons_of, start_priors
+from veilog.methods.amun.priors import Knowledge, Precision, duration_priors, epsilons_of, start_priors
 from veilog.privacy.cases import UNKNOWN_TIME, RawCases
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import noise

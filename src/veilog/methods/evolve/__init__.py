@@ -16,23 +16,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 
+from veilog._typing import FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.evolve import chain as chains
 from veilog.methods.evolve.chain import Chain, Shortened
+from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.evolve.known import Known
 from veilog.methods.evolve.plan import Plan
 from veilog.methods.evolve.real import only_real_variants
 from veilog.methods.evolve.real_variants import with_real
-from veilog.methods.evolve.settings import DEFAULTS, Settings
 from veilog.methods.evolve.traces import (
     PAD,
-    Codes,
-    Floats,
-    Ints,
     Traces,
     distances,
     distinct,
@@ -43,26 +42,37 @@ from veilog.methods.evolve.traces import (
     strings_of,
 )
 from veilog.methods.evolve.votes import fit, medoids, next_generation, rounded
-from veilog.methods.method import Request, advised
+from veilog.methods.method import DeltaOptional, Method, Request, advised
+from veilog.methods.settings import Bounds, LargestLog, Settings
 from veilog.privacy.account.figures import up
 from veilog.privacy.curator import Curator, Features
 from veilog.privacy.mechanisms.noise import generator
 
-__all__ = ["evolve"]
+__all__ = ["EVOLVE", "EvolveSettings", "evolve"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvolveSettings(Settings):
+    """Settings of evolve."""
+
+    rounds: Annotated[int | None, "rounds of votes; by default one or two, by the noisy size", Bounds(1, 10)] = None
+    max_length: Annotated[int, "the longest trace that is imagined", Bounds(1, 1000)] = DEFAULTS.max_length
+    real_share: Annotated[
+        float | None,
+        "with a delta, share of epsilon that finds real variants; chosen if not given",
+        Bounds(0, 0.9),
+    ] = None
+    only_real: Annotated[bool, "with a delta, release only variants that are certain to be real"] = False
+    largest_log: LargestLog = DEFAULTS.largest_log
 
 
 def evolve(
     curator: Curator,
     request: Request,
-    *,
-    rounds: int | None = None,
-    max_length: int | None = None,
-    real_share: float | None = None,
-    only_real: bool = False,
-    largest_log: int = DEFAULTS.largest_log,
-    settings: Settings = DEFAULTS,
+    settings: EvolveSettings,
+    constants: Constants = DEFAULTS,
 ) -> Variants:
-    """Weighted synthetic prototypes that resemble the log; (epsilon, delta)-differentially private for one case.
+    """Return weighted synthetic prototypes that resemble the log; (epsilon, delta)-differentially private for one case.
 
     ``rounds`` of votes: by default two, or one where the noisy number of cases is small for the budget.
     ``max_length``: the longest trace imagined. ``real_share``: the share of epsilon that finds frequent real variants,
@@ -71,41 +81,42 @@ def evolve(
     ``largest_log``: cases of the largest log expected; a budget too small even for it is refused before anything is
     asked.
     """
-    settings = replace(settings, largest_log=largest_log, max_length=max_length or settings.max_length)
-    _refuse_small_budget(request.epsilon, settings)
+    real_share = settings.real_share
+    constants = replace(constants, largest_log=settings.largest_log, max_length=settings.max_length)
+    _refuse_small_budget(request.epsilon, constants)
     activities = curator.activities
-    _refuse(activities, settings)
-    if only_real:
+    _refuse(activities, constants)
+    if settings.only_real:
         _refuse_nothing_real(request, real_share)
-        return only_real_variants(curator, request, settings, real_share)
+        return only_real_variants(curator, request, constants, real_share)
     rng = generator(curator.randomness)
-    plan, real = _opened(curator, request, settings, real_share, len(activities))
-    shortened, known = _shortened(curator, plan, real, settings)
+    plan, real = _opened(curator, request, constants, real_share, len(activities))
+    shortened, known = _shortened(curator, plan, real, constants)
     if known and plan.anchored:
-        chain = known.chain(shortened.size, settings)
+        chain = known.chain(shortened.size, constants)
     else:
-        chain = _chain(curator, plan, settings, shortened)
+        chain = _chain(curator, plan, constants, shortened)
         if known:
-            chain = known.joined_with(chain, settings)
+            chain = known.joined_with(chain, constants)
 
-    pool = chain.sample(settings.pool, shortened.max_length, rng)
+    pool = chain.sample(constants.pool, shortened.max_length, rng)
     if known:
-        pool, prior = known.pool(pool, chain, plan.imagined(known.cases.sum()), settings, rng)
+        pool, prior = known.pool(pool, chain, plan.imagined(known.cases.sum()), constants, rng)
     else:
         pool, prior = distinct(pool, np.full(len(pool), 1.0 / len(pool)))
     p = prior
     asked: list[_Round] = []
-    cells: list[Ints] = []
-    shares = plan.votes(rounds)
+    cells: list[IntArray] = []
+    shares = plan.votes(settings.rounds)
     for number, e in enumerate(shares):
         request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
         if number:
-            pool, prior = next_generation(pool, p, chain, settings, rng)
+            pool, prior = next_generation(pool, p, chain, constants, rng)
             if known:
                 pool, prior = known.kept_in(pool, prior)
             cells = [before.cells(pool) for before in asked]
             p = _fitted(prior, cells, asked, plan)
-        chosen = _medoids_of(pool, p, plan.number_of_prototypes(e), settings.candidates, rng, known)
+        chosen = _medoids_of(pool, p, plan.number_of_prototypes(e), constants.candidates, rng, known)
         votes = _ask(curator, chosen, shortened, activities, e, number + 1)
         asked.append(_Round(chosen, votes, float(e)))
         plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
@@ -127,15 +138,15 @@ class _Round:
     """Prototypes, the votes for each and what they cost."""
 
     prototypes: Traces
-    votes: Ints
+    votes: IntArray
     epsilon: float
 
-    def cells(self, pool: Traces) -> Ints:
+    def cells(self, pool: Traces) -> IntArray:
         """The prototype nearest to each trace of the pool."""
         return nearest(strings(pool), strings(self.prototypes))
 
 
-def _refuse_small_budget(epsilon: Fraction, settings: Settings) -> None:
+def _refuse_small_budget(epsilon: Fraction, settings: Constants) -> None:
     if epsilon * settings.largest_log >= settings.fewest_g:
         return
     enough = settings.fewest_g / settings.largest_log
@@ -156,7 +167,7 @@ def _refuse_nothing_real(request: Request, real_share: float | None) -> None:
         )
 
 
-def _refuse(activities: tuple[str, ...], settings: Settings) -> None:
+def _refuse(activities: tuple[str, ...], settings: Constants) -> None:
     if not activities:
         raise ParameterError("The log has no activities, so there is nothing to imagine.", parameter="log")
     if len(activities) > settings.most_activities:
@@ -168,7 +179,7 @@ def _refuse(activities: tuple[str, ...], settings: Settings) -> None:
 
 
 def _opened(
-    curator: Curator, request: Request, settings: Settings, real_share: float | None, activities: int
+    curator: Curator, request: Request, settings: Constants, real_share: float | None, activities: int
 ) -> tuple[Plan, Variants | None]:
     """The number of cases, with a delta the frequent real variants, and a plan of what is left."""
     purpose = "frequent real variants"
@@ -188,17 +199,17 @@ def _opened(
 
 
 def _sums(
-    curator: Curator, features: Features, size: int, epsilon: Fraction, settings: Settings, purpose: str
-) -> Floats:
+    curator: Curator, features: Features, size: int, epsilon: Fraction, settings: Constants, purpose: str
+) -> FloatArray:
     """Sums to which a case that has m features adds min(1, c/m) for each, in fixed point; noise of scale c/epsilon."""
     one = 2**settings.scale_bits
     answer = curator.sums(features, size, settings.contribution, epsilon, resolution=one, purpose=purpose)
-    sums: Floats = np.divide(answer, one, dtype=np.float64)
+    sums: FloatArray = np.divide(answer, one, dtype=np.float64)
     return sums
 
 
 def _shortened(
-    curator: Curator, plan: Plan, real: Variants | None, settings: Settings
+    curator: Curator, plan: Plan, real: Variants | None, settings: Constants
 ) -> tuple[Shortened, Known | None]:
     """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
     frequent ones; and the real variants so prepared, if there are any."""
@@ -217,13 +228,13 @@ def _shortened(
     return everything, known
 
 
-def _reduced(kept: Codes | Ints, size: int, longest: int) -> Shortened:
+def _reduced(kept: Int32Array | IntArray, size: int, longest: int) -> Shortened:
     states = np.full(size, -1, dtype=np.int32)
     states[kept] = np.arange(len(kept))
     return Shortened(states, len(kept), longest)
 
 
-def _frequent(curator: Curator, plan: Plan, settings: Settings, longest: int) -> Shortened:
+def _frequent(curator: Curator, plan: Plan, settings: Constants, longest: int) -> Shortened:
     """The activities of a wide alphabet that are frequent by a noisy answer."""
     activities, size = curator.activities, len(curator.activities)
     share = plan.take(plan.presence_share())
@@ -239,7 +250,7 @@ def _frequent(curator: Curator, plan: Plan, settings: Settings, longest: int) ->
     return _reduced(kept, size, longest)
 
 
-def _chain(curator: Curator, plan: Plan, settings: Settings, shortened: Shortened) -> Chain:
+def _chain(curator: Curator, plan: Plan, settings: Constants, shortened: Shortened) -> Chain:
     activities, size = curator.activities, shortened.size
     share = plan.take(plan.relations_share())
 
@@ -268,7 +279,7 @@ def _chain(curator: Curator, plan: Plan, settings: Settings, shortened: Shortene
 
 
 def _medoids_of(
-    pool: Traces, p: Floats, number: int, among: int, rng: np.random.Generator, known: Known | None
+    pool: Traces, p: FloatArray, number: int, among: int, rng: np.random.Generator, known: Known | None
 ) -> Traces:
     """Traces that the distribution lies near to, from a sample of it; those known to be real come first."""
     drawn = rng.multinomial(among, p / p.sum())
@@ -287,10 +298,10 @@ def _medoids_of(
 
 def _ask(
     curator: Curator, chosen: Traces, shortened: Shortened, activities: tuple[str, ...], e: Fraction, number: int
-) -> Ints:
+) -> IntArray:
     names = strings(_named(chosen, shortened))
 
-    def nearest_prototype(sequences: Sequences) -> Ints:
+    def nearest_prototype(sequences: Sequences) -> IntArray:
         return nearest(strings_of(sequences, public_codes(sequences, activities)), names)
 
     return curator.histogram(nearest_prototype, len(chosen), e, purpose=f"votes for prototypes, round {number}")
@@ -302,7 +313,7 @@ def _named(traces: Traces, shortened: Shortened) -> Traces:
     return Traces(activity[traces.codes], traces.lengths)
 
 
-def _fitted(prior: Floats, cells: list[Ints], asked: list[_Round], plan: Plan) -> Floats:
+def _fitted(prior: FloatArray, cells: list[IntArray], asked: list[_Round], plan: Plan) -> FloatArray:
     """The distribution over the pool that explains all votes so far."""
     shares = [r.votes / plan.cases for r in asked]
     return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], plan.settings.fit_sweeps)
@@ -359,7 +370,7 @@ def _released(
     activities: tuple[str, ...],
     shortened: Shortened,
     pool: Traces,
-    p: Floats,
+    p: FloatArray,
     asked: list[_Round],
     plan: Plan,
     rng: np.random.Generator,
@@ -379,3 +390,21 @@ def _released(
     used = np.arange(named.codes.shape[1]) < named.lengths[:, None]
     offsets = np.concatenate([[0], np.cumsum(named.lengths)])
     return Variants.from_arrays(activities, named.codes[used], offsets, counts)
+
+
+EVOLVE = Method(
+    name="evolve",
+    title="Made-up cases that resemble the real ones",
+    advice=(
+        "The best first choice. It resembled the original most in 18 of 20 measured settings, and can add times and "
+        "attributes. Single rare paths are lost, and many of its variants never happened."
+    ),
+    paper="this project: docs/methods/evolve.md",
+    budget=DeltaOptional(of_use=lambda settings: settings.real_share is None or settings.real_share > 0),
+    guarantee="epsilon for one case, proven: noisy relations and votes for prototypes; a delta adds real variants",
+    as_published="the same",
+    run=evolve,
+    settings=EvolveSettings,
+    needs=lambda settings: frozenset({"activities"}),
+    weighed="highest mean similarity of the methods without a delta in 18 of 20 measured cells (5 logs, 4 epsilons)",
+)

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linprog
 
-from veilog.methods.evolve.settings import Settings
-from veilog.methods.evolve.traces import PAD, Codes, Floats, Ints, Traces
+from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
+from veilog.methods.evolve.constants import Constants
+from veilog.methods.evolve.traces import PAD, Traces
 
 __all__ = ["Chain", "Shortened", "activity_features", "clean", "relation_features", "second_order", "trigram_features"]
 
-Mask = npt.NDArray[np.bool_]
-Triples = tuple[Ints, Ints, Ints]
+Triples = tuple[IntArray, IntArray, IntArray]
 """Rows, columns and values of a sparse matrix."""
 
 
@@ -27,18 +26,18 @@ Triples = tuple[Ints, Ints, Ints]
 class Shortened:
     """How a sequence is prepared, by itself, before relations are counted: activities left out, then cut."""
 
-    states: Codes
+    states: Int32Array
     """For each public activity its state, or -1 where it is left out."""
     size: int
     """Number of activities that are left: the state of start and end."""
     max_length: int
 
-    def __call__(self, codes: Codes, offsets: Ints) -> tuple[Codes, Ints]:
+    def __call__(self, codes: Int32Array, offsets: IntArray) -> tuple[Int32Array, IntArray]:
         """The states of all sequences in a row, and the bounds of each."""
         states = self.states[codes]
         owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         kept = states >= 0
-        before: Ints = np.cumsum(kept) - kept
+        before: IntArray = np.cumsum(kept) - kept
         first = np.concatenate([before, [kept.sum()]])[offsets[:-1]]
         kept &= before - first[owner] < self.max_length
         bounds = np.zeros(len(offsets), dtype=np.int64)
@@ -50,17 +49,17 @@ class Shortened:
 class Chain:
     """A first-order chain, a second-order one where trigrams were asked for, and the transitions thought possible."""
 
-    flow: Floats
-    support: Mask
-    second: Floats | None = None
+    flow: FloatArray
+    support: BoolArray
+    second: FloatArray | None = None
     """``second[x, y, z]``: chance of z after x, y; an empty row where only the first order is known."""
 
     @property
     def size(self) -> int:
         return len(self.flow) - 1
 
-    def next_chances(self) -> Floats:
-        totals: Floats = np.maximum(self.flow.sum(axis=1, keepdims=True), 1e-300)
+    def next_chances(self) -> FloatArray:
+        totals: FloatArray = np.maximum(self.flow.sum(axis=1, keepdims=True), 1e-300)
         return self.flow / totals
 
     def sample(self, number: int, max_length: int, rng: np.random.Generator) -> Traces:
@@ -77,7 +76,7 @@ class Chain:
                 break
         return Traces(np.concatenate([p.codes for p in parts]), np.concatenate([p.lengths for p in parts]))
 
-    def _walk(self, number: int, max_length: int, rng: np.random.Generator) -> tuple[Traces, Mask]:
+    def _walk(self, number: int, max_length: int, rng: np.random.Generator) -> tuple[Traces, BoolArray]:
         end = self.size
         chances = np.cumsum(self.next_chances(), axis=1)
         chances[chances[:, -1] <= 0, -1] = 1.0  # no way out is known: end
@@ -111,20 +110,20 @@ class Chain:
 # Questions --------------------------------------------------------------------------------------------------------
 
 
-def activity_features(codes: Codes, offsets: Ints, size: int) -> Triples:
+def activity_features(codes: Int32Array, offsets: IntArray, size: int) -> Triples:
     """Which activities occur in a case."""
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     keys = np.unique(owner * size + codes)
     return keys // size, keys % size, np.ones_like(keys)
 
 
-def relation_features(states: Codes, bounds: Ints, size: int) -> Triples:
+def relation_features(states: Int32Array, bounds: IntArray, size: int) -> Triples:
     """Directly-follows pairs with start and end: a trace of L events has L + 1."""
     owner, x, y = _pairs(states, bounds, size)
     return owner, x * (size + 1) + y, np.ones_like(owner)
 
 
-def trigram_features(states: Codes, bounds: Ints, size: int) -> Triples:
+def trigram_features(states: Int32Array, bounds: IntArray, size: int) -> Triples:
     """Triples of following states with the start twice: a trace of L events has L + 1."""
     owner, y, z = _pairs(states, bounds, size)
     begins = np.concatenate([[True], owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, dtype=bool)
@@ -132,7 +131,7 @@ def trigram_features(states: Codes, bounds: Ints, size: int) -> Triples:
     return owner, (x * (size + 1) + y) * (size + 1) + z, np.ones_like(owner)
 
 
-def _pairs(states: Codes, bounds: Ints, size: int) -> Triples:
+def _pairs(states: Int32Array, bounds: IntArray, size: int) -> Triples:
     """For every sequence its steps from start to end: owner, from, to."""
     steps = np.diff(bounds) + 1
     ends = np.cumsum(steps) - 1
@@ -148,7 +147,7 @@ def _pairs(states: Codes, bounds: Ints, size: int) -> Triples:
 # Post-processing --------------------------------------------------------------------------------------------------
 
 
-def clean(noisy: Floats, b: float, cases: float, low: bool, settings: Settings) -> Chain:
+def clean(noisy: FloatArray, b: float, cases: float, low: bool, settings: Constants) -> Chain:
     """A balanced flow from noisy relations of noise scale ``b``."""
     size = len(noisy) - 1
     noisy = noisy.copy()
@@ -169,7 +168,7 @@ def clean(noisy: Floats, b: float, cases: float, low: bool, settings: Settings) 
     return Chain(flow, support)
 
 
-def _repair(kept: Mask, noisy: Floats, b: float, *, into_end: bool) -> None:
+def _repair(kept: BoolArray, noisy: FloatArray, b: float, *, into_end: bool) -> None:
     """Add the largest unkept cells of the end's column (or the start's row) while the other has more flow.
 
     At least one is kept: without an end no trace would ever stop.
@@ -188,7 +187,7 @@ def _repair(kept: Mask, noisy: Floats, b: float, *, into_end: bool) -> None:
         kept[(best, size) if into_end else (size, best)] = True
 
 
-def _balanced(flow: Floats, kept: Mask, floor: float) -> Floats:
+def _balanced(flow: FloatArray, kept: BoolArray, floor: float) -> FloatArray:
     """The nearest flow, in squares, with as much into each state as out of it; start and end are one state here."""
     x, y = np.nonzero(kept)
     n = len(flow)
@@ -204,7 +203,7 @@ def _balanced(flow: Floats, kept: Mask, floor: float) -> Floats:
     return result
 
 
-def _least_absolute(noisy: Floats, b: float, most: float) -> Floats | None:
+def _least_absolute(noisy: FloatArray, b: float, most: float) -> FloatArray | None:
     """The flow M that minimises ``sum |N - M| + b/2 sum min(M, N)/N`` over cells N > .3 b, with a total of at most
     ``most``: a linear program, M = (part up to N) + (part above)."""
     x, y = np.nonzero(noisy > 0.3 * b)
@@ -238,7 +237,7 @@ def _least_absolute(noisy: Floats, b: float, most: float) -> Floats | None:
     return flow if flow[n - 1].sum() > 0 else None
 
 
-def second_order(chain: Chain, trigrams: Floats, b: float) -> Chain:
+def second_order(chain: Chain, trigrams: FloatArray, b: float) -> Chain:
     """The chain with chances after two states: noisy triples are pulled to what the first order expects."""
     expected = chain.flow[:, :, None] * chain.next_chances()[None, :, :]
     trust = expected**2 / (expected**2 + 2 * b * b)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from veilog._typing import FloatArray, Int32Array
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.chain import Chain, Shortened, relation_features
-from veilog.methods.evolve.settings import Settings
-from veilog.methods.evolve.traces import PAD, Codes, Floats, Traces, distinct, joined
+from veilog.methods.evolve.constants import Constants
+from veilog.methods.evolve.traces import PAD, Traces, distinct, joined
 from veilog.methods.evolve.votes import next_generation
 
 __all__ = ["Known"]
@@ -29,13 +30,13 @@ class Known:
     """Real variants that can be imagined, the most frequent first, and their noisy numbers of cases."""
 
     traces: Traces
-    cases: Floats
+    cases: FloatArray
 
     def __len__(self) -> int:
         return len(self.traces)
 
     @staticmethod
-    def of(real: Variants, codes: Codes, shortened: Shortened) -> Known:
+    def of(real: Variants, codes: Int32Array, shortened: Shortened) -> Known:
         """Those of the ``real`` variants that are no longer than imagined traces are and whose activities all have a
         state; ``codes`` are the public codes of their labels. Others are put into the release at its end only."""
         sequences, lengths = real.sequences, real.lengths
@@ -50,7 +51,7 @@ class Known:
         matrix[owner[inside], place[inside]] = states[inside]
         return Known(Traces(matrix[rows], lengths[rows].astype(np.int64)), real.counts[rows].astype(np.float64))
 
-    def chain(self, size: int, settings: Settings) -> Chain:
+    def chain(self, size: int, settings: Constants) -> Chain:
         """The relations of these cases, each case counted as the question for relations counts it."""
         used = np.arange(self.traces.codes.shape[1]) < self.traces.lengths[:, None]
         bounds = np.concatenate([[0], np.cumsum(self.traces.lengths)])
@@ -60,14 +61,14 @@ class Known:
         flow = sums.reshape(size + 1, size + 1)
         return Chain(flow, flow > 0)
 
-    def joined_with(self, chain: Chain, settings: Settings) -> Chain:
+    def joined_with(self, chain: Chain, settings: Constants) -> Chain:
         """The chain with at least the relations of these cases."""
         own = self.chain(chain.size, settings)
         return Chain(np.maximum(chain.flow, own.flow), chain.support | own.support, chain.second)
 
     def pool(
-        self, walks: Traces, chain: Chain, imagined: float, settings: Settings, rng: np.random.Generator
-    ) -> tuple[Traces, Floats]:
+        self, walks: Traces, chain: Chain, imagined: float, settings: Constants, rng: np.random.Generator
+    ) -> tuple[Traces, FloatArray]:
         """The first pool: a share of ``imagined`` for walks over the chain and mutants, half each, the rest for these
         traces by their cases."""
         weights = self.cases / self.cases.sum()
@@ -78,6 +79,6 @@ class Known:
         prior = np.concatenate(parts)
         return distinct(joined([walks, mutants, self.traces]), prior / prior.sum())
 
-    def kept_in(self, pool: Traces, prior: Floats) -> tuple[Traces, Floats]:
+    def kept_in(self, pool: Traces, prior: FloatArray) -> tuple[Traces, FloatArray]:
         """The pool with these traces in it."""
         return distinct(joined([pool, self.traces]), np.concatenate([prior, np.full(len(self), _SEED)]))

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from veilog.methods.evolve.settings import Settings
+from veilog.methods.evolve.constants import Constants
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import tsgd_bound
 
@@ -23,7 +23,7 @@ class Plan:
     ``estimates`` are all noisy answers so far that tell the number of cases, each with its variance.
     """
 
-    settings: Settings
+    settings: Constants
     epsilon: Fraction
     activities: int
     rest: Fraction
@@ -36,7 +36,7 @@ class Plan:
     """Whether what is imagined starts from real variants, and not from relations that are asked for."""
 
     @staticmethod
-    def of(curator: Curator, epsilon: Fraction, settings: Settings, activities: int) -> Plan:
+    def of(curator: Curator, epsilon: Fraction, settings: Constants, activities: int) -> Plan:
         """Ask for the number of cases, and plan the rest by it."""
         share = epsilon * Fraction(str(settings.count_share))
         return Plan(

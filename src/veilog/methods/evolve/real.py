@@ -12,9 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from veilog._typing import IntArray
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods.evolve.settings import Settings
-from veilog.methods.evolve.traces import Ints, nearest, public_codes, strings_of
+from veilog.methods.evolve.constants import Constants
+from veilog.methods.evolve.traces import nearest, public_codes, strings_of
 from veilog.methods.evolve.votes import fit, rounded
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
@@ -22,7 +23,7 @@ from veilog.privacy.curator import Curator
 __all__ = ["only_real_variants"]
 
 
-def only_real_variants(curator: Curator, request: Request, settings: Settings, real_share: float | None) -> Variants:
+def only_real_variants(curator: Curator, request: Request, settings: Constants, real_share: float | None) -> Variants:
     """Frequent variants that are certain to be real, each with about as many cases as are nearest to it.
 
     Two questions: which variants are frequent, for ``real_share`` of epsilon and all of delta; and, for the rest of
@@ -42,7 +43,7 @@ def only_real_variants(curator: Curator, request: Request, settings: Settings, r
     often = real.by_frequency()[: settings.most_prototypes]
     near = [names[i] for i in often.tolist()]
 
-    def nearest_variant(sequences: Sequences) -> Ints:
+    def nearest_variant(sequences: Sequences) -> IntArray:
         text = strings_of(sequences, public_codes(sequences, activities))
         found = np.array([bins.get(name, -1) for name in text], dtype=np.int64)
         others = np.flatnonzero(found < 0)

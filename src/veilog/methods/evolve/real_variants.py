@@ -9,10 +9,10 @@ synthetic variants nearest to it, so that the mass of the release stays where it
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
+from veilog._typing import Float32Array, IntArray
 from veilog.logs.variants import Variants
 
 __all__ = ["with_real"]
@@ -43,7 +43,7 @@ def with_real(synthetic: Variants, real: Variants) -> Variants:
     return Variants.from_sequences([*synthetic.sequences, *real.sequences], counts)
 
 
-def _settle(distances: npt.NDArray[np.float32], counts: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> None:
+def _settle(distances: Float32Array, counts: IntArray, left: IntArray) -> None:
     """Take the ``counts`` of the rows from what is ``left`` in the columns, nearest pairs first."""
     wanted = counts.copy()
     order = np.argsort(distances, axis=None, kind="stable")

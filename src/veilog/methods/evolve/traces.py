@@ -7,21 +7,16 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
+from veilog._typing import AnyArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.logs.variants import Sequences
 
 __all__ = ["Traces", "distances", "distinct", "nearest", "public_codes", "strings", "strings_of"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Floats32 = npt.NDArray[np.float32]
-Codes = npt.NDArray[np.int32]
 Strings = list[str]
 
 PAD = -1
@@ -35,13 +30,13 @@ _PARALLEL = 1 << 20
 class Traces:
     """One trace a row, its codes first and then PAD; the matrix is as wide as the longest trace may be."""
 
-    codes: Codes
-    lengths: Ints
+    codes: Int32Array
+    lengths: IntArray
 
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def take(self, rows: npt.NDArray[Any]) -> Traces:
+    def take(self, rows: AnyArray) -> Traces:
         return Traces(self.codes[rows], self.lengths[rows])
 
 
@@ -49,7 +44,7 @@ def joined(parts: list[Traces]) -> Traces:
     return Traces(np.concatenate([p.codes for p in parts]), np.concatenate([p.lengths for p in parts]))
 
 
-def distinct(traces: Traces, weights: Floats) -> tuple[Traces, Floats]:
+def distinct(traces: Traces, weights: FloatArray) -> tuple[Traces, FloatArray]:
     """The distinct traces, in the order of their codes, and the sum of the weights of each."""
     keys = _keys(traces.codes)
     _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
@@ -57,7 +52,7 @@ def distinct(traces: Traces, weights: Floats) -> tuple[Traces, Floats]:
     return traces.take(index), sums.astype(np.float64)
 
 
-def _keys(codes: Codes) -> npt.NDArray[Any]:
+def _keys(codes: Int32Array) -> AnyArray:
     """One key a row, in the order of the codes with PAD last: a number where it holds a row, bytes else."""
     states = int(codes.max(initial=PAD)) + 2
     if states ** codes.shape[1] < 2**62:  # whole numbers: a float overflows from some 260 columns on
@@ -73,24 +68,24 @@ def strings(traces: Traces) -> Strings:
     return _cut(traces.codes[used], np.concatenate([[0], np.cumsum(traces.lengths)]))
 
 
-def public_codes(sequences: Sequences, activities: tuple[str, ...]) -> Codes:
+def public_codes(sequences: Sequences, activities: tuple[str, ...]) -> Int32Array:
     """The public code of each label of the sequences: its place among the activities."""
     code = {label: i for i, label in enumerate(activities)}
     return np.array([code[label] for label in sequences.labels], dtype=np.int32)
 
 
-def strings_of(sequences: Sequences, codes: Codes) -> Strings:
+def strings_of(sequences: Sequences, codes: Int32Array) -> Strings:
     """The sequences as strings, with ``codes[c]`` the public code of the label of code ``c``."""
     return _cut(codes[sequences.codes], sequences.offsets)
 
 
-def _cut(codes: Codes, bounds: Ints) -> Strings:
+def _cut(codes: Int32Array, bounds: IntArray) -> Strings:
     text = codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
     ends = bounds.tolist()
     return [text[i:j] for i, j in itertools.pairwise(ends)]
 
 
-def distances(rows: Strings, columns: Strings) -> Floats32:
+def distances(rows: Strings, columns: Strings) -> Float32Array:
     """Levenshtein distances divided by the longer length; two empty traces are equal."""
     longest = max(map(len, rows + columns), default=0)
     workers = -1 if len(rows) * len(columns) > _PARALLEL else 1
@@ -98,12 +93,12 @@ def distances(rows: Strings, columns: Strings) -> Floats32:
     a = np.array([len(s) for s in rows], dtype=np.float32)
     b = np.array([len(s) for s in columns], dtype=np.float32)
     # Equal ratios are equal after rounding, so ties are ties.
-    longer: Floats32 = np.maximum(np.maximum(a[:, None], b), np.float32(1))
-    ratio: Floats32 = np.divide(matrix, longer, dtype=np.float32)
+    longer: Float32Array = np.maximum(np.maximum(a[:, None], b), np.float32(1))
+    ratio: Float32Array = np.divide(matrix, longer, dtype=np.float32)
     return ratio
 
 
-def nearest(rows: Strings, columns: Strings) -> Ints:
+def nearest(rows: Strings, columns: Strings) -> IntArray:
     """The nearest column of each row, the first of equally near ones; each row by itself."""
     step = max(1, _BLOCK // max(1, len(columns)))
     parts = [distances(rows[s : s + step], columns).argmin(axis=1) for s in range(0, len(rows), step)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import wrightomega
 
+from veilog._typing import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.chain import Chain
-from veilog.methods.evolve.settings import Settings
-from veilog.methods.evolve.traces import PAD, Codes, Floats, Floats32, Ints, Traces, distinct, joined
+from veilog.methods.evolve.constants import Constants
+from veilog.methods.evolve.traces import PAD, Traces, distinct, joined
 
 __all__ = ["fit", "medoids", "next_generation", "rounded"]
 
@@ -16,7 +16,7 @@ _AT_ONCE = 32
 """Candidates whose gains are computed together: more are seldom needed, fewer cost a call each."""
 
 
-def medoids(distance: Floats32, weights: Floats, number: int, near: Floats32 | None = None) -> Ints:
+def medoids(distance: Float32Array, weights: FloatArray, number: int, near: Float32Array | None = None) -> IntArray:
     """``number`` columns that lie near the weighted rows: lazy greedy facility location.
 
     Each step adds the column that lowers ``sum_i w_i min_j d(i, j)`` most. Gains only shrink (the objective is
@@ -47,7 +47,9 @@ def medoids(distance: Floats32, weights: Floats, number: int, near: Floats32 | N
     return np.array(chosen, dtype=np.int64)
 
 
-def fit(prior: Floats, cells: list[Ints], shares: list[Floats], deviations: list[float], sweeps: int) -> Floats:
+def fit(
+    prior: FloatArray, cells: list[IntArray], shares: list[FloatArray], deviations: list[float], sweeps: int
+) -> FloatArray:
     """The distribution p nearest to ``prior`` that explains the votes of all rounds.
 
     ``argmin KL(p || prior) + sum over rounds r and cells c of (P_p(c) - share)^2 / (2 s_r^2)``. At the optimum
@@ -65,7 +67,7 @@ def fit(prior: Floats, cells: list[Ints], shares: list[Floats], deviations: list
     log_prior = np.log(np.maximum(together, 1e-300))
     tilts = [np.zeros(len(share)) for share in shares]
     log_z: list[float | None] = [None] * len(shares)
-    p: Floats = together / together.sum()
+    p: FloatArray = together / together.sum()
     for _ in range(sweeps):
         before = p
         for r, (cell, share, deviation) in enumerate(zip(cells, shares, deviations, strict=True)):
@@ -78,11 +80,13 @@ def fit(prior: Floats, cells: list[Ints], shares: list[Floats], deviations: list
             p /= p.sum()
         if len(cells) == 1 or np.abs(p - before).sum() < 1e-6:
             break
-    shared: Floats = prior * (p / np.maximum(together, 1e-300))[group]
+    shared: FloatArray = prior * (p / np.maximum(together, 1e-300))[group]
     return shared
 
 
-def _masses(mass: Floats, share: Floats, variance: float, log_z: float | None = None) -> tuple[Floats, float]:
+def _masses(
+    mass: FloatArray, share: FloatArray, variance: float, log_z: float | None = None
+) -> tuple[FloatArray, float]:
     """The masses P of disjoint cells, adding up to 1, with ``P = mass exp(-(P - share) / variance) / Z``; and ln Z.
 
     Taking logarithms, ``w + ln w = ln(mass / (Z variance)) + share / variance`` for ``w = P / variance``: w is Wright's
@@ -105,8 +109,8 @@ def _masses(mass: Floats, share: Floats, variance: float, log_z: float | None = 
 
 
 def next_generation(
-    traces: Traces, p: Floats, chain: Chain, settings: Settings, rng: np.random.Generator
-) -> tuple[Traces, Floats]:
+    traces: Traces, p: FloatArray, chain: Chain, settings: Constants, rng: np.random.Generator
+) -> tuple[Traces, FloatArray]:
     """A new pool: traces drawn again as the fit says, and mutants of such traces; with equal weights, made distinct."""
     again = traces.take(rng.choice(len(traces), size=round(settings.resampled * settings.pool), p=p))
     wanted = settings.pool - len(again)
@@ -129,7 +133,7 @@ def next_generation(
     return distinct(pool, np.full(len(pool), 1.0 / len(pool)))
 
 
-def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Settings, rng: np.random.Generator) -> Traces:
+def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Constants, rng: np.random.Generator) -> Traces:
     """Each parent with one event deleted, inserted, moved or substituted, or crossed with its partner."""
     codes, lengths = parents.codes.copy(), parents.lengths.copy()
     kind = rng.choice(5, size=len(lengths), p=settings.mutations)
@@ -161,7 +165,7 @@ def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Settings
     return Traces(codes, lengths)
 
 
-def _following(own: Codes, at: Ints, chain: Chain, rng: np.random.Generator) -> Codes:
+def _following(own: Int32Array, at: IntArray, chain: Chain, rng: np.random.Generator) -> Int32Array:
     """An activity that the chain lets follow the event before ``at``; any where it knows none."""
     end = chain.size
     before = np.where(at > 0, own[np.arange(len(own)), np.maximum(at - 1, 0)], end)
@@ -171,7 +175,7 @@ def _following(own: Codes, at: Ints, chain: Chain, rng: np.random.Generator) -> 
     return np.where(table[-1] > 0, found, rng.integers(0, end, size=len(own))).astype(np.int32)
 
 
-def _without(own: Codes, n: Ints, at: Ints) -> tuple[Codes, Ints]:
+def _without(own: Int32Array, n: IntArray, at: IntArray) -> tuple[Int32Array, IntArray]:
     t = np.arange(own.shape[1])
     source = np.minimum(t + (t >= at[:, None]), own.shape[1] - 1)
     new = np.take_along_axis(own, source, axis=1)
@@ -179,7 +183,7 @@ def _without(own: Codes, n: Ints, at: Ints) -> tuple[Codes, Ints]:
     return new, n - 1
 
 
-def _with(own: Codes, n: Ints, at: Ints, code: Codes) -> tuple[Codes, Ints]:
+def _with(own: Int32Array, n: IntArray, at: IntArray, code: Int32Array) -> tuple[Int32Array, IntArray]:
     t = np.arange(own.shape[1])
     new = np.take_along_axis(own, np.maximum(t - (t > at[:, None]), 0), axis=1)
     new[np.arange(len(own)), at] = code
@@ -187,8 +191,8 @@ def _with(own: Codes, n: Ints, at: Ints, code: Codes) -> tuple[Codes, Ints]:
 
 
 def _crossed(
-    own: Codes, n: Ints, at: Ints, other: Codes, other_n: Ints, rng: np.random.Generator
-) -> tuple[Codes, Ints]:
+    own: Int32Array, n: IntArray, at: IntArray, other: Int32Array, other_n: IntArray, rng: np.random.Generator
+) -> tuple[Int32Array, IntArray]:
     """The parent up to an event, then the partner from an event of the same activity on; unchanged without one."""
     rows = np.arange(len(own))
     width = own.shape[1]
@@ -203,7 +207,7 @@ def _crossed(
     return np.where(works[:, None], crossed, own).astype(np.int32), np.where(works, size, n)
 
 
-def _possible(traces: Traces, chain: Chain) -> npt.NDArray[np.bool_]:
+def _possible(traces: Traces, chain: Chain) -> BoolArray:
     """Whether every step of a trace, from start to end, is in the support of the chain."""
     end = chain.size
     rows, width = traces.codes.shape
@@ -211,11 +215,11 @@ def _possible(traces: Traces, chain: Chain) -> npt.NDArray[np.bool_]:
     to[:, :width] = np.where(traces.codes == PAD, end, traces.codes)
     came = np.concatenate([np.full((rows, 1), end), to[:, :-1]], axis=1)
     beyond = np.arange(width + 1) > traces.lengths[:, None]
-    result: npt.NDArray[np.bool_] = (chain.support[came, to] | beyond).all(axis=1) & (traces.lengths > 0)
+    result: BoolArray = (chain.support[came, to] | beyond).all(axis=1) & (traces.lengths > 0)
     return result
 
 
-def rounded(weights: Floats, smallest: float, total: float) -> Ints:
+def rounded(weights: FloatArray, smallest: float, total: float) -> IntArray:
     """Whole numbers of cases: weights below ``smallest`` (.3 at least, half the largest at most) dropped, the rest
     scaled to ``total``, by largest remainder."""
     top = float(weights.max(initial=0.0))
@@ -223,7 +227,7 @@ def rounded(weights: Floats, smallest: float, total: float) -> Ints:
         return np.zeros(len(weights), dtype=np.int64)
     kept = np.where(weights >= min(max(0.3, smallest), top / 2), weights, 0.0)
     exact = kept / kept.sum() * max(1, round(total))
-    whole: Ints = np.floor(exact).astype(np.int64)
+    whole: IntArray = np.floor(exact).astype(np.int64)
     missing = round(float(exact.sum())) - int(whole.sum())
     order = np.argsort(-(exact - whole), kind="stable")
     whole[order[:missing]] += 1

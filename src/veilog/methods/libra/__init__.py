@@ -18,29 +18,30 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._events.assemble import Details, assembled
-from veilog.methods._events.query import Query, needs_of_query, released_log, variant_query, wanted_of
+from veilog.methods._events.query import Query, QuerySettings, needs_of_query, released_log, variant_query, wanted_of
 from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
 from veilog.methods._sampling.times import noisy_cases
 from veilog.methods._sampling.transitions import annotated
 from veilog.methods.libra.lots import MOST_ORDER, accounted, informative, least_scale, renyi_of_sample
-from veilog.methods.method import Method, Parameter, Request
+from veilog.methods.method import DeltaOptional, Method, Request, WholeLog
+from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.noise import discrete_laplace, generator
 from veilog.privacy.mechanisms.sampling import unamplified
 
-__all__ = ["LIBRA", "libra"]
+__all__ = ["LIBRA", "LibraSettings", "libra"]
 
-IntArray = npt.NDArray[np.int64]
 
 PUBLISHED_RATE = 0.05
 """The authors' example."""
@@ -56,54 +57,58 @@ _AMUN = "within a sample only its own variants are released, and every transitio
 _MICROSECONDS = {"day": 86_400e6, "minute": 60e6}
 
 
-def libra(
-    curator: Curator,
-    request: Request,
-    *,
-    b: float | None,
-    gamma: float | None,
-    alpha: int | None,
-    information_minutes: float,
-    samples: int | None,
-    query: str | None,
-    query_parameters: str | None,
-    times_share: float,
-    start_window: str | None,
-) -> EventLog:
-    """A whole log. Certified: (epsilon, delta) in all, of which ``times_share`` of epsilon is for times and the rest
-    goes, amplified, to ``samples`` Poisson samples of rate ``gamma``. As published: ``1 / gamma`` lots with noise of
-    scale ``b``; nothing is derived."""
-    rate = Fraction(str(gamma if gamma is not None else PUBLISHED_RATE if request.as_published else CERTIFIED_RATE))
+@dataclass(frozen=True, kw_only=True)
+class LibraSettings(QuerySettings):
+    """Settings of Libra."""
+
+    b: Annotated[
+        float | None, "as published: scale of all noise; 2.5, or more if epsilon needs it", Bounds(1e-3, 1e9)
+    ] = None
+    gamma: Annotated[float | None, "share of the cases in a sample; 0.9, or as published 0.05", Bounds(1e-4, 1)] = None
+    alpha: Annotated[
+        int | None, "as published: order of Renyi privacy; the one that allows the least noise", Bounds(2, 128)
+    ] = None
+    information_minutes: Annotated[
+        float, "as published: change of a mean time that is news, in minutes", Bounds(0, 1e9)
+    ] = 20.0
+    samples: Annotated[int | None, "certified: how many samples are drawn; 1", Bounds(1, 1000)] = None
+    query: Annotated[str | None, "certified: the variant method that is asked about samples; evolve"] = None
+
+
+def libra(curator: Curator, request: Request, settings: LibraSettings) -> EventLog:
+    """Return a whole log. Certified: (epsilon, delta) in all, of which ``times_share`` of epsilon is for times; the
+    rest goes, amplified, to ``samples`` Poisson samples of rate ``gamma``. As published: ``1 / gamma`` lots with noise
+    of scale ``b``; nothing is derived."""
+    usual = PUBLISHED_RATE if request.as_published else CERTIFIED_RATE
+    rate = Fraction(str(usual if settings.gamma is None else settings.gamma))
     if request.as_published:
-        _refuse(
-            {"samples": samples, "query": query, "query_parameters": query_parameters, "start_window": start_window}
-        )
+        for name in ("samples", "query", "query_parameters", "start_window"):
+            if getattr(settings, name) is not None:
+                raise ParameterError(
+                    f"{name} belongs to the certified release.",
+                    parameter=name,
+                    advice="Leave it out, or --as-published.",
+                )
         if request.delta == 0:
             raise ParameterError(
                 "As published, Libra needs a delta above 0.", parameter="delta", advice="E.g. --delta 1e-3."
             )
-        return _as_published(curator, request, _Plan.of(request, b, rate, alpha), information_minutes)
-    for name, value in (("b", b), ("alpha", alpha)):
-        if value is not None:
+        return _as_published(
+            curator, request, _Plan.of(request, settings.b, rate, settings.alpha), settings.information_minutes
+        )
+    for name in ("b", "alpha"):
+        if getattr(settings, name) is not None:
             raise ParameterError(
                 f"{name} is of use as published; certified, the noise follows from epsilon.",
                 parameter=name,
                 advice="Leave it out, or add --as-published.",
             )
-    asked = variant_query(query or "evolve", query_parameters)
-    number = samples or CERTIFIED_SAMPLES
-    wanted = wanted_of(times_share, None, None, start_window)
+    asked = variant_query(settings.query or "evolve", settings.query_parameters)
+    number = settings.samples or CERTIFIED_SAMPLES
+    wanted = wanted_of(settings)
     return released_log(
         curator, request, wanted, lambda rest: _sampled(curator, rest, asked, rate, number), asked.spends_delta
     )
-
-
-def _refuse(certified_only: dict[str, object]) -> None:
-    for name, value in certified_only.items():
-        if value is not None:
-            raise ParameterError(
-                f"{name} belongs to the certified release.", parameter=name, advice="Leave it out, or --as-published."
-            )
 
 
 # Certified -----------------------------------------------------------------------------------------------------------
@@ -255,27 +260,15 @@ def _together(lots: list[tuple[Sequences, IntArray]]) -> Details:
 
 LIBRA = Method(
     name="libra",
-    paper=("Elkoumy, Dumas: Libra: High-Utility Anonymization of Event Logs for Process Mining via Subsampling (2022)"),
-    releases="log",
-    budget="epsilon, delta optional",
+    title="A whole log from random parts of it",
+    advice="Asks a random part of the cases, which costs less for each. A whole log with times.",
+    paper="Elkoumy, Dumas: Libra: High-Utility Anonymization of Event Logs for Process Mining via Subsampling (2022)",
+    releases=WholeLog(),
+    budget=DeltaOptional(of_use=lambda settings: True),
     guarantee="epsilon (and delta, if the query needs one) for one case, proven: amplified by Poisson sampling",
     as_published="none: clipping by exact counts, samples that the accountant does not describe, Amun within them",
     run=libra,
+    settings=LibraSettings,
     needs=needs_of_query,
-    parameters=(
-        Parameter("b", float, None, "as published: scale of all noise; 2.5, or more if epsilon needs it", 1e-3, 1e9),
-        Parameter("gamma", float, None, "share of the cases in a sample; 0.9, or as published 0.05", 1e-4, 1),
-        Parameter(
-            "alpha", int, None, "as published: order of Renyi privacy; the one that allows the least noise", 2, 128
-        ),
-        Parameter(
-            "information_minutes", float, 20.0, "as published: change of a mean time that is news, in minutes", 0, 1e9
-        ),
-        Parameter("samples", int, None, "certified: how many samples are drawn; 1", 1, 1000),
-        Parameter("query", str, None, "certified: the variant method that is asked about samples; evolve"),
-        Parameter("query_parameters", str, None, "certified: parameters of the query: name=value,name=value"),
-        Parameter("times_share", float, 0.3, "certified: share of epsilon for times; 0 releases none", 0, 0.9),
-        Parameter("start_window", str, None, "certified: START..END in which cases start; log; or a made-up year"),
-    ),
-    full_log=True,
+    weighed="a whole log with times, from a sample; asks evolve too: variants behind evolve's in 15 of 20 cells",
 )

@@ -7,13 +7,12 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.logs.variants import Sequences
 
 __all__ = ["MOST_ORDER", "accounted", "informative", "least_scale", "renyi_of_laplace", "renyi_of_sample"]
 
-IntArray = npt.NDArray[np.int64]
 
 PATIENCE = 20
 """So many cases in a row without news end a lot: the statistical bound that Libra takes from Bauer et al., "How much

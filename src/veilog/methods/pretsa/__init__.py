@@ -17,11 +17,12 @@ before, none for a case's first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
@@ -35,16 +36,15 @@ from veilog.methods._groups.values import (
     text_column,
 )
 from veilog.methods._groups.values import sensitive as sensitive_attribute
-from veilog.methods.method import Method, Parameter, Request
+from veilog.methods.method import Groups, Method, NoEpsilon, Request
 from veilog.methods.pretsa.groups import PrefixTree, merged, prefix_tree, shared_prefix
+from veilog.methods.settings import Bounds, Settings
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
 
-__all__ = ["DURATION", "PRETSA", "pretsa"]
+__all__ = ["DURATION", "PRETSA", "PretsaSettings", "pretsa"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 DURATION = "duration"
 _HOUR = 3_600_000_000
@@ -57,7 +57,7 @@ class _Attribute:
     """A sensitive attribute of events: numbers, or the places of names among ``labels``; nan for none."""
 
     name: str
-    values: Floats
+    values: FloatArray
     """Of each event of the log."""
     labels: tuple[str, ...] | None
     whole: bool = False
@@ -67,15 +67,25 @@ class _Attribute:
 class _Merged:
     """The released events, by the original order of the cases."""
 
-    case: Ints
-    node: Ints
-    activity: Ints
-    own: Ints
+    case: IntArray
+    node: IntArray
+    activity: IntArray
+    own: IntArray
     """The row of the original event that the released one still is, or -1."""
 
 
-def pretsa(curator: Curator, request: Request, *, k: int, t: float, sensitive: str | None) -> EventLog:
-    """The log with merged traces; see the module. All cases are kept."""
+@dataclass(frozen=True, kw_only=True)
+class PretsaSettings(Settings):
+    """Settings of PRETSA."""
+
+    k: Annotated[int, "cases that share each prefix and each trace, at least", Bounds(1)] = 8
+    t: Annotated[float, "distance of a sensitive attribute's values after a prefix, at most", Bounds(0, 1)] = 1.0
+    sensitive: Annotated[str | None, "attribute of events to release and to bound by t; or duration"] = None
+
+
+def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> EventLog:
+    """Return the log with merged traces; see the module. All cases are kept."""
+    k, t, sensitive = settings.k, settings.t, settings.sensitive
     names = attribute_names(sensitive)
     if len(names) > 1:
         raise ParameterError("pretsa takes one sensitive attribute.", parameter="sensitive")
@@ -102,9 +112,9 @@ def pretsa(curator: Curator, request: Request, *, k: int, t: float, sensitive: s
     variant = np.array([place[trace] for trace in traces], dtype=np.int64)
     request.progress("merging traces", None)
 
-    def violating(goal: Ints) -> int | None:
+    def violating(goal: IntArray) -> int | None:
         assert attribute is not None
-        return _first_too_different(tree, _events(tree, goal, variant, offsets), events, attribute, t)
+        return _first_too_different(_events(tree, goal, variant, offsets), events, attribute, t)
 
     number = np.bincount(variant, minlength=len(place))
     goal = merged(tree, number, k, violating if attribute is not None and t < 1 else None)
@@ -159,7 +169,7 @@ def _attribute(log: EventLog, events: Events, name: str, curator: Curator) -> _A
 # The release ----------------------------------------------------------------------------------------------------------
 
 
-def _events(tree: PrefixTree, goal: Ints, variant: Ints, offsets: Ints) -> _Merged:
+def _events(tree: PrefixTree, goal: IntArray, variant: IntArray, offsets: IntArray) -> _Merged:
     """The events of each case on the trace that it joined."""
     shared = np.array(
         [
@@ -178,7 +188,7 @@ def _events(tree: PrefixTree, goal: Ints, variant: Ints, offsets: Ints) -> _Merg
     return _Merged(case, tree.node[place], codes[place], own)
 
 
-def _values(events: Events, released: _Merged, attribute: _Attribute) -> Floats:
+def _values(events: Events, released: _Merged, attribute: _Attribute) -> FloatArray:
     """Of each released event its own value; those of others are drawn at even places of the activity's values."""
     values = np.where(released.own < 0, np.nan, attribute.values[released.own])
     drawn, position = np.flatnonzero(released.own < 0), _position(released.case)
@@ -195,9 +205,7 @@ def _values(events: Events, released: _Merged, attribute: _Attribute) -> Floats:
     return values
 
 
-def _first_too_different(
-    tree: PrefixTree, released: _Merged, events: Events, attribute: _Attribute, t: float
-) -> int | None:
+def _first_too_different(released: _Merged, events: Events, attribute: _Attribute, t: float) -> int | None:
     """The first node, from the root on and depth first, whose values differ by more than t from the activity's."""
     values = _values(events, released, attribute)
     known = ~np.isnan(values)
@@ -211,14 +219,14 @@ def _first_too_different(
     return None
 
 
-def _by_activity(values: Floats, activity: Ints, activities: int) -> list[Floats]:
+def _by_activity(values: FloatArray, activity: IntArray, activities: int) -> list[FloatArray]:
     """Of each activity its values in ascending order, without those that are missing."""
     order = np.lexsort((values, activity))
     order = order[~np.isnan(values[order])]
     return np.split(values[order], np.searchsorted(activity[order], np.arange(1, activities)))
 
 
-def _distance(values: Floats, others: Floats, names: bool) -> float:
+def _distance(values: FloatArray, others: FloatArray, names: bool) -> float:
     """Earth mover's distance of sorted values: of numbers over the range of ``others``."""
     points = others[np.concatenate([[True], others[1:] != others[:-1]])]
     below = np.searchsorted(values, points, side="right") / len(values)
@@ -259,7 +267,7 @@ def _log(events: Events, released: _Merged, attribute: _Attribute | None, rng: n
     )
 
 
-def _position(case: Ints) -> Ints:
+def _position(case: IntArray) -> IntArray:
     """The place of each event in its case."""
     index = np.arange(len(case))
     first = np.ones(len(case), dtype=np.bool_)
@@ -267,7 +275,7 @@ def _position(case: Ints) -> Ints:
     return index - np.maximum.accumulate(np.where(first, index, 0))
 
 
-def _shuffled(values: Floats, released: _Merged, rng: np.random.Generator) -> Floats:
+def _shuffled(values: FloatArray, released: _Merged, rng: np.random.Generator) -> FloatArray:
     """Drawn values in random order at each node, so that no case has the low ones at all of its events."""
     drawn = np.flatnonzero(released.own < 0)
     mixed = drawn[np.lexsort((rng.random(len(drawn)), released.node[drawn]))]
@@ -276,7 +284,7 @@ def _shuffled(values: Floats, released: _Merged, rng: np.random.Generator) -> Fl
     return out
 
 
-def _column(attribute: _Attribute, values: Floats) -> pa.Array:
+def _column(attribute: _Attribute, values: FloatArray) -> pa.Array:
     known = ~np.isnan(values)
     if attribute.labels is not None:
         return text_column(attribute.labels, np.where(known, values, -1).astype(np.int64))
@@ -329,18 +337,19 @@ def _remarks(log: EventLog, t: float, names: tuple[str, ...]) -> list[str]:
 
 PRETSA = Method(
     name="pretsa",
-    paper="Fahrenkrog-Petersen, van der Aa, Weidlich: PRETSA: Event Log Sanitization for Privacy-aware Process "
-    "Discovery (2019)",
-    releases="log",
-    budget="none",
+    title="The log itself, with rare paths merged",
+    advice=(
+        "Every path is shared by a group of cases. It says nothing against those who know more, and it adds up with no "
+        "other release."
+    ),
+    paper=(
+        "Fahrenkrog-Petersen, van der Aa, Weidlich: PRETSA: Event Log Sanitization for Privacy-aware Process Discovery "
+        "(2019)"
+    ),
+    releases=Groups(check=lambda log, settings: check_pretsa(log, settings.to_json())),
+    budget=NoEpsilon(),
     guarantee="no differential privacy; k-anonymity of prefixes and traces, and t-closeness, checked on the release",
     as_published="the same",
     run=pretsa,
-    parameters=(
-        Parameter("k", int, 8, "cases that share each prefix and each trace, at least", 1),
-        Parameter("t", float, 1.0, "distance of a sensitive attribute's values after a prefix, at most", 0, 1),
-        Parameter("sensitive", str, None, "attribute of events to release and to bound by t; or duration"),
-    ),
-    full_log=True,
-    check=check_pretsa,
+    settings=PretsaSettings,
 )

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
+from veilog._typing import Int32Array, IntArray
+
 __all__ = ["PrefixTree", "merged", "prefix_tree"]
 
-Ints = npt.NDArray[np.int64]
 
 _MATRIX = 4_000
 """Up to so many variants all distances are kept."""
@@ -30,13 +30,13 @@ class PrefixTree:
     ``low[i]`` up to ``high[i]``."""
 
     sequences: tuple[tuple[int, ...], ...]
-    low: Ints
-    high: Ints
-    depth: Ints
+    low: IntArray
+    high: IntArray
+    depth: IntArray
     """Length of the node's prefix; one more than its sequence's length for an end."""
-    node: Ints
+    node: IntArray
     """Of each event of the sequences, one after another, its node."""
-    offsets: Ints
+    offsets: IntArray
     """Where the events of each sequence start."""
 
 
@@ -74,7 +74,9 @@ def shared_prefix(first: Sequence[int], second: Sequence[int]) -> int:
     return length
 
 
-def merged(tree: PrefixTree, cases: Ints, k: int, violating: Callable[[Ints], int | None] | None) -> Ints | None:
+def merged(
+    tree: PrefixTree, cases: IntArray, k: int, violating: Callable[[IntArray], int | None] | None
+) -> IntArray | None:
     """Of each sequence the one that its cases join (itself, or another), or None where nothing remains.
 
     ``violating`` is asked once no part of the tree has fewer than k cases; it is given the goals and returns the first
@@ -112,7 +114,7 @@ class _Distances:
         few = len(sequences) <= _MATRIX
         self._all = cdist(sequences, sequences, scorer=Levenshtein.distance, dtype=np.int32) if few else None
 
-    def of(self, sequence: int, others: Ints) -> npt.NDArray[np.int32]:
+    def of(self, sequence: int, others: IntArray) -> Int32Array:
         if self._all is not None:
             return np.asarray(self._all[sequence, others])
         choices = [self._sequences[i] for i in others.tolist()]

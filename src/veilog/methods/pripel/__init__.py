@@ -16,35 +16,37 @@ with each transition and activity (:mod:`event_log`) instead of from matched cas
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Sequences
 from veilog.methods._events.query import (
     Query,
-    delta_is_of_use,
+    QuerySettings,
     names_in,
     needs_of_query,
     released_log,
     variant_query,
     wanted_of,
 )
-from veilog.methods.method import Method, Parameter, Request
+from veilog.methods.method import DeltaOptional, Method, Request, WholeLog
 from veilog.methods.pripel.matching import How, match
 from veilog.methods.pripel.noise import bounded_noise
 from veilog.methods.pripel.resolve import RawTraces, Resolved, cases_of_matching, expanded, resolve
 from veilog.methods.pripel.values import noised_column, refusal
+from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import Randomness, generator
 
-__all__ = ["PRIPEL", "pripel"]
+__all__ = ["PRIPEL", "PripelSettings", "pripel"]
 
-IntArray = npt.NDArray[np.int64]
 RowsDrawn = Callable[[np.random.Generator], IntArray]
 
 _MATCHING = "the matching of released with raw traces depends on all raw cases at once and is never charged"
@@ -56,36 +58,49 @@ _LAST_SECOND = 253_402_300_799
 """The end of the year 9999, after which files cannot write a date."""
 
 
-def pripel(
-    curator: Curator,
-    request: Request,
-    *,
-    query: str | None,
-    query_parameters: str | None,
-    matching: str,
-    attribute_names: str | None,
-    times_share: float,
-    attribute_share: float | None,
-    start_window: str | None,
-) -> EventLog:
-    """A whole log. Certified: epsilon (and delta, where the query or an attribute needs one) in all, of which
+@dataclass(frozen=True, kw_only=True)
+class PripelSettings(QuerySettings):
+    """Settings of PRIPEL."""
+
+    query: Annotated[str | None, "variant method that traces come from; evolve, or as published laplace"] = None
+    matching: Annotated[Literal["optimal", "greedy"], "as published: how traces are matched"] = "optimal"
+    attribute_names: Annotated[
+        str | None, "attributes to release, a,b,c; certified none, as published all by default"
+    ] = None
+    attribute_share: Annotated[
+        float | None, "certified: share of epsilon for attributes; a quarter", Bounds(0.01, 0.9)
+    ] = None
+
+
+def _delta_is_of_use(settings: PripelSettings) -> bool:
+    """Whether the query spends a delta, or attributes without declared values need one."""
+    if settings.query is None:
+        return True
+    query = variant_query(settings.query, settings.query_parameters)
+    return query.spends_delta or bool(names_in(settings.attribute_names))
+
+
+def pripel(curator: Curator, request: Request, settings: PripelSettings) -> EventLog:
+    """Return a whole log. Certified: epsilon (and delta, where the query or an attribute needs one) in all, of which
     ``times_share`` is for times, ``attribute_share`` for the attributes and the rest for the query. As published: the
     query and every single value get epsilon, and nothing is derived."""
-    asked = variant_query(query or ("laplace" if request.as_published else "evolve"), query_parameters)
+    asked = variant_query(
+        settings.query or ("laplace" if request.as_published else "evolve"), settings.query_parameters
+    )
     if request.as_published:
-        if start_window is not None or attribute_share is not None:
+        if settings.start_window is not None or settings.attribute_share is not None:
             raise ParameterError(
                 "Shares and windows belong to the certified release; as published everything gets the whole epsilon.",
-                parameter="start_window" if start_window is not None else "attribute_share",
+                parameter="start_window" if settings.start_window is not None else "attribute_share",
             )
-        return _as_published(curator, request, asked, "greedy" if matching == "greedy" else "optimal", attribute_names)
-    if matching == "greedy":
+        return _as_published(curator, request, asked, settings.matching, settings.attribute_names)
+    if settings.matching == "greedy":
         raise ParameterError(
             "Certified, nothing is matched; matching is of use as published.",
             parameter="matching",
             advice="Leave it out, or add --as-published.",
         )
-    wanted = wanted_of(times_share, attribute_names, attribute_share, start_window)
+    wanted = wanted_of(settings, settings.attribute_names, settings.attribute_share)
     return released_log(curator, request, wanted, lambda rest: asked.ask(curator, rest), asked.spends_delta)
 
 
@@ -235,27 +250,18 @@ def _bounds(cases: Sequences, inner: IntArray, raw: RawTraces) -> IntArray:
 
 PRIPEL = Method(
     name="pripel",
+    title="A whole log, with times and attributes",
+    advice="Take it to release times and attributes at once. evolve with times is the simpler way to a log with times.",
     paper=(
         "Fahrenkrog-Petersen, van der Aa, Weidlich: PRIPEL: Privacy-Preserving Event Log Publishing Including "
         "Contextual Information (2020)"
     ),
-    releases="log",
-    budget="epsilon, delta optional",
+    releases=WholeLog(),
+    budget=DeltaOptional(of_use=_delta_is_of_use),
     guarantee="epsilon for one case, proven: a certified query, and times and attributes from noisy histograms",
     as_published="none: the matching depends on all raw cases, domains are raw, every value is charged by itself",
     run=pripel,
+    settings=PripelSettings,
     needs=needs_of_query,
-    parameters=(
-        Parameter("query", str, None, "variant method that traces come from; evolve, or as published laplace"),
-        Parameter("query_parameters", str, None, "parameters of the query: name=value,name=value"),
-        Parameter("matching", str, "optimal", "as published: how traces are matched", choices=("optimal", "greedy")),
-        Parameter(
-            "attribute_names", str, None, "attributes to release, a,b,c; certified none, as published all by default"
-        ),
-        Parameter("times_share", float, 0.3, "certified: share of epsilon for times; 0 releases none", 0, 0.9),
-        Parameter("attribute_share", float, None, "certified: share of epsilon for attributes; a quarter", 0.01, 0.9),
-        Parameter("start_window", str, None, "certified: START..END in which cases start; log; or a made-up year"),
-    ),
-    delta_of_use=delta_is_of_use,
-    full_log=True,
+    weighed="a whole log with times; asks evolve with a part of epsilon: variants behind evolve's in 17 of 20 cells",
 )

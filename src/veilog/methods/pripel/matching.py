@@ -17,17 +17,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 from scipy.optimize import linear_sum_assignment
 
+from veilog._typing import IntArray
 from veilog.errors import SolverError
 from veilog.logs.variants import Variants
 
 __all__ = ["How", "Matching", "match"]
 
-IntArray = npt.NDArray[np.int64]
 How = Literal["optimal", "greedy"]
 
 MOST_ASSIGNED = 110_000_000

@@ -9,14 +9,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.privacy.mechanisms.intervals import exp_minus, quotient, rational, total
 from veilog.privacy.mechanisms.noise import Randomness, bernoulli, tsgd_noise
 
 __all__ = ["bounded_noise", "randomised_response"]
 
-IntArray = npt.NDArray[np.int64]
 
 _WORD = 2**32
 

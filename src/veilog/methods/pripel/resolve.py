@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.variants import Sequences, Variants
@@ -23,7 +23,6 @@ from veilog.methods.pripel.matching import Matching
 
 __all__ = ["RawTraces", "Resolved", "cases_of_matching", "expanded", "resolve"]
 
-IntArray = npt.NDArray[np.int64]
 NOBODY = -1
 _SECOND = 1_000_000
 
@@ -37,7 +36,7 @@ class RawTraces:
     owners: IntArray
     offsets: IntArray
     times: IntArray
-    known: npt.NDArray[np.bool_]
+    known: BoolArray
 
     @staticmethod
     def of(log: EventLog) -> RawTraces:
@@ -72,10 +71,8 @@ class RawTraces:
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
-    """Of each released case and event where its attributes come from, and its times, nothing of it noised yet."""
+    """Where the attributes of each released event come from, and the times of cases and events, nothing noised yet."""
 
-    donor_cases: IntArray
-    """A row of the raw cases, or -1."""
     donor_events: IntArray
     """A row of the raw events, or -1."""
     starts: IntArray
@@ -122,7 +119,7 @@ def resolve(cases: Sequences, donors: IntArray, raw: RawTraces, rng: np.random.G
     codes = recode[cases.codes]
     rows = _same_occurrence(cases, codes, donors, raw)
     starts, gaps = _times(cases, codes, rows, raw, rng)
-    return Resolved(donors, rows, starts, gaps)
+    return Resolved(rows, starts, gaps)
 
 
 def _same_occurrence(cases: Sequences, codes: IntArray, donors: IntArray, raw: RawTraces) -> IntArray:

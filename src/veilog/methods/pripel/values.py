@@ -5,16 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._typing import FloatArray, IntArray
 from veilog.methods.pripel.noise import bounded_noise, randomised_response
 from veilog.privacy.mechanisms.noise import Randomness
 
 __all__ = ["noised_column", "refusal"]
 
-IntArray = npt.NDArray[np.int64]
 
 TELLS_APART = 0.5
 """A text attribute with more distinct values than that, for each value it has, is no category."""
@@ -100,7 +99,7 @@ def _noised_whole(
 
 def _noised_numbers(
     picked: pa.ChunkedArray, column: pa.ChunkedArray, epsilon: Fraction, source: Randomness
-) -> npt.NDArray[np.float64]:
+) -> FloatArray:
     everything = column.cast(pa.float64()).to_numpy()
     everything = everything[np.isfinite(everything)]
     if len(everything) == 0:
@@ -117,6 +116,6 @@ def _noised_numbers(
     return np.asarray(low * (1 - part) + high * part, dtype=np.float64)
 
 
-def _filled(values: npt.NDArray[np.int64] | npt.NDArray[np.float64], picked: pa.ChunkedArray) -> pa.Array:
+def _filled(values: IntArray | FloatArray, picked: pa.ChunkedArray) -> pa.Array:
     missing = np.asarray(picked.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), dtype=np.bool_)
     return pa.array(values, mask=missing)

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray
 from veilog.errors import InputError
 from veilog.methods.sacofa.rules import Rules
 
 __all__ = ["read_rules"]
 
-BoolArray = npt.NDArray[np.bool_]
 
 _GRAMMAR = "Write 'never A then B', 'always A then B', 'always A before B' or 'first A'."
 _KINDS = {("never", "then"): "never", ("always", "then"): "always", ("always", "before"): "before"}

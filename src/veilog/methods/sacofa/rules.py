@@ -14,15 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.curator import Features
 
 __all__ = ["Rules", "eventually_follows", "exact_rules", "no_rules", "rules_from_counts"]
 
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
 
 EVIDENCE = 10
 """A learned rule needs activities in so many times as many cases as noise alone may show, so that at most one in so

@@ -25,10 +25,13 @@ other patterns match, so nothing violates in the end:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.methods._groups.checks import check_tlkc
@@ -46,15 +49,14 @@ from veilog.methods._groups.values import (
 from veilog.methods._groups.values import (
     sensitive as sensitive_attribute,
 )
-from veilog.methods.method import Method, Parameter, Request
-from veilog.methods.tlkc.suppression import Bounds, Known, largest_k, left
+from veilog.methods.method import Groups, Method, NoEpsilon, Request
+from veilog.methods.settings import Bounds, Choices, Settings
+from veilog.methods.tlkc.suppression import Known, Model, largest_k, left
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.curator import Curator
 
-__all__ = ["TLKC", "UNITS", "tlkc"]
+__all__ = ["TLKC", "UNITS", "TlkcSettings", "tlkc"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 UNITS = {"seconds": 1_000_000, "minutes": 60_000_000, "hours": 3_600_000_000, "days": 86_400_000_000}
 """Microseconds of each granularity of time."""
@@ -62,21 +64,34 @@ UNITS = {"seconds": 1_000_000, "minutes": 60_000_000, "hours": 3_600_000_000, "d
 _PEEK = "tlkc suppresses by exact counts: a group-based model, not differential privacy"
 
 
-def tlkc(
-    curator: Curator,
-    request: Request,
-    *,
-    k: int,
-    l: int,  # noqa: E741 - the paper's name, and the user's
-    c: float,
-    background: str,
-    time: str,
-    frequency: float,
-    score: str,
-    ties: str,
-    sensitive: str | None,
-) -> EventLog:
-    """The log without the events of suppressed elements; see the module. Cases without any event left leave it."""
+@dataclass(frozen=True, kw_only=True)
+class TlkcSettings(Settings):
+    """Settings of TLKC, by the letters of its paper."""
+
+    k: Annotated[int, "cases that match whatever is known, at least", Bounds(1)] = 20
+    l: Annotated[int, "events of a case that somebody knows, at most", Bounds(1, 1000)] = 3  # noqa: E741
+    c: Annotated[
+        float, "share of matching cases that have one value of a sensitive attribute, at most", Bounds(0, 1)
+    ] = 1.0
+    background: Annotated[Literal["set", "multiset", "sequence", "relative"], "what is known of events"] = "sequence"
+    time: Annotated[str, "times as they are, or whole units since the case began", Choices(("original", *UNITS))] = (
+        "hours"
+    )
+    frequency: Annotated[float, "share of cases from which on a pattern is worth keeping", Bounds(1e-9, 1)] = 0.5
+    score: Annotated[
+        Literal["published", "cost"],
+        "what is suppressed first: as published, or the element that costs the fewest cases for what it mends",
+    ] = "published"
+    ties: Annotated[
+        Literal["published", "rare"],
+        "what is suppressed first of elements with equal scores: as in the published figures, or the rare one",
+    ] = "published"
+    sensitive: Annotated[str | None, "attributes to release and to bound by c: a,b"] = None
+
+
+def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog:
+    """Return the log without the events of suppressed elements; see the module. Cases without any event leave it."""
+    k, c, background, time, sensitive = settings.k, settings.c, settings.background, settings.time, settings.sensitive
     names = attribute_names(sensitive)
     if c < 1 and not names:
         raise ParameterError(
@@ -106,7 +121,7 @@ def tlkc(
             )
         _, label = np.unique(np.column_stack([label, times]), axis=0, return_inverse=True)
     known = _known(events, label, chosen)
-    bounds = Bounds(k, l, c, frequency, score, ties)
+    bounds = Model(k, settings.l, c, settings.frequency, settings.score, settings.ties)
     request.progress("looking for violating patterns", None)
     keep = left(known, background, bounds, request.remark)
     if not keep.any():
@@ -137,7 +152,7 @@ def _sensitive(log: EventLog, events: Events, name: str, curator: Curator) -> Se
     return Sensitive(one.name, "case", one.labels, codes, one.numbers)
 
 
-def _times(log: EventLog, events: Events, time: str) -> tuple[Ints, Mask]:
+def _times(log: EventLog, events: Events, time: str) -> tuple[IntArray, BoolArray]:
     """The times of events to release, and which have one: as they are, or whole units since the case began."""
     times, known = microseconds(log, events.rows)
     if time == "original":
@@ -149,7 +164,7 @@ def _times(log: EventLog, events: Events, time: str) -> tuple[Ints, Mask]:
     return passed // unit * unit, known
 
 
-def _known(events: Events, label: Ints, chosen: list[Sensitive]) -> Known:
+def _known(events: Events, label: IntArray, chosen: list[Sensitive]) -> Known:
     pairs = [case_labels(events, one) for one in chosen]
     first = np.cumsum([0, *(len(one.labels) for one in chosen)])
     nothing = [np.zeros(0, dtype=np.int64)]
@@ -163,7 +178,7 @@ def _known(events: Events, label: Ints, chosen: list[Sensitive]) -> Known:
     )
 
 
-def _advice(known: Known, bounds: Bounds) -> str:
+def _advice(known: Known, bounds: Model) -> str:
     largest = largest_k(known, bounds.c)
     if largest == 0:
         return f"Every activity alone tells a sensitive value more surely than c = {bounds.c:g}: raise c."
@@ -175,7 +190,9 @@ def _advice(known: Known, bounds: Bounds) -> str:
 # The release ----------------------------------------------------------------------------------------------------------
 
 
-def _released(log: EventLog, events: Events, keep: Mask, times: Ints, timed: Mask, chosen: list[Sensitive]) -> EventLog:
+def _released(
+    log: EventLog, events: Events, keep: BoolArray, times: IntArray, timed: BoolArray, chosen: list[Sensitive]
+) -> EventLog:
     """What is left, with what the model speaks about: nothing else of the log leaves."""
     cases, owner = np.unique(events.case[keep], return_inverse=True)
     rows = pa.array(events.rows[keep])
@@ -204,7 +221,7 @@ _BACKGROUND = {
 }
 
 
-def _statements(bounds: Bounds, background: str, time: str, names: tuple[str, ...]) -> list[Statement]:
+def _statements(bounds: Model, background: str, time: str, names: tuple[str, ...]) -> list[Statement]:
     what = "at most " + _BACKGROUND[background].format(l=bounds.l, time=time)
     beyond = "their times, " if background != "relative" else ""
     rest = f"somebody who knows more than that ({beyond}the life cycle or any other attribute)"
@@ -248,49 +265,16 @@ def _remarks(log: EventLog, released: EventLog, time: str, c: float, names: tupl
 
 TLKC = Method(
     name="tlkc",
+    title="The log itself, with risky events left out",
+    advice=(
+        "Whoever knows a few events finds a group, not a person. It says nothing against those who know more, and it "
+        "adds up with no other release."
+    ),
     paper="Rafiei, Wagner, van der Aalst: TLKC-Privacy Model for Process Mining (2020)",
-    releases="log",
-    budget="none",
+    releases=Groups(check=lambda log, settings: check_tlkc(log, settings.to_json())),
+    budget=NoEpsilon(),
     guarantee="no differential privacy; k-anonymity and confidence against l known events, checked on the release",
     as_published="the same",
     run=tlkc,
-    parameters=(
-        Parameter("k", int, 20, "cases that match whatever is known, at least", 1),
-        Parameter("l", int, 3, "events of a case that somebody knows, at most", 1, 1000),
-        Parameter(
-            "c", float, 1.0, "share of matching cases that have one value of a sensitive attribute, at most", 0, 1
-        ),
-        Parameter(
-            "background",
-            str,
-            "sequence",
-            "what is known of events",
-            choices=("set", "multiset", "sequence", "relative"),
-        ),
-        Parameter(
-            "time",
-            str,
-            "hours",
-            "times as they are, or whole units since the case began",
-            choices=("original", *UNITS),
-        ),
-        Parameter("frequency", float, 0.5, "share of cases from which on a pattern is worth keeping", 1e-9, 1),
-        Parameter(
-            "score",
-            str,
-            "published",
-            "what is suppressed first: as published, or the element that costs the fewest cases for what it mends",
-            choices=("published", "cost"),
-        ),
-        Parameter(
-            "ties",
-            str,
-            "published",
-            "what is suppressed first of elements with equal scores: as in the published figures, or the rare one",
-            choices=("published", "rare"),
-        ),
-        Parameter("sensitive", str, None, "attributes to release and to bound by c: a,b"),
-    ),
-    full_log=True,
-    check=check_tlkc,
+    settings=TlkcSettings,
 )

@@ -18,16 +18,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
+from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 
 __all__ = ["Elements", "Level", "Traces", "levels", "maximal_patterns"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _BATCH = 1 << 16
 """States worked on at once, unless one pattern alone has more."""
@@ -57,18 +54,18 @@ class Elements:
 class Traces:
     """Distinct traces of elements: those of trace ``i`` are ``codes[offsets[i]:offsets[i + 1]]``."""
 
-    codes: Ints
-    offsets: Ints
-    cases: Ints
+    codes: IntArray
+    offsets: IntArray
+    cases: IntArray
     """Number of cases of each trace."""
-    having: Ints
+    having: IntArray
     """Of each trace, and each value of a sensitive attribute, the number of its cases that have the value."""
 
     def __len__(self) -> int:
         return len(self.cases)
 
     @property
-    def owners(self) -> Ints:
+    def owners(self) -> IntArray:
         """The trace of each element."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
@@ -78,9 +75,9 @@ class Level:
     """The patterns of one size, a row each: those that hold, and the minimal ones that violate."""
 
     size: int
-    holding: Ints
-    violating: Ints
-    without: Ints
+    holding: IntArray
+    violating: IntArray
+    without: IntArray
     """Of each holding pattern and position, the row in the level before of the pattern without it, or -1."""
     cut: bool
     """Whether the next level would be too large, so that this is the last one though patterns go on."""
@@ -90,13 +87,13 @@ class Level:
 class _Space:
     """States of traces: where a match ends, and what can follow."""
 
-    first: Ints
-    row: Ints
-    follows: Mask
-    next_state: npt.NDArray[np.int32] | None
-    weights: tuple[Floats, ...]
+    first: IntArray
+    row: IntArray
+    follows: BoolArray
+    next_state: Int32Array | None
+    weights: tuple[FloatArray, ...]
     """Of each state the cases of its trace, and those with each sensitive value."""
-    may_follow: Mask | None
+    may_follow: BoolArray | None
     """For sets: which element may come after which last one (the last row: after none)."""
 
 
@@ -125,7 +122,7 @@ def levels(
         kept = minimal & holds
         longer = np.column_stack([patterns[node], item])
         node, item = node[kept], item[kept]
-        ahead = _states_ahead(elements, space, patterns, states, starts, node, item) if size != largest else 0
+        ahead = _states_ahead(elements, space, states, starts, node, item) if size != largest else 0
         yield Level(size, longer[kept], longer[violating], parts[kept], ahead > most_states)
         if ahead > most_states or size == largest:
             return
@@ -133,10 +130,10 @@ def levels(
         keys, without, patterns = node * elements.size + item, parts[kept], longer[kept]
 
 
-def maximal_patterns(elements: Elements, traces: Traces, at_least: float) -> tuple[list[Ints], bool]:
+def maximal_patterns(elements: Elements, traces: Traces, at_least: float) -> tuple[list[IntArray], bool]:
     """The patterns that at least so many cases match and that are part of no longer such pattern, by size; and whether
     all were found (a level that is too large ends the search; its patterns then count as maximal)."""
-    found: list[Ints] = []
+    found: list[IntArray] = []
     for level in levels(elements, traces, k=at_least, most_states=_FREQUENT_STATES):
         if found and len(level.holding):
             longer = np.zeros(len(found[-1]), dtype=np.bool_)
@@ -148,7 +145,7 @@ def maximal_patterns(elements: Elements, traces: Traces, at_least: float) -> tup
     return found, True
 
 
-def _space(elements: Elements, traces: Traces, having: Ints) -> _Space:
+def _space(elements: Elements, traces: Traces, having: IntArray) -> _Space:
     lengths, size = np.diff(traces.offsets), elements.size
     if (len(traces) + elements.ordered * len(traces.codes)) * size > _TABLE:
         raise ParameterError(
@@ -184,20 +181,20 @@ def _space(elements: Elements, traces: Traces, having: Ints) -> _Space:
     return _Space(begin, row.ravel(), following[first] >= 0, following, _weights(traces, having, owner), None)
 
 
-def _weights(traces: Traces, having: Ints, owner: Ints) -> tuple[Floats, ...]:
+def _weights(traces: Traces, having: IntArray, owner: IntArray) -> tuple[FloatArray, ...]:
     return tuple(column[owner].astype(np.float64) for column in (traces.cases, *having.T))
 
 
 def _judged(
-    elements: Elements, space: _Space, patterns: Ints, states: Ints, starts: Ints, k: float, c: float
-) -> tuple[Ints, Ints, Mask]:
+    elements: Elements, space: _Space, patterns: IntArray, states: IntArray, starts: IntArray, k: float, c: float
+) -> tuple[IntArray, IntArray, BoolArray]:
     """Every pattern one element longer that some case matches, as (pattern, element), and whether it holds."""
-    found: list[tuple[Ints, Ints, Mask]] = []
+    found: list[tuple[IntArray, IntArray, BoolArray]] = []
     table = space.follows.astype(np.float64)
     for low, high in _batches(starts, elements.size):
         part, begin = states[starts[low] : starts[high]], starts[low : high + 1] - starts[low]
 
-        def product(weight: Floats, part: Ints = part, begin: Ints = begin) -> Floats:
+        def product(weight: FloatArray, part: IntArray = part, begin: IntArray = begin) -> FloatArray:
             matrix = csr_matrix((weight[part], space.row[part], begin), shape=(len(begin) - 1, len(table)))
             return np.asarray(matrix @ table)
 
@@ -218,7 +215,9 @@ def _judged(
     )
 
 
-def _parts(elements: Elements, patterns: Ints, without: Ints, keys: Ints, node: Ints, item: Ints) -> tuple[Ints, Mask]:
+def _parts(
+    elements: Elements, patterns: IntArray, without: IntArray, keys: IntArray, node: IntArray, item: IntArray
+) -> tuple[IntArray, BoolArray]:
     """Of each longer pattern the rows of its parts (the last one is what it grew from), and whether all hold."""
     size = patterns.shape[1]
     parts = np.full((len(node), size + 1), -1, dtype=np.int64)
@@ -237,7 +236,7 @@ def _parts(elements: Elements, patterns: Ints, without: Ints, keys: Ints, node: 
     return parts, whole
 
 
-def _rank(sorted_keys: Ints, wanted: Ints) -> Ints:
+def _rank(sorted_keys: IntArray, wanted: IntArray) -> IntArray:
     """The place of each wanted key, or -1."""
     if not len(sorted_keys):
         return np.full(len(wanted), -1, dtype=np.int64)
@@ -246,7 +245,12 @@ def _rank(sorted_keys: Ints, wanted: Ints) -> Ints:
 
 
 def _states_ahead(
-    elements: Elements, space: _Space, patterns: Ints, states: Ints, starts: Ints, node: Ints, item: Ints
+    elements: Elements,
+    space: _Space,
+    states: IntArray,
+    starts: IntArray,
+    node: IntArray,
+    item: IntArray,
 ) -> int:
     """States that these longer patterns have together."""
     total = 0
@@ -260,10 +264,12 @@ def _states_ahead(
     return total
 
 
-def _grown(elements: Elements, space: _Space, states: Ints, starts: Ints, node: Ints, item: Ints) -> tuple[Ints, Ints]:
+def _grown(
+    elements: Elements, space: _Space, states: IntArray, starts: IntArray, node: IntArray, item: IntArray
+) -> tuple[IntArray, IntArray]:
     """The states of the longer patterns, in the order of the patterns."""
-    found: list[Ints] = []
-    sizes: list[Ints] = []
+    found: list[IntArray] = []
+    sizes: list[IntArray] = []
     for low, high in _batches(starts, elements.size):
         part = states[starts[low] : starts[high]]
         owner = np.repeat(np.arange(high - low), np.diff(starts[low : high + 1]))
@@ -282,7 +288,7 @@ def _grown(elements: Elements, space: _Space, states: Ints, starts: Ints, node: 
     return (np.concatenate(found) if found else np.zeros(0, dtype=np.int64)), starts_after
 
 
-def _batches(starts: Ints, items: int) -> Iterator[tuple[int, int]]:
+def _batches(starts: IntArray, items: int) -> Iterator[tuple[int, int]]:
     """Ranges of patterns of bounded size, or of one pattern."""
     most, states, low = max(1, _CELLS // items), min(_BATCH, _CELLS // items), 0
     while low < len(starts) - 1:
@@ -292,5 +298,5 @@ def _batches(starts: Ints, items: int) -> Iterator[tuple[int, int]]:
         low = high
 
 
-def _last(patterns: Ints, none: int) -> Ints:
+def _last(patterns: IntArray, none: int) -> IntArray:
     return patterns[:, -1] if patterns.shape[1] else np.full(len(patterns), none, dtype=np.int64)

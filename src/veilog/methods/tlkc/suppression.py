@@ -7,20 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.methods.tlkc.patterns import Elements, Traces, levels, maximal_patterns
 
-__all__ = ["Bounds", "Known", "largest_k", "left"]
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+__all__ = ["Known", "Model", "largest_k", "left"]
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Model:
     """At least ``k`` cases match what is known of at most ``l`` events; at most the share ``c`` of them has a sensitive
     value. Patterns that the share ``frequency`` of the cases has are of use."""
 
@@ -40,15 +37,15 @@ class Bounds:
 class Known:
     """What somebody may know of each event (its label, a number), and which case has which sensitive values."""
 
-    label: Ints
-    case: Ints
+    label: IntArray
+    case: IntArray
     cases: int
-    value_case: Ints
-    value: Ints
+    value_case: IntArray
+    value: IntArray
     values: int
 
 
-def left(known: Known, background: str, bounds: Bounds, remark: Callable[[str], None]) -> Mask:
+def left(known: Known, background: str, bounds: Model, remark: Callable[[str], None]) -> BoolArray:
     """Which events are left when nothing violates any more."""
     ordered = background in ("sequence", "relative")
     place = _occurrence(known.case, known.label) if background != "set" else np.zeros_like(known.label)
@@ -76,8 +73,8 @@ def largest_k(known: Known, c: float) -> int:
 
 
 def _loop(
-    known: Known, place: Ints, before: Ints, ordered: bool, bounds: Bounds, remark: Callable[[str], None]
-) -> Mask:
+    known: Known, place: IntArray, before: IntArray, ordered: bool, bounds: Model, remark: Callable[[str], None]
+) -> BoolArray:
     """Suppresses until a whole search finds nothing that violates. What violates by itself leaves first: it has to."""
     cases, having = _numbers(known, len(before))
     fits = (cases >= bounds.k) & (having.max(axis=1) <= bounds.c * cases * (1 + 1e-12))
@@ -106,7 +103,7 @@ def _loop(
             )
 
 
-def _with_later(alive: Mask, before: Ints) -> Mask:
+def _with_later(alive: BoolArray, before: IntArray) -> BoolArray:
     """An occurrence leaves with all later ones."""
     alive = alive.copy()
     while True:
@@ -116,7 +113,7 @@ def _with_later(alive: Mask, before: Ints) -> Mask:
         alive[gone] = False
 
 
-def _numbers(known: Known, size: int) -> tuple[Ints, Ints]:
+def _numbers(known: Known, size: int) -> tuple[IntArray, IntArray]:
     """Of each element the cases that have it, and those among them with each value."""
     pairs = np.unique(known.label * known.cases + known.case)
     element, case = pairs // known.cases, pairs % known.cases
@@ -127,7 +124,7 @@ def _numbers(known: Known, size: int) -> tuple[Ints, Ints]:
     return cases, np.asarray((which @ has).todense())
 
 
-def _traces(known: Known, element: Ints, keep: Mask, ordered: bool) -> Traces:
+def _traces(known: Known, element: IntArray, keep: BoolArray, ordered: bool) -> Traces:
     """The distinct traces of the elements that are left, with their cases."""
     case, code = known.case[keep], element[keep]
     if not ordered:
@@ -150,7 +147,7 @@ def _traces(known: Known, element: Ints, keep: Mask, ordered: bool) -> Traces:
     return Traces(code[rows], offsets, np.bincount(trace, minlength=len(chosen)), having)
 
 
-def _violating(elements: Elements, traces: Traces, bounds: Bounds) -> tuple[list[Ints], bool]:
+def _violating(elements: Elements, traces: Traces, bounds: Model) -> tuple[list[IntArray], bool]:
     """The minimal violating patterns by size, and whether all sizes up to l were looked at."""
     found = []
     for level in levels(elements, traces, k=bounds.k, c=bounds.c, largest=bounds.l):
@@ -162,7 +159,12 @@ def _violating(elements: Elements, traces: Traces, bounds: Bounds) -> tuple[list
 
 
 def _chosen(
-    elements: Elements, traces: Traces, violating: list[Ints], bounds: Bounds, cases: int, remark: Callable[[str], None]
+    elements: Elements,
+    traces: Traces,
+    violating: list[IntArray],
+    bounds: Model,
+    cases: int,
+    remark: Callable[[str], None],
 ) -> list[int]:
     """The elements to suppress, the one with the highest score first, until no violating pattern is left."""
     having = np.bincount(traces.codes, weights=traces.cases[traces.owners], minlength=elements.size)
@@ -193,7 +195,7 @@ def _chosen(
     return out
 
 
-def _cheapest(private: csr_matrix, having: Ints) -> list[int]:
+def _cheapest(private: csr_matrix, having: IntArray) -> list[int]:
     """Elements that are in all violating patterns together: the most patterns for each case that loses the element
     first; then those go free, the ones of most cases first, without which every pattern has another one."""
     columns = private.tocsc()
@@ -214,7 +216,7 @@ def _cheapest(private: csr_matrix, having: Ints) -> list[int]:
     return out
 
 
-def _contained(patterns: list[Ints], size: int) -> csr_matrix:
+def _contained(patterns: list[IntArray], size: int) -> csr_matrix:
     """Which pattern (row) contains which element (column)."""
     total = sum(len(p) for p in patterns)
     rows = np.concatenate(
@@ -226,11 +228,11 @@ def _contained(patterns: list[Ints], size: int) -> csr_matrix:
     return csr_matrix((np.ones(len(pairs), dtype=np.int64), (pairs // size, pairs % size)), shape=(total, size))
 
 
-def _starts(patterns: list[Ints]) -> list[int]:
+def _starts(patterns: list[IntArray]) -> list[int]:
     return np.cumsum([0, *(len(p) for p in patterns[:-1])]).tolist() if patterns else []
 
 
-def _occurrence(case: Ints, label: Ints) -> Ints:
+def _occurrence(case: IntArray, label: IntArray) -> IntArray:
     """Of each event how many events of its case before it have its label."""
     order = np.lexsort((np.arange(len(case)), label, case))
     same = np.zeros(len(case), dtype=np.bool_)

@@ -11,16 +11,16 @@ released. As published, the columns and the encoder are raw and too few steps ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.methods.method import Method, Parameter, Request
+from veilog.methods.method import EpsilonAndDelta, Method, Request
+from veilog.methods.settings import Bounds, Choices, LargestLog, Settings
 from veilog.methods.travag.certified import begin, learn
 from veilog.methods.travag.draws import by_chance
 from veilog.methods.travag.networks import forward
@@ -39,21 +39,50 @@ __all__ = [
     "Networks",
     "Trained",
     "TrainingState",
+    "TravagSettings",
     "configured",
     "sample",
     "train",
     "travag",
 ]
 
-IntArray = npt.NDArray[np.int64]
 
 _DRAWS = 1024
 
 
-def configured(values: Mapping[str, Any], *, as_published: bool) -> Configuration:
-    """The configuration that the parameters of the method ask for."""
-    name = values.get("configuration")
-    given = {key: value for key, value in values.items() if key != "configuration" and value is not None}
+@dataclass(frozen=True, kw_only=True)
+class TravagSettings(Settings):
+    """Settings of TraVaG; the paper's own are configurations by name."""
+
+    configuration: Annotated[str | None, "as published: the paper's settings by name", Choices(tuple(PUBLISHED))] = None
+    critic: Annotated[Literal["linear", "deep"], "linear, or deep as in the paper"] = "linear"
+    columns_share: Annotated[
+        float | None,
+        "share of epsilon that finds the variants; by default more, the smaller delta is",
+        Bounds(0.01, 0.97),
+    ] = CERTIFIED.columns_share
+    outside: Annotated[
+        Literal["nearest", "drop"], "cases of variants that cannot be drawn: counted in the nearest, or dropped"
+    ] = "nearest"
+    critic_steps: Annotated[int, "noised steps of the critic", Bounds(1, 1_000_000)] = CERTIFIED.critic_steps
+    critic_rate: Annotated[float | None, "chance of a case to take part in a step", Bounds(1e-6, 1)] = (
+        CERTIFIED.critic_rate
+    )
+    autoencoder_steps: Annotated[int, "noised steps of the autoencoder", Bounds(0, 1_000_000)] = (
+        CERTIFIED.autoencoder_steps
+    )
+    autoencoder_share: Annotated[
+        float, "share of the gradients' budget for the autoencoder's noised steps", Bounds(0, 0.99)
+    ] = CERTIFIED.autoencoder_share
+    free_generator_steps: Annotated[
+        int, "steps of the generator on released numbers, at no cost", Bounds(1, 100_000)
+    ] = CERTIFIED.free_generator_steps
+    largest_log: LargestLog = CERTIFIED.largest_log
+
+
+def configured(settings: TravagSettings, *, as_published: bool) -> Configuration:
+    """Return the configuration that the settings ask for."""
+    name = settings.configuration
     if as_published:
         if name is None:
             raise ParameterError(
@@ -61,7 +90,8 @@ def configured(values: Mapping[str, Any], *, as_published: bool) -> Configuratio
                 parameter="configuration",
                 advice=f"Possible: {', '.join(PUBLISHED)}.",
             )
-        changed = [key for key, value in given.items() if value != _DEFAULTS[key]]
+        usual = replace(TravagSettings(), configuration=name).to_json()
+        changed = [key for key, value in settings.to_json().items() if value is not None and value != usual[key]]
         if changed:
             raise ParameterError(
                 f"As published, the configuration {name} says what {changed[0]} is.", parameter=changed[0]
@@ -73,7 +103,8 @@ def configured(values: Mapping[str, Any], *, as_published: bool) -> Configuratio
             parameter="configuration",
             advice="Add --as-published for it, or leave the configuration out.",
         )
-    critic = given.pop("critic", _DEFAULTS["critic"])
+    given = {key: value for key, value in settings.to_json().items() if value is not None}
+    critic = given.pop("critic", "linear")
     chosen = replace(CERTIFIED, critic_hidden=0 if critic == "linear" else 2, **given)
     if chosen.autoencoder_steps and not 0 < chosen.autoencoder_share < 1:
         raise ParameterError(
@@ -122,9 +153,9 @@ def sample(trained: Trained, n: int, rng: np.random.Generator) -> IntArray:
     return counts
 
 
-def travag(curator: Curator, request: Request, **values: Any) -> Variants:
+def travag(curator: Curator, request: Request, settings: TravagSettings) -> Variants:
     """Train, and draw as many cases as the log has: certified by its noisy count."""
-    configuration = configured(values, as_published=request.as_published)
+    configuration = configured(settings, as_published=request.as_published)
     trained = _trained(curator, request, configuration, None, lambda state: None)
     if trained is None:
         return Variants.from_dict({})
@@ -160,74 +191,21 @@ def _trained(
     )
 
 
-_DEFAULTS: dict[str, Any] = {
-    "critic": "linear",
-    "columns_share": CERTIFIED.columns_share,
-    "outside": CERTIFIED.outside,
-    "critic_steps": CERTIFIED.critic_steps,
-    "critic_rate": CERTIFIED.critic_rate,
-    "autoencoder_steps": CERTIFIED.autoencoder_steps,
-    "autoencoder_share": CERTIFIED.autoencoder_share,
-    "free_generator_steps": CERTIFIED.free_generator_steps,
-    "largest_log": CERTIFIED.largest_log,
-}
-
 TRAVAG = Method(
     name="travag",
+    title="A trained model that cases are drawn from",
+    advice=(
+        "Trains for minutes. Take it where any number of cases shall be drawn later; for one release evolve or travas "
+        "are simpler. It needs a delta."
+    ),
     paper=(
         "Rafiei, Wangelik, Pourbafrani, van der Aalst: TraVaG: Differentially Private Trace Variant Generation Using "
         "GANs (2023)"
     ),
-    releases="variants",
-    budget="epsilon and delta",
+    budget=EpsilonAndDelta(),
     guarantee="(epsilon, delta) for one case, proven: released columns, noised gradients, every step charged",
     as_published="none: columns and encoder are raw, and one of 15 critic steps is charged; the remark says the rest",
     run=travag,
-    parameters=(
-        Parameter("configuration", str, None, "as published: the paper's settings by name", choices=tuple(PUBLISHED)),
-        Parameter("critic", str, _DEFAULTS["critic"], "linear, or deep as in the paper", choices=("linear", "deep")),
-        Parameter(
-            "columns_share",
-            float,
-            _DEFAULTS["columns_share"],
-            "share of epsilon that finds the variants; by default more, the smaller delta is",
-            0.01,
-            0.97,
-        ),
-        Parameter(
-            "outside",
-            str,
-            _DEFAULTS["outside"],
-            "cases of variants that cannot be drawn: counted in the nearest, or dropped",
-            choices=("nearest", "drop"),
-        ),
-        Parameter("critic_steps", int, _DEFAULTS["critic_steps"], "noised steps of the critic", 1, 1_000_000),
-        Parameter("critic_rate", float, _DEFAULTS["critic_rate"], "chance of a case to take part in a step", 1e-6, 1),
-        Parameter(
-            "autoencoder_steps", int, _DEFAULTS["autoencoder_steps"], "noised steps of the autoencoder", 0, 1_000_000
-        ),
-        Parameter(
-            "autoencoder_share",
-            float,
-            _DEFAULTS["autoencoder_share"],
-            "share of the gradients' budget for the autoencoder's noised steps",
-            0,
-            0.99,
-        ),
-        Parameter(
-            "free_generator_steps",
-            int,
-            _DEFAULTS["free_generator_steps"],
-            "steps of the generator on released numbers, at no cost",
-            1,
-            100_000,
-        ),
-        Parameter(
-            "largest_log",
-            int,
-            _DEFAULTS["largest_log"],
-            "cases of the largest log expected; a budget too small even for it is refused",
-            1,
-        ),
-    ),
+    settings=TravagSettings,
+    weighed="not weighed: trains a model first; take it to draw any number of cases later",
 )

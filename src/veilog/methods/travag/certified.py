@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import FloatArray
 from veilog.methods.method import Request
 from veilog.methods.travag.free import fit_autoencoder, fit_generator, shares
 from veilog.methods.travag.networks import Weights, initial
@@ -105,7 +105,7 @@ def learn(run: Run) -> None:
     fit_generator(networks, configuration, run.weights, {}, _target(run, part), run.rng)
 
 
-def _target(run: Run, part: int) -> npt.NDArray[np.float64]:
+def _target(run: Run, part: int) -> FloatArray:
     """The shares of the columns by all that is released."""
     state, budget = run.state, Budget.of(run.request.epsilon, run.request.delta, run.configuration)
     by_columns = 2**0.5 / float(budget.columns)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
+
+from veilog._typing import AnyArray, IntArray
 
 __all__ = ["by_chance"]
 
-FloatArray = npt.NDArray[Any]
-IntArray = npt.NDArray[np.int64]
 
 _BLOCK = 32
 
 
-def by_chance(logits: FloatArray, rng: np.random.Generator) -> IntArray:
+def by_chance(logits: AnyArray, rng: np.random.Generator) -> IntArray:
     """A column for each row, with probabilities proportional to ``exp(logits)``; the logits are overwritten.
 
     The column at which the chances of the columns before it exceed a uniform share of all: first its block of columns,
@@ -26,7 +23,7 @@ def by_chance(logits: FloatArray, rng: np.random.Generator) -> IntArray:
     chances = np.exp(logits, out=logits)
     sums = np.add.reduceat(chances, np.arange(0, columns, _BLOCK), axis=1)
     reached = np.cumsum(sums, axis=1)
-    at: FloatArray = np.asarray(rng.random(rows, dtype=np.float32)) * reached[:, -1]
+    at: AnyArray = np.asarray(rng.random(rows, dtype=np.float32)) * reached[:, -1]
     block = np.minimum((reached <= at[:, None]).sum(axis=1), sums.shape[1] - 1)
     row = np.arange(rows)
     at -= reached[row, block] - sums[row, block]

@@ -6,11 +6,9 @@ them is post-processing.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import AnyArray, IntArray
 from veilog.methods.travag.networks import Weights, backward, forward, gradients
 from veilog.methods.travag.optimisers import adam
 from veilog.methods.travag.settings import Configuration, Networks
@@ -18,8 +16,6 @@ from veilog.methods.travag.training import autoencoder_factors, generated, norma
 
 __all__ = ["fit_autoencoder", "fit_generator", "reconstructed", "shares"]
 
-FloatArray = npt.NDArray[Any]
-IntArray = npt.NDArray[np.int64]
 
 _CHECK = 25
 _DRAWS = 8192
@@ -43,7 +39,7 @@ def fit_autoencoder(
             return
 
 
-def reconstructed(networks: Networks, weights: Weights, columns: IntArray) -> FloatArray:
+def reconstructed(networks: Networks, weights: Weights, columns: IntArray) -> AnyArray:
     """With what probability decoder and encoder give back each column."""
     parts = []
     for start in range(0, len(columns), 1024):
@@ -53,7 +49,7 @@ def reconstructed(networks: Networks, weights: Weights, columns: IntArray) -> Fl
     return np.concatenate(parts)
 
 
-def shares(column_counts: IntArray, seen: FloatArray | None, count_spread: float, cases: float) -> FloatArray:
+def shares(column_counts: IntArray, seen: AnyArray | None, count_spread: float, cases: float) -> AnyArray:
     """The share of the cases in each column, from all that was released about them.
 
     ``column_counts`` (of partitions) are cases of exactly the column's variant, up to noise of deviation
@@ -81,7 +77,7 @@ def fit_generator(
     configuration: Configuration,
     weights: Weights,
     moments: Weights,
-    target: FloatArray,
+    target: AnyArray,
     rng: np.random.Generator,
 ) -> float:
     """Teach the generator to give the columns with the shares ``target``; returns half the L1 distance that is left.

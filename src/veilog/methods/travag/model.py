@@ -10,25 +10,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._plain import Misfit, from_plain, to_plain
+from veilog._typing import AnyArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences
 from veilog.methods.travag.networks import Network, Weights
 from veilog.methods.travag.settings import Configuration, Networks, Trained, TrainingState
 from veilog.modelfile import Damaged
-from veilog.plain import Misfit, from_plain, to_plain
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
 
 __all__ = ["state_from", "state_to", "trained_from", "trained_to"]
 
-Arrays = Mapping[str, npt.NDArray[Any]]
+Arrays = Mapping[str, AnyArray]
 _WIDEST = 1_000_000
 _MOST_CASES = 2**53
 
 
-def trained_to(trained: Trained) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def trained_to(trained: Trained) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """The facts and arrays of a trained generator; its guarantee is the caller's."""
     facts = {
         "configuration": to_plain(trained.configuration),
@@ -50,7 +50,7 @@ def trained_from(facts: Any, arrays: Arrays) -> Trained:
     return Trained(columns, weights, configuration, _cases(facts["cases"]))
 
 
-def state_to(state: TrainingState) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def state_to(state: TrainingState) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """The facts and arrays of a training in progress."""
     facts = {
         "configuration": to_plain(state.configuration),
@@ -108,7 +108,7 @@ def state_from(facts: Any, arrays: Arrays) -> TrainingState:
 _COLUMNS = ("columns.codes", "columns.offsets")
 
 
-def _columns_to(columns: Sequences) -> dict[str, npt.NDArray[Any]]:
+def _columns_to(columns: Sequences) -> dict[str, AnyArray]:
     codes, offsets = np.asarray(columns.codes, np.int32), np.asarray(columns.offsets, np.int64)
     return dict(zip(_COLUMNS, (codes, offsets), strict=True))
 
@@ -148,7 +148,7 @@ def _check_weights(weights: Weights, networks: Iterable[Network]) -> None:
         raise Damaged("the weights are not those of these networks")
 
 
-def _named(prefix: str, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+def _named(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     return {f"{prefix}.{name}": np.asarray(array) for name, array in arrays.items()}
 
 

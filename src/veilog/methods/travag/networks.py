@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from veilog._typing import AnyArray
 from veilog.privacy.training.sums import Gradients, Outer, add_rows
 
 __all__ = ["Network", "Trace", "Weights", "backward", "forward", "gradients", "initial", "sigmoid"]
 
-FloatArray = npt.NDArray[Any]
-Weights = dict[str, FloatArray]
+Weights = dict[str, AnyArray]
 Activation = Literal["tanh", "leaky", "none"]
 
 LEAK = 0.3
@@ -58,11 +58,11 @@ class Network:
 class Trace:
     """What a forward pass leaves for the backward pass."""
 
-    inputs: list[npt.NDArray[Any]]
+    inputs: list[AnyArray]
     """Of each layer."""
-    activated: list[FloatArray]
+    activated: list[AnyArray]
     """Of each layer, the activation's values, before a residual input is added."""
-    output: FloatArray
+    output: AnyArray
 
 
 def initial(network: Network, rng: np.random.Generator, dtype: npt.DTypeLike = np.float32) -> Weights:
@@ -77,16 +77,16 @@ def initial(network: Network, rng: np.random.Generator, dtype: npt.DTypeLike = n
     return weights
 
 
-def sigmoid(x: FloatArray) -> FloatArray:
+def sigmoid(x: AnyArray) -> AnyArray:
     """Without overflow, in the precision of x."""
-    result: FloatArray = 0.5 * (1 + np.tanh(0.5 * x))
+    result: AnyArray = 0.5 * (1 + np.tanh(0.5 * x))
     return result
 
 
-def forward(network: Network, weights: Weights, inputs: npt.NDArray[Any]) -> Trace:
+def forward(network: Network, weights: Weights, inputs: AnyArray) -> Trace:
     """The network's output, and what is needed to go back. ``inputs``: rows, or integer positions of ones."""
-    layer_inputs: list[npt.NDArray[Any]] = []
-    activated: list[FloatArray] = []
+    layer_inputs: list[AnyArray] = []
+    activated: list[AnyArray] = []
     x = inputs
     for layer, kind in enumerate(network.activations):
         weight, bias = (weights[name] for name in network.names(layer))
@@ -103,12 +103,12 @@ def forward(network: Network, weights: Weights, inputs: npt.NDArray[Any]) -> Tra
 
 
 def backward(
-    network: Network, weights: Weights, trace: Trace, by_output: FloatArray, *, to_input: bool = False
-) -> tuple[list[Outer], FloatArray | None]:
+    network: Network, weights: Weights, trace: Trace, by_output: AnyArray, *, to_input: bool = False
+) -> tuple[list[Outer], AnyArray | None]:
     """From the derivative of each example's loss by the output: the factors of each layer, and (if asked for) the
     derivative by the input."""
     factors: list[Outer] = []
-    flow: FloatArray | None = by_output
+    flow: AnyArray | None = by_output
     for layer in reversed(network.layers):
         assert flow is not None
         a = trace.activated[layer]

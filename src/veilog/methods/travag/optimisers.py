@@ -8,29 +8,27 @@ goes into memory, not into sums.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import AnyArray
 from veilog.methods.travag.networks import Network, Weights
 from veilog.privacy.training.sums import Gradients
 
 __all__ = ["adam", "rmsprop"]
 
-FloatArray = npt.NDArray[Any]
 
 _BLOCK = 16_384
 _TINY = 1e-8
 
 
-def _moment(moments: Weights, name: str, like: FloatArray) -> FloatArray:
+def _moment(moments: Weights, name: str, like: AnyArray) -> AnyArray:
     if name not in moments:
         moments[name] = np.zeros_like(like)
     return moments[name]
 
 
-def _blocks(*arrays: FloatArray) -> Iterator[tuple[FloatArray, ...]]:
+def _blocks(*arrays: AnyArray) -> Iterator[tuple[AnyArray, ...]]:
     flat = [array.reshape(-1) for array in arrays]
     room = np.empty(min(_BLOCK, flat[0].size), flat[0].dtype)
     for start in range(0, flat[0].size, _BLOCK):

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences
 from veilog.methods.method import Request
@@ -21,7 +21,6 @@ from veilog.privacy.training.gradients import Training
 
 __all__ = ["Checkpoint", "Run", "check_resumed", "clips_of", "nearest"]
 
-IntArray = npt.NDArray[np.int64]
 Checkpoint = Callable[[TrainingState], None]
 
 _BLOCK = 1024

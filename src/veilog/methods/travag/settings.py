@@ -4,21 +4,15 @@ generator and the state of a run that can be resumed."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
-
-from veilog.errors import ParameterError
+from veilog._typing import IntArray
 from veilog.logs.variants import Sequences
 from veilog.methods.travag.networks import Network, Weights
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
 
 __all__ = ["CERTIFIED", "PUBLISHED", "Configuration", "Networks", "Trained", "TrainingState"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -70,16 +64,6 @@ class Configuration:
     """Whether the decoder goes on learning with the generator, on released numbers."""
     largest_log: int = 1_000_000
     """Cases of the largest log expected; a budget too small even for it is refused."""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(values: Mapping[str, Any]) -> Configuration:
-        known = {field.name for field in fields(Configuration)}
-        if set(values) != known:
-            raise ParameterError("This is no configuration of TraVaG.", parameter="configuration")
-        return Configuration(**values)
 
 
 CERTIFIED = Configuration()

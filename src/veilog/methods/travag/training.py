@@ -5,11 +5,9 @@ Everything here sees raw cases only inside the factor functions given to :meth:`
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from veilog._typing import AnyArray, IntArray
 from veilog.methods.travag.networks import Weights, backward, forward, gradients, sigmoid
 from veilog.methods.travag.optimisers import adam, rmsprop
 from veilog.methods.travag.settings import Configuration, Networks
@@ -27,11 +25,8 @@ __all__ = [
     "softmax",
 ]
 
-FloatArray = npt.NDArray[Any]
-IntArray = npt.NDArray[np.int64]
 
-
-def _by_logits(logits: FloatArray, columns: IntArray, drawn: bool) -> FloatArray:
+def _by_logits(logits: AnyArray, columns: IntArray, drawn: bool) -> AnyArray:
     """The derivative of each row's reconstruction loss by the decoder's output before its last activation: of the mean
     binary cross-entropy over the columns (sigmoid), or of the cross-entropy (softmax)."""
     if drawn:
@@ -44,10 +39,10 @@ def _by_logits(logits: FloatArray, columns: IntArray, drawn: bool) -> FloatArray
     return by
 
 
-def softmax(logits: FloatArray) -> FloatArray:
+def softmax(logits: AnyArray) -> AnyArray:
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
     shifted /= shifted.sum(axis=1, keepdims=True)
-    result: FloatArray = shifted
+    result: AnyArray = shifted
     return result
 
 
@@ -93,14 +88,14 @@ def autoencoder_step(
     adam(networks.decoder, weights, moments, in_decoder_, rate, scale=scale)
 
 
-def generated(networks: Networks, configuration: Configuration, weights: Weights, noise: FloatArray) -> FloatArray:
+def generated(networks: Networks, configuration: Configuration, weights: Weights, noise: AnyArray) -> AnyArray:
     """What decoder and generator make of rows of noise: values in [0, 1] a column."""
     code = forward(networks.generator, weights, noise).output
     logits = forward(networks.decoder, weights, code).output
     return softmax(logits) if configuration.drawn else sigmoid(logits)
 
 
-def normals(rng: np.random.Generator, rows: int, configuration: Configuration) -> FloatArray:
+def normals(rng: np.random.Generator, rows: int, configuration: Configuration) -> AnyArray:
     return rng.standard_normal((rows, configuration.noise), dtype=np.float32)
 
 
@@ -124,7 +119,7 @@ def critic_step(
     """
     critic = networks.critic
 
-    def of(rows: npt.NDArray[Any], sign: float) -> list[Outer]:
+    def of(rows: AnyArray, sign: float) -> list[Outer]:
         trace = forward(critic, weights, rows)
         return backward(critic, weights, trace, np.full_like(trace.output, sign))[0]
 

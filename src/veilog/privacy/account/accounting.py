@@ -26,11 +26,16 @@ LARGEST_EPSILON = Fraction(1000)
 
 
 def _fraction(value: Number, name: str) -> Fraction:
-    """The number as written: 0.1 is one tenth, not the binary float nearest to it."""
+    """The number as written: 0.1 is one tenth, not the binary float nearest to it; 1/3 is a third."""
     if isinstance(value, bool) or not isinstance(value, numbers.Number | str):
         raise ParameterError(f"{name} must be a number, not {value!r}.", parameter=name)
     if isinstance(value, Fraction):
         return value
+    if isinstance(value, str) and value.count("/") == 1:
+        above, below = (_fraction(part, name) for part in value.split("/"))
+        if below == 0:
+            raise ParameterError(f"{name} must be a number, not {value!r}.", parameter=name)
+        return above / below
     try:
         if isinstance(value, str):
             number = Decimal(value.strip())

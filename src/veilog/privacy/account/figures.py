@@ -6,7 +6,7 @@ import math
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
-__all__ = ["round_up", "up"]
+__all__ = ["exact", "round_up", "up"]
 
 
 def round_up(value: Fraction) -> float:
@@ -20,8 +20,16 @@ def up(value: Fraction | float | None, digits: int = 6) -> str:
     """Return a number in so many digits, rounded up, as ``:g`` would write it: 1.0000049 is 1.00001."""
     if value is None:
         return "none"
-    exact = value if isinstance(value, Fraction) else Fraction(Decimal(repr(float(value))))
-    if exact == 0:
+    whole = value if isinstance(value, Fraction) else Fraction(Decimal(repr(float(value))))
+    if whole == 0:
         return "0"
-    rounded = Context(prec=digits, rounding=ROUND_CEILING).divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).divide(Decimal(whole.numerator), Decimal(whole.denominator))
     return f"{float(rounded):.{digits}g}"
+
+
+def exact(value: Fraction) -> str:
+    """Return the number in as many digits as it has; rounded down where it has too many."""
+    digits = next((d for d in range(40) if (value * 10**d).denominator == 1), 40)
+    whole = value * 10**digits
+    text = str(whole.numerator // whole.denominator).rjust(digits + 1, "0")
+    return text if digits == 0 else f"{text[:-digits]}.{text[-digits:]}"

@@ -193,13 +193,13 @@ class Jobs:
         process: Process | None = None
         while not self._stopping:
             try:
-                process = process or Process.start(self._settings, self._work)
+                process = process or Process(self._settings, self._work)
                 job = self._next()
                 if job is None:
                     break
                 if not process.alive:  # it was ended while it waited; nothing is lost
                     process.end()
-                    process = Process.start(self._settings, self._work)
+                    process = Process(self._settings, self._work)
                 self._run(job, process)
                 process = None
             except (OSError, sqlite3.Error) as error:  # no process can be started, or the disk is full
@@ -233,7 +233,7 @@ class Jobs:
                     if done or problem or running.stop or running.begun:
                         break
                     process.end()  # it was ended before it heard of its task: nothing has been asked
-                    process = Process.start(self._settings, self._work)
+                    process = Process(self._settings, self._work)
                     done, problem = self._watched(running, process, task)
         except (OSError, sqlite3.Error) as error:
             problem = f"The server could not keep this job's files: {error}."

@@ -19,11 +19,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from veilog._files import atomic_target
+from veilog._process import exit_when_terminated, limit_memory
 from veilog.errors import VeilogError
-from veilog.logs import files
 from veilog.web.error_pages import DISK_FULL, is_full
 from veilog.web.jobs.records import WRITE, Kind, Settings
 
@@ -68,7 +68,7 @@ def work_on(task: Task, settings: Settings, progress: Progress) -> dict[str, Any
 
     path, out = Path(task.path), Path(task.out)
     if task.kind == "read":
-        return work.read_log(path, task.columns, out, progress)
+        return work.read_log(path, task.columns, progress)
     if task.request.get(WRITE):
         return work.write_again(out.parent / str(task.request[WRITE]), out, settings, progress, session=task.session)
     return work.release_log(path, task.columns, task.request, out, settings, progress, session=task.session)
@@ -76,7 +76,6 @@ def work_on(task: Task, settings: Settings, progress: Progress) -> dict[str, Any
 
 def run(pipe: Connection, settings: Settings, work: Work) -> None:
     """What the process does: wait for a job, do it, end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's to handle
     _alone(settings)
     if work is work_on:
         import veilog.web.work  # noqa: F401  # while nobody waits
@@ -85,7 +84,7 @@ def run(pipe: Connection, settings: Settings, work: Work) -> None:
         pipe.send_bytes(b'{"begun": true}')  # before anything is asked: until here it could be given to another
     except (EOFError, OSError):
         return
-    signal.signal(signal.SIGTERM, _stop)
+    exit_when_terminated()  # through the work, so that it settles with the ledger
     threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
     place = Path(task.out) / "tmp"
     place.mkdir(parents=True, exist_ok=True)
@@ -102,7 +101,7 @@ def _answer(task: Task, settings: Settings, work: Work, say: _Said) -> dict[str,
         text = json.dumps(work(task, settings, say.progress), allow_nan=False)
         if len(text) > _LARGEST:
             return {"problem": "The result is too large to be shown."}
-        with files.atomic_target(Path(task.out) / RESULT) as file:  # last, so that where it is, all is
+        with atomic_target(Path(task.out) / RESULT) as file:  # last, so that where it is, all is
             file.write(text.encode())
     except MemoryError:
         return {"problem": MEMORY}
@@ -154,15 +153,8 @@ def _alone(settings: Settings) -> None:
     os.setsid()
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")
-    import resource
-
-    most = settings.job_memory + _SPARE
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
-def _stop(signum: int, frame: FrameType | None) -> None:
-    raise SystemExit(1)  # through the work, so that it settles with the ledger
+        limit_memory(settings.job_memory + _SPARE, reserved=False)
 
 
 def _end_with(pipe: Connection) -> None:

@@ -1,5 +1,5 @@
 """Pictures of exposure: curves over what somebody knows. Plain SVG without a style of its own; the page's style has the
-classes. All text in them is ours."""
+classes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
+
+from veilog._svg import element, escaped, points_of
 
 __all__ = ["disclosure_chart", "singled_out_chart"]
 
@@ -56,10 +58,7 @@ def _drawn(curves: Sequence[_Curve], what: str, over: str) -> Markup:
         return Markup()
     low, high = values[0], max(values[-1], values[0] + 1)
     top = _round_up(max(y for curve in curves for _, y in curve.points))
-    parts = [
-        f'<svg class="curves" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{what}, by the number of {over}; '
-        'the numbers are in the table">'
-    ]
+    parts = []
 
     def x(value: float) -> float:
         return _LEFT + (value - low) / (high - low) * (_WIDTH - _LEFT - _RIGHT)
@@ -69,26 +68,25 @@ def _drawn(curves: Sequence[_Curve], what: str, over: str) -> Markup:
 
     for i in range(5):
         level = top * i / 4
-        parts.append(
-            f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(level):.1f}" y2="{y(level):.1f}"/>'
-        )
-        parts.append(f'<text x="{_LEFT - 7}" y="{y(level) + 4:.1f}" text-anchor="end">{100 * level:g} %</text>')
-    parts += [f'<text x="{x(value):.1f}" y="{_HEIGHT - 20}" text-anchor="middle">{value:g}</text>' for value in values]
+        parts.append(element("line", class_="grid", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y(level), y2=y(level)))
+        parts.append(element("text", f"{100 * level:g} %", x=_LEFT - 7, y=y(level) + 4, text_anchor="end"))
+    parts += [element("text", f"{value:g}", x=x(value), y=_HEIGHT - 20, text_anchor="middle") for value in values]
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    parts.append(f'<text x="{middle}" y="{_HEIGHT - 3}" text-anchor="middle">{over}</text>')
+    parts.append(element("text", over, x=middle, y=_HEIGHT - 3, text_anchor="middle"))
     for curve in curves:
-        joined = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in curve.points)
-        parts.append(f'<polyline class="curve k{curve.style}" points="{joined}"/>')
-        parts += [
-            f'<circle class="dot k{curve.style}" cx="{x(a):.1f}" cy="{y(b):.1f}" r="3"/>' for a, b in curve.points
-        ]
-    parts.append("</svg>")
-    key = "".join(
-        f'<li><svg viewBox="0 0 26 8" width="26" height="8" aria-hidden="true"><line class="curve k{c.style}" x1="1" '
-        f'x2="25" y1="4" y2="4"/></svg> {c.name}</li>'
-        for c in curves
-    )
-    return Markup("".join(parts) + f'<ul class="curve-key">{key}</ul>')  # all of it is ours
+        places = [(x(a), y(b)) for a, b in curve.points]
+        parts.append(element("polyline", class_=f"curve k{curve.style}", points=points_of(places)))
+        parts += [element("circle", class_=f"dot k{curve.style}", cx=a, cy=b, r=3) for a, b in places]
+    says = f"{what}, by the number of {over}; the numbers are in the table"
+    chart = element("svg", parts=parts, class_="curves", viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=says)
+    return Markup(chart + element("ul", parts=map(_key, curves), class_="curve-key"))
+
+
+def _key(curve: _Curve) -> str:
+    """A piece of the line beside its name."""
+    line = element("line", class_=f"curve k{curve.style}", x1=1, x2=25, y1=4, y2=4)
+    sample = element("svg", parts=[line], viewBox="0 0 26 8", width=26, height=8, aria_hidden="true")
+    return element("li", parts=[sample, f" {escaped(curve.name)}"])
 
 
 def _round_up(value: float) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from veilog.errors import VeilogError
 from veilog.methods import METHODS, Method, Parameter
+from veilog.methods.method import Epsilon
 from veilog.privacy.domain import Fact
 from veilog.web.work.request import offered
 
@@ -21,21 +22,28 @@ class Card:
     """A method in words."""
 
     method: Method
-    title: str
-    when: str
-    """When to use it, and when not."""
 
     @property
     def name(self) -> str:
         return self.method.name
 
     @property
+    def title(self) -> str:
+        return self.method.title
+
+    @property
+    def when(self) -> str:
+        """When to use it, and when not; and whose it is, where it is none of ours."""
+        package = self.method.package
+        return f"{self.method.advice} (An add-on: {package}.)" if package else self.method.advice
+
+    @property
     def takes_epsilon(self) -> bool:
-        return self.method.budget != "none"
+        return self.method.takes_epsilon
 
     @property
     def takes_delta(self) -> bool:
-        return self.takes_epsilon and (self.method.budget != "epsilon" or self.needs_labels)
+        return self.takes_epsilon and (not isinstance(self.method.budget, Epsilon) or self.needs_labels)
 
     @property
     def needs_labels(self) -> bool:
@@ -55,7 +63,7 @@ class Card:
 
     @property
     def needs_delta(self) -> bool:
-        return self.method.budget == "epsilon and delta"
+        return self.method.needs_delta
 
     @property
     def protection(self) -> str:
@@ -74,7 +82,7 @@ class Card:
 
     @property
     def released(self) -> str:
-        if self.method.full_log or self.method.releases == "log":
+        if self.method.full_log:
             return "a whole log, with times"
         return "the order of activities of each case"
 
@@ -83,76 +91,6 @@ class Card:
         return offered(self.method)
 
 
-_WORDS: Mapping[str, tuple[str, str]] = {
-    "evolve": (
-        "Made-up cases that resemble the real ones",
-        "The best first choice. It resembled the original most in 18 of 20 measured settings, and can add times and "
-        "attributes. Single rare paths are lost, and many of its variants never happened.",
-    ),
-    "travas": (
-        "The frequent variants, with noisy counts",
-        "Take it where few variants hold nearly all cases: every variant that it releases is real. Everything rare is "
-        "left out, and it needs a delta.",
-    ),
-    "pripel": (
-        "A whole log, with times and attributes",
-        "Take it to release times and attributes at once. evolve with times is the simpler way to a log with times.",
-    ),
-    "laplace": (
-        "A tree of noisy beginnings",
-        "The best known older method, to compare with. Measured, it was behind evolve in 18 of 20 settings.",
-    ),
-    "sacofa": (
-        "The tree, steered by rules of the process",
-        "To compare with, or where rules of the process are known and must be kept (those from a file are for the "
-        "command line).",
-    ),
-    "df-laplace": (
-        "Noisy counts of what follows what",
-        "A baseline to compare with: only the steps matter, and paths are played out from them.",
-    ),
-    "sapa": (
-        "Noisy steps, chosen by their distance",
-        "A variant of df-laplace that keeps activities together which are near each other. To compare with.",
-    ),
-    "utravas": (
-        "As travas, in several rounds",
-        "Several noisy selections put together. Take travas first; this one is here to compare with.",
-    ),
-    "travag": (
-        "A trained model that cases are drawn from",
-        "Trains for minutes. Take it where any number of cases shall be drawn later; for one release evolve or travas "
-        "are simpler. It needs a delta.",
-    ),
-    "libra": (
-        "A whole log from random parts of it",
-        "Asks a random part of the cases, which costs less for each. A whole log with times.",
-    ),
-    "amun": (
-        "The log itself, with cases copied and times blurred",
-        "Only as its paper has it. It bounds one kind of guess in the paper's own model; it shows real paths as they "
-        "are.",
-    ),
-    "tlkc": (
-        "The log itself, with risky events left out",
-        "Whoever knows a few events finds a group, not a person. It says nothing against those who know more, and it "
-        "adds up with no other release.",
-    ),
-    "pretsa": (
-        "The log itself, with rare paths merged",
-        "Every path is shared by a group of cases. It says nothing against those who know more, and it adds up with no "
-        "other release.",
-    ),
-}
-
-
 def cards() -> tuple[Card, ...]:
-    """A card for every method, in the order in which they are worth a look."""
-    order = {name: place for place, name in enumerate(_WORDS)}
-    methods = sorted(METHODS.values(), key=lambda m: (order.get(m.name, len(order)), m.name))
-    return tuple(Card(method, *_WORDS.get(method.name, _in_general(method))) for method in methods)
-
-
-def _in_general(method: Method) -> tuple[str, str]:
-    """Words for a method that these pages know nothing about: its own."""
-    return f"Described in {method.paper}", f"{method.guarantee[:1].upper()}{method.guarantee[1:]}."
+    """Return a card for every method, in the order in which they are worth a look."""
+    return tuple(Card(method) for method in METHODS.values())

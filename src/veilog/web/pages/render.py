@@ -12,10 +12,10 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
+from veilog._plain import from_plain
 from veilog._version import __version__
 from veilog.errors import VeilogError
 from veilog.logs.files import SUFFIXES
-from veilog.plain import from_plain
 from veilog.releasing.plan import LARGEST_UNASKED
 from veilog.report.flow_map import FlowMap
 from veilog.report.page import furnish

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from veilog._plain import to_plain
 from veilog.charts import lasting
 from veilog.errors import InputError, VeilogError
 from veilog.ledger.ledger import fingerprint
@@ -28,7 +29,6 @@ from veilog.logs.variants import Variants
 from veilog.measures.disclosure.measure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.singling_out.measure import singling_out
-from veilog.plain import to_plain
 from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
 
@@ -53,7 +53,7 @@ _MANY = 20_000
 _KNOWN_EVENTS = (1, 2, 3, 5, 10)
 
 
-def read_log(path: Path, columns: Mapping[str, str], out: Path, progress: Progress) -> dict[str, Any]:
+def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> dict[str, Any]:
     """Read a log and gather what its owner sees of it. Where the columns are not clear, or a finding stops reading, the
     result says so in ``problem`` and has what is needed to decide; what cannot be read at all raises."""
     progress("looking at the columns", None)

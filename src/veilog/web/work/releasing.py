@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from veilog import report
+from veilog._files import atomic_target
+from veilog._plain import to_plain
 from veilog.charts import comparison_svg
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import Ledger, Reservation
@@ -22,7 +24,6 @@ from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
 from veilog.measures.disclosure.measure import RiskResult
 from veilog.measures.singling_out import measure as singling_out
-from veilog.plain import to_plain
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.result import Release
 from veilog.releasing.run import release
@@ -142,7 +143,7 @@ def _sizes(out: Path) -> dict[str, int]:
 def _set_aside(path: Path, size: int) -> None:
     """Take the room that the files of a release may need, before anything is asked that has to be paid for."""
     try:
-        with files.atomic_target(path) as file:
+        with atomic_target(path) as file:
             if shutil.disk_usage(path.parent).free < size:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if hasattr(os, "posix_fallocate"):
@@ -192,7 +193,7 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
     certificate = json.dumps(_for_all(released), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     while True:
         try:
-            with files.atomic_target(out / "certificate.json") as file:
+            with atomic_target(out / "certificate.json") as file:
                 file.write(certificate.encode("utf-8", "replace"))
             if released.variants.cases:
                 progress(f"writing {_KEPT}", None)
@@ -251,7 +252,7 @@ def _seen_by_owner(released: Release, log: EventLog, out: Path, progress: Progre
     told = told_by_release(released)
     original: EventLog | Variants = log if told.timed else log.variants
     facts = gathered(told, released, original, progress=progress)
-    with files.atomic_target(out / "inside.html") as file:
+    with atomic_target(out / "inside.html") as file:
         file.write(rendered(facts).encode("utf-8", "replace"))
     inside = facts.inside
     if inside is None:

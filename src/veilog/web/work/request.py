@@ -12,7 +12,7 @@ from veilog.errors import ParameterError, UndeclaredError
 from veilog.methods import Method, Parameter, method_named
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Window
-from veilog.releasing.plan import LARGEST_UNASKED, budget, public_facts
+from veilog.releasing.plan import LARGEST_UNASKED, Plan, plan
 from veilog.report.explorer import clean
 
 __all__ = ["FIELDS", "WEAK", "Asked", "asked_for", "offered"]
@@ -84,8 +84,6 @@ class Asked:
 
     def check(self) -> None:
         """Refuse, in the user's words, what can be seen to be wrong without any data."""
-        values = self.method.parse(self.parameters)
-        of_use = self.method.spends_delta(values) or bool(self.attributes) or self.activities == PRIVATELY
         if self.epsilon is not None and parse_epsilon(self.epsilon) > LARGEST_UNASKED and not self.weak_guarantee:
             raise ParameterError(
                 f"An ε of {self.epsilon} protects nobody in practice: who is in the log can nearly be read off the "
@@ -93,7 +91,6 @@ class Asked:
                 parameter="weak_guarantee",
                 advice=f"Take 2 or less; or, if that is what you want, type the word {WEAK} below ε.",
             )
-        budget(self.method, self.epsilon, self.delta, of_use, self.weak_guarantee)
         if self.activities == PRIVATELY and self.delta == "0":
             raise ParameterError(
                 "Finding the labels privately needs a δ above 0.",
@@ -106,15 +103,20 @@ class Asked:
                 parameter="as_published",
                 advice="Tick “as published” to take it as its paper has it, or choose another method.",
             )
+        _ = self.plan
+
+    @property
+    def plan(self) -> Plan:
+        """The request as a plan."""
+        return plan(self.method.name, **self.arguments())
 
     @property
     def undeclared(self) -> str | None:
         """What has to be said to be public before the method can be asked to release anything, in words; or None."""
-        try:
-            public_facts(self.method, self.method.parse(self.parameters), self.domain, self.as_published)
-        except UndeclaredError as error:
-            return " ".join([error.problem, *(_HOW_TO_SAY[fact] for fact in error.facts)])
-        return None
+        facts = self.plan.undeclared
+        if not facts:
+            return None
+        return " ".join([UndeclaredError(self.method.name, facts).problem, *(_HOW_TO_SAY[fact] for fact in facts)])
 
     def command(self, log: str, columns: Mapping[str, str], seed: int | None) -> str:
         """The command that does the same."""
@@ -183,7 +185,7 @@ def asked_for(form: Mapping[str, Any]) -> Asked:
                 "Rules in a file can be given on the command line only.", parameter=name, advice="Leave them out."
             )
     method.parse(parameters)
-    free = method.budget == "none"
+    free = not method.takes_epsilon
     published = given.get("as_published", "") not in ("", "0", "false", "no")
     asked = Asked(
         method=method,

@@ -1,8 +1,10 @@
-"""Frozen dataclasses as plain JSON values and back, checked against their declared types.
+"""Dataclasses as plain JSON values: as programs are told them, and exactly, for files that are read again.
 
-For what is kept in files that outlive a run (guarantees, configurations): exact fractions stay exact, and a value of
-another type than the class declares is refused rather than carried along. A class that is kept in another form than
-its own fields names the dataclass of that form (``Plain``) and the two ways between them (``plain``, ``of_plain``).
+:func:`to_json` writes what results tell programs. A class says beside its fields where that is not simply all of them.
+:func:`to_plain` is for what is kept in files that outlive a run (guarantees, configurations), and :func:`from_plain`
+reads it: exact fractions stay exact, and a value of another type than the class declares is refused rather than carried
+along. A class that is kept in another form than its own fields names the dataclass of that form (``Plain``) and the two
+ways between them (``plain``, ``of_plain``).
 """
 
 from __future__ import annotations
@@ -10,12 +12,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["Misfit", "from_plain", "to_plain"]
+__all__ = ["InJson", "Misfit", "ToJson", "from_plain", "to_json", "to_plain"]
 
 T = TypeVar("T")
 
@@ -26,8 +29,48 @@ class Misfit(ValueError):
     """A plain value does not fit the type it should have."""
 
 
+@dataclass(frozen=True)
+class InJson:
+    """How a field is told, where it is not told as it is: ``epsilon: Annotated[Fraction, InJson(as_=float)]``."""
+
+    as_: Callable[[Any], Any] | None = None
+    """What is told in place of the value."""
+    name: str | None = None
+    """What it is called."""
+    left_out: Literal["never", "always", "at its default"] = "never"
+    then: tuple[str, ...] = ()
+    """Properties, and methods without arguments, that are told after it."""
+
+
+class ToJson:
+    """A dataclass whose fields are told in their order, as :class:`InJson` says where it says something."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return what programs are told, in dicts, lists, texts, numbers, booleans and None."""
+        told: dict[str, object] = {}
+        for field, rule in _rules(type(self)):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if rule.left_out == "never" or (rule.left_out == "at its default" and value != field.default):
+                told[rule.name or field.name] = to_json(value if rule.as_ is None else rule.as_(value))
+            for name in rule.then:
+                more = getattr(self, name)
+                told[name] = to_json(more() if callable(more) else more)
+        return told
+
+
+def to_json(value: Any) -> Any:
+    """Return a value as programs are told it; a class that has words of its own for that is asked for them."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if hasattr(value, "to_json"):
+            return value.to_json()
+        return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: to_json(item) for key, item in value.items()}
+    return _simple(value, to_json)
+
+
 def to_plain(value: Any) -> Any:
-    """The value in dicts, lists, texts, numbers, booleans and None; a fraction is text such as ``1/3``."""
+    """Return a value so that :func:`from_plain` gives it back; a fraction is text such as ``1/3``."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         if hasattr(value, "Plain"):
             return to_plain(value.plain())  # type: ignore[attr-defined]
@@ -35,13 +78,26 @@ def to_plain(value: Any) -> Any:
         return {
             field.name: _written(hints[field.name], getattr(value, field.name)) for field in dataclasses.fields(value)
         }
+    return _simple(value, to_plain)
+
+
+def _simple(value: Any, inside: Callable[[Any], Any]) -> Any:
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, tuple | list):
-        return [to_plain(item) for item in value]
+        return [inside(item) for item in value]
     if value is None or isinstance(value, str | bool | int | float):
         return value
     raise TypeError(f"{type(value).__name__} has no plain form")
+
+
+@lru_cache(maxsize=256)
+def _rules(kind: type) -> tuple[tuple[dataclasses.Field[Any], InJson], ...]:
+    """The fields of a class, each with how it is told."""
+    hints = get_type_hints(kind, include_extras=True)
+    fields = dataclasses.fields(kind)
+    said = ((field, [rule for rule in get_args(hints[field.name]) if isinstance(rule, InJson)]) for field in fields)
+    return tuple((field, rules[0] if rules else InJson()) for field, rules in said)
 
 
 @lru_cache(maxsize=256)

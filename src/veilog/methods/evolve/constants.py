@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULTS", "Settings"]
+__all__ = ["DEFAULTS", "Constants"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Constants:
     """Every constant of the method. ``g`` is epsilon times the noisy number of cases: the size that counts."""
 
     max_length: int = 60
@@ -113,4 +113,4 @@ class Settings:
     second_mutation: float = 0.40
 
 
-DEFAULTS = Settings()
+DEFAULTS = Constants()

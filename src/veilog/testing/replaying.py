@@ -6,14 +6,16 @@ and functions that map every case of a fixed log to the same as before. The raw 
 account, unless the method reaches it in another way.
 """
 
+from __future__ import annotations
+
+import contextlib
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from unittest import mock
 
 import numpy as np
-import pytest
-from openly import release
 
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -23,9 +25,13 @@ from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.training.gradients import Training
-from veilog.releasing.run import Release
+from veilog.releasing.plan import Plan
+from veilog.releasing.result import Release
+
+__all__ = ["NOT_PER_CASE", "OPENING", "Tape", "recorded_and_replayed", "same"]
 
 Log = EventLog | Variants
+NOT_PER_CASE = "of a case by itself it makes something else than among others"
 
 
 @dataclasses.dataclass
@@ -45,21 +51,23 @@ class Tape:
         return answer, charges
 
 
-def recorded_and_replayed(
-    one: Log, other: Log, method: str, patch: pytest.MonkeyPatch, domain: Domain | None = None, **wanted: Any
-) -> tuple[Release, Release, Tape]:
-    """The release of ``one``, that of ``other`` with the answers of ``one``, and what was asked."""
-    tape = Tape(one, domain or Domain())
-    with patch.context() as context:
-        _install(context, tape)
-        first = release(one, method, seed=1, domain=domain, **wanted)
-        tape.position, tape.domain = 0, domain or Domain()
-        second = release(other, method, seed=1, domain=domain, **wanted)
+def recorded_and_replayed(planned: Plan, one: Log, other: Log) -> tuple[Release, Release, Tape]:
+    """Return the release of ``one``, that of ``other`` with the answers of ``one``, and what was asked.
+
+    An ``AssertionError`` says where the second run asks otherwise, or looks at what nobody may see.
+    """
+    tape = Tape(one, planned.public)
+    with contextlib.ExitStack() as stack:
+        for patch in _patches(tape):
+            stack.enter_context(patch)
+        first = planned.seeded(1).run(one)
+        tape.position, tape.domain = 0, planned.public
+        second = planned.seeded(1).run(other)
     return first, second, tape
 
 
 def same(first: Release, second: Release) -> bool:
-    """Whether all that leaves the house is equal, but for the seconds."""
+    """Return whether all that is published is equal."""
     a, b = first.log, second.log
     return (
         first.variants == second.variants
@@ -71,16 +79,16 @@ def same(first: Release, second: Release) -> bool:
     )
 
 
-def _install(patch: pytest.MonkeyPatch, tape: Tape) -> None:
+def _patches(tape: Tape) -> Iterator[contextlib.AbstractContextManager[Any]]:
     for holder, names in ((Curator, _QUESTIONS), (EventQuestions, _EVENT_QUESTIONS)):
         for name in names:
-            patch.setattr(holder, name, _question(getattr(holder, name), holder.__name__, tape))
-    patch.setattr(Curator, "find_activities", _finding(Curator.find_activities, tape))
-    for name in ("subsample", "training"):
-        patch.setattr(Curator, name, _opened(getattr(Curator, name), tape))
-    patch.setattr(Training, "step", _step(Training.step, tape))
+            yield mock.patch.object(holder, name, _question(getattr(holder, name), holder.__name__, tape))
+    yield mock.patch.object(Curator, "find_activities", _finding(Curator.find_activities, tape))
+    for name in OPENING:
+        yield mock.patch.object(Curator, name, _opened(getattr(Curator, name), tape))
+    yield mock.patch.object(Training, "step", _step(Training.step, tape))
     for name in ("peek", "peek_log", "peek_pieces"):
-        patch.setattr(Curator, name, _refused)
+        yield mock.patch.object(Curator, name, _refused)
 
 
 _QUESTIONS = ("count", "concentration", "histogram", "sums", "partitions")
@@ -157,7 +165,7 @@ def _step(step: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
 
 
 def _refused(self: Curator, reason: str) -> Any:
-    raise AssertionError(f"peeked: {reason}")
+    raise AssertionError(f"it peeks at the raw data ({reason})")
 
 
 def _apart(self: Any, tape: Tape, ask: Callable[[], Any]) -> Any:
@@ -178,8 +186,32 @@ def _asked(question: Callable[..., Any], tape: Tape, given: tuple[Any, ...], nam
     for name, value in arguments.items():
         if callable(value):
             events = isinstance(given[0], EventQuestions)
-            arguments[name] = [value(block) for block in (_blocks(tape, arguments) if events else [_sequences(tape)])]
+            blocks = _blocks(tape, arguments) if events else [_sequences(tape)]
+            arguments[name] = [_of_each_case(value, block) for block in blocks]
     return question.__name__, _plain(arguments)
+
+
+def _of_each_case(function: Callable[[Any], Any], block: Any) -> Any:
+    """What a function makes of a block; it must make the same of each case by itself."""
+    whole = function(block)
+    for i in range(len(block)):
+        single = function(block.take(np.array([i])))
+        if isinstance(whole, tuple | list) and len(whole) == 3 and np.ndim(whole[0]) == 1:
+            rows, columns, values = (np.asarray(part) for part in whole)
+            own = _added_up(columns[rows == i], values[rows == i])
+            same = own == _added_up(*(np.asarray(part) for part in single[1:]))
+        else:
+            same = bool(np.asarray(whole)[i] == np.asarray(single)[0])
+        assert same, NOT_PER_CASE
+    return whole
+
+
+def _added_up(columns: Any, values: Any) -> dict[int, int]:
+    """A sparse vector in one form."""
+    found: dict[int, int] = {}
+    for column, value in zip(columns.tolist(), values.tolist(), strict=True):
+        found[column] = found.get(column, 0) + value
+    return {column: value for column, value in found.items() if value}
 
 
 def _sequences(tape: Tape) -> Any:

@@ -1,0 +1,103 @@
+"""Files that appear whole or not at all: written beside their place under another name, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from veilog.errors import OutputError, VeilogError
+
+__all__ = ["atomic_target", "check_writable", "claim", "reason", "unfinished"]
+
+
+@contextlib.contextmanager
+def atomic_target(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A binary file that becomes ``path`` when the block ends well, and vanishes when it does not, whatever the reason.
+
+    It lies beside ``path`` until then, so that the last step is one rename.
+    """
+    target = check_writable(path)
+    temporary = unfinished(target)
+    try:
+        try:
+            descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+            with os.fdopen(descriptor, "w+b") as file:
+                if target.exists():
+                    with contextlib.suppress(OSError):
+                        temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except VeilogError:
+            raise
+        except OSError as error:
+            raise OutputError(f"The file cannot be written: {reason(error)}.", path=os.fspath(path)) from error
+        with contextlib.suppress(OSError):  # where the system lets no folder be opened
+            _sync_folder(target.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """Raise :class:`OutputError` now if a file could not be written here later; returns where a link leads."""
+    try:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise OutputError(
+                "This is a directory, not a file.", path=os.fspath(path), advice="Give the name of a file in it."
+            )
+        if not target.parent.is_dir():
+            raise OutputError(
+                "The folder does not exist.", path=os.fspath(path), advice=f"Create {target.parent} first."
+            )
+        if target.exists() and not target.is_file():
+            raise OutputError("This is not a regular file.", path=os.fspath(path))
+        if target.exists() and not os.access(target, os.W_OK):
+            raise OutputError("The file is there and may not be overwritten.", path=os.fspath(path))
+        probe = unfinished(target)
+        try:
+            os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        finally:
+            probe.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        raise OutputError(f"The file cannot be written: {reason(error)}.", path=str(path)) from error
+    return target
+
+
+def unfinished(path: Path) -> Path:
+    """Return a name in the same folder, which nothing has, for what is to become ``path``."""
+    return path.with_name(f".veilog-{secrets.token_hex(8)}.part")
+
+
+def claim(temporary: Path, place: Path) -> None:
+    """Give a whole file its name, unless the name is taken; raises OSError where that cannot be made durable."""
+    try:
+        os.link(temporary, place)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without links: the moment between the look and the renaming stays open
+        if not place.exists():
+            temporary.rename(place)
+    if os.name == "posix":
+        _sync_folder(place.parent)
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Return what the system says went wrong, without numbers and names."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename itself durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

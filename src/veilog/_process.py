@@ -1,0 +1,224 @@
+"""Processes beside this one: started with one thread each and out of the way of Ctrl-C, limited, and ended for certain.
+
+A :class:`Child` runs a function and talks through a pipe; like all processes that multiprocessing starts it first reads
+the main script again. A fresh :func:`interpreter` does not: it runs where the caller's script may be anything, or where
+it must start fast. A :func:`pool` is for many calls of one function of which none may fail.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+__all__ = [
+    "Child",
+    "ends_in_time",
+    "exit_when_terminated",
+    "interpreter",
+    "limit_memory",
+    "main_is_guarded",
+    "memory_of",
+    "one_thread_each",
+    "pool",
+]
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""What tells the libraries for linear algebra so; they read it when they are loaded."""
+
+
+class Child:
+    """A process that runs ``target(pipe, *arguments)``. It belongs to one thread of this process."""
+
+    def __init__(self, target: Callable[..., None], *arguments: object) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self._process: BaseProcess = context.Process(target=_begin, args=(target, theirs, *arguments), daemon=False)
+        with one_thread_each(), _undisturbed():
+            self._process.start()
+        theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.is_alive()
+
+    @property
+    def sentinel(self) -> int:
+        """What ``multiprocessing.connection.wait`` takes, to wait for its end."""
+        return self._process.sentinel
+
+    def ask_to_stop(self) -> None:
+        """Tell it to end; see :func:`exit_when_terminated` for how it ends then."""
+        self._process.terminate()
+
+    def memory(self) -> int:
+        """Return the bytes that it and the processes of its group take."""
+        return memory_of(self._process.pid or 0)
+
+    def end(self, patience: float = 0.5) -> int | None:
+        """End it with everything in its group; return how it ended, if it did so by itself within ``patience``."""
+        self._process.join(patience)
+        ended = self._process.exitcode
+        if os.name == "posix" and self._process.pid is not None:
+            with contextlib.suppress(OSError):
+                if ended is not None or os.getpgid(self._process.pid) == self._process.pid:
+                    os.killpg(self._process.pid, signal.SIGKILL)
+        if ended is None:
+            self._process.kill()
+        self._process.join()
+        self.pipe.close()
+        return ended
+
+
+def _begin(target: Callable[..., None], pipe: Connection, *arguments: object) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the first one decides
+    target(pipe, *arguments)
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """What is started here is not hit by Ctrl-C while it starts."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # else it is started with the process, and lets Ctrl-C through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def exit_when_terminated() -> None:
+    """Let this process end through its work when it is asked to stop, so that the work cleans up behind itself."""
+    signal.signal(signal.SIGTERM, _exit)
+
+
+def _exit(signum: int, frame: FrameType | None) -> None:
+    raise SystemExit(1)
+
+
+@contextlib.contextmanager
+def interpreter(
+    *arguments: str,
+    stdin: int | IO[bytes] = subprocess.PIPE,
+    stdout: int | IO[bytes] = subprocess.PIPE,
+    stderr: int | IO[bytes] = subprocess.DEVNULL,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run Python with these arguments beside the block, and end it with the block."""
+    environment = {**os.environ, **ONE_THREAD}
+    command = [sys.executable, *arguments]
+    process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, env=environment)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # what was not written yet has no reader any more
+                    stream.close()
+        process.wait()
+
+
+def ends_in_time(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait until a process has ended, at most so long; one that has not is killed."""
+    try:
+        process.wait(timeout=max(0.0, seconds))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def pool(processes: int) -> Iterator[ProcessPoolExecutor | None]:
+    """Processes that are given calls of functions while the block lasts; None where this one suffices."""
+    if processes < 2:
+        yield None
+        return
+    context = multiprocessing.get_context("spawn")
+    with one_thread_each():
+        executor = concurrent.futures.ProcessPoolExecutor(processes, mp_context=context)
+        try:
+            yield executor
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)
+
+
+def main_is_guarded() -> bool:
+    """Return whether the main script can be read again by new processes without doing again what it does."""
+    main = sys.modules["__main__"]
+    path = getattr(main, "__file__", None)
+    if path is None or getattr(main, "__spec__", None) is not None:
+        return True
+    try:
+        return "__name__" in Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
+
+
+_started = threading.Lock()
+_before: list[dict[str, str | None]] = []
+
+
+@contextlib.contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Let processes started in here take one thread each for linear algebra.
+
+    On the small matrices of a release more threads mostly wait for each other, and on idle cores the waiting is busy: a
+    release of a log of 150 cases with libra took 0.19 s of processor time, and 0.075 s with one thread.
+    """
+    with _started:  # several threads may be in here: the first takes down what there was, the last puts it back
+        _before.append({name: os.environ.get(name) for name in ONE_THREAD} if not _before else _before[0])
+        os.environ.update(ONE_THREAD)
+    try:
+        yield
+    finally:
+        with _started:
+            settings = _before.pop()
+            if not _before:
+                for name, value in settings.items():
+                    if value is None:
+                        os.environ.pop(name, None)
+                    else:
+                        os.environ[name] = value
+
+
+def limit_memory(most: int, *, reserved: bool) -> None:
+    """Let this process take so many bytes, of addresses with ``reserved`` and else of data; nothing where the system
+    has no such limit."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    kind = resource.RLIMIT_AS if reserved else resource.RLIMIT_DATA
+    _, hard = resource.getrlimit(kind)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
+
+
+def memory_of(group: int) -> int:
+    """Return the bytes in memory of a process group; 0 where the system does not tell."""
+    total = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            facts = stat.read_text().rpartition(")")[2].split()
+            if int(facts[2]) == group:
+                total += int(facts[21]) * os.sysconf("SC_PAGE_SIZE")
+    return total

@@ -1,0 +1,17 @@
+"""Names for arrays of numbers by what they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["AnyArray", "BoolArray", "Float32Array", "FloatArray", "Int32Array", "IntArray"]
+
+AnyArray = npt.NDArray[Any]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+Int32Array = npt.NDArray[np.int32]
+FloatArray = npt.NDArray[np.float64]
+Float32Array = npt.NDArray[np.float32]

@@ -1,0 +1,139 @@
+"""Settings of a method: declared once, as a frozen dataclass; parsing, options, forms, metadata and docs come from it.
+
+>>> @dataclass(frozen=True, kw_only=True)
+... class Own(Settings):
+...     share: Annotated[float, "share of the cases", Bounds(0, 1)] = 0.1
+...     how: Annotated[Literal["plain", "fancy"], "how it is done"] = "plain"
+>>> Own.parse({"share": "0.5"})
+Own(share=0.5, how='plain')
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+from veilog.errors import ParameterError
+
+__all__ = ["Bounds", "Choices", "LargestLog", "Parameter", "Settings"]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The smallest and the largest value that a setting may have."""
+
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The values that a setting of text may have, where they are known only when the program runs."""
+
+    of: tuple[str, ...]
+
+
+LargestLog = Annotated[int, "cases of the largest log expected; a budget too small even for it is refused", Bounds(1)]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One setting in words: ``-p name=value``. A default of None means that the method finds it from public facts."""
+
+    name: str
+    kind: type
+    default: Any
+    what: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def parse(self, value: Any) -> Any:
+        """Return the value in its type, or raise a :class:`ParameterError`. Text is read, as from -p."""
+        if value is None:
+            return None
+        parsed = self._read(value)
+        if parsed is None:
+            words = {bool: "true or false", int: "a whole number", float: "a number"}.get(self.kind, "text")
+            raise ParameterError(f"{self.name} must be {words}, not {value!r}.", parameter=self.name)
+        if self.choices and parsed not in self.choices:
+            raise ParameterError(
+                f"{self.name} cannot be {value!r}.",
+                parameter=self.name,
+                advice=f"Possible: {', '.join(self.choices)}.",
+            )
+        if self.minimum is not None and parsed < self.minimum:
+            raise ParameterError(f"{self.name} must be at least {self.minimum:g}, not {value}.", parameter=self.name)
+        if self.maximum is not None and parsed > self.maximum:
+            raise ParameterError(f"{self.name} must be at most {self.maximum:g}, not {value}.", parameter=self.name)
+        return parsed
+
+    def _read(self, value: Any) -> Any:
+        """The value in its type; None where it is no such thing."""
+        if self.kind is str:
+            return str(value)
+        if self.kind is bool:
+            truth = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+            return truth.get(str(value).lower())
+        try:
+            parsed = None if isinstance(value, bool) else self.kind(value)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        if parsed is not None and (not math.isfinite(parsed) or (self.kind is int and parsed != float(value))):
+            return None
+        return parsed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a method can be told. A method's own are a frozen dataclass of annotated fields with defaults."""
+
+    @classmethod
+    def parameters(cls) -> tuple[Parameter, ...]:
+        """Return the settings in words, in the order in which they are declared."""
+        return _parameters(cls)
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any], of: str = "this method") -> Self:
+        """Return the settings with the given values read and checked, and defaults for the rest."""
+        known = {parameter.name: parameter for parameter in cls.parameters()}
+        for name in values:
+            if name not in known:
+                possible = ", ".join(known) if known else "it has none"
+                raise ParameterError(
+                    f"Method {of!r} has no parameter {name!r}.", parameter=name, advice=f"Possible: {possible}."
+                )
+        return cls(**{name: p.parse(values.get(name, p.default)) for name, p in known.items()})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings by name."""
+        return asdict(self)
+
+
+_KNOWN: dict[type[Settings], tuple[Parameter, ...]] = {}
+
+
+def _parameters(cls: type[Settings]) -> tuple[Parameter, ...]:
+    if cls not in _KNOWN:
+        hints = get_type_hints(cls, include_extras=True)
+        _KNOWN[cls] = tuple(_parameter(field.name, hints[field.name], field.default) for field in fields(cls))
+    return _KNOWN[cls]
+
+
+def _parameter(name: str, hint: Any, default: Any) -> Parameter:
+    if get_origin(hint) is not Annotated or default is MISSING:
+        raise TypeError(f"The setting {name!r} needs words, Annotated[type, '...'], and a default.")
+    declared, *notes = get_args(hint)
+    words = next((note for note in notes if isinstance(note, str)), "")
+    bounds = next((note for note in notes if isinstance(note, Bounds)), Bounds())
+    if get_origin(declared) in (Union, types.UnionType):
+        (declared,) = (part for part in get_args(declared) if part is not type(None))
+    named = next((note.of for note in notes if isinstance(note, Choices)), ())
+    choices = get_args(declared) if get_origin(declared) is Literal else named
+    kind = str if choices else declared
+    if kind not in (int, float, bool, str):
+        raise TypeError(f"The setting {name!r} must be a number, text or true or false, not {kind!r}.")
+    return Parameter(name, kind, default, words, bounds.low, bounds.high, choices)

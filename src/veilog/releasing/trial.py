@@ -1,0 +1,77 @@
+"""A dry run: what a plan would ask of the data and what that would cost, before anything is asked.
+
+It never touches a log that matters. The method is tried on a small made-up log of patients with the same budget and
+settings; what it asks there, it asks of the real log too, as often as the answers let it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from veilog.logs.eventlog import EventLog
+from veilog.logs.simulate import hospital
+from veilog.methods._events.assemble import Wanted
+from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import Charge, Guarantee
+from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
+from veilog.privacy.unit import ONE_CASE, Unit
+from veilog.releasing.plan import Plan
+from veilog.releasing.run import LABELS_SHARE, run_plan
+
+__all__ = ["PATIENTS", "tried"]
+
+PATIENTS = 120
+_OF_THE_LOG = ("sensitive", "attribute_names")
+"""Settings that name attributes, which the made-up log does not have."""
+_LESS_WORK: Mapping[str, Mapping[str, int]] = {
+    "travag": {"critic_steps": 10, "free_generator_steps": 1},
+    "utravas": {"repetitions": 1},
+}
+"""What shortens a trial and changes neither its questions nor their cost."""
+
+
+def tried(plan: Plan) -> Guarantee:
+    """Return the guarantee of a release of made-up patients; what the method refuses there for its budget or settings
+    raises, as it would for the real log."""
+    usual = plan.method.settings()
+    names = {parameter.name for parameter in plan.method.parameters}
+    changed = {name: getattr(usual, name) for name in _OF_THE_LOG if name in names}
+    changed |= dict(_LESS_WORK.get(plan.method.name, {}))
+    declared = plan.declared
+    # What nobody has said yet is tried as if the log's were public; the release itself is refused.
+    declared = declared.taken_from_log(plan.undeclared)
+    found = _labels_found(plan) if plan.uses.labels else None
+    # Activities that are declared for the real log are not those of the made-up one; the questions are the same.
+    if found is not None or isinstance(declared.activities, tuple):
+        declared = replace(declared, activities=tuple(_made_up().variants.labels))
+    trial = replace(
+        plan,
+        settings=replace(plan.settings, **changed),
+        declared=declared,
+        unit=plan.unit if plan.unit is ONE_CASE else Unit("person", plan.unit.most_cases),
+        wanted=replace(plan.wanted, attributes=(), attributes_share=Wanted().attributes_share),
+    )
+    if found is not None:  # so few patients have no labels that are frequent enough
+        trial = replace(
+            trial, epsilon=plan.epsilon - found.epsilon, delta=found.delta if plan.uses.flow else trial.delta * 0
+        )
+    guarantee = run_plan(trial, _made_up()).guarantee
+    if found is not None:
+        guarantee = replace(guarantee, charges=(found, *guarantee.charges))
+        if guarantee.proven:
+            guarantee = replace(guarantee, epsilon=round_up(plan.epsilon), delta=round_up(plan.delta))
+    return guarantee
+
+
+def _labels_found(plan: Plan) -> Charge:
+    """What finding the labels privately costs."""
+    epsilon, delta = plan.epsilon * LABELS_SHARE, plan.delta / (1 + plan.uses.flow)
+    mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
+    return Charge("labels", "the activities that enough cases have", mechanism, sensitivity, epsilon, delta)
+
+
+@lru_cache(maxsize=1)
+def _made_up() -> EventLog:
+    return hospital(PATIENTS, seed=1)

@@ -1,0 +1,103 @@
+"""Every method of ours keeps the contract by which others are checked, and what breaks it is named."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from veilog.logs.variants import Sequences, Variants
+from veilog.methods import METHODS, Method, Request, Settings
+from veilog.privacy.curator import Curator
+from veilog.testing import check_method
+
+QUICK: dict[str, dict[str, Any]] = {
+    "travag": {"critic_steps": 2, "free_generator_steps": 3},
+    "tlkc": {"k": 5},
+    "pretsa": {"k": 3},
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_our_methods_keep_the_contract(name: str) -> None:
+    check_method(METHODS[name], **QUICK.get(name, {}))
+
+
+def faulty(run: Callable[[Curator, Request, Settings], Variants]) -> Method:
+    return dataclasses.replace(METHODS["laplace"], name="faulty", run=run, settings=Settings, needs=_activities)
+
+
+def _activities(settings: Settings) -> frozenset[Any]:
+    return frozenset({"activities"})
+
+
+def counted(curator: Curator, epsilon: Any) -> Variants:
+    return Variants.from_dict({("a",): max(1, curator.count(epsilon))})
+
+
+def peeks(curator: Curator, request: Request, settings: Settings) -> Variants:
+    """Asks, and releases how many cases there are."""
+    answer = counted(curator, request.epsilon)
+    return answer.with_counts(np.array([curator.peek("").cases]))
+
+
+def looks(curator: Curator, request: Request, settings: Settings) -> Variants:
+    """The same without saying so."""
+    answer = counted(curator, request.epsilon)
+    return answer.with_counts(answer.counts + curator._variants.cases)
+
+
+def ranks(curator: Curator, request: Request, settings: Settings) -> Variants:
+    """Puts cases into bins by their place in the log."""
+
+    def place(sequences: Sequences) -> Any:
+        return np.arange(len(sequences)) % 2
+
+    curator.histogram(place, 2, request.epsilon)
+    return Variants.from_dict({("a",): 1})
+
+
+def claims(curator: Curator, request: Request, settings: Settings) -> Variants:
+    """Has a guarantee of its own: what it asked does not stand in the account."""
+    answer = counted(curator, request.epsilon)
+    vars(curator)["_account"].__dict__["_charges"].clear()
+    curator.count(request.epsilon / 2)
+    return answer
+
+
+def overspends(curator: Curator, request: Request, settings: Settings) -> Variants:
+    return counted(curator, 2 * request.epsilon)
+
+
+def draws(curator: Curator, request: Request, settings: Settings) -> Variants:
+    answer = counted(curator, request.epsilon)
+    return answer.with_counts(answer.counts + np.random.default_rng().integers(1000))
+
+
+def fails(curator: Curator, request: Request, settings: Settings) -> Variants:
+    answer = counted(curator, request.epsilon)
+    return answer if answer.cases > 9 else Variants.from_dict({("a",): 1 // 0})
+
+
+@pytest.mark.parametrize(
+    ("run", "named"),
+    [
+        (peeks, "looks at more than the answers to its questions: it peeks"),
+        (looks, "reaches into private parts"),
+        (ranks, "A function of a question is not per case"),
+        (claims, "It has a guarantee of its own"),
+        (overspends, "It spends more than its budget"),
+        (draws, "It draws randomness of its own"),
+        (fails, "Its errors are no VeilogError"),
+    ],
+)
+def test_a_fault_is_named(run: Any, named: str) -> None:
+    with pytest.raises(AssertionError, match=named):
+        check_method(faulty(run))
+
+
+def test_missing_words_and_taken_names_are_named() -> None:
+    method = dataclasses.replace(METHODS["laplace"], name="No Name", advice=" ")
+    with pytest.raises(AssertionError, match=r"no name.*advice is empty"):
+        check_method(method)

@@ -1,0 +1,204 @@
+"""A plan is a request that was read once: it refuses what needs no data, and says itself again in every way."""
+
+import datetime
+import json
+import shlex
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import veilog
+from veilog.cli import application
+from veilog.errors import BudgetError, InputError, ParameterError, UndeclaredError, VeilogError
+from veilog.logs.simulate import hospital
+from veilog.privacy.account.accounting import parse_epsilon
+
+LOG = hospital(60, seed=3)
+LABELS = tuple(LOG.variants.labels)
+JANUARY = datetime.datetime(2024, 1, 1), datetime.datetime(2024, 2, 1, 12, 30)
+PLANS: dict[str, dict[str, Any]] = {
+    "evolve": {"epsilon": "0.5", "activities": LABELS, "rounds": 2},
+    "laplace": {"epsilon": 1, "activities": "log", "domain": None, "depth": 5, "consistency": False},
+    "travas": {"epsilon": Fraction(1, 3), "delta": "1e-6", "unit": "patient", "max_cases": 2},
+    "pripel": {"epsilon": 1, "activities": "log", "attribute_names": "age", "times_share": 0.2},
+    "tlkc": {"k": 5, "sensitive": "a, b"},
+    "amun": {"as_published": True, "guessing_advantage": 0.3, "seed": 4},
+}
+
+
+@pytest.mark.parametrize("method", PLANS)
+def test_a_plan_is_json_both_ways(method: str) -> None:
+    planned = veilog.plan(method, **PLANS[method])
+    assert veilog.Plan.from_json(json.loads(json.dumps(planned.to_json()))) == planned
+
+
+def beyond() -> veilog.Plan:
+    """A plan with all that can be released beyond variants."""
+    domain = veilog.Domain(LABELS, 30, {"ward": ("A 1", "B, 2"), "age": (0.0, 120.0)})
+    return veilog.plan(
+        "evolve",
+        epsilon="1",
+        delta="1e-5",
+        domain=domain,
+        times="0.2",
+        window=JANUARY,
+        attributes=["ward", "age"],
+        attributes_share=0.3,
+        unit="person",
+        max_cases=3,
+        only_real=True,
+    )
+
+
+def test_times_attributes_and_domains_come_back_from_json() -> None:
+    assert veilog.Plan.from_json(json.loads(json.dumps(beyond().to_json()))) == beyond()
+
+
+def read_by_the_command(command: str) -> veilog.Plan:
+    """The plan that the command line makes of a command."""
+    from veilog.cli.release import _planned, pair
+
+    words = shlex.split(command)
+    assert words[:2] == ["veilog", "release"]
+    _, bound, _ = application(whole=True).parse_args(words[1:], print_error=False, exit_on_error=False)
+    given = bound.arguments
+    nothing = _planned.__globals__
+    return _planned(
+        given["method"],
+        dict(pair(text, "-p") for text in given.get("p", ())),
+        given.get("budget", nothing["UNDECIDED"]),
+        given.get("beyond", nothing["NOTHING_MORE"]),
+    )
+
+
+@pytest.mark.parametrize("method", [*PLANS, "beyond"])
+def test_the_command_of_a_plan_makes_the_same_plan(method: str) -> None:
+    planned = beyond() if method == "beyond" else veilog.plan(method, **PLANS[method])
+    assert read_by_the_command(planned.command("my log.csv", "out.xes")) == planned
+
+
+@pytest.mark.parametrize("method", [*PLANS, "beyond"])
+def test_the_python_of_a_plan_makes_the_same_plan(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = beyond() if method == "beyond" else veilog.plan(method, **PLANS[method])
+    made: list[veilog.Plan] = []
+
+    class Saved:
+        def save(self, target: str) -> None:
+            assert target == "out.xes"
+
+    def released(log: str, name: str, **arguments: Any) -> Saved:
+        made.append(veilog.plan(name, **arguments))
+        return Saved()
+
+    monkeypatch.setattr(veilog, "read", lambda path, **how: path)
+    monkeypatch.setattr(veilog, "release", released)
+    exec(planned.python("my log.csv", "out.xes", {"case": "id"}), {})
+    assert made == [planned]
+
+
+@given(
+    epsilon=st.fractions(Fraction(1, 1000), 10, max_denominator=1000),
+    depth=st.none() | st.integers(1, 50),
+    rest=st.sampled_from(["stop", "drop", "share"]),
+)
+def test_no_number_changes_on_its_way(epsilon: Fraction, depth: int | None, rest: str) -> None:
+    planned = veilog.plan("laplace", epsilon=epsilon, activities="log", depth=depth, rest=rest)
+    again = veilog.Plan.from_json(planned.to_json())
+    assert again == planned and again.epsilon == epsilon
+    assert read_by_the_command(planned.command()).epsilon == epsilon
+
+
+def test_a_plan_refuses_what_needs_no_data() -> None:
+    for method, arguments, words in (
+        ("travas", {"epsilon": 1}, "needs a delta"),
+        ("laplace", {"epsilon": 1, "delta": "1e-6"}, "needs no delta"),
+        ("laplace", {"epsilon": 11}, "protects nobody"),
+        ("laplace", {"epsilon": 1, "depth": 0}, "depth"),
+        ("laplace", {"epsilon": 1, "nonsense": 0}, "no parameter"),
+        ("laplace", {"epsilon": 1, "times": 0.3, "as_published": True}, "certified"),
+        ("evolve", {"epsilon": 1, "times": 0.6, "attributes": ["a"], "attributes_share": 0.5}, "nothing is left"),
+        ("evolve", {"epsilon": 1, "unit": "patient"}, "bound"),
+        ("evolve", {"epsilon": 1, "seed": -1}, "seed"),
+        ("travas", {"epsilon": 1, "delta": 0.1, "activities": "privately"}, "no use"),
+        ("amun", {}, "no certified"),
+        ("nothing", {}, "no method"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            veilog.plan(method, **arguments)
+
+
+def test_what_nobody_said_is_refused_when_a_log_is_given_and_not_before() -> None:
+    planned = veilog.plan("laplace", epsilon=1)
+    assert planned.undeclared == ["activities", "max_length"]
+    with pytest.raises(UndeclaredError):
+        planned.check(LOG)
+    with pytest.raises(UndeclaredError):
+        planned.run(LOG)
+    said = planned.declaring(veilog.Domain("log", "log"))
+    assert said.undeclared == [] and said.run(LOG).guarantee.proven
+
+
+def test_a_plan_asks_for_events_where_it_needs_them() -> None:
+    for planned in (
+        veilog.plan("evolve", epsilon=1, activities="log", times=0.3),
+        veilog.plan("evolve", epsilon=1, activities="log", unit="patient", max_cases=2),
+        veilog.plan("pripel", epsilon=1, activities="log"),
+    ):
+        assert planned.needs_events
+        with pytest.raises(ParameterError, match="log"):
+            planned.check(LOG.variants)
+    assert not veilog.plan("evolve", epsilon=1, activities="log").needs_events
+
+
+@pytest.mark.parametrize("method", ["evolve", "laplace", "travas", "sapa"])
+def test_the_cost_is_known_before_and_is_what_the_release_claims(method: str) -> None:
+    delta = "1e-3" if veilog.METHODS[method].needs_delta else 0
+    planned = veilog.plan(method, epsilon="0.7", delta=delta, domain=veilog.Domain("log", "log"))
+    told, done = planned.cost, planned.run(LOG).guarantee
+    assert (told.proven, told.epsilon, told.delta) == (True, done.epsilon, done.delta)
+    assert told.conditions == done.conditions and told.charges
+
+
+def test_the_cost_of_labels_that_are_found_privately_is_in_it() -> None:
+    planned = veilog.plan("evolve", epsilon=1, delta="1e-3", activities="privately")
+    assert planned.cost.proven and planned.cost.charges[0].question == "labels"
+    assert planned.cost.epsilon == 1.0
+
+
+def test_a_release_takes_a_plan(tmp_path: Any) -> None:
+    planned = veilog.plan("laplace", epsilon=1, domain=veilog.Domain("log", "log"))
+    again = veilog.release(LOG, planned.seeded(5))
+    assert again.variants == veilog.release(LOG, "laplace", epsilon=1, seed=5, domain=planned.declared).variants
+    ledger = veilog.Ledger.open(tmp_path / "a.ledger", create=True)
+    ledger.set_budget(LOG, 1)
+    assert planned.run(LOG, ledger=ledger).entry is not None
+    with pytest.raises(BudgetError):
+        planned.run(LOG, ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"method": "laplace", "window": ["x", "y"]}, {"method": "laplace", "domain": 3}]
+)
+def test_json_that_is_no_plan_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="no plan"):
+        veilog.Plan.from_json(values)
+    with pytest.raises(VeilogError):
+        veilog.Plan.from_json({"method": "laplace", "epsilon": "-1"})
+
+
+def test_epsilon_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the request to the plan; from there on it is a fraction. The curator checks what its questions are given."""
+    from veilog.releasing import plan as plans
+
+    seen: list[object] = []
+
+    def counted(value: Any, name: str = "epsilon") -> Fraction:
+        seen.append(value)
+        return parse_epsilon(value, name)
+
+    monkeypatch.setattr(plans, "parse_epsilon", counted)
+    veilog.release(LOG, "laplace", epsilon="0.5", domain=veilog.Domain("log", "log"))
+    assert seen == ["0.5"]

@@ -1,0 +1,160 @@
+"""Processes beside this one: one thread each, limits that hold, and an end whatever they do."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from veilog._process import (
+    ONE_THREAD,
+    Child,
+    ends_in_time,
+    exit_when_terminated,
+    interpreter,
+    limit_memory,
+    one_thread_each,
+    pool,
+)
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="signals and limits are POSIX")
+
+
+def settings_of(pipe: Connection, *names: str) -> None:
+    pipe.send([os.environ.get(name) for name in names])
+    pipe.send(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
+
+
+def wait_politely(pipe: Connection) -> None:
+    exit_when_terminated()
+    try:
+        pipe.send("begun")
+        time.sleep(600)
+    finally:
+        pipe.send("tidied up")
+
+
+def wait_with_another(pipe: Connection) -> None:
+    """Never ends, whatever it is told, and has started somebody."""
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    pipe.send(other.pid)
+    time.sleep(600)
+
+
+def take(pipe: Connection, limit: int, size: int) -> None:
+    limit_memory(limit, reserved=True)
+    try:
+        pipe.send(len(bytearray(size)))
+    except MemoryError:
+        pipe.send("refused")
+
+
+def is_running(pid: int) -> bool:
+    try:
+        with Path(f"/proc/{pid}/stat").open() as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_child_has_one_thread_and_is_not_hit_by_ctrl_c() -> None:
+    child = Child(settings_of, *ONE_THREAD)
+    assert child.pipe.recv() == ["1"] * len(ONE_THREAD)
+    assert child.pipe.recv() is True
+    assert child.end(patience=30) == 0
+    assert not child.alive
+
+
+@POSIX
+def test_a_child_that_is_asked_to_stop_tidies_up() -> None:
+    child = Child(wait_politely)
+    assert child.pipe.recv() == "begun"
+    child.ask_to_stop()
+    assert child.pipe.recv() == "tidied up"
+    assert child.end(patience=30) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="this system has no /proc")
+def test_a_child_that_does_not_stop_is_ended_with_all_that_it_started() -> None:
+    child = Child(wait_with_another)
+    other = child.pipe.recv()
+    assert child.memory() > 1 << 20
+    child.ask_to_stop()
+    assert child.end(patience=0.1) is None
+    assert not child.alive
+    for _ in range(100):
+        if not is_running(other):
+            break
+        time.sleep(0.05)
+    assert not is_running(other)
+
+
+@POSIX
+def test_memory_is_limited() -> None:
+    for size, answer in ((1 << 20, 1 << 20), (1 << 30, "refused")):
+        child = Child(take, 1 << 29, size)
+        assert child.pipe.recv() == answer
+        assert child.end(patience=30) == 0
+
+
+def test_an_interpreter_ends_with_the_block_and_in_time() -> None:
+    with pytest.raises(ZeroDivisionError), interpreter("-c", "import time; time.sleep(600)") as process:
+        _ = 1 / 0
+    assert process.poll() is not None
+    with interpreter("-c", "import time; time.sleep(600)") as process:
+        assert not ends_in_time(process, 0.1)
+        assert process.poll() is not None
+    with interpreter("-c", "pass") as process:
+        assert ends_in_time(process, 60)
+    assert process.returncode == 0
+
+
+def test_a_pool_of_one_is_none_and_others_have_one_thread() -> None:
+    with pool(1) as workers:
+        assert workers is None
+    with pool(2) as workers:
+        assert workers is not None
+        assert workers.submit(os.getenv, "OMP_NUM_THREADS").result() == "1"
+
+
+def test_the_last_of_several_threads_puts_the_settings_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    inside, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with one_thread_each():
+            inside.set()
+            leave.wait(60)
+
+    thread = threading.Thread(target=other)
+    with one_thread_each():
+        thread.start()
+        assert inside.wait(60)
+    assert os.environ["OMP_NUM_THREADS"] == "1", "another one is still starting a process"
+    leave.set()
+    thread.join()
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+
+
+def test_processes_started_inside_see_one_thread() -> None:
+    ask = "import os; print(*(os.environ[name] for name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS')))"
+    with one_thread_each():
+        said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["1", "1"]
+
+
+def test_settings_come_back_even_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    with pytest.raises(ZeroDivisionError), one_thread_each():
+        assert all(os.environ[name] == "1" for name in ONE_THREAD)
+        _ = 1 / 0
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
