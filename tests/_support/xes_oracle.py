@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
-from veilog.logs.xes.columns import NESTED, field_key, field_type
+from veilog.logs.xes.columns import field_key, field_type
 from veilog.logs.xes.parts import Reading, read_blocks
 from veilog.logs.xes.read import _assemble
 

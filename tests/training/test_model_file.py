@@ -16,9 +16,9 @@ from made import model
 
 import veilog
 from veilog import InputError, OutputError, ParameterError, modelfile
+from veilog._plain import to_plain
 from veilog.errors import VeilogError
 from veilog.modelfile import Content, Damaged
-from veilog.plain import to_plain
 from veilog.training.model import Model
 
 

@@ -12,10 +12,9 @@ import pytest
 from xes_oracle import assert_same, assert_same_tables, facts, oracle, read_plain
 from xes_tools import EVENT, Reader, event, found, trace, values
 
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import NESTED, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.metadata import Attribute
-from veilog.logs.xes.columns import NESTED
 from veilog.logs.xes.read import read_xes, write_xes
 
 # ---- real logs

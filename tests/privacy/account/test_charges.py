@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from veilog._plain import Misfit, from_plain, to_plain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
-from veilog.plain import Misfit, from_plain, to_plain
 from veilog.privacy import histograms
 from veilog.privacy.account.account import Account
 from veilog.privacy.account.guarantee import Charge, Guarantee, Statement

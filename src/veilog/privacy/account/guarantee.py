@@ -51,7 +51,7 @@ class Charge:
     """One question to the curator: what was asked, how it was answered and what that costs."""
 
     Plain: ClassVar[type[PlainCharge]] = PlainCharge
-    """What files keep of it; see :mod:`veilog.plain`."""
+    """What files keep of it; see :mod:`veilog._plain`."""
 
     question: str
     """What was asked, e.g. "partitions"."""
