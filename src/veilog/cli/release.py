@@ -20,6 +20,7 @@ from veilog.cli.common import (
     Output,
     Reading,
     check_target,
+    named,
     pair,
     read_log,
     read_variants,
@@ -33,6 +34,7 @@ from veilog.cli.report import NO_REPORT, Reports
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.source import suffix_of
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.comparison import Comparison
@@ -45,7 +47,8 @@ from veilog.releasing.run import release as release_log
 
 __all__ = ["demo", "methods", "release"]
 
-_BYTES = {".xes": 400, ".csv": 120, "": 40}
+_BYTES = {".xes": 400, ".csv": 120, ".tsv": 120}
+_PACKED_BYTES = 40
 """Of an event in a file that is not compressed, and of one in any that is; as a rule it takes less."""
 _COMPARE_AT_ONCE = 5_000
 """Up to so many variants a side `release` shows at once what was kept; beyond it takes longer than a glance."""
@@ -99,14 +102,15 @@ def release(
     whole = beyond.wanted or budget.by_column or chosen.full_log
     if whole:
         grouping.needs_events("A release with times, attributes or persons")
-    show_columns(out, log, reading, grouping)
+    source = named(log, reading, grouping)
+    show_columns(out, source, reading)
     original: EventLog | StoredLog | Variants
     if whole:
-        original = read_events(log, reading, grouping, in_memory=chosen.full_log and not chosen.in_pieces)
-    elif fits(log, grouping):
-        original = read_log(log, reading)  # all columns: one of them may tell persons, which the owner should know
+        original = read_events(source, reading, in_memory=chosen.full_log and not chosen.in_pieces)
+    elif fits(source):
+        original = read_log(source, reading)  # all columns: one of them may tell persons, which the owner should know
     else:
-        original = read_variants(log, reading, grouping)
+        original = read_variants(source, reading)
     if at_a_terminal() and not budget.as_published:
         domain = agreed(out, domain, chosen.needs(values), original)
     _check_room(target, original)
@@ -141,8 +145,7 @@ def release(
 def _check_room(target: Path, original: EventLog | StoredLog | Variants) -> None:
     """Refuse, before anything is paid for, what the disk will hardly hold: a release is about as large as its log."""
     events = (original if isinstance(original, Variants) else original.variants).events
-    plain = not target.name.endswith((".gz", ".parquet"))
-    needed = events * (_BYTES[".xes" if ".xes" in target.name else ".csv"] if plain else _BYTES[""])
+    needed = events * _BYTES.get(suffix_of(target), _PACKED_BYTES)
     if shutil.disk_usage(target.absolute().parent).free < needed:
         raise OutputError(
             f"The disk has no room for this release, which may take {-(-needed // 1_000_000):,} MB.",

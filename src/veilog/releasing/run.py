@@ -15,8 +15,8 @@ import numpy as np
 
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger, settling
-from veilog.logs.engines.source import refuse_unread
 from veilog.logs.eventlog import EventLog
+from veilog.logs.source import refuse_unread
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity.measure import relative_log_similarity

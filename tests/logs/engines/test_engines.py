@@ -11,16 +11,21 @@ from hypothesis import strategies as st
 
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs import files
-from veilog.logs.engines import files as engines
-from veilog.logs.engines.files import variants_from_files
-from veilog.logs.engines.source import Means
+from veilog.logs.engines import duckdb_files as engines
+from veilog.logs.engines.duckdb_files import DuckFiles
+from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
 from veilog.logs.simulate import hospital
+from veilog.logs.source import AT_HAND, Means, Source
 from veilog.logs.variants import Variants
 
 ROLES = Roles("case", "activity", "time")
 KEEP = {"case-without-name": "keep", "missing-timestamp": "keep", "bad-timestamp": "keep"}
 DROP = {"case-without-name": "drop", "missing-timestamp": "drop", "bad-timestamp": "drop"}
+
+
+def variants_from_files(paths: list[Path], roles: Roles, means: Means = AT_HAND) -> Variants:
+    return DuckFiles(tuple(map(Source, paths)), means).group(roles, Findings()).variants
 
 
 def parquet(path: Path, case, activity, time) -> Path:
@@ -196,8 +201,9 @@ def test_very_many_activities_are_no_trouble(tmp_path: Path, suffix: str) -> Non
 
 
 def test_no_file_is_an_error_and_no_row_is_a_log_without_cases(tmp_path: Path) -> None:
-    with pytest.raises(InputError):
-        variants_from_files([], ROLES)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="no file in this folder"):
+        files.read_variants(tmp_path / "folder")
     path = parquet(
         tmp_path / "log.parquet", pa.array([], pa.string()), pa.array([], pa.string()), pa.array([], pa.timestamp("us"))
     )

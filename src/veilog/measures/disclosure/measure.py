@@ -26,8 +26,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from veilog.errors import ParameterError
-from veilog.logs.engines.source import refuse_unread
 from veilog.logs.eventlog import EventLog
+from veilog.logs.source import refuse_unread
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import Interval, estimate
 from veilog.measures.disclosure.patterns import Level, levels, single_activities

@@ -1,6 +1,6 @@
 """Variants from files and tables of any size: DuckDB groups the events within a memory limit, nothing is loaded whole.
 
-Each event becomes one integer (see :mod:`veilog.logs.tables.keys`). The sorted list of these integers in a case,
+Each event becomes one integer (see :mod:`veilog.logs.engines.keys`). The sorted list of these integers in a case,
 reduced to the activities, is its variant; equal lists are counted. Cases are taken in as many parts as the memory
 needs, each case wholly in one part. The result equals ``read(path).variants``, ties and all, because the position of
 the row decides them in both.
@@ -9,7 +9,6 @@ the row decides them in both.
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,18 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import EngineError, InputError, ParameterError
-from veilog.logs.engines.source import AT_HAND, Grouped, Means, Progress, silent
-from veilog.logs.eventlog import EVENT_INDEX
-from veilog.logs.findings import Findings
-from veilog.logs.lifecycle import Transitions
-from veilog.logs.roles import Roles
-from veilog.logs.stored.loading import load
-from veilog.logs.streams import DEFAULT_LIMIT
-from veilog.logs.tables import parquet
-from veilog.logs.tables import read as tables
-from veilog.logs.tables.checks import count_times
-from veilog.logs.tables.columns import is_text
-from veilog.logs.tables.keys import (
+from veilog.logs.engines.engine import Grouped
+from veilog.logs.engines.keys import (
     ACTIVITY_BITS,
     FIRST_TIME,
     LAST_TIME,
@@ -43,9 +32,20 @@ from veilog.logs.tables.keys import (
     sql_text,
     timed_key,
 )
+from veilog.logs.engines.loading import load
+from veilog.logs.eventlog import EVENT_INDEX
+from veilog.logs.findings import Findings
+from veilog.logs.lifecycle import Transitions
+from veilog.logs.reader import Asked
+from veilog.logs.roles import Roles
+from veilog.logs.source import AT_HAND, Means, Progress, Source, silent
+from veilog.logs.tables.checks import count_times
+from veilog.logs.tables.columns import is_text
+from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
+from veilog.logs.tables.reader import TableReader, table_reader_of
 from veilog.logs.variants import IntArray, Variants
 
-__all__ = ["DuckFiles", "coded", "connected", "group", "micros", "variants_from_files"]
+__all__ = ["DuckFiles", "coded", "connected", "group", "micros"]
 
 _MOST_PARTS = 4096
 
@@ -54,34 +54,31 @@ _MOST_PARTS = 4096
 class DuckFiles:
     """One log in one or more CSV or Parquet files, in this order; the variants must fit in memory beside DuckDB."""
 
-    paths: tuple[Path, ...]
+    files: tuple[Source, ...]
     means: Means = AT_HAND
-    limit: int | None = DEFAULT_LIMIT
 
     def columns(self) -> list[str]:
-        return tables.file_columns(self.paths[0], self.limit)
+        return self._reader.columns(self.files[0])
+
+    @property
+    def _reader(self) -> TableReader:
+        found = table_reader_of(self.files[0])
+        assert found is not None, "only tables are grouped"
+        return found
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
-        files = list(self.paths)
-        if findings.policy("duplicate-case-id") != "keep" and len(files) == 1 and parquet.has_case_index(files[0]):
-            log = parquet.read_parquet(files[0], roles, findings)  # only the whole log tells which were first
+        files = self.files
+        once = findings.policy("duplicate-case-id") != "keep" and len(files) == 1
+        if once and self._reader.notes(files[0]).case_key is not None:
+            # Only the whole log tells which were first.
+            log = self._reader.read(files[0], Asked(findings=findings, roles=roles))
             return Grouped(log.variants, *log.span)
         with connected(self.means) as connection:
             progress("looking at the events", None)
             events = _plain_parquet(connection, files, roles, findings)
             if events is None:
-                events = load(connection, files, roles, findings, self.limit)
+                events = load(connection, files, roles, findings)
             return group(connection, events, progress)
-
-
-def variants_from_files(
-    paths: Sequence[str | os.PathLike[str]], roles: Roles, *, findings: Findings | None = None, means: Means = AT_HAND
-) -> Variants:
-    """The variants of one log in one or more CSV or Parquet files, in the order given."""
-    if not paths:
-        raise InputError("There is no file to read.")
-    source = DuckFiles(tuple(Path(path) for path in paths), means)
-    return source.group(roles, Findings() if findings is None else findings).variants
 
 
 @contextlib.contextmanager
@@ -142,7 +139,7 @@ def _disk_is_full(error: duckdb.Error) -> bool:
 
 
 def _plain_parquet(
-    connection: duckdb.DuckDBPyConnection, files: list[Path], roles: Roles, findings: Findings
+    connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
 ) -> Events | None:
     """The files as DuckDB reads them itself, the fast way; None unless every column is plain and nothing is wrong."""
     if roles.lifecycle is not None or roles.classifier:
@@ -150,18 +147,17 @@ def _plain_parquet(
     stepped = roles.transition is not None
     alike: dict[tuple[pa.DataType, pa.DataType], list[tuple[Path, int]]] = {}
     rows, naive = 0, 0
-    for path in files:
-        if not path.name.lower().endswith(".parquet") or any(sign in str(path) for sign in "*?["):
+    for file in files:
+        if not is_parquet(file) or any(sign in str(file.path) for sign in "*?["):
             return None
-        with parquet.open_parquet(path) as file:
-            schema, count = file.schema_arrow, file.metadata.num_rows
-        if not _is_plain(schema, roles) or parquet.notes(schema, path).case_key is not None:
+        schema, count = opened(file).schema_arrow, PARQUET.rows(file)
+        if not _is_plain(schema, roles) or PARQUET.notes(file).case_key is not None:
             return None
         if stepped and not (roles.transition in schema.names and _is_name(schema.field(roles.transition).type)):
             return None
         kinds = (schema.field(roles.case).type, schema.field(roles.timestamp).type)
         naive += count if kinds[1].tz is None else 0
-        alike.setdefault(kinds, []).append((path, rows))
+        alike.setdefault(kinds, []).append((file.path, rows))
         rows += count
     table = " UNION ALL ".join(_select(same, *kinds, roles, len(files)) for kinds, same in alike.items())
     found = connection.sql(
