@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "veilog"
 
 LAYERS = (
-    {"_version", "errors", "plain", "threads"},
+    {"_version", "errors", "plain", "threads", "_plugins"},
     {"logs"},
     {"modelfile"},
     {"privacy"},
@@ -24,6 +24,7 @@ LAYERS = (
     {"display"},
     {"experiments"},
     {"report"},
+    {"testing"},
     {"demo"},
     {"web"},
     {"__init__"},

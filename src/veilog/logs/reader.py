@@ -13,10 +13,10 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast, runtime_checkable
 
+from veilog._plugins import AddOn, add_ons
 from veilog.errors import InputError, VeilogError
 from veilog.logs.findings import Findings
 from veilog.logs.roles import AS_IT_IS, Declared, Roles
@@ -116,7 +116,7 @@ def writer_of(target: Path) -> Writer | None:
 
 def known_suffixes() -> tuple[str, ...]:
     """Return how the names of all logs end that can be read, those of other packages last."""
-    return tuple(dict.fromkeys((*SUFFIXES, *(suffix for other in added() for suffix in other.reader.suffixes))))
+    return tuple(dict.fromkeys((*SUFFIXES, *(suffix for other in added() for suffix in other.value.suffixes))))
 
 
 def _place_of(suffix: str) -> str | None:
@@ -137,20 +137,21 @@ def _ours(source: Source) -> Reader | None:
     return next((reader for reader in readers if reader.recognises(source)), None)
 
 
-def _theirs(source: Source) -> Added | None:
+def _theirs(source: Source) -> AddOn | None:
     """The reader of another package that takes this log, if none of ours does."""
     for other in () if _ours(source) is not None else added():
         try:
-            if other.reader.recognises(source):
+            if other.value.recognises(source):
                 return other
-        except Exception as error:  # noqa: BLE001 - as in added
-            _warn(other.reader.name, other.package, error)
+        except Exception as error:  # noqa: BLE001 - an add-on may raise anything at all
+            said = f"The add-on {other.name!r} of {other.package} is not asked to read this log"
+            warnings.warn(f"{said}: {type(error).__name__}: {error}.", RuntimeWarning, stacklevel=2)
     return None
 
 
 def _found(source: Source) -> Reader | None:
     other = _theirs(source)
-    return _ours(source) if other is None else other.reader
+    return _ours(source) if other is None else cast(Reader, other.value)
 
 
 def _reader_of_table(source: Source) -> Reader:
@@ -192,25 +193,10 @@ def _reader_of_file(source: Source) -> Reader:
 # ---- readers of other packages
 
 
-@dataclass(frozen=True)
-class Added:
-    """A reader of another package, and the name and version of that."""
-
-    reader: Reader
-    package: str
-
-
 @cache
-def added() -> tuple[Added, ...]:
+def added() -> tuple[AddOn, ...]:
     """Return the readers of other packages; of one that cannot be loaded a warning says why."""
-    found = []
-    for entry in entry_points(group=GROUP):
-        package = "an unknown package" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
-        try:
-            found.append(Added(_checked(entry.load()), package))
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with another package, ours goes on
-            _warn(entry.name, package, error)
-    return tuple(found)
+    return add_ons(GROUP, Reader)
 
 
 @contextlib.contextmanager
@@ -224,17 +210,5 @@ def blaming(source: Source) -> Iterator[None]:
         other = _theirs(source.files()[0])
         if other is None:
             raise
-        said = f"The reader {other.reader.name!r} of {other.package} failed ({type(error).__name__}: {error})."
+        said = f"The add-on {other.name!r} of {other.package} failed ({type(error).__name__}: {error})."
         raise InputError(said, path=source.name) from error
-
-
-def _checked(found: object) -> Reader:
-    reader = found() if isinstance(found, type) else found
-    if not isinstance(reader, Reader):
-        raise TypeError("it lacks one of name, suffixes, typed, recognises and read")
-    return reader
-
-
-def _warn(reader: str, package: str, error: BaseException) -> None:
-    text = f"The reader {reader!r} of {package} is left out: {type(error).__name__}: {error}"
-    warnings.warn(text, RuntimeWarning, stacklevel=2)

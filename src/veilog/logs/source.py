@@ -115,13 +115,15 @@ class Source:
 
     def files(self) -> tuple[Source, ...]:
         """Return the files of this log, in the order of their names: itself, or all that its name stands for."""
-        return self.once(_files)
+        return self.once(_files) if self.several else (self,)
 
     @property
     def several(self) -> bool:
         """Whether the name stands for several files, by what it is: a folder, or a pattern and no file."""
+        if self.name is None:
+            return False
         try:
-            return self.path.is_dir() or (glob.has_magic(str(self.name)) and not self.path.exists())
+            return self.path.is_dir() or (glob.has_magic(self.name) and not self.path.exists())
         except (OSError, ValueError):
             return False
 
@@ -156,8 +158,6 @@ def _name_of(given: object) -> str | None:
 
 
 def _files(source: Source) -> tuple[Source, ...]:
-    if not source.several:
-        return (source,)
     if source.path.is_dir():
         inside = [path for path in source.path.rglob("*") if path.is_file()]
         found = [path for path in inside if not _hidden(path.relative_to(source.path))]

@@ -9,7 +9,6 @@ the row decides them in both.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import EngineError, InputError, ParameterError
-from veilog.logs.engines.engine import Grouped
+from veilog.logs.engines.engine import Grouped, spilling
 from veilog.logs.engines.keys import (
     ACTIVITY_BITS,
     FIRST_TIME,
@@ -40,7 +39,7 @@ from veilog.logs.reader import Asked
 from veilog.logs.roles import Roles
 from veilog.logs.source import AT_HAND, Means, Progress, Source, silent
 from veilog.logs.tables.checks import count_times
-from veilog.logs.tables.columns import is_text
+from veilog.logs.tables.columns import is_text, plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.logs.tables.reader import TableReader, table_reader_of
 from veilog.logs.variants import IntArray, Variants
@@ -84,18 +83,12 @@ class DuckFiles:
 @contextlib.contextmanager
 def connected(means: Means) -> Iterator[duckdb.DuckDBPyConnection]:
     """A private DuckDB that keeps its limit, fetches no extensions and leaves nothing behind."""
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="veilog-", dir=means.temp_directory, ignore_cleanup_errors=True)
-    except OSError as error:
-        raise ParameterError(
-            f"The temporary directory cannot be used ({error.strerror}).", parameter="temp_directory"
-        ) from error
-    with folder as spill:
+    with spilling(means) as spill:
         config: dict[str, Any] = {
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "preserve_insertion_order": False,
-            "temp_directory": spill,
+            "temp_directory": str(spill),
         }
         if means.threads is not None:
             config["threads"] = means.threads
@@ -217,8 +210,7 @@ def _is_plain(schema: pa.Schema, roles: Roles) -> bool:
 
 
 def _is_name(kind: pa.DataType, *, text_only: bool = False) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = plain_type(kind)
     return is_text(kind) or (not text_only and bool(pa.types.is_integer(kind)))
 
 

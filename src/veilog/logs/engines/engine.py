@@ -6,13 +6,19 @@ position, times cut to microseconds. What it cannot give that way it refuses.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn, Protocol
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
-from veilog.logs.source import Progress
+from veilog.logs.source import Means, Progress
 from veilog.logs.variants import Variants
 
 __all__ = [
@@ -22,6 +28,8 @@ __all__ = [
     "refuse_life_cycle",
     "refuse_ties",
     "refuse_type",
+    "spilling",
+    "temporary_folder",
 ]
 
 
@@ -42,6 +50,26 @@ class VariantSource(Protocol):
 
     def group(self, roles: Roles, findings: Findings, progress: Progress) -> Grouped:
         """The variants; what is noteworthy goes to the findings, whose policies apply."""
+
+
+def temporary_folder(where: str | os.PathLike[str] | None) -> Path:
+    """Make a folder for what does not fit into memory, for the caller to remove."""
+    try:
+        return Path(tempfile.mkdtemp(prefix="veilog-", dir=where))
+    except OSError as error:
+        raise ParameterError(
+            f"The temporary directory cannot be used ({error.strerror}).", parameter="temp_directory"
+        ) from error
+
+
+@contextlib.contextmanager
+def spilling(means: Means) -> Iterator[Path]:
+    """A folder for what does not fit into memory, until the end of the block."""
+    folder = temporary_folder(means.temp_directory)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def refuse_gaps(findings: Findings, gaps: dict[str, int]) -> bool:

@@ -19,21 +19,22 @@ __all__ = ["engine_of"]
 
 def engine_of(source: Source) -> VariantSource | None:
     """Return where the events of this log are grouped; None for one that is read whole, such as XES."""
-    return source.once(_engine_of)
+    if source.name is None or source.engine not in ("duckdb", "spark"):
+        return source.once(_elsewhere)
+    _no_index(source.means)
+    files = _of_one_format(source)
+    if source.engine == "duckdb":
+        return None if table_reader_of(files[0]) is None else DuckFiles(files, source.means)
+    from veilog.logs.engines.spark import SparkFiles
+
+    return SparkFiles(files, source.means)
 
 
-def _engine_of(source: Source) -> VariantSource | None:
-    if source.name is None:
-        return IbisTable(source.given, source.means.index) if is_ibis(source.given) else None
+def _elsewhere(source: Source) -> VariantSource | None:
+    """A table that is no file: of Ibis, of a DuckDB database, or where a URL leads, to which it connects once."""
     engine, means = source.engine, source.means
-    if engine in ("duckdb", "spark"):
-        _no_index(means)
-        files = _of_one_format(source)
-        if engine == "duckdb":
-            return None if table_reader_of(files[0]) is None else DuckFiles(files, means)
-        from veilog.logs.engines.spark import SparkFiles
-
-        return SparkFiles(files, means)
+    if source.name is None:
+        return IbisTable(source.given, means.index) if is_ibis(source.given) else None
     if engine.startswith("duckdb:") and not engine.startswith("duckdb://"):
         return DuckTable(Path(engine.removeprefix("duckdb:")), source.name, means)
     if "://" in engine:

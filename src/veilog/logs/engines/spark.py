@@ -12,7 +12,6 @@ import os
 import re
 import secrets
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,12 +22,13 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError
-from veilog.logs.engines.engine import Grouped, refuse_life_cycle
+from veilog.logs.engines.engine import Grouped, refuse_life_cycle, spilling
 from veilog.logs.engines.ibis import IbisTable, first_line, running
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
 from veilog.logs.source import AT_HAND, Means, Progress, Source, silent
+from veilog.logs.tables.columns import plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 
 __all__ = ["SparkFiles", "session"]
@@ -100,7 +100,7 @@ class SparkFiles:
             schemas.append((path, pa.schema([schema.field(name) for name in wanted + given]).remove_metadata()))
         first = schemas[0][1]
         for path, schema in schemas:
-            if [(f.name, _plain(f.type)) for f in schema] != [(f.name, _plain(f.type)) for f in first]:
+            if [(f.name, plain_type(f.type)) for f in schema] != [(f.name, plain_type(f.type)) for f in first]:
                 raise InputError(
                     f"Its columns have other types than those of {self.paths[0].name}.",
                     path=path,
@@ -148,10 +148,6 @@ def _no_text(files: tuple[Source, ...]) -> None:
             )
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
@@ -168,14 +164,8 @@ def session(means: Means) -> Iterator[Any]:
     if active is not None:
         yield _settled(active.newSession())
         return
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="veilog-", dir=means.temp_directory, ignore_cleanup_errors=True)
-    except OSError as error:
-        raise ParameterError(
-            f"The temporary directory cannot be used ({error.strerror}).", parameter="temp_directory"
-        ) from error
-    with folder as place, _ctrl_c_as_before():
-        context = _started(means, Path(place))
+    with spilling(means) as folder, _ctrl_c_as_before():
+        context = _started(means, folder)
         logging.getLogger().addFilter(_not_of_java)
         try:
             yield _settled(SparkSession(context))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veilog.errors import EngineError, ParameterError
+from veilog.errors import EngineError
 from veilog.logs.engines.duckdb_files import connected
+from veilog.logs.engines.engine import temporary_folder
 from veilog.logs.engines.keys import sql_name, sql_text
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Finding, Findings, Policy
@@ -32,7 +32,7 @@ from veilog.logs.lifecycle import Transitions
 from veilog.logs.reader import Asked
 from veilog.logs.roles import Declared, Roles, declared_roles
 from veilog.logs.source import Means, Progress, Source, silent
-from veilog.logs.tables.columns import is_text
+from veilog.logs.tables.columns import is_text, plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.logs.tables.reader import table_reader_of
 from veilog.logs.tables.rows import log_from_table
@@ -51,12 +51,7 @@ class Folder:
     """A temporary folder that goes when nothing refers to it any more, or when it is closed."""
 
     def __init__(self, where: str | os.PathLike[str] | None) -> None:
-        try:
-            self.path = Path(tempfile.mkdtemp(prefix="veilog-", dir=where))
-        except OSError as error:
-            raise ParameterError(
-                f"The temporary directory cannot be used ({error.strerror}).", parameter="temp_directory"
-            ) from error
+        self.path = temporary_folder(where)
         self.close = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
@@ -226,7 +221,7 @@ def _is_plain(schema: pa.Schema, roles: Roles) -> bool:
     if len({name.lower() for name in names}) < len(names) or EVENT_INDEX in schema.names:
         return False
     kinds = [schema.field(name).type for name in (roles.case, roles.activity)]
-    plain = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
+    plain = [plain_type(kind) for kind in kinds]
     named = (is_text(plain[0]) or pa.types.is_integer(plain[0])) and is_text(plain[1])
     return bool(named and pa.types.is_timestamp(schema.field(roles.timestamp).type))
 
