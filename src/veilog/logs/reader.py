@@ -37,6 +37,7 @@ __all__ = [
     "added",
     "blaming",
     "known_suffixes",
+    "not_ours",
     "reader_of",
     "writer_of",
 ]
@@ -197,6 +198,17 @@ def _reader_of_file(source: Source) -> Reader:
 def added() -> tuple[AddOn, ...]:
     """Return the readers of other packages; of one that cannot be loaded a warning says why."""
     return add_ons(GROUP, Reader)
+
+
+def not_ours(source: Source) -> tuple[str, ...]:
+    """Return what must be said of a log that another package reads: nobody here knows whether it keeps cases apart."""
+    other = _theirs(source.files()[0])
+    if other is None:
+        return ()
+    return (
+        f"The log is read by the add-on {other.name!r} of {other.package}, which is no part of veilog: that one case "
+        "does not change how it reads another is that package's word.",
+    )
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import EventLog
-from veilog.logs.reader import Asked, blaming, reader_of
+from veilog.logs.reader import Asked, blaming, not_ours, reader_of
 from veilog.logs.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_roles
 from veilog.logs.source import Source, is_ibis, silent
 from veilog.logs.tables.reader import table_reader_of
@@ -36,7 +36,8 @@ def whole(source: Source, asked: Asked) -> EventLog:
         roles = None if tabular is None else _roles(tabular.columns(source), asked.declared, source)
         log = reader.read(source, replace(asked, roles=roles))
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
-    return replace(log, read_together=asked.findings.read_together(), attributes_read_together=told)
+    together = (*asked.findings.read_together(), *not_ours(source))
+    return replace(log, read_together=together, attributes_read_together=told)
 
 
 def grouped(source: Source, asked: Asked) -> Grouped:
@@ -48,7 +49,10 @@ def grouped(source: Source, asked: Asked) -> Grouped:
     with blaming(source):
         roles = _roles(engine.columns(), asked.declared, source)
         result = engine.group(roles, asked.findings, asked.progress or silent)
-    return replace(result, variants=replace(result.variants, read_together=asked.findings.read_together()))
+    # An engine elsewhere has no reader, so none of another package.
+    others = not_ours(source) if source.name is not None and source.engine in ("duckdb", "spark") else ()
+    together = (*asked.findings.read_together(), *others)
+    return replace(result, variants=replace(result.variants, read_together=together))
 
 
 def roles_of(source: Source, declared: Declared = AS_IT_IS) -> Roles | None:
