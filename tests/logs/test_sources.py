@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -240,6 +241,18 @@ def test_a_column_that_another_file_of_the_log_lacks_is_named(tmp_path: Path) ->
     (tmp_path / "2.csv").write_text("case,activity,date\n1,b,2024-01-02\n")
     with pytest.raises(InputError, match=r"2\.csv: There is no column 'time', but in other files of this log there is"):
         veilog.read_variants(tmp_path)
+
+
+@pytest.mark.parametrize(("suffix", "other"), [(".xes", "tables.parquet"), (".csv", "xes.read")])
+def test_a_log_loads_the_reader_that_it_needs_and_no_engine(
+    tmp_path: Path, log: EventLog, suffix: str, other: str
+) -> None:
+    """Which modules are imported where a log is read into this process."""
+    path = tmp_path / f"log{suffix}"
+    veilog.write(log, path)
+    code = f"import sys, veilog; veilog.read({str(path)!r}); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"duckdb", "ibis", f"veilog.logs.{other}"} & set(done.stdout.split())
 
 
 def test_a_table_in_memory_has_no_name(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Which engine groups the events: ``duckdb``, ``duckdb:FILE``, ``spark``, or the URL of a warehouse."""
+"""Which engine groups the events: ``duckdb``, ``duckdb:FILE``, ``spark``, or the URL of a warehouse.
+
+An engine is imported when a log needs it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError
-from veilog.logs.engines.duckdb_files import DuckFiles
-from veilog.logs.engines.duckdb_table import DuckTable
 from veilog.logs.engines.engine import VariantSource
 from veilog.logs.engines.ibis import IbisTable, first_line
 from veilog.logs.reader import reader_of
@@ -23,11 +24,15 @@ def engine_of(source: Source) -> VariantSource | None:
         return source.once(_elsewhere)
     _no_index(source.means)
     files = _of_one_format(source)
-    if source.engine == "duckdb":
-        return None if table_reader_of(files[0]) is None else DuckFiles(files, source.means)
-    from veilog.logs.engines.spark import SparkFiles
+    if source.engine == "spark":
+        from veilog.logs.engines.spark import SparkFiles
 
-    return SparkFiles(files, source.means)
+        return SparkFiles(files, source.means)
+    if table_reader_of(files[0]) is None:
+        return None
+    from veilog.logs.engines.duckdb_files import DuckFiles
+
+    return DuckFiles(files, source.means)
 
 
 def _elsewhere(source: Source) -> VariantSource | None:
@@ -36,6 +41,8 @@ def _elsewhere(source: Source) -> VariantSource | None:
     if source.name is None:
         return IbisTable(source.given, means.index) if is_ibis(source.given) else None
     if engine.startswith("duckdb:") and not engine.startswith("duckdb://"):
+        from veilog.logs.engines.duckdb_table import DuckTable
+
         return DuckTable(Path(engine.removeprefix("duckdb:")), source.name, means)
     if "://" in engine:
         return IbisTable(_connected(engine, source.name), means.index, name=source.name)
