@@ -24,6 +24,7 @@ LAYERS = (
     {"display"},
     {"experiments"},
     {"report"},
+    {"testing"},
     {"demo"},
     {"web"},
     {"testing"},

@@ -1,7 +1,6 @@
-"""Names and what they stand for: each in a module that is imported when it is asked for, or added by another package.
+"""What other packages add, found by their entry points, and names that are loaded when they are asked for.
 
-Another distribution adds one by an entry point. What it adds can be broken; that is said in a warning that names the
-distribution, and what is our own works on.
+What a package adds can be broken: that is said in a warning that names the package, and what is our own works on.
 """
 
 from __future__ import annotations
@@ -9,70 +8,96 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-__all__ = ["Registry", "distribution"]
+__all__ = ["AddOn", "Registry", "add_ons"]
 
 T = TypeVar("T")
 
 
-class Registry(Mapping[str, T], Generic[T]):
-    """A mapping of our own names (``module:attribute``) in their order, and then those of the entry points of a group.
+@dataclass(frozen=True)
+class AddOn:
+    """What another package adds: its name, what its entry point names, and the package with its version."""
 
-    Nothing is imported before it is asked for. A name of ours cannot be taken by another distribution.
+    name: str
+    value: Any
+    package: str
+
+
+def add_ons(group: str, kind: type, own: Mapping[str, str] | None = None) -> tuple[AddOn, ...]:
+    """Return what other packages add to a group of entry points, as far as it can be loaded and is of this kind.
+
+    Where we have names of our ``own``, these are not theirs to give, and theirs are what they call themselves.
+    """
+    found: dict[str, AddOn] = {}
+    for point in sorted(entry_points(group=group), key=lambda point: (point.name, _package(point))):
+        package = _package(point)
+        try:
+            found[point.name] = AddOn(
+                point.name, _loaded(point, kind, (*(own or ()), *found), named=own is not None), package
+            )
+        except Exception as error:  # noqa: BLE001 - whatever another package does, ours goes on without it
+            why = f"{type(error).__name__}: {error}"
+            warnings.warn(f"{package} adds {point.name!r} to {group}, which is left out: {why}", stacklevel=3)
+    return tuple(found.values())
+
+
+def _loaded(point: EntryPoint, kind: type, taken: tuple[str, ...], *, named: bool) -> Any:
+    if point.name in taken:
+        raise ValueError("there is another of this name")
+    found = point.load()
+    if not isinstance(found, kind):
+        raise TypeError(f"it is a {type(found).__name__}, not a {kind.__name__}")
+    if named and getattr(found, "name", point.name) != point.name:
+        raise ValueError(f"it calls itself {getattr(found, 'name', None)!r}")
+    return found
+
+
+def _package(point: EntryPoint) -> str:
+    return "an unknown package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """A mapping of our own names (``module:attribute``) in their order, and then of what other packages add to a group.
+
+    Nothing is imported before it is asked for. A name of ours cannot be taken by another package.
     """
 
     def __init__(self, kind: type[T], group: str, own: Mapping[str, str]) -> None:
         self._kind, self._group, self._own = kind, group, own
         self._held: dict[str, T] = {}
-        self._added: dict[str, tuple[T, str]] | None = None
+        self._added: dict[str, AddOn] | None = None
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._own:
-            return self._others()[name][0]
         if name not in self._held:
-            module, _, attribute = self._own[name].partition(":")
-            self._held[name] = getattr(importlib.import_module(module), attribute)
+            self._held[name] = self.load(name)
         return self._held[name]
+
+    def load(self, name: str) -> T:
+        """Return what a name stands for; asked once for each name."""
+        if name not in self._own:
+            added: T = self.others[name].value
+            return added
+        module, _, attribute = self._own[name].partition(":")
+        own: T = getattr(importlib.import_module(module), attribute)
+        return own
 
     def __iter__(self) -> Iterator[str]:
         yield from self._own
-        yield from self._others()
+        yield from self.others
 
     def __len__(self) -> int:
-        return len(self._own) + len(self._others())
+        return len(self._own) + len(self.others)
 
     def added_by(self, name: str) -> str:
-        """Return the distribution that adds this name, with its version; empty for our own."""
-        return "" if name in self._own else self._others()[name][1]
+        """Return the package that adds this name, with its version; empty for our own."""
+        return "" if name in self._own else self.others[name].package
 
-    def _others(self) -> dict[str, tuple[T, str]]:
+    @property
+    def others(self) -> Mapping[str, AddOn]:
+        """What other packages add, by name."""
         if self._added is None:
-            self._added = {}
-            for point in sorted(entry_points(group=self._group), key=lambda point: (point.name, distribution(point))):
-                by = distribution(point)
-                try:
-                    self._added[point.name] = self.load(point), by
-                except Exception as error:  # noqa: BLE001 - whatever another package does, ours goes on without it
-                    why = f"{type(error).__name__}: {error}"
-                    warnings.warn(f"{by} adds {point.name!r} to {self._group}, which is left out: {why}", stacklevel=3)
+            self._added = {add_on.name: add_on for add_on in add_ons(self._group, self._kind, self._own)}
         return self._added
-
-    def load(self, point: EntryPoint) -> T:
-        """Return what an entry point names, or raise with why it cannot be used."""
-        if point.name in self._own:
-            raise ValueError("veilog itself has one of this name")
-        if point.name in (self._added or {}):
-            raise ValueError("another distribution adds one of this name")
-        found = point.load()
-        if not isinstance(found, self._kind):
-            raise TypeError(f"it is a {type(found).__name__}, not a {self._kind.__name__}")
-        if getattr(found, "name", point.name) != point.name:
-            raise ValueError(f"it calls itself {getattr(found, 'name', None)!r}")
-        return found
-
-
-def distribution(point: EntryPoint) -> str:
-    """Return the name and version of the package that brings an entry point."""
-    return "an unknown distribution" if point.dist is None else f"{point.dist.name} {point.dist.version}"

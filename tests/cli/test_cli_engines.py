@@ -59,7 +59,7 @@ def test_a_release_from_a_table_within_a_memory_limit(warehouse: Path, capsys: p
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("release", "events", "out.csv", "-m", "amun", "-p", "guessing_advantage=0.2"), "needs the events themselves"),
+        (("release", "events", "out.csv", "-m", "amun", "--as-published"), "needs the events themselves"),
         (
             ("release", "events", "out.csv", "-m", "laplace", *SAID, "--epsilon", "1", "--times", "0.3"),
             "needs the events",

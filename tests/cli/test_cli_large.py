@@ -44,7 +44,7 @@ def test_the_release_is_that_of_the_log_in_memory(
 
 def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "LARGE", 10)
-    monkeypatch.setattr(large, "store", None)
+    monkeypatch.setattr(large, "stored", None)
     assert (
         main(["release", str(log), str(tmp_path / "out.parquet"), "--method", "pretsa", "-p", "k=2", "--no-compare"])
         == 0

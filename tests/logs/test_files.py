@@ -14,9 +14,16 @@ from veilog._files import atomic_target, check_writable
 from veilog.errors import InputError, OutputError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
+from veilog.logs.reading import roles_of
+from veilog.logs.roles import Roles
 from veilog.logs.simulate import hospital
+from veilog.logs.source import Source
 
 FORMATS = [".xes", ".xes.gz", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet"]
+
+
+def columns_of(given: object) -> Roles | None:
+    return roles_of(Source(given))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +61,7 @@ def test_gzip_carries_neither_time_nor_name(tmp_path: Path, log: EventLog) -> No
 @pytest.mark.parametrize("name", ["log.txt", "log", ".csv", "log.gz", "log.csv.zip"])
 def test_an_unknown_suffix_is_refused_naming_the_known_ones(tmp_path: Path, log: EventLog, name: str) -> None:
     (tmp_path / name).write_text("case,activity,time\n1,a,2024-01-01\n")
-    for attempt in (files.read, files.validate, files.read_variants, files.roles_of):
+    for attempt in (files.read, files.validate, files.read_variants, columns_of):
         with pytest.raises(InputError, match=r"\.xes\.gz, \.csv"):
             attempt(tmp_path / name)
     with pytest.raises(OutputError, match=r"\.xes\.gz, \.csv"):
@@ -209,12 +216,12 @@ def test_a_file_name_with_pattern_signs_is_a_name_when_it_exists(tmp_path: Path,
 
 def test_roles_are_shown_before_reading(tmp_path: Path, log: EventLog) -> None:
     (tmp_path / "log.csv").write_text("Patient,Event,Date\n1,a,2024-01-01\n")
-    roles = files.roles_of(tmp_path / "log.csv")
+    roles = columns_of(tmp_path / "log.csv")
     assert roles is not None and roles.guessed
     assert str(roles) == "case 'Patient' (guessed), activity 'Event' (guessed), timestamp 'Date' (guessed)"
     files.write(log, tmp_path / "log.xes")
-    assert files.roles_of(tmp_path / "log.xes") is None
-    assert not files.roles_of(log.to_arrow()).guessed  # type: ignore[union-attr]
+    assert columns_of(tmp_path / "log.xes") is None
+    assert not columns_of(log.to_arrow()).guessed  # type: ignore[union-attr]
 
 
 def test_validate_reports_everything_that_reading_stops_at(tmp_path: Path) -> None:

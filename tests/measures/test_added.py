@@ -144,7 +144,7 @@ def test_the_command_and_the_report_know_an_added_measure(added: Path, tmp_path:
     ("point", "why"),
     [
         ("called = veilog_broken:OTHER", "calls itself 'called_otherwise'"),
-        ("keep_real = veilog_broken:TAKEN", "veilog itself has one of this name"),
+        ("keep_real = veilog_broken:TAKEN", "there is another of this name"),
         ("text = veilog_broken:TEXT", "it is a str, not a Measure"),
         ("missing = veilog_broken:NOTHING", "AttributeError"),
         ("module = veilog_absent:ANY", "No module named 'veilog_absent'"),
@@ -168,7 +168,7 @@ def test_a_broken_package_is_named_and_left_out(
 def test_two_packages_cannot_add_the_same_name(added: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distribution(tmp_path / "second", "veilog_later", SHARED, {"shared_labels": "LABELS"})
     monkeypatch.syspath_prepend(str(tmp_path / "second"))
-    with pytest.warns(UserWarning, match="veilog_later 1.0 adds 'shared_labels'.*another distribution"):
+    with pytest.warns(UserWarning, match="veilog_later 1.0 adds 'shared_labels'.*there is another"):
         assert MEASURES.added_by("shared_labels") == "veilog_labels 1.0"
 
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from veilog import display
 from veilog.audits.auditing import audit as audit_method
 from veilog.cli.budget import Budget
-from veilog.cli.common import AS_USUAL, Json, Output, Reading, pair, read_log, shown_progress
+from veilog.cli.common import AS_USUAL, Json, Output, Reading, named, pair, read_log, shown_progress
 
 __all__ = ["audit"]
 
@@ -45,7 +45,7 @@ def audit(
     """Attack a method: prove from outside how large its epsilon is at least."""
     out = Output(json)
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
-    own = None if log is None else read_log(log, reading)
+    own = None if log is None else read_log(named(log, reading), reading)
     with shown_progress() as progress:
         result = audit_method(
             method,

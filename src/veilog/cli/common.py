@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 from cyclopts import Parameter
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 from rich.text import Text
 
 from veilog import display
@@ -20,10 +21,13 @@ from veilog._files import atomic_target, check_writable
 from veilog.cli.terminal import SafeConsole
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
-from veilog.logs.engines.source import Grouped, Means
+from veilog.logs.engines.engine import Grouped
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
+from veilog.logs.reader import Asked
+from veilog.logs.reading import grouped, roles_of, whole
 from veilog.logs.roles import Declared
+from veilog.logs.source import Means, Progress, Source
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 
@@ -36,6 +40,7 @@ __all__ = [
     "Output",
     "Reading",
     "check_target",
+    "named",
     "pair",
     "processes",
     "read_grouped",
@@ -82,9 +87,10 @@ class Reading:
         Parameter(help="Bytes that a compressed log may unpack to; by default suspicious ones are refused."),
     ] = None
 
-    def arguments(self) -> dict[str, Any]:
-        """As :func:`veilog.read` takes them, but for the policies."""
-        return asdict(self.declared()) | {"limit": self.most()}
+    def asked(self, source: Source, progress: Progress) -> Asked:
+        """How this log is to be read."""
+        findings = Findings(self.policies(), source.name)
+        return Asked(self.declared(), findings, processes=processes(source), progress=progress)
 
     def declared(self) -> Declared:
         return Declared(self.case, self.activity, self.timestamp, self.lifecycle, self.classifier, self.time_format)
@@ -139,7 +145,7 @@ Json = Annotated[
     str | None, Parameter(name="--json", allow_leading_hyphen=True, help="Write the result as JSON to a file, or - .")
 ]
 
-_LARGE_XES = 64 << 20
+_LARGE_FILE = 64 << 20
 
 
 class Output:
@@ -172,7 +178,7 @@ def shown_progress() -> Iterator[Callable[[str, float | None], None]]:
     """A progress display on stderr for people; silent where stderr is not a terminal."""
     console = SafeConsole(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
 
         def show(text: str, fraction: float | None) -> None:
@@ -181,45 +187,33 @@ def shown_progress() -> Iterator[Callable[[str, float | None], None]]:
         yield show
 
 
-def read_log(log: Path, reading: Reading) -> EventLog:
+def named(log: Path, reading: Reading, grouping: Grouping = HERE) -> Source:
+    """The log that the command is about, which is opened once."""
+    return Source(log, engine=grouping.engine, means=grouping.means(), limit=reading.most())
+
+
+def read_log(source: Source, reading: Reading) -> EventLog:
     with shown_progress() as progress:
-        progress(f"reading {log.name}", None)
-        return files.read(
-            log,
-            **reading.arguments(),
-            policies=reading.policies(),
-            processes=processes(log),
-            progress=progress,
-        )
+        progress(f"reading {source.path.name}", None)
+        return whole(source, reading.asked(source, progress))
 
 
-def read_variants(log: Path, reading: Reading, grouping: Grouping) -> Variants:
+def read_variants(source: Source, reading: Reading) -> Variants:
     """The variants alone: tables larger than memory are grouped within the memory limit, or elsewhere."""
-    return read_grouped(log, reading, grouping)[0].variants
+    return read_grouped(source, reading)[0].variants
 
 
-def read_grouped(log: Path, reading: Reading, grouping: Grouping) -> tuple[Grouped, tuple[Finding, ...]]:
+def read_grouped(source: Source, reading: Reading) -> tuple[Grouped, tuple[Finding, ...]]:
     """The variants, first and last time, and what was noticed."""
-    findings = Findings(reading.policies(), str(log))
     with shown_progress() as progress:
-        found = files.grouped(
-            log,
-            reading.declared(),
-            findings,
-            grouping.engine,
-            grouping.means(),
-            limit=reading.most(),
-            processes=processes(log),
-            progress=progress,
-        )
-    return found, findings.result()
+        asked = reading.asked(source, progress)
+        found = grouped(source, asked)
+    return found, asked.findings.result()
 
 
-def show_columns(out: Output, log: Path, reading: Reading, grouping: Grouping = HERE) -> None:
+def show_columns(out: Output, source: Source, reading: Reading) -> None:
     """Say which columns were guessed: a wrong guess must be seen."""
-    roles = files.roles_of(
-        log, reading.declared(), engine=grouping.engine, means=grouping.means(), limit=reading.most()
-    )
+    roles = roles_of(source, reading.declared())
     if roles is not None and roles.guessed:
         out.show(Text(f"columns: {roles}", style="yellow"))
 
@@ -230,12 +224,9 @@ def show_findings(out: Output, findings: tuple[Finding, ...], log: Path) -> None
         out.show(display.findings_table(findings, source=log.name))
 
 
-def processes(log: Path) -> int:
-    """Two processes pay for themselves on large XES files only."""
-    try:
-        large = log.name.lower().endswith(".xes") and log.stat().st_size > _LARGE_XES
-    except OSError:
-        return 1
+def processes(source: Source) -> int:
+    """Two processes pay for themselves on large files only that are not compressed."""
+    large = not source.packed and source.size > _LARGE_FILE
     return min(2, os.cpu_count() or 1) if large else 1
 
 

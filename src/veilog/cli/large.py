@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from veilog.cli.common import Grouping, Reading, read_log, shown_progress
+from veilog.cli.common import Reading, read_log, shown_progress
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored.store import StoredLog, is_large, store
+from veilog.logs.source import Source
+from veilog.logs.stored.store import StoredLog, is_large, stored
+from veilog.logs.tables.reader import table_reader_of
 
 __all__ = ["fits", "read_events"]
 
 _LARGE_TEXT = 256 << 20
-"""Bytes of a CSV from which on its events are grouped without reading the other columns."""
+"""Bytes of a text from which on its events are grouped without reading the other columns."""
 _GZIPPED = 10
 
 
-def read_events(log: Path, reading: Reading, grouping: Grouping, *, in_memory: bool = False) -> EventLog | StoredLog:
+def read_events(source: Source, reading: Reading, *, in_memory: bool = False) -> EventLog | StoredLog:
     """The log with its events. A large Parquet file stays on disk where that is possible, unless ``in_memory``."""
-    if in_memory or not is_large(log):
-        return read_log(log, reading)
+    if in_memory or not is_large(source):
+        return read_log(source, reading)
     with shown_progress() as progress:
-        found = store(
-            log,
-            case=reading.case,
-            activity=reading.activity,
-            timestamp=reading.timestamp,
-            lifecycle=reading.lifecycle,
-            classifier=reading.classifier,
-            policies=reading.policies(),
-            memory_limit=grouping.memory_limit,
-            temp_directory=grouping.temp_directory,
-            progress=progress,
-        )
-    return read_log(log, reading) if found is None else found
+        found = stored(source, reading.asked(source, progress))
+    return read_log(source, reading) if found is None else found
 
 
-def fits(log: Path, grouping: Grouping) -> bool:
+def fits(source: Source) -> bool:
     """Whether the log is one file that may be read with all its columns; others are grouped, their columns unread."""
-    if grouping.engine != "duckdb" or not log.is_file() or is_large(log):
+    if source.engine != "duckdb" or not source.is_file or is_large(source):
         return False
-    name = log.name.lower()
-    if name.endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
-        return log.stat().st_size <= (_LARGE_TEXT // _GZIPPED if name.endswith(".gz") else _LARGE_TEXT)
-    return True
+    reader = table_reader_of(source)
+    if reader is None or reader.rows(source) is not None:
+        return True
+    return source.size <= (_LARGE_TEXT // _GZIPPED if source.packed else _LARGE_TEXT)

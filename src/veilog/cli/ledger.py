@@ -24,6 +24,7 @@ from veilog.cli.common import (
     Log,
     Output,
     Reading,
+    named,
     read_variants,
     show_columns,
     shown_progress,
@@ -122,8 +123,9 @@ def set_(
         raise ParameterError("A budget for delta needs one for epsilon.", parameter="delta", advice="Add --epsilon.")
     place = _beside(log) if ledger is None else ledger
     Ledger.open(place, create=True, name=log.name)  # before a large log is read
-    show_columns(out, log, reading, grouping)
-    data = read_variants(log, reading, grouping)
+    source = named(log, reading, grouping)
+    show_columns(out, source, reading)
+    data = read_variants(source, reading)
     with shown_progress() as progress:
         kept = Ledger.open(place, create=True, waiting=progress, name=log.name)
         if epsilon is None:

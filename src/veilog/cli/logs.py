@@ -17,6 +17,7 @@ from veilog.cli.common import (
     Output,
     Reading,
     check_target,
+    named,
     read_grouped,
     read_log,
     show_columns,
@@ -26,6 +27,9 @@ from veilog.cli.large import fits
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
+from veilog.logs.findings import Findings
+from veilog.logs.reader import Asked
+from veilog.logs.reading import whole as read_whole
 
 __all__ = ["convert", "info", "validate"]
 
@@ -39,10 +43,11 @@ def info(
 ) -> None:
     """Count cases, events, activities and variants of a log."""
     out = Output(json)
-    show_columns(out, log, reading, grouping)
-    whole = read_log(log, reading) if fits(log, grouping) else None
+    source = named(log, reading, grouping)
+    show_columns(out, source, reading)
+    whole = read_log(source, reading) if fits(source) else None
     if whole is None:
-        found, findings = read_grouped(log, reading, grouping)
+        found, findings = read_grouped(source, reading)
         statistics, variants = Statistics.of(found.variants, found.start, found.end), found.variants
     else:
         statistics, variants, findings = whole.statistics, whole.variants, whole.findings
@@ -73,9 +78,11 @@ def validate(
 ) -> None:
     """Say everything that is noteworthy or wrong about a log, and what reading it does about that."""
     out = Output(json)
-    show_columns(out, log, reading)
+    source = named(log, reading)
+    show_columns(out, source, reading)
+    findings = Findings(reading.policies(), source.name, collect_all=True)
     with shown_progress() as progress:
-        found = files.validated(log, **reading.arguments(), policies=reading.policies(), progress=progress)
+        found = read_whole(source, Asked(reading.declared(), findings, progress=progress))
     persons = person_columns(found)
     out.json(
         {
@@ -99,8 +106,9 @@ def convert(
     """Write a log in another format. Nothing is anonymised."""
     out = Output(json)
     check_target(target, log)
-    show_columns(out, log, reading)
-    event_log = read_log(log, reading)
+    source = named(log, reading)
+    show_columns(out, source, reading)
+    event_log = read_log(source, reading)
     with shown_progress() as progress:
         progress(f"writing {target.name}", None)
         files.write(event_log, target, lossy=lossy)

@@ -18,6 +18,7 @@ from veilog.cli.common import (
     Log,
     Output,
     Reading,
+    named,
     pair,
     read_grouped,
     read_log,
@@ -52,8 +53,9 @@ def risk(
 ) -> None:
     """Measure how far people of a log are exposed to someone who knows a few of their activities."""
     out = Output(json)
-    show_columns(out, log, reading, grouping)
-    found, findings = read_grouped(log, reading, grouping)
+    source = named(log, reading, grouping)
+    show_columns(out, source, reading)
+    found, findings = read_grouped(source, reading)
     variants = found.variants
     with shown_progress() as progress:
         results = measure_risk(
@@ -113,8 +115,8 @@ def compare(
     out = Output(json)
     if chart is not None:
         _check_chart(chart)
-    first = read_log(original, reading)
-    second = read_log(released, reading)
+    first = read_log(named(original, reading), reading)
+    second = read_log(named(released, reading), reading)
     with shown_progress() as progress:
         result = compare_logs(first, second, models=models, anomalies=anomalies, progress=progress)
     told = {"original": first.findings, "released": second.findings}

@@ -27,7 +27,19 @@ from rich.text import Text
 from veilog import display
 from veilog._files import check_writable
 from veilog.cli.budget import UNDECIDED, Budget
-from veilog.cli.common import AS_USUAL, HERE, Grouping, Json, Log, Output, Reading, pair, read_variants, show_columns
+from veilog.cli.common import (
+    AS_USUAL,
+    HERE,
+    Grouping,
+    Json,
+    Log,
+    Output,
+    Reading,
+    named,
+    pair,
+    read_variants,
+    show_columns,
+)
 from veilog.cli.common import read_log as read_whole
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.cli.terminal import SafeConsole
@@ -80,8 +92,9 @@ def train(
     keeping.of(log)
     if budget.by_column:
         grouping.needs_events("A unit that is a column")
-    show_columns(out, log, reading, grouping)
-    original = read_whole(log, reading) if budget.by_column else read_variants(log, reading, grouping)
+    source = named(log, reading, grouping)
+    show_columns(out, source, reading)
+    original = read_whole(source, reading) if budget.by_column else read_variants(source, reading)
     started = time.perf_counter()
     whole = budget.epsilon or f"an advantage of {budget.guessing_advantage}"
     spends = f"spends {whole} (delta {budget.delta}), charged at the start"

@@ -20,6 +20,7 @@ from veilog.cli.common import (
     Output,
     Reading,
     check_target,
+    named,
     pair,
     read_log,
     read_variants,
@@ -33,6 +34,7 @@ from veilog.cli.report import NO_REPORT, Reports
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.source import suffix_of
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
@@ -44,7 +46,8 @@ from veilog.releasing.result import Release
 
 __all__ = ["demo", "methods", "release"]
 
-_BYTES = {".xes": 400, ".csv": 120, "": 40}
+_BYTES = {".xes": 400, ".csv": 120, ".tsv": 120}
+_PACKED_BYTES = 40
 """Of an event in a file that is not compressed, and of one in any that is; as a rule it takes less."""
 _COMPARE_AT_ONCE = 5_000
 """Up to so many variants a side `release` shows at once what was kept; beyond it takes longer than a glance."""
@@ -89,15 +92,16 @@ def release(
     keeping.of(log)
     if planned.needs_events:
         grouping.needs_events("A release with times, attributes or persons")
-    show_columns(out, log, reading, grouping)
+    source = named(log, reading, grouping)
+    show_columns(out, source, reading)
     original: EventLog | StoredLog | Variants
     if planned.needs_events:
         in_memory = planned.method.full_log and not planned.method.in_pieces
-        original = read_events(log, reading, grouping, in_memory=in_memory)
-    elif fits(log, grouping):
-        original = read_log(log, reading)  # all columns: one of them may tell persons, which the owner should know
+        original = read_events(source, reading, in_memory=in_memory)
+    elif fits(source):
+        original = read_log(source, reading)  # all columns: one of them may tell persons, which the owner should know
     else:
-        original = read_variants(log, reading, grouping)
+        original = read_variants(source, reading)
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
     _check_room(target, original)
@@ -137,8 +141,7 @@ def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Be
 def _check_room(target: Path, original: EventLog | StoredLog | Variants) -> None:
     """Refuse, before anything is paid for, what the disk will hardly hold: a release is about as large as its log."""
     events = (original if isinstance(original, Variants) else original.variants).events
-    plain = not target.name.endswith((".gz", ".parquet"))
-    needed = events * (_BYTES[".xes" if ".xes" in target.name else ".csv"] if plain else _BYTES[""])
+    needed = events * _BYTES.get(suffix_of(target), _PACKED_BYTES)
     if shutil.disk_usage(target.absolute().parent).free < needed:
         raise OutputError(
             f"The disk has no room for this release, which may take {-(-needed // 1_000_000):,} MB.",

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import check_writable
-from veilog.cli.common import AS_USUAL, Json, Output, Reading, read_log, shown_progress
+from veilog.cli.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -73,9 +73,9 @@ def report(
     """Write a page about a release from its file: what it is, what it guarantees, what nobody may conclude from it."""
     out = Output(json)
     _check_page(target, "TARGET")
-    log = read_log(released, reading)
+    log = read_log(named(released, reading), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
-    before = None if original is None else read_log(original, reading)
+    before = None if original is None else read_log(named(original, reading), reading)
     with shown_progress() as progress:
         write(log, target, before, progress=progress)
     version = "outside" if before is None else "inside"

@@ -17,6 +17,7 @@ from veilog.cli.common import (
     Log,
     Output,
     Reading,
+    named,
     read_log,
     read_variants,
     show_columns,
@@ -55,9 +56,10 @@ def suggest(
     parse_delta(delta)
     parse_share(share, "share")
     keeping.of(log)
-    show_columns(out, log, reading, grouping)
-    whole = read_log(log, reading) if fits(log, grouping) else None
-    variants = read_variants(log, reading, grouping) if whole is None else whole.variants
+    source = named(log, reading, grouping)
+    show_columns(out, source, reading)
+    whole = read_log(source, reading) if fits(source) else None
+    variants = read_variants(source, reading) if whole is None else whole.variants
     with shown_progress() as progress:
         found = suggest_method(variants, epsilon=epsilon, delta=delta, share=share, ledger=keeping.of(log, progress))
     account = None if found.entry is None else found.entry.account()

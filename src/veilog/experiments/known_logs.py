@@ -8,6 +8,7 @@ from pathlib import Path
 
 from veilog.errors import InputError
 from veilog.logs import files
+from veilog.logs.source import suffix_of
 
 __all__ = ["LOGS", "KnownLog", "find", "missing"]
 
@@ -56,8 +57,8 @@ def find(folder: Path) -> dict[str, Path]:
         )
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
-        suffix = next((s for s in sorted(files.SUFFIXES, key=len, reverse=True) if path.name.lower().endswith(s)), None)
-        if suffix is None or not path.is_file() or path.name.startswith("."):
+        suffix = suffix_of(path)
+        if suffix not in files.SUFFIXES or not path.is_file() or path.name.startswith("."):
             continue
         found.setdefault(_name(path.name[: -len(suffix)]), path)
     if not found:

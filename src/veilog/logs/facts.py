@@ -19,7 +19,7 @@ from veilog._plain import InJson, ToJson
 from veilog._typing import IntArray
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.tables.columns import is_text
+from veilog.logs.tables.columns import is_text, plain_type
 
 __all__ = ["Attribute", "PersonColumn", "attributes_of", "person_columns", "transitions_of", "unit_columns"]
 
@@ -61,7 +61,7 @@ def transitions_of(log: EventLog) -> dict[str, int] | None:
 
 
 def _kind(kind: pa.DataType) -> str:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    kind = plain_type(kind)
     for what, fits in (
         ("boolean", pa.types.is_boolean),
         ("whole number", pa.types.is_integer),
@@ -127,7 +127,7 @@ def _names(pieces: list[EventLog]) -> Iterator[str]:
 
 
 def _may_name(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    kind = plain_type(kind)
     return is_text(kind) or bool(pa.types.is_integer(kind))
 
 

@@ -13,31 +13,28 @@ import pyarrow as pa
 
 from veilog._files import atomic_target, check_writable
 from veilog.errors import OutputError
-from veilog.logs.engines.source import Means
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
-from veilog.logs.paths import SUFFIXES, suffix_of
-from veilog.logs.reading import Progress, Source, grouped, name_of, roles_of, whole
+from veilog.logs.reader import SUFFIXES, Asked, Writer, writer_of
+from veilog.logs.reading import grouped, whole
 from veilog.logs.roles import Declared
+from veilog.logs.source import Given, Means, Progress, Source, suffix_of
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 
 __all__ = [
     "SUFFIXES",
     "check_target",
-    "grouped",
     "read",
     "read_variants",
-    "roles_of",
     "validate",
-    "validated",
     "write",
     "write_pieces",
 ]
 
 
 def read(
-    source: Source,
+    source: Given,
     *,
     case: str | None = None,
     activity: str | None = None,
@@ -62,12 +59,12 @@ def read(
     million events; ``index`` names its column that orders events of equal time.
     """
     declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
-    findings = Findings(policies or {}, name_of(source))
-    return whole(source, declared, findings, limit, processes, progress, index)
+    named = Source(source, means=Means(index=index), limit=limit)
+    return whole(named, Asked(declared, Findings(policies or {}, named.name), None, processes, progress))
 
 
 def validate(
-    source: Source,
+    source: Given,
     *,
     policies: Mapping[str, Policy] | None = None,
     limit: int | None = DEFAULT_LIMIT,
@@ -80,26 +77,13 @@ def validate(
     ``declared`` is what :func:`read` takes of ``case``, ``activity``, ``timestamp``, ``lifecycle``, ``classifier`` and
     ``time_format``.
     """
-    told = validated(source, policies=policies, limit=limit, processes=processes, progress=progress, **declared)
-    return told.findings
-
-
-def validated(
-    source: Source,
-    *,
-    policies: Mapping[str, Policy] | None = None,
-    limit: int | None = DEFAULT_LIMIT,
-    processes: int = 1,
-    progress: Progress | None = None,
-    **declared: str | None,
-) -> EventLog:
-    """What is left of a log when all that :func:`validate` finds was noted and left out."""
-    findings = Findings(policies or {}, name_of(source), collect_all=True)
-    return whole(source, Declared(**declared), findings, limit, processes, progress)
+    named = Source(source, limit=limit)
+    findings = Findings(policies or {}, named.name, collect_all=True)
+    return whole(named, Asked(Declared(**declared), findings, None, processes, progress)).findings
 
 
 def read_variants(
-    source: Source,
+    source: Given,
     *,
     case: str | None = None,
     activity: str | None = None,
@@ -126,11 +110,8 @@ def read_variants(
     names the column of a table that orders events of equal time. ``lifecycle`` and ``classifier`` are for files.
     """
     declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
-    findings = Findings(policies or {}, name_of(source))
-    means = Means(memory_limit, threads, temp_directory, index)
-    return grouped(
-        source, declared, findings, engine, means, limit=limit, processes=processes, progress=progress
-    ).variants
+    named = Source(source, engine=engine, means=Means(memory_limit, threads, temp_directory, index), limit=limit)
+    return grouped(named, Asked(declared, Findings(policies or {}, named.name), None, processes, progress)).variants
 
 
 def write(log: EventLog, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
@@ -140,23 +121,9 @@ def write(log: EventLog, path: str | os.PathLike[str], *, lossy: bool = False) -
     accepts that. Compressed files carry neither time nor name, so equal logs give equal bytes.
     """
     target = Path(path)
-    kind = check_target(target)
-    from veilog.logs.tables import parquet
-    from veilog.logs.tables import read as tables
-
-    if kind in (".csv", ".tsv") and not lossy:
-        tables.check_flat(log, target)
-    with atomic_target(target) as file:
-        if kind == ".parquet":
-            parquet.write_parquet(log, file)
-            return
-        with _compressed(file, target) as out:
-            if kind == ".xes":
-                from veilog.logs.xes.read import write_xes
-
-                write_xes(log, out)
-            else:
-                tables.write_csv(log, out, delimiter="\t" if kind == ".tsv" else ",")
+    writer = _writer(target)
+    with atomic_target(target) as file, _compressed(file, target) as out:
+        writer.write(log, out, target, lossy=lossy)
 
 
 def write_pieces(
@@ -174,37 +141,24 @@ def write_pieces(
     ``lossy``. The file is the one that :func:`write` makes of the whole log; numbers in CSV may be formatted otherwise,
     and XES with nested attributes may say 2.0 without need.
     """
-    from veilog.logs.tables import parquet
-    from veilog.logs.tables import read as tables
-    from veilog.logs.xes.write import write_xes_pieces
-
     target = Path(path)
-    kind = check_target(target)
-
-    def flat() -> Iterator[EventLog]:
-        for piece in pieces:
-            if not lossy:
-                tables.check_flat(piece, target)
-            yield piece
-
-    with atomic_target(target) as file:
-        if kind == ".parquet":
-            parquet.write_pieces(pieces, file, eventless)
-            return
-        with _compressed(file, target) as out:
-            if kind == ".xes":
-                write_xes_pieces(pieces, out)
-            else:
-                tables.write_csv_pieces(flat(), out, delimiter="\t" if kind == ".tsv" else ",")
+    writer = _writer(target)
+    with atomic_target(target) as file, _compressed(file, target) as out:
+        writer.write_pieces(pieces, out, target, lossy=lossy, eventless=eventless)
 
 
 def check_target(path: str | os.PathLike[str]) -> str:
     """The format that a log would be written to ``path`` in; :class:`OutputError` if it could not be."""
-    kind = suffix_of(Path(path))
-    if kind is None:
-        raise OutputError("The suffix is not known.", path=os.fspath(path), advice=f"Known: {', '.join(SUFFIXES)}.")
-    check_writable(path)
-    return kind
+    _writer(Path(path))
+    return suffix_of(Path(path)).removesuffix(".gz")
+
+
+def _writer(target: Path) -> Writer:
+    writer = writer_of(target)
+    if writer is None:
+        raise OutputError("The suffix is not known.", path=os.fspath(target), advice=f"Known: {', '.join(SUFFIXES)}.")
+    check_writable(target)
+    return writer
 
 
 @contextlib.contextmanager

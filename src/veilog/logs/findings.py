@@ -86,6 +86,11 @@ _THINGS = {
 }
 """What a rule leaves out."""
 
+_DUPLICATES = (
+    "duplicate-case-id=drop: of cases with one name only the first is read, so one case can take the place of another; "
+    "with --on duplicate-case-id=keep (the default) they are separate cases."
+)
+
 RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
 
@@ -148,6 +153,10 @@ class Findings:
 
     def policy(self, rule: str) -> Policy:
         return self.policies.get(rule, RULES[rule].default)
+
+    def read_together(self) -> tuple[str, ...]:
+        """Return the rules that read all cases at once, as the owner has set them: whatever the log holds, the same."""
+        return (_DUPLICATES,) if self.policy("duplicate-case-id") == "drop" else ()
 
     def add(self, rule: str, example: str, *, line: int | None = None, count: int = 1) -> Policy:
         """Note ``count`` occurrences of a rule and say what is to be done; raises if the policy is ``fail``.

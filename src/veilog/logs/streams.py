@@ -8,9 +8,10 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from veilog._files import reason
 from veilog.errors import InputError
 
-__all__ = ["DEFAULT_LIMIT", "MAX_VALUE", "consumed_fraction", "open_input"]
+__all__ = ["DEFAULT_LIMIT", "MAX_VALUE", "consumed_fraction", "open_input", "resumed"]
 
 DEFAULT_LIMIT = 64 << 30
 """Bytes that may come out of a compressed file unless the caller says otherwise: 64 GiB."""
@@ -44,12 +45,12 @@ def open_input(path: Path, *, limit: int | None = DEFAULT_LIMIT) -> BinaryIO:
     except IsADirectoryError:
         raise InputError("This is a directory, not a file.", path=path) from None
     except (OSError, ValueError) as error:
-        raise InputError(f"The file cannot be read: {_reason(error)}.", path=path) from error
+        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
     try:
         magic = file.peek(2)[:2]
     except OSError as error:
         file.close()
-        raise InputError(f"The file cannot be read: {_reason(error)}.", path=path) from error
+        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
     if magic == _MAGIC:
         return cast(BinaryIO, io.BufferedReader(_Gunzip(file, path, limit), _BUFFER))
     if path.suffix.lower() == ".gz":
@@ -62,9 +63,16 @@ def open_input(path: Path, *, limit: int | None = DEFAULT_LIMIT) -> BinaryIO:
     return file
 
 
+def resumed(begun: bytes, rest: BinaryIO) -> BinaryIO:
+    """Return a stream of these first bytes and what follows them, so that a file whose start was read goes on."""
+    return cast(BinaryIO, io.BufferedReader(_Resumed(begun, rest), _BUFFER))
+
+
 def consumed_fraction(stream: BinaryIO) -> float:
     """How much of the file behind a stream from :func:`open_input` has been read, from 0 to 1 (compressed bytes)."""
     raw = getattr(stream, "raw", None)
+    if isinstance(raw, _Resumed):
+        return consumed_fraction(raw.rest)
     try:
         if isinstance(raw, _Gunzip):
             position, size = raw.consumed, raw.size
@@ -75,8 +83,25 @@ def consumed_fraction(stream: BinaryIO) -> float:
     return min(1.0, position / size) if size else 0.0
 
 
-def _reason(error: OSError | ValueError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+class _Resumed(io.RawIOBase):
+    def __init__(self, begun: bytes, rest: BinaryIO) -> None:
+        self._begun = begun
+        self.rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.rest.close()
+        super().close()
+
+    def readinto(self, buffer: object) -> int:
+        if not self._begun:
+            return cast(io.BufferedReader, self.rest).readinto(buffer)  # type: ignore[arg-type]
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        data, self._begun = self._begun[: len(view)], self._begun[len(view) :]
+        view[: len(data)] = data
+        return len(data)
 
 
 class _Gunzip(io.RawIOBase):
@@ -155,7 +180,7 @@ class _Gunzip(io.RawIOBase):
         try:
             block = self._file.read(_COMPRESSED_BLOCK)
         except OSError as error:
-            raise InputError(f"The file cannot be read: {_reason(error)}.", path=self._path) from error
+            raise InputError(f"The file cannot be read: {reason(error)}.", path=self._path) from error
         self.consumed += len(block)
         return block
 

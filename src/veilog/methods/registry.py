@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.metadata import EntryPoint
 
-from veilog._plugins import Registry, distribution
+from veilog._plugins import Registry
 from veilog.errors import ParameterError
 from veilog.methods.method import Method
 
@@ -38,8 +37,9 @@ _OURS = {
 class Methods(Registry[Method]):
     """The methods by name; those of other packages know their package."""
 
-    def load(self, point: EntryPoint) -> Method:
-        return replace(super().load(point), package=distribution(point))
+    def load(self, name: str) -> Method:
+        """Return the method of this name."""
+        return replace(super().load(name), package=self.added_by(name))
 
 
 METHODS: Mapping[str, Method] = Methods(Method, GROUP, _OURS)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from veilog.ledger.ledger import Ledger, Reservation, settling
-from veilog.logs.engines.source import refuse_unread
 from veilog.logs.eventlog import EventLog
+from veilog.logs.source import refuse_unread
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity

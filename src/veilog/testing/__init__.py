@@ -2,5 +2,6 @@
 
 from veilog.testing.measures import check_measure
 from veilog.testing.methods import check_method
+from veilog.testing.readers import check_reader
 
-__all__ = ["check_measure", "check_method"]
+__all__ = ["check_measure", "check_method", "check_reader"]

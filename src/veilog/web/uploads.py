@@ -18,7 +18,7 @@ from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 
-from veilog.logs.files import SUFFIXES
+from veilog.logs.reader import known_suffixes
 from veilog.web.error_pages import DISK_FULL, Problem, is_full
 
 __all__ = ["Upload", "receive", "shown_name", "suffix_of"]
@@ -187,12 +187,15 @@ def _malformed() -> Problem:
 
 def suffix_of(name: str) -> str:
     """The suffix that says what format a file has; :class:`Problem` if it says none."""
-    lower = name.lower()
-    for suffix in sorted(SUFFIXES, key=len, reverse=True):
-        if lower.endswith(suffix):
-            return suffix
-    known = ", ".join(SUFFIXES)
-    raise Problem(400, "The name of this file does not say what format it has.", f"It must end with one of: {known}.")
+    known = sorted(known_suffixes(), key=len, reverse=True)
+    found = next((suffix for suffix in known if name.lower().endswith(suffix)), None)
+    if found is not None:
+        return found
+    raise Problem(
+        400,
+        "The name of this file does not say what format it has.",
+        f"It must end with one of: {', '.join(known_suffixes())}.",
+    )
 
 
 def shown_name(name: str) -> str:

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs import files
-from veilog.logs.engines import files as engines
-from veilog.logs.engines.files import DuckFiles
-from veilog.logs.engines.source import AT_HAND, Means
+from veilog.logs.engines import duckdb_files as engines
+from veilog.logs.engines.duckdb_files import DuckFiles
 from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
 from veilog.logs.simulate import hospital
+from veilog.logs.source import AT_HAND, Means, Source
 from veilog.logs.variants import Variants
 
 ROLES = Roles("case", "activity", "time")
@@ -25,7 +25,7 @@ DROP = {"case-without-name": "drop", "missing-timestamp": "drop", "bad-timestamp
 
 
 def variants_of(paths: list[Path], roles: Roles, means: Means = AT_HAND) -> Variants:
-    return DuckFiles(tuple(paths), means).group(roles, Findings()).variants
+    return DuckFiles(tuple(map(Source, paths)), means).group(roles, Findings()).variants
 
 
 def parquet(path: Path, case, activity, time) -> Path:
@@ -200,7 +200,10 @@ def test_very_many_activities_are_no_trouble(tmp_path: Path, suffix: str) -> Non
     assert found == log.variants
 
 
-def test_no_row_is_a_log_without_cases(tmp_path: Path) -> None:
+def test_no_file_is_an_error_and_no_row_is_a_log_without_cases(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="no file in this folder"):
+        files.read_variants(tmp_path / "folder")
     path = parquet(
         tmp_path / "log.parquet", pa.array([], pa.string()), pa.array([], pa.string()), pa.array([], pa.timestamp("us"))
     )

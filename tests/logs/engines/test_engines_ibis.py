@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.engines import ibis as engines_ibis
+from veilog.logs.reading import roles_of
+from veilog.logs.source import Source
 from veilog.logs.variants import Variants
 
 ibis = pytest.importorskip("ibis")
@@ -245,8 +247,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java")
-    from veilog.logs.engines.source import Means
     from veilog.logs.engines.spark import session
+    from veilog.logs.source import Means
 
     interrupted = signal.getsignal(signal.SIGINT)
     with session(Means("1GB", 2, tmp_path_factory.mktemp("spark"))) as started:
@@ -311,7 +313,7 @@ def test_a_job_of_spark_that_dies_half_way_is_told_in_one_line(spark, tmp_path: 
 def test_spark_reads_no_text(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("case,activity,time\n1,a,2024-01-01\n")
     with pytest.raises(InputError, match="Spark reads Parquet here"):
-        files.roles_of(tmp_path / name, engine="spark")
+        roles_of(Source(tmp_path / name, engine="spark"))
 
 
 def test_files_of_different_types_are_refused_by_spark_before_it_starts(tmp_path: Path) -> None:

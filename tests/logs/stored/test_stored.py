@@ -14,6 +14,7 @@ import veilog
 from veilog.errors import EngineError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
+from veilog.logs.source import Source
 from veilog.logs.stored import store as stored
 from veilog.logs.stored.store import StoredLog, store
 
@@ -118,11 +119,11 @@ def test_only_large_parquet_files_are_large(tmp_path: Path, monkeypatch: pytest.
     log = hospital(5, seed=1)
     for suffix in (".parquet", ".csv"):
         veilog.write(log, tmp_path / f"log{suffix}")
-    assert not stored.is_large(tmp_path / "log.parquet")
+    assert not stored.is_large(Source(tmp_path / "log.parquet"))
     monkeypatch.setattr(stored, "LARGE", len(log) - 1)
-    assert stored.is_large(tmp_path / "log.parquet")
-    assert not stored.is_large(tmp_path / "log.csv")
-    assert not stored.is_large(tmp_path / "none.parquet")
+    assert stored.is_large(Source(tmp_path / "log.parquet"))
+    assert not stored.is_large(Source(tmp_path / "log.csv"))
+    assert not stored.is_large(Source(tmp_path / "none.parquet"))
 
 
 def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,10 @@ from table_tools import found, read, times
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, TIMESTAMP
+from veilog.logs.roles import guess_roles
 from veilog.logs.simulate import hospital
+from veilog.logs.source import Source
 from veilog.logs.tables import delimited
-from veilog.logs.tables.read import guess_roles
 
 HEADER = "case,activity,time\n"
 
@@ -356,7 +357,7 @@ def test_every_mutant_is_an_error_or_adds_up_to_its_rows(tmp_path: Path) -> None
             assert "mutant.csv" in str(error)
             continue
         outcomes["log"] += 1
-        dialect = delimited.sniff(path)
+        dialect = delimited.sniffed(Source(path))
         decoded = path.read_bytes().decode(dialect.encoding, "replace").removeprefix("\ufeff")
         rows = [row for row in csv.reader(io.StringIO(decoded, newline=""), delimiter=dialect.delimiter) if row]
         dropped = sum(found(log).get(rule, 0) for rule in policies)

@@ -18,23 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import EngineError, InputError, VeilogError
-from veilog.logs.engines.source import (
-    Grouped,
-    Progress,
-    refuse_gaps,
-    refuse_life_cycle,
-    refuse_ties,
-    refuse_type,
-    silent,
-)
+from veilog.logs.engines.engine import Grouped, refuse_gaps, refuse_life_cycle, refuse_ties, refuse_type
+from veilog.logs.engines.keys import FIRST_TIME, LAST_TIME
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
+from veilog.logs.reader import Asked
 from veilog.logs.roles import Roles
+from veilog.logs.source import Progress, Source, is_ibis, silent
 from veilog.logs.tables.checks import count_times
-from veilog.logs.tables.keys import FIRST_TIME, LAST_TIME
+from veilog.logs.tables.reader import TableReader
 from veilog.logs.variants import Variants
 
-__all__ = ["IbisTable", "first_line", "running"]
+__all__ = ["IBIS", "IbisTable", "first_line", "running"]
 
 _TESTED = ("duckdb", "pyspark")
 _READ_WHOLE = 5_000_000
@@ -122,6 +117,27 @@ class IbisTable:
             progress("looking for events at the same time", None)
             refuse_ties(int(fetched(_ties(events)).to_pylist()[0]["ties"]), index, self.name)
         return events, start, end
+
+
+class _Ibis(TableReader):
+    """Reads such a table into this process, with all its columns."""
+
+    name = "Ibis"
+    typed = True
+
+    def recognises(self, source: Source) -> bool:
+        return is_ibis(source.given)
+
+    def columns(self, source: Source) -> list[str]:
+        return IbisTable(source.given).columns()
+
+    def table(self, source: Source, asked: Asked) -> pa.Table:
+        assert asked.roles is not None, "the columns of a table have roles"
+        there = IbisTable(source.given, source.means.index)
+        return there.whole(asked.roles, asked.findings, asked.progress or silent)
+
+
+IBIS = _Ibis()
 
 
 def counted(events: Any) -> Any:

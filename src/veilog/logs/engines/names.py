@@ -1,4 +1,7 @@
-"""Which engine groups the events: ``duckdb``, ``duckdb:FILE``, ``spark``, or the URL of a warehouse."""
+"""Which engine groups the events: ``duckdb``, ``duckdb:FILE``, ``spark``, or the URL of a warehouse.
+
+An engine is imported when a log needs it.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +9,59 @@ from pathlib import Path
 from typing import Any
 
 from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError
-from veilog.logs.engines.files import DuckFiles
+from veilog.logs.engines.engine import VariantSource
 from veilog.logs.engines.ibis import IbisTable, first_line
-from veilog.logs.engines.source import Means, VariantSource
-from veilog.logs.engines.table import DuckTable
-from veilog.logs.paths import format_of, log_files
+from veilog.logs.reader import reader_of
+from veilog.logs.source import Means, Source, is_ibis
+from veilog.logs.tables.reader import table_reader_of
 
-__all__ = ["named"]
+__all__ = ["engine_of"]
 
 
-def named(name: str, engine: str, means: Means, limit: int | None) -> VariantSource | None:
-    """The log of this name on this engine: files, or a table. None for a file that must be read whole (XES)."""
-    if engine in ("duckdb", "spark"):
-        _no_index(means)
-        paths = tuple(log_files(name))
-        if engine == "duckdb":
-            return None if format_of(paths[0]) == ".xes" else DuckFiles(paths, means, limit)
+def engine_of(source: Source) -> VariantSource | None:
+    """Return where the events of this log are grouped; None for one that is read whole, such as XES."""
+    if source.name is None or source.engine not in ("duckdb", "spark"):
+        return source.once(_elsewhere)
+    _no_index(source.means)
+    files = _of_one_format(source)
+    if source.engine == "spark":
         from veilog.logs.engines.spark import SparkFiles
 
-        return SparkFiles(paths, means)
+        return SparkFiles(files, source.means)
+    if table_reader_of(files[0]) is None:
+        return None
+    from veilog.logs.engines.duckdb_files import DuckFiles
+
+    return DuckFiles(files, source.means)
+
+
+def _elsewhere(source: Source) -> VariantSource | None:
+    """A table that is no file: of Ibis, of a DuckDB database, or where a URL leads, to which it connects once."""
+    engine, means = source.engine, source.means
+    if source.name is None:
+        return IbisTable(source.given, means.index) if is_ibis(source.given) else None
     if engine.startswith("duckdb:") and not engine.startswith("duckdb://"):
-        return DuckTable(Path(engine.removeprefix("duckdb:")), name, means)
+        from veilog.logs.engines.duckdb_table import DuckTable
+
+        return DuckTable(Path(engine.removeprefix("duckdb:")), source.name, means)
     if "://" in engine:
-        return IbisTable(_connected(engine, name), means.index, name=name)
+        return IbisTable(_connected(engine, source.name), means.index, name=source.name)
     raise ParameterError(
         f"There is no engine {engine!r}.",
         parameter="engine",
         advice="Take duckdb, spark, duckdb:FILE for a table of a DuckDB database, or a URL that Ibis connects to.",
     )
+
+
+def _of_one_format(source: Source) -> tuple[Source, ...]:
+    """The files of one log, all of one known format."""
+    files = source.files()
+    readers = {file.format: reader_of(file) for file in files}
+    if len(readers) > 1:
+        raise InputError(f"These files have different formats: {', '.join(sorted(readers))}.", path=source.name)
+    if len(files) > 1 and table_reader_of(files[0]) is None:
+        raise InputError(f"Several {reader_of(files[0]).name} files cannot be read as one log.", path=source.name)
+    return files
 
 
 def _no_index(means: Means) -> None:

@@ -12,7 +12,6 @@ import os
 import re
 import secrets
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,12 +22,14 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError
+from veilog.logs.engines.engine import Grouped, refuse_life_cycle, spilling
 from veilog.logs.engines.ibis import IbisTable, first_line, running
-from veilog.logs.engines.source import AT_HAND, Grouped, Means, Progress, refuse_life_cycle, silent
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
-from veilog.logs.tables import parquet
+from veilog.logs.source import AT_HAND, Means, Progress, Source, silent
+from veilog.logs.tables.columns import plain_type
+from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 
 __all__ = ["SparkFiles", "session"]
 
@@ -42,16 +43,20 @@ _UNITS = {"": 1 / 1_000_000, "K": 1 / 1000, "M": 1, "G": 1000, "T": 1_000_000}
 class SparkFiles:
     """One log in one or more Parquet files, in this order."""
 
-    paths: tuple[Path, ...]
+    files: tuple[Source, ...]
     means: Means = AT_HAND
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return tuple(file.path for file in self.files)
+
     def columns(self) -> list[str]:
-        _no_text(self.paths)
-        return parquet.column_names(self.paths[0])
+        _no_text(self.files)
+        return PARQUET.columns(self.files[0])
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
         refuse_life_cycle(roles)
-        _no_text(self.paths)
+        _no_text(self.files)
         schema, rows = self._schema(roles)
         progress("starting Spark", None)
         with session(self.means) as spark:
@@ -79,11 +84,9 @@ class SparkFiles:
         """Columns and rows of the files; an error if some file has other columns, or what Spark cannot know of."""
         schemas, rows = [], 0
         wanted = [roles.case, roles.activity, roles.timestamp]
-        for path in self.paths:
-            with parquet.open_parquet(path) as file:
-                schema = file.schema_arrow
-                rows += file.metadata.num_rows
-            notes = parquet.notes(schema, path)
+        for file in self.files:
+            path, schema, notes = file.path, opened(file).schema_arrow, PARQUET.notes(file)
+            rows += PARQUET.rows(file)
             if notes.case_key is not None or notes.empty is not None:
                 raise InputError(
                     "This file has cases that only an index tells apart, or without events.",
@@ -97,7 +100,7 @@ class SparkFiles:
             schemas.append((path, pa.schema([schema.field(name) for name in wanted + given]).remove_metadata()))
         first = schemas[0][1]
         for path, schema in schemas:
-            if [(f.name, _plain(f.type)) for f in schema] != [(f.name, _plain(f.type)) for f in first]:
+            if [(f.name, plain_type(f.type)) for f in schema] != [(f.name, plain_type(f.type)) for f in first]:
                 raise InputError(
                     f"Its columns have other types than those of {self.paths[0].name}.",
                     path=path,
@@ -135,18 +138,14 @@ class SparkFiles:
         return places[path.resolve()]
 
 
-def _no_text(paths: tuple[Path, ...]) -> None:
-    for path in paths:
-        if not path.name.lower().endswith(".parquet"):
+def _no_text(files: tuple[Source, ...]) -> None:
+    for file in files:
+        if not is_parquet(file):
             raise InputError(
                 "Spark reads Parquet here, no text.",
-                path=path,
+                path=file.path,
                 advice="Take --engine duckdb, or convert the files to Parquet.",
             )
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _quoted(name: str) -> str:
@@ -165,14 +164,8 @@ def session(means: Means) -> Iterator[Any]:
     if active is not None:
         yield _settled(active.newSession())
         return
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="veilog-", dir=means.temp_directory, ignore_cleanup_errors=True)
-    except OSError as error:
-        raise ParameterError(
-            f"The temporary directory cannot be used ({error.strerror}).", parameter="temp_directory"
-        ) from error
-    with folder as place, _ctrl_c_as_before():
-        context = _started(means, Path(place))
+    with spilling(means) as folder, _ctrl_c_as_before():
+        context = _started(means, folder)
         logging.getLogger().addFilter(_not_of_java)
         try:
             yield _settled(SparkSession(context))

@@ -8,8 +8,8 @@ same events in the same order.
 
 from __future__ import annotations
 
+import os
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,21 +23,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from veilog._typing import IntArray
-from veilog.errors import EngineError, ParameterError
-from veilog.logs.engines.files import connected
-from veilog.logs.engines.source import Means, Progress, silent
+from veilog.errors import EngineError
+from veilog.logs.engines.duckdb_files import connected
+from veilog.logs.engines.engine import temporary_folder
+from veilog.logs.engines.keys import sql_name, sql_text
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.lifecycle import Transitions
-from veilog.logs.reading import read_together
+from veilog.logs.reader import Asked
 from veilog.logs.roles import Declared, Roles, declared_roles
-from veilog.logs.tables import parquet
-from veilog.logs.tables import read as tables
-from veilog.logs.tables.columns import is_text
-from veilog.logs.tables.keys import sql_name, sql_text
+from veilog.logs.source import Means, Progress, Source, silent
+from veilog.logs.tables.columns import is_text, plain_type
+from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
+from veilog.logs.tables.reader import table_reader_of
+from veilog.logs.tables.rows import log_from_table
 from veilog.logs.variants import Variants
 
-__all__ = ["LARGE", "StoredLog", "is_large", "keep", "store"]
+__all__ = ["LARGE", "StoredLog", "is_large", "keep", "store", "stored"]
 
 LARGE = 5_000_000
 """Events from which on ``veilog release`` keeps a Parquet log on disk where its events are asked about."""
@@ -49,13 +51,8 @@ _MERGED = 16
 class Folder:
     """A temporary folder that goes when nothing refers to it any more, or when it is closed."""
 
-    def __init__(self, where: str | Path | None) -> None:
-        try:
-            self.path = Path(tempfile.mkdtemp(prefix="veilog-", dir=where))
-        except OSError as error:
-            raise ParameterError(
-                f"The temporary directory cannot be used ({error.strerror}).", parameter="temp_directory"
-            ) from error
+    def __init__(self, where: str | os.PathLike[str] | None) -> None:
+        self.path = temporary_folder(where)
         self.close = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
@@ -136,12 +133,11 @@ class StoredLog:
         return replace(_merged(parts), read_together=self.read_together)
 
 
-def is_large(path: Path) -> bool:
-    """Whether this is a Parquet file of more than ``LARGE`` events."""
-    if not path.name.lower().endswith(".parquet") or not path.is_file():
-        return False
-    with parquet.open_parquet(path) as file:
-        return bool(file.metadata.num_rows > LARGE)
+def is_large(source: Source) -> bool:
+    """Whether this is a file that says that it has more than ``LARGE`` events, as Parquet does."""
+    reader = table_reader_of(source) if source.is_file else None
+    rows = None if reader is None else reader.rows(source)
+    return rows is not None and rows > LARGE
 
 
 def store(
@@ -164,35 +160,41 @@ def store(
     it takes all rows to see whether a column belongs to cases. DuckDB stays within ``memory_limit``, and with it the
     pieces in ``temp_directory``, which take about as much room as the file.
     """
-    source = Path(path)
+    source = Source(path, means=Means(memory_limit, threads, temp_directory))
     declared = Declared(case, activity, timestamp, lifecycle, classifier)
-    roles = declared_roles(tables.file_columns(source), declared, parquet.classifiers_of(source))
-    with parquet.open_parquet(source) as file:
-        schema, rows = file.schema_arrow, file.metadata.num_rows
-    if not _is_plain(schema, roles) or parquet.notes(schema, source).case_key is not None:
+    return stored(source, Asked(declared, Findings(policies or {}, str(source.path)), progress=progress))
+
+
+def stored(source: Source, asked: Asked) -> StoredLog | None:
+    """The log of a source, kept on disk by its means; see :func:`store`."""
+    if not is_parquet(source):
         return None
-    findings = Findings(policies or {}, str(source))
+    path, findings, progress = source.path, asked.findings, asked.progress or silent
+    roles = declared_roles(PARQUET.columns(source), asked.declared, PARQUET.notes(source).metadata.classifiers)
+    schema, rows = opened(source).schema_arrow, PARQUET.rows(source)
+    if not _is_plain(schema, roles) or PARQUET.notes(source).case_key is not None:
+        return None
 
     def pieces(connection: duckdb.DuckDBPyConnection, events: str) -> Iterator[EventLog]:
         done, chosen = 0, replace(roles, transition=None)  # what concerns all events was seen to already
         for table in _tables(connection, events, roles, schema):
-            yield tables.log_from_table(table, chosen, findings, source=str(source))
+            yield log_from_table(table, chosen, findings, source=str(path))
             done += table.num_rows
-            progress(f"sorting {source.name}: {done:,} of {rows:,} events", done / rows)
+            progress(f"sorting {path.name}: {done:,} of {rows:,} events", done / rows)
 
-    with connected(Means(memory_limit, threads, temp_directory)) as connection:
-        events = _chosen(connection, source, roles, findings)
+    with connected(source.means) as connection:
+        events = _chosen(connection, path, roles, findings)
         if not rows or _has_gaps(connection, events, roles):
             return None
-        progress(f"sorting {source.name}", None)
-        log = keep(pieces(connection, events), temp_directory=temp_directory)
+        progress(f"sorting {path.name}", None)
+        log = keep(pieces(connection, events), temp_directory=source.means.temp_directory)
     if log is None:
         return None
-    shape = replace(log.shape, read_together=read_together(findings))
+    shape = replace(log.shape, read_together=findings.read_together())
     return replace(log, shape=shape, findings=findings.result())
 
 
-def keep(pieces: Iterable[EventLog], *, temp_directory: str | Path | None = None) -> StoredLog | None:
+def keep(pieces: Iterable[EventLog], *, temp_directory: str | os.PathLike[str] | None = None) -> StoredLog | None:
     """A log that comes in pieces, at least one, each of whole cases, kept on disk; None if their columns differ."""
     folder, shape = Folder(temp_directory), None
     sizes: list[int] = []
@@ -220,7 +222,7 @@ def _is_plain(schema: pa.Schema, roles: Roles) -> bool:
     if len({name.lower() for name in names}) < len(names) or EVENT_INDEX in schema.names:
         return False
     kinds = [schema.field(name).type for name in (roles.case, roles.activity)]
-    plain = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
+    plain = [plain_type(kind) for kind in kinds]
     named = (is_text(plain[0]) or pa.types.is_integer(plain[0])) and is_text(plain[1])
     return bool(named and pa.types.is_timestamp(schema.field(roles.timestamp).type))
 

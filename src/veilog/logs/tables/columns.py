@@ -14,7 +14,7 @@ from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.findings import Findings
 from veilog.logs.tables.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 
-__all__ = ["is_text", "plain_column", "read_times", "text_column", "typed", "whole_numbers", "written"]
+__all__ = ["is_text", "plain_column", "plain_type", "read_times", "text_column", "typed", "whole_numbers", "written"]
 
 
 def text_column(column: Any, name: str, path: str | None) -> Any:
@@ -81,6 +81,11 @@ def read_times(column: Any, name: str, path: str | None, order: DayOrder | None 
 
 def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values, whether or not they stand in a dictionary."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _joined(parts: list[Times]) -> Times:

@@ -21,9 +21,10 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from veilog.errors import InputError
-from veilog.logs.streams import DEFAULT_LIMIT, MAX_VALUE, consumed_fraction, open_input
+from veilog.logs.source import Source
+from veilog.logs.streams import MAX_VALUE, consumed_fraction
 
-__all__ = ["Dialect", "Foreign", "batches", "line_of_row", "sniff", "write_rows"]
+__all__ = ["Dialect", "Foreign", "batches", "line_of_row", "sniffed", "write_rows"]
 
 _SAMPLE = 1 << 16
 _BLOCK = 4 << 20
@@ -43,13 +44,11 @@ class Dialect:
     columns: tuple[str, ...]
 
 
-def sniff(
-    path: Path, *, limit: int | None = DEFAULT_LIMIT, preferred: Sequence[str] = (",", ";", "\t", "|")
-) -> Dialect:
+def sniffed(source: Source) -> Dialect:
     """Find the encoding by the first bytes, and delimiter and columns by the header: of the delimiters that cut it into
-    the most columns the first."""
-    with open_input(path, limit=limit) as stream:
-        sample = stream.read(_SAMPLE)
+    the most columns the first; in a file called .tsv a tab goes before the others."""
+    path, sample = source.path, source.begin(_SAMPLE)
+    preferred = ("\t", ",", ";", "|") if source.format == ".tsv" else (",", ";", "\t", "|")
     if not sample:
         raise InputError("The file is empty.", path=path)
     encoding, text = _decode_sample(sample, path)
@@ -104,20 +103,15 @@ def _as_utf8(value: bytes, errors: str = "strict") -> tuple[bytes, bool]:
 
 
 def batches(
-    path: Path,
-    dialect: Dialect,
-    *,
-    columns: Sequence[str] | None = None,
-    limit: int | None = DEFAULT_LIMIT,
-    progress: Any = None,
-    foreign: Foreign | None = None,
+    source: Source, *, columns: Sequence[str] | None = None, progress: Any = None, foreign: Foreign | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The rows as batches of string columns (these ones, or all): nothing between delimiters is null, ``""`` is text.
 
     Raises :class:`InputError` with the line; ``foreign`` is told at the end of values that were no UTF-8.
     """
-    with open_input(path, limit=limit) as source:
-        checked = _Checked(source, dialect, path)
+    dialect, path = source.once(sniffed), source.path
+    with source.stream() as stream:
+        checked = _Checked(stream, dialect, path)
         try:
             reader = arrow_csv.open_csv(
                 checked,
@@ -134,14 +128,14 @@ def batches(
                 if checked.error is not None:
                     break
                 if progress is not None:
-                    progress("reading rows", consumed_fraction(source))
+                    progress("reading rows", consumed_fraction(stream))
                 yield _pick(batch, dialect, columns, path)
         except pa.ArrowCancelled:
             raise KeyboardInterrupt from None
         except pa.ArrowException as error:
             checked.drain(MAX_VALUE)
             if checked.error is None:
-                _explain(path, dialect, error, limit)
+                _explain(source, error)
         checked.drain()
         if checked.error is not None:
             raise checked.error
@@ -159,9 +153,10 @@ def _pick(batch: pa.RecordBatch, dialect: Dialect, columns: Sequence[str] | None
     return pa.RecordBatch.from_arrays(arrays, names=[dialect.columns[i] for i in wanted])
 
 
-def _explain(path: Path, dialect: Dialect, error: Exception, limit: int | None) -> None:
+def _explain(source: Source, error: Exception) -> None:
     """Say in the user's words, and with the line, why Arrow gave up."""
-    for line, row in _rows(path, dialect, limit):
+    dialect, path = source.once(sniffed), source.path
+    for line, row in _rows(source):
         if len(row) != len(dialect.columns):
             raise InputError(
                 f"This row has {len(row)} fields, the header has {len(dialect.columns)}.",
@@ -176,18 +171,19 @@ def _explain(path: Path, dialect: Dialect, error: Exception, limit: int | None) 
     raise InputError(f"The rows cannot be read ({str(error).splitlines()[0]}).", path=path) from error
 
 
-def line_of_row(path: Path, dialect: Dialect, row: int, *, limit: int | None = DEFAULT_LIMIT) -> int | None:
+def line_of_row(source: Source, row: int) -> int | None:
     """The line on which a row (0 is the first after the header) starts."""
-    for number, (line, _) in enumerate(_rows(path, dialect, limit)):
+    for number, (line, _) in enumerate(_rows(source)):
         if number == row + 1:
             return line
     return None
 
 
-def _rows(path: Path, dialect: Dialect, limit: int | None) -> Iterator[tuple[int, list[str]]]:
+def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
     """The rows one by one with their lines; slow, for explaining only. Ends early where even this reader is lost."""
-    with open_input(path, limit=limit) as source:
-        checked = io.BufferedReader(_Checked(source, dialect, path))
+    dialect = source.once(sniffed)
+    with source.stream() as stream:
+        checked = io.BufferedReader(_Checked(stream, dialect, source.path))
         text = io.TextIOWrapper(checked, encoding="utf-8", newline="")
         # Of a line without end only so much, which is more than any row may have.
         reader = csv.reader(iter(lambda: text.readline(2 * _BLOCK), ""), delimiter=dialect.delimiter)

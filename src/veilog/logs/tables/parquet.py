@@ -9,8 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,39 +23,78 @@ from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.metadata import Attribute, Metadata
-from veilog.logs.roles import Classifiers, Roles
-from veilog.logs.tables import read as tables
+from veilog.logs.reader import Asked
+from veilog.logs.source import Source
+from veilog.logs.tables.flat import flat_table
+from veilog.logs.tables.reader import BATCH, Notes, TableReader, table_reader_of
 
-__all__ = [
-    "Notes",
-    "classifiers_of",
-    "column_names",
-    "has_case_index",
-    "notes",
-    "open_parquet",
-    "read_parquet",
-    "write_parquet",
-    "write_pieces",
-]
+__all__ = ["PARQUET", "is_parquet", "opened"]
 
 _KEY = b"veilog"
 _GROUP = 1 << 19
 """Rows of a group in the files written."""
 
 
-@dataclass(frozen=True)
-class Notes:
-    """What a Parquet file written by veilog says beside its table."""
+class _Parquet(TableReader):
+    name = "Parquet"
+    suffixes = (".parquet",)
+    typed = True
 
-    metadata: Metadata
-    case_key: str | None = None
-    """The column that tells cases apart, where their names do not."""
-    empty: pa.Table | None = None
-    """The cases without events, with their ``case:index``."""
+    def columns(self, source: Source) -> list[str]:
+        return list(opened(source).schema_arrow.names)
+
+    def rows(self, source: Source) -> int:
+        return int(opened(source).metadata.num_rows)
+
+    def notes(self, source: Source) -> Notes:
+        return source.once(_notes)
+
+    def table(self, source: Source, asked: Asked) -> pa.Table:
+        try:
+            table = opened(source).read()
+            table.validate(full=True)  # text that is not UTF-8 would fail later, and worse
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"The Parquet data cannot be read ({_first_line(error)}).", path=source.path) from error
+        return table.replace_schema_metadata(None)
+
+    def batches(
+        self, source: Source, asked: Asked, columns: Sequence[str] | None = None, size: int = BATCH
+    ) -> Iterator[pa.RecordBatch]:
+        yield from opened(source).iter_batches(size, columns=None if columns is None else list(columns))
+
+    def read(self, source: Source, asked: Asked) -> EventLog:
+        log, notes = super().read(source, asked), self.notes(source)
+        return log if notes.case_key is None else _with_empty_cases(log, notes.empty, asked.findings)
+
+    def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:
+        """Write the flat table with everything needed to get the same log back."""
+        eventless = None
+        if _needs_case_index(log):
+            empty = np.flatnonzero(np.diff(log.offsets) == 0)
+            eventless = log.cases.take(pa.array(empty)).append_column(CASE_INDEX, pa.array(empty, pa.int64()))
+        self.write_pieces([log], file, target, lossy=lossy, eventless=eventless)
+
+    def write_pieces(
+        self, pieces: Iterable[EventLog], file: BinaryIO, target: Path, *, lossy: bool, eventless: pa.Table | None
+    ) -> None:
+        _write_pieces(pieces, file, eventless)
 
 
-def open_parquet(path: Path) -> pq.ParquetFile:
-    """The file, or an :class:`InputError` that says why not."""
+PARQUET = _Parquet()
+
+
+def is_parquet(source: Source) -> bool:
+    """Return whether this log is a Parquet file, by its name."""
+    return table_reader_of(source) is PARQUET
+
+
+def opened(source: Source) -> pq.ParquetFile:
+    """Return the file, which is opened once, or raise an :class:`InputError` that says why not."""
+    return source.once(_opened)
+
+
+def _opened(source: Source) -> pq.ParquetFile:
+    path = source.path
     try:
         if path.stat().st_size == 0:
             raise InputError("The file is empty.", path=path)
@@ -69,30 +107,12 @@ def open_parquet(path: Path) -> pq.ParquetFile:
         ) from error
 
 
-def column_names(path: Path) -> list[str]:
-    with open_parquet(path) as file:
-        return list(file.schema_arrow.names)
-
-
-def classifiers_of(path: Path) -> Classifiers:
-    """The classifiers that a file of ours kept from XES."""
-    with open_parquet(path) as file:
-        return notes(file.schema_arrow, path).metadata.classifiers
-
-
-def has_case_index(path: Path) -> bool:
-    """Whether this is a Parquet file of ours in which names do not tell cases apart."""
-    if not path.name.lower().endswith(".parquet"):
-        return False
-    with open_parquet(path) as file:
-        return notes(file.schema_arrow, path).case_key is not None
-
-
-def notes(schema: pa.Schema, path: Path) -> Notes:
+def _notes(source: Source) -> Notes:
     """What the file's metadata say; nothing for files of other programs."""
+    schema = opened(source).schema_arrow
     raw = (schema.metadata or {}).get(_KEY)
     if raw is None:
-        return Notes(Metadata())
+        return Notes()
     try:
         facts = json.loads(raw)
         empty = facts.get("empty_cases")
@@ -106,27 +126,9 @@ def notes(schema: pa.Schema, path: Path) -> Notes:
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, pa.ArrowException) as error:
         raise InputError(
             f"The metadata that veilog left in this file are damaged ({_first_line(error)}).",
-            path=path,
+            path=source.path,
             advice="Convert the log again from its source.",
         ) from error
-
-
-def read_parquet(path: Path, roles: Roles, findings: Findings) -> EventLog:
-    """The log in a Parquet file, with its types."""
-    with open_parquet(path) as file:
-        found = notes(file.schema_arrow, path)
-        try:
-            table = file.read()
-            table.validate(full=True)  # text that is not UTF-8 would fail later, and worse
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(f"The Parquet data cannot be read ({_first_line(error)}).", path=path) from error
-    table = table.replace_schema_metadata(None)
-    if found.case_key is None:
-        return tables.log_from_table(table, roles, findings, source=str(path), metadata=found.metadata)
-    log = tables.log_from_table(
-        table, roles, findings, source=str(path), metadata=found.metadata, case_key=found.case_key
-    )
-    return _with_empty_cases(log, found.empty, findings)
 
 
 def _with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) -> EventLog:
@@ -154,16 +156,7 @@ def _with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings)
     return EventLog(events, cases, log.metadata, findings.result(), log.source)
 
 
-def write_parquet(log: EventLog, file: BinaryIO) -> None:
-    """Write the flat table with everything needed to get the same log back."""
-    eventless = None
-    if _needs_case_index(log):
-        empty = np.flatnonzero(np.diff(log.offsets) == 0)
-        eventless = log.cases.take(pa.array(empty)).append_column(CASE_INDEX, pa.array(empty, pa.int64()))
-    write_pieces([log], file, eventless)
-
-
-def write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table | None = None) -> None:
+def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table | None) -> None:
     """Write one log that comes in pieces, at least one, with the columns and the metadata of the first.
 
     Cases are in the order in which they come. Either all have events and names that tell them apart, or ``eventless``
@@ -177,7 +170,7 @@ def write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table |
                 raise OutputError(
                     f"{empty} cases have no event, which Parquet cannot hold in pieces.", advice="Write .xes.gz."
                 )
-            table = tables.flat_table(log, case_index=eventless is not None)
+            table = flat_table(log, case_index=eventless is not None)
             if eventless is not None:
                 place = table.column_names.index(CASE_INDEX)
                 table = table.set_column(place, CASE_INDEX, pc.add(table.column(place), cases))

@@ -1,25 +1,63 @@
-"""XES (IEEE 1849) event logs: :func:`read_xes` and :func:`write_xes`."""
+"""The reader and writer of XES (IEEE 1849)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
 
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings
+from veilog.logs.reader import Asked
 from veilog.logs.roles import AS_IT_IS, Declared
+from veilog.logs.source import Source
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.xes.assemble import Assembler
 from veilog.logs.xes.parts import Reading, read_blocks, read_in_parts
 from veilog.logs.xes.scan import Block
 from veilog.logs.xes.text import Unusual
-from veilog.logs.xes.write import write_xes
+from veilog.logs.xes.write import write_xes, write_xes_pieces
 
-__all__ = ["read_xes", "write_xes"]
+__all__ = ["XES", "read_xes", "write_xes"]
 
 Progress = Callable[[float], None]
+
+
+class _Xes:
+    """See :class:`veilog.logs.reader.Reader` and :class:`veilog.logs.reader.Writer`."""
+
+    name = "XES"
+    suffixes = (".xes", ".xes.gz")
+    typed = False
+
+    def recognises(self, source: Source) -> bool:
+        return source.suffix in self.suffixes
+
+    def read(self, source: Source, asked: Asked) -> EventLog:
+        path, say = source.path, asked.progress
+        return read_xes(
+            path,
+            findings=asked.findings,
+            limit=source.limit,
+            processes=asked.processes,
+            progress=None if say is None else lambda fraction: say(f"reading {path.name}", fraction),
+            declared=asked.declared,
+        )
+
+    def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:
+        write_xes(log, file)
+
+    def write_pieces(
+        self, pieces: Iterable[EventLog], file: BinaryIO, target: Path, *, lossy: bool, eventless: pa.Table | None
+    ) -> None:
+        write_xes_pieces(pieces, file)
+
+
+XES = _Xes()
 
 
 def read_xes(

@@ -28,8 +28,8 @@ import numpy as np
 from veilog._plain import InJson, ToJson
 from veilog._typing import FloatArray
 from veilog.errors import ParameterError
-from veilog.logs.engines.source import refuse_unread
 from veilog.logs.eventlog import EventLog
+from veilog.logs.source import refuse_unread
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import Interval, estimate
 from veilog.measures.disclosure.patterns import Level, levels, single_activities

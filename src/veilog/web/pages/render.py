@@ -15,7 +15,7 @@ from markupsafe import Markup
 from veilog._plain import from_plain
 from veilog._version import __version__
 from veilog.errors import VeilogError
-from veilog.logs.files import SUFFIXES
+from veilog.logs.reader import known_suffixes
 from veilog.measures.disclosure import KNOWN
 from veilog.releasing.plan import LARGEST_UNASKED
 from veilog.report.flow_map import FlowMap
@@ -49,7 +49,9 @@ def home(logs: Sequence[LogRecord], jobs: Sequence[JobRecord], settings: Setting
     releases = [job for job in jobs if job.kind == "release"]
     busy = any(not job.ended for job in jobs) or any(log.reading and not log.reading.ended for log in logs)
     names = {log.id: log.name for log in logs}
-    return _page("home.html", settings, logs=logs, jobs=releases, names=names, suffixes=SUFFIXES, once=once, again=busy)
+    return _page(
+        "home.html", settings, logs=logs, jobs=releases, names=names, suffixes=known_suffixes(), once=once, again=busy
+    )
 
 
 def log_page(log: LogRecord, once: str, *, settings: Settings | None = None) -> str:

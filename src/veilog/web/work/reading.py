@@ -6,7 +6,6 @@ Everything here is computed from the raw log, for the owner's eyes; nothing of i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,14 @@ from veilog._plain import to_plain
 from veilog.charts import lasting
 from veilog.errors import InputError, VeilogError
 from veilog.ledger.ledger import fingerprint
-from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.facts import unit_columns
-from veilog.logs.findings import RULES, Finding, Policy
+from veilog.logs.findings import RULES, Finding, Findings, Policy
+from veilog.logs.reader import Asked
+from veilog.logs.reading import roles_of, whole
 from veilog.logs.roles import Declared
-from veilog.logs.streams import DEFAULT_LIMIT
-from veilog.logs.tables import delimited
-from veilog.logs.tables import read as tables
-from veilog.logs.tables.parquet import open_parquet
+from veilog.logs.source import Source
+from veilog.logs.tables.reader import table_reader_of
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
@@ -58,13 +56,14 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> dict
     result says so in ``problem`` and has what is needed to decide; what cannot be read at all raises."""
     progress("looking at the columns", None)
     found: dict[str, Any] = {"problem": None, "columns": None, "preview": None, "findings": [], "choices": []}
-    if not _is_xes(path):
-        names = _column_names(path)
+    source = Source(path)
+    names = _column_names(source)
+    if names is not None:
         columns = _meant(columns, names)
-        found["preview"] = _preview_of_table(path)
+        found["preview"] = _preview_of_table(source)
         found["columns"] = {"all": _listed(names, columns), "chosen": _chosen(columns), "taken": None, "how": None}
         try:
-            roles = files.roles_of(path, _declared(columns))
+            roles = roles_of(source, _declared(columns))
         except InputError as error:
             return found | {"problem": clean(error.problem)}
         if roles is not None:
@@ -73,9 +72,9 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> dict
             found["columns"] |= {"taken": {role: _shown_name(name) for role, name in taken.items()}, "how": how}
     progress("reading the log", None)
     try:
-        log = _read(path, columns, progress)
+        log = _read(source, columns, progress)
     except InputError as error:
-        return found | _what_stops(path, columns, error, progress, again=found["columns"] is not None)
+        return found | _what_stops(source, columns, error, progress, again=found["columns"] is not None)
     if log.cases.num_rows == 0:
         raise InputError("The log has no cases.")
     found["findings"] = [_finding(finding) for finding in log.findings]
@@ -87,7 +86,9 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> dict
 def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
     """The log as its owner had it read, to release it; errors in words for a page."""
     try:
-        return _read(path, columns if _is_xes(path) else _meant(columns, _column_names(path)), progress)
+        source = Source(path)
+        names = _column_names(source)
+        return _read(source, columns if names is None else _meant(columns, names), progress)
     except VeilogError as error:
         raise in_words(error) from error.__cause__
 
@@ -128,11 +129,11 @@ def _chevron(c: Chevron) -> list[Any]:
     return [c.text, "" if c.title == c.text else short(c.title, 80), c.colour, c.times]
 
 
-def _read(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
+def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> EventLog:
     def say(text: str, fraction: float | None) -> None:
         progress("reading the log" if text.startswith("reading ") else text, fraction)
 
-    return files.read(path, **asdict(_declared(columns)), policies=_policies(columns), progress=say)
+    return whole(source, Asked(_declared(columns), Findings(_policies(columns), source.name), progress=say))
 
 
 def _declared(columns: Mapping[str, str]) -> Declared:
@@ -172,14 +173,15 @@ def _chosen(columns: Mapping[str, str]) -> dict[str, str]:
 
 
 def _what_stops(
-    path: Path, columns: Mapping[str, str], error: InputError, progress: Progress, *, again: bool
+    source: Source, columns: Mapping[str, str], error: InputError, progress: Progress, *, again: bool
 ) -> dict[str, Any]:
     """All findings of a log that could not be read because of one, and which of them the owner must decide. Where it is
     something else, that is what the result says if other columns may help (``again``); otherwise it raises."""
     progress("looking for all that is wrong", None)
     stopping: list[Finding] = []
     try:
-        findings = files.validate(path, **asdict(_declared(columns)), policies=_policies(columns))
+        every = Findings(_policies(columns), source.name, collect_all=True)
+        findings = whole(source, Asked(_declared(columns), every)).findings
         stopping = [finding for finding in findings if finding.policy == "fail"]
     except VeilogError:
         pass  # what reading said is said below
@@ -213,27 +215,21 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _is_xes(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith(".xes")
-
-
-def _column_names(path: Path) -> list[str]:
+def _column_names(source: Source) -> list[str] | None:
+    """The columns of a table; None for a log that is no table, such as XES."""
     try:
-        if path.name.lower().endswith(".parquet"):
-            return list(open_parquet(path).schema_arrow.names)
-        return list(tables.csv_dialect(path, DEFAULT_LIMIT).columns)
+        reader = table_reader_of(source)
+        return None if reader is None else reader.columns(source)
     except VeilogError as error:
         raise in_words(error) from error.__cause__
 
 
-def _preview_of_table(path: Path) -> dict[str, Any]:
+def _preview_of_table(source: Source) -> dict[str, Any]:
     """The first rows as they stand in the file; none where even these cannot be read, which reading then says."""
+    reader = table_reader_of(source)
+    assert reader is not None, "a log that is no table has no rows"
     try:
-        if path.name.lower().endswith(".parquet"):
-            batch = next(open_parquet(path).iter_batches(batch_size=_PREVIEW_ROWS), None)
-        else:
-            dialect = tables.csv_dialect(path, DEFAULT_LIMIT)
-            batch = next(delimited.batches(path, dialect), None)
+        batch = next(reader.batches(source, Asked(), size=_PREVIEW_ROWS), None)
     except (VeilogError, pa.ArrowException):
         batch = None
     return _shown_table(pa.table({}) if batch is None else pa.Table.from_batches([batch.slice(0, _PREVIEW_ROWS)]))

@@ -1,6 +1,6 @@
 """Variants from files and tables of any size: DuckDB groups the events within a memory limit, nothing is loaded whole.
 
-Each event becomes one integer (see :mod:`veilog.logs.tables.keys`). The sorted list of these integers in a case,
+Each event becomes one integer (see :mod:`veilog.logs.engines.keys`). The sorted list of these integers in a case,
 reduced to the activities, is its variant; equal lists are counted. Cases are taken in as many parts as the memory
 needs, each case wholly in one part. The result equals ``read(path).variants``, ties and all, because the position of
 the row decides them in both.
@@ -9,8 +9,7 @@ the row decides them in both.
 from __future__ import annotations
 
 import contextlib
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,18 +21,8 @@ import pyarrow.compute as pc
 
 from veilog._typing import IntArray
 from veilog.errors import EngineError, InputError, ParameterError
-from veilog.logs.engines.source import AT_HAND, Grouped, Means, Progress, silent
-from veilog.logs.eventlog import EVENT_INDEX
-from veilog.logs.findings import Findings
-from veilog.logs.lifecycle import Transitions
-from veilog.logs.roles import Roles
-from veilog.logs.stored.loading import load
-from veilog.logs.streams import DEFAULT_LIMIT
-from veilog.logs.tables import parquet
-from veilog.logs.tables import read as tables
-from veilog.logs.tables.checks import count_times
-from veilog.logs.tables.columns import is_text
-from veilog.logs.tables.keys import (
+from veilog.logs.engines.engine import Grouped, spilling
+from veilog.logs.engines.keys import (
     ACTIVITY_BITS,
     FIRST_TIME,
     LAST_TIME,
@@ -43,6 +32,17 @@ from veilog.logs.tables.keys import (
     sql_text,
     timed_key,
 )
+from veilog.logs.engines.loading import load
+from veilog.logs.eventlog import EVENT_INDEX
+from veilog.logs.findings import Findings
+from veilog.logs.lifecycle import Transitions
+from veilog.logs.reader import Asked
+from veilog.logs.roles import Roles
+from veilog.logs.source import AT_HAND, Means, Progress, Source, silent
+from veilog.logs.tables.checks import count_times
+from veilog.logs.tables.columns import is_text, plain_type
+from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
+from veilog.logs.tables.reader import TableReader, table_reader_of
 from veilog.logs.variants import Variants
 
 __all__ = ["DuckFiles", "coded", "connected", "group", "micros"]
@@ -54,41 +54,42 @@ _MOST_PARTS = 4096
 class DuckFiles:
     """One log in one or more CSV or Parquet files, in this order; the variants must fit in memory beside DuckDB."""
 
-    paths: tuple[Path, ...]
+    files: tuple[Source, ...]
     means: Means = AT_HAND
-    limit: int | None = DEFAULT_LIMIT
 
     def columns(self) -> list[str]:
-        return tables.file_columns(self.paths[0], self.limit)
+        return self._reader.columns(self.files[0])
+
+    @property
+    def _reader(self) -> TableReader:
+        found = table_reader_of(self.files[0])
+        assert found is not None, "only tables are grouped"
+        return found
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
-        files = list(self.paths)
-        if findings.policy("duplicate-case-id") != "keep" and len(files) == 1 and parquet.has_case_index(files[0]):
-            log = parquet.read_parquet(files[0], roles, findings)  # only the whole log tells which were first
+        files = self.files
+        once = findings.policy("duplicate-case-id") != "keep" and len(files) == 1
+        if once and self._reader.notes(files[0]).case_key is not None:
+            # Only the whole log tells which were first.
+            log = self._reader.read(files[0], Asked(findings=findings, roles=roles))
             return Grouped(log.variants, *log.span)
         with connected(self.means) as connection:
             progress("looking at the events", None)
             events = _plain_parquet(connection, files, roles, findings)
             if events is None:
-                events = load(connection, files, roles, findings, self.limit)
+                events = load(connection, files, roles, findings)
             return group(connection, events, progress)
 
 
 @contextlib.contextmanager
 def connected(means: Means) -> Iterator[duckdb.DuckDBPyConnection]:
     """A private DuckDB that keeps its limit, fetches no extensions and leaves nothing behind."""
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="veilog-", dir=means.temp_directory, ignore_cleanup_errors=True)
-    except OSError as error:
-        raise ParameterError(
-            f"The temporary directory cannot be used ({error.strerror}).", parameter="temp_directory"
-        ) from error
-    with folder as spill:
+    with spilling(means) as spill:
         config: dict[str, Any] = {
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "preserve_insertion_order": False,
-            "temp_directory": spill,
+            "temp_directory": str(spill),
         }
         if means.threads is not None:
             config["threads"] = means.threads
@@ -132,7 +133,7 @@ def _disk_is_full(error: duckdb.Error) -> bool:
 
 
 def _plain_parquet(
-    connection: duckdb.DuckDBPyConnection, files: list[Path], roles: Roles, findings: Findings
+    connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
 ) -> Events | None:
     """The files as DuckDB reads them itself, the fast way; None unless every column is plain and nothing is wrong."""
     if roles.lifecycle is not None or roles.classifier:
@@ -140,18 +141,17 @@ def _plain_parquet(
     stepped = roles.transition is not None
     alike: dict[tuple[pa.DataType, pa.DataType], list[tuple[Path, int]]] = {}
     rows, naive = 0, 0
-    for path in files:
-        if not path.name.lower().endswith(".parquet") or any(sign in str(path) for sign in "*?["):
+    for file in files:
+        if not is_parquet(file) or any(sign in str(file.path) for sign in "*?["):
             return None
-        with parquet.open_parquet(path) as file:
-            schema, count = file.schema_arrow, file.metadata.num_rows
-        if not _is_plain(schema, roles) or parquet.notes(schema, path).case_key is not None:
+        schema, count = opened(file).schema_arrow, PARQUET.rows(file)
+        if not _is_plain(schema, roles) or PARQUET.notes(file).case_key is not None:
             return None
         if stepped and not (roles.transition in schema.names and _is_name(schema.field(roles.transition).type)):
             return None
         kinds = (schema.field(roles.case).type, schema.field(roles.timestamp).type)
         naive += count if kinds[1].tz is None else 0
-        alike.setdefault(kinds, []).append((path, rows))
+        alike.setdefault(kinds, []).append((file.path, rows))
         rows += count
     table = " UNION ALL ".join(_select(same, *kinds, roles, len(files)) for kinds, same in alike.items())
     found = connection.sql(
@@ -211,8 +211,7 @@ def _is_plain(schema: pa.Schema, roles: Roles) -> bool:
 
 
 def _is_name(kind: pa.DataType, *, text_only: bool = False) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = plain_type(kind)
     return is_text(kind) or (not text_only and bool(pa.types.is_integer(kind)))
 
 

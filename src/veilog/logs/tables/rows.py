@@ -1,4 +1,4 @@
-"""Tables to event logs and back: CSV, Parquet, pandas and Arrow, in pm4py's columns or any others.
+"""The rows of a flat table to an event log, in pm4py's columns or any others.
 
 A flat table has a row for each event. Its rows become the events of an :class:`EventLog`: the position of a row is the
 explicit event index, the events of a case are ordered by timestamp and, where timestamps are equal, by row. A case in
@@ -9,122 +9,29 @@ by case. Columns ``case:...`` that are constant in every case become attributes 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, IntArray
-from veilog.errors import InputError, OutputError
+from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.lifecycle import Transitions, joined
 from veilog.logs.metadata import Metadata
-from veilog.logs.roles import Roles, guess_roles
-from veilog.logs.streams import DEFAULT_LIMIT
-from veilog.logs.tables import delimited
-from veilog.logs.tables.checks import LineOf, Rows, blank, check_absent, check_bad, check_names, count_times
-from veilog.logs.tables.columns import plain_column, read_times, text_column, typed, whole_numbers, written
+from veilog.logs.roles import Roles
+from veilog.logs.tables.checks import LineOf, Rows, check_absent, check_bad, check_names, count_times
+from veilog.logs.tables.columns import plain_column, read_times, text_column, whole_numbers
 from veilog.logs.tables.times import Times
 
-__all__ = [
-    "Roles",
-    "check_flat",
-    "file_columns",
-    "flat_table",
-    "foreign_values",
-    "guess_roles",
-    "log_from_table",
-    "read_csv",
-    "read_frame",
-    "write_csv",
-    "write_csv_pieces",
-]
+__all__ = ["log_from_table"]
 
 
 _PREFIX = "case:"
-
-
-def file_columns(path: Path, limit: int | None = DEFAULT_LIMIT) -> list[str]:
-    """The names of the columns of a CSV or Parquet file."""
-    if path.name.lower().endswith(".parquet"):
-        from veilog.logs.tables.parquet import column_names
-
-        return column_names(path)
-    return list(csv_dialect(path, limit).columns)
-
-
-def read_csv(
-    path: Path, roles: Roles, findings: Findings, *, limit: int | None = DEFAULT_LIMIT, progress: Any = None
-) -> EventLog:
-    """The log in a CSV or TSV file, plain or gzip.
-
-    Attributes that are numbers, truth values and times with an offset become typed where the whole column is of one
-    kind and nothing of the text is lost by it; identifiers like ``007`` or ``1e5`` stay text.
-    """
-    dialect = csv_dialect(path, limit)
-    told = foreign_values(findings)
-    parts = list(delimited.batches(path, dialect, limit=limit, progress=progress, foreign=told))
-    table = pa.Table.from_batches(parts) if parts else pa.table({n: pa.array([], pa.string()) for n in dialect.columns})
-    if progress is not None:
-        progress("ordering events", None)
-    plain = {*roles.named, EVENT_INDEX}
-    table = pa.table({name: table[name] if name in plain else typed(table[name]) for name in table.column_names})
-    return log_from_table(
-        table,
-        roles,
-        findings,
-        source=str(path),
-        line_of=lambda row: delimited.line_of_row(path, dialect, row, limit=limit),
-    )
-
-
-def foreign_values(findings: Findings) -> delimited.Foreign:
-    """What notes values of text that are no UTF-8."""
-
-    def note(count: int, line: int) -> None:
-        findings.add("not-utf8", "read as Windows-1252", line=line, count=count)
-
-    return note
-
-
-def csv_dialect(path: Path, limit: int | None) -> delimited.Dialect:
-    """How to read this file; in a file called .tsv a tab goes before other delimiters."""
-    preferred = ("\t", ",", ";", "|") if ".tsv" in path.name.lower() else (",", ";", "\t", "|")
-    return delimited.sniff(path, limit=limit, preferred=preferred)
-
-
-def read_frame(source: Any, roles: Roles, findings: Findings) -> EventLog:
-    """The log in a pandas DataFrame or an Arrow table."""
-    if not isinstance(source, pa.Table):
-        needed = roles.named
-        columns = {str(name): _from_pandas(source[name], str(name), findings) for name in source.columns}
-        source = pa.table({name: array for name, (array, kept) in columns.items() if kept or name in needed})
-    return log_from_table(source, roles, findings, source=None)
-
-
-def _from_pandas(series: Any, name: str, findings: Findings) -> tuple[Any, bool]:
-    """The column, and whether it stays."""
-    try:
-        return pa.Array.from_pandas(series), True
-    except (pa.ArrowException, OverflowError, ValueError, TypeError):
-        # A column of objects of several types, or of integers beyond 64 bits: as text, nothing is lost.
-        missing = series.isna().to_numpy()
-        text = [None if gone else _as_text(value) for value, gone in zip(series, missing, strict=True)]
-        example = f"column {name!r} mixes types or holds huge numbers"
-        kept = findings.add("bad-value", example, count=max(1, len(text))) != "drop"
-        return pa.array(text, pa.string()), kept
-
-
-def _as_text(value: Any) -> str:
-    """A value as it would be written if all of its column were of its type."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53 else str(value)
 
 
 def log_from_table(
@@ -312,64 +219,3 @@ def _assemble(columns: dict[str, Any]) -> pa.Table:
         fields.append(field)
         arrays.append(array)
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def check_flat(log: EventLog, path: Path) -> None:
-    """Refuse to write a log to CSV that CSV cannot hold."""
-    advice = "Write .xes.gz or .parquet, or accept the loss (--lossy, in Python lossy=True)."
-    empty = int((np.diff(log.offsets) == 0).sum())
-    if empty:
-        raise OutputError(f"{empty} cases have no event, and CSV cannot hold them.", path=path, advice=advice)
-    names = log.cases.column(ACTIVITY)
-    if len(pc.unique(names)) < len(names):
-        raise OutputError("Several cases have the same name, and CSV would merge them.", path=path, advice=advice)
-    if blank(names.cast(pa.string())).any():
-        raise OutputError("A case has no name, and CSV needs one.", path=path, advice=advice)
-
-
-def flat_table(log: EventLog, *, case_index: bool = False) -> pa.Table:
-    """One row for each event, in the order of the event index; with it as a column where times do not tell the order.
-
-    Reading the table again gives the same events in the same order in every case. ``case_index`` adds ``case:index``.
-    """
-    table = log.to_arrow()
-    if case_index:
-        table = table.append_column(CASE_INDEX, log.events.column(CASE_INDEX))
-    index = log.events.column(EVENT_INDEX).cast(pa.int64()).to_numpy()
-    case = log.events.column(CASE_INDEX).cast(pa.int64()).to_numpy()
-    times = log.events.column(TIMESTAMP)
-    micros = pc.fill_null(times.cast(pa.int64()), 0).to_numpy()
-    timeless = np.zeros(log.cases.num_rows, dtype=np.bool_)
-    timeless[case[_null(times)]] = True
-    same = case[1:] == case[:-1]
-    rising = index[1:] > index[:-1]
-    timely = micros[1:] > micros[:-1]
-    level = (micros[1:] == micros[:-1]) | timeless[case[1:]]
-    if bool((~same | (timely & ~timeless[case[1:]]) | (level & rising)).all()):
-        if not bool(rising.all()):
-            table = table.take(pa.array(np.argsort(index, kind="stable")))
-        return table
-    if not bool((rising | ~same).all()):
-        index = np.arange(len(index))
-    table = table.append_column(EVENT_INDEX, pa.array(index, pa.int64()))
-    return table.take(pa.array(np.argsort(index, kind="stable")))
-
-
-def _null(column: Any) -> BoolArray:
-    mask: BoolArray = pc.is_null(column).to_numpy()
-    return mask
-
-
-def write_csv(log: EventLog, out: BinaryIO, *, delimiter: str = ",") -> None:
-    """Write the events as text in UTF-8. What the log says about itself (extensions, classifiers) has no place there;
-    empty text is ``""``, a missing value is nothing.
-    """
-    write_csv_pieces([log], out, delimiter=delimiter)
-
-
-def write_csv_pieces(logs: Iterable[EventLog], out: BinaryIO, *, delimiter: str = ",") -> None:
-    """Write one log that comes in pieces with the same columns."""
-    for number, log in enumerate(logs):
-        table = flat_table(log)
-        columns = {name: written(table[name]) for name in table.column_names}
-        delimited.write_rows(pa.table(columns), out, delimiter=delimiter, header=number == 0)

@@ -1,8 +1,9 @@
 """Tables of any kind into DuckDB piece by piece, through the checks of
-:func:`veilog.logs.tables.read.log_from_table`."""
+:func:`veilog.logs.tables.rows.log_from_table`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from veilog.errors import InputError
+from veilog.logs.engines.keys import ACTIVITY_BITS, Events, given_key, sql_text, timed_key
 from veilog.logs.findings import Findings
 from veilog.logs.lifecycle import Transitions
 from veilog.logs.roles import Roles
+from veilog.logs.source import Source
 from veilog.logs.tables.checks import Rows, blank, check_bad, check_names, count_times
-from veilog.logs.tables.keys import ACTIVITY_BITS, Events, given_key, sql_text, timed_key
 from veilog.logs.tables.pieces import Piece, pieces
 
 __all__ = ["load"]
 
 
-def load(
-    connection: duckdb.DuckDBPyConnection, files: list[Path], roles: Roles, findings: Findings, limit: int | None
-) -> Events:
+def load(connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings) -> Events:
     """All rows of these files as one relation; faults are decided here, so that what is grouped is clean."""
     # A database file takes the rows, so that they do not count against the memory.
     folder = connection.execute("SELECT current_setting('temp_directory')").fetchall()[0][0]
@@ -32,8 +32,8 @@ def load(
     connection.execute("USE store")
     connection.execute("CREATE TABLE events (c VARCHAR, o BIGINT, i BIGINT, t BIGINT, m TINYINT, g BIGINT, a INTEGER)")
     state = _Loading(Transitions(roles.lifecycle))
-    for path in files:
-        for piece in pieces(path, roles, findings, limit, alone=len(files) == 1):
+    for file in files:
+        for piece in pieces(file, roles, findings, alone=len(files) == 1):
             _insert(connection, piece, state, findings)
         state.rows_before = state.rows
     state.transitions.done(findings, told_apart=roles.transition in roles.classifier)
@@ -45,7 +45,7 @@ def load(
             where = "WHERE m <> 1"
             state.kept -= state.absent
     if state.rows and not state.kept:
-        raise InputError("Not one event is left.", path=files[0])
+        raise InputError("Not one event is left.", path=files[0].path)
     count_times(findings, state.kept, naive=state.naive, offsets=state.offsets, cut=state.cut)
     case = "c, o" if state.nameless else "c"
     if state.indexed:

@@ -6,56 +6,31 @@ position, times cut to microseconds. What it cannot give that way it refuses.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn, Protocol
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
+from veilog.logs.source import Means, Progress
 from veilog.logs.variants import Variants
 
 __all__ = [
-    "AT_HAND",
     "Grouped",
-    "Means",
-    "Progress",
     "VariantSource",
-    "is_ibis",
     "refuse_gaps",
     "refuse_life_cycle",
     "refuse_ties",
     "refuse_type",
-    "refuse_unread",
-    "silent",
+    "spilling",
+    "temporary_folder",
 ]
-
-Progress = Callable[[str, float | None], None]
-
-
-def silent(text: str, fraction: float | None) -> None:
-    """The progress of whoever does not want to know."""
-
-
-@dataclass(frozen=True)
-class Means:
-    """What an engine that runs here may use, and what orders events of equal time."""
-
-    memory_limit: str = "1GB"
-    threads: int | None = None
-    temp_directory: str | os.PathLike[str] | None = None
-    index: str | None = None
-    """A column that orders events of equal time, for tables that have no order of rows."""
-
-    def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
-            raise ParameterError(
-                f"{self.threads} threads cannot do anything.", parameter="threads", advice="Give 1 or more."
-            )
-
-
-AT_HAND = Means()
 
 
 @dataclass(frozen=True)
@@ -77,9 +52,24 @@ class VariantSource(Protocol):
         """The variants; what is noteworthy goes to the findings, whose policies apply."""
 
 
-def is_ibis(source: object) -> bool:
-    """Whether this is a table of Ibis, told by its module so that Ibis is not imported for it."""
-    return any(kind.__module__.startswith("ibis.expr.types") for kind in type(source).__mro__)
+def temporary_folder(where: str | os.PathLike[str] | None) -> Path:
+    """Make a folder for what does not fit into memory, for the caller to remove."""
+    try:
+        return Path(tempfile.mkdtemp(prefix="veilog-", dir=where))
+    except OSError as error:
+        raise ParameterError(
+            f"The temporary directory cannot be used ({error.strerror}).", parameter="temp_directory"
+        ) from error
+
+
+@contextlib.contextmanager
+def spilling(means: Means) -> Iterator[Path]:
+    """A folder for what does not fit into memory, until the end of the block."""
+    folder = temporary_folder(means.temp_directory)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def refuse_gaps(findings: Findings, gaps: dict[str, int]) -> bool:
@@ -129,20 +119,6 @@ def refuse_life_cycle(roles: Roles) -> None:
                 parameter=name,
                 advice="Choose the events in a view there, or give the log as a file without --engine.",
             )
-
-
-def refuse_unread(log: object) -> None:
-    """Raise about what somebody may give for a log although it was not read yet."""
-    if is_ibis(log):
-        raise InputError(
-            "This is a table of an engine, not a log.",
-            advice="Give what veilog.read_variants(table, ...) makes of it there, or veilog.read(table, ...) here.",
-        )
-    if isinstance(log, str | os.PathLike) or hasattr(log, "__dataframe__"):
-        raise InputError(
-            f"This is a {type(log).__name__}, not a log.",
-            advice="Give veilog.read(...) or veilog.read_variants(...) of it.",
-        )
 
 
 def refuse_type(column: str, kind: str, wanted: str, path: str | None) -> NoReturn:

@@ -10,24 +10,15 @@ import duckdb
 import pyarrow as pa
 
 from veilog.errors import InputError
-from veilog.logs.engines.files import coded, connected, group, micros
-from veilog.logs.engines.source import (
-    AT_HAND,
-    Grouped,
-    Means,
-    Progress,
-    refuse_gaps,
-    refuse_life_cycle,
-    refuse_ties,
-    refuse_type,
-    silent,
-)
+from veilog.logs.engines.duckdb_files import coded, connected, group, micros
+from veilog.logs.engines.engine import Grouped, refuse_gaps, refuse_life_cycle, refuse_ties, refuse_type
+from veilog.logs.engines.keys import FIRST_TIME, LAST_TIME, POSITION_BITS, Events, sql_name, sql_text, timed_key
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
+from veilog.logs.source import AT_HAND, Means, Progress, silent
 from veilog.logs.tables.checks import count_times
 from veilog.logs.tables.columns import is_text
-from veilog.logs.tables.keys import FIRST_TIME, LAST_TIME, POSITION_BITS, Events, sql_name, sql_text, timed_key
 
 __all__ = ["DuckTable"]
 

@@ -1,0 +1,226 @@
+"""What reads a log: one reader a format, found by the name of a file or the type of a table.
+
+The readers of veilog are known by their modules, which are imported when a log needs them. Other packages add theirs as
+entry points of the group ``veilog.readers``; these are asked about what none of ours recognises. One that is broken is
+warned about and left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast, runtime_checkable
+
+from veilog._files import reason
+from veilog._plugins import AddOn, add_ons
+from veilog.errors import InputError, VeilogError
+from veilog.logs.findings import Findings
+from veilog.logs.roles import AS_IT_IS, Declared, Roles
+from veilog.logs.source import Progress, Source, suffix_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from veilog.logs.eventlog import EventLog
+
+__all__ = [
+    "GROUP",
+    "SUFFIXES",
+    "Asked",
+    "Reader",
+    "Writer",
+    "added",
+    "blaming",
+    "known_suffixes",
+    "not_ours",
+    "reader_of",
+    "writer_of",
+]
+
+GROUP = "veilog.readers"
+"""The group of entry points that other packages name their readers in."""
+
+_BY_SUFFIX = {
+    (".xes", ".xes.gz"): "veilog.logs.xes.read:XES",
+    (".csv", ".csv.gz", ".tsv", ".tsv.gz"): "veilog.logs.tables.text:TEXT",
+    (".parquet",): "veilog.logs.tables.parquet:PARQUET",
+}
+_OF_TABLES = {
+    "pyarrow": "veilog.logs.tables.frames:ARROW",
+    "pandas": "veilog.logs.tables.frames:PANDAS",
+    "ibis": "veilog.logs.engines.ibis:IBIS",
+}
+"""By the package whose tables they are."""
+
+SUFFIXES = tuple(suffix for suffixes in _BY_SUFFIX for suffix in suffixes)
+"""Of the files that veilog itself reads and writes."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a log is to be read: what its owner declares, where findings go, and who is told of the progress."""
+
+    declared: Declared = AS_IT_IS
+    findings: Findings = field(default_factory=Findings)
+    roles: Roles | None = None
+    """The columns of a table; None where the format itself says which is which."""
+    processes: int = 1
+    """How many may share a large file."""
+    progress: Progress | None = None
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """One format of logs. A format of tables derives from :class:`veilog.logs.tables.reader.TableReader`."""
+
+    name: str
+    """As messages say it."""
+    suffixes: tuple[str, ...]
+    """How its files end, in lower case: ``(".csv", ".csv.gz")``; none for tables in memory."""
+    typed: bool
+    """Whether the source declares the types of attributes, so that no case decides how another one's are read."""
+
+    def recognises(self, source: Source) -> bool:
+        """Return whether this reader takes that log, from its name or type; the file is not opened for it."""
+
+    def read(self, source: Source, asked: Asked) -> EventLog:
+        """Return the log. What is wrong with it is an :class:`InputError` that names the file, or a finding."""
+
+
+class Writer(Protocol):
+    """A reader that writes its format, too."""
+
+    def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:
+        """Write a log into a file that becomes ``target``; refuse what the format cannot hold, unless ``lossy``."""
+
+    def write_pieces(
+        self, pieces: Iterable[EventLog], file: BinaryIO, target: Path, *, lossy: bool, eventless: pa.Table | None
+    ) -> None:
+        """Write one log that comes in pieces; see :func:`veilog.logs.files.write_pieces`."""
+
+
+def reader_of(source: Source) -> Reader:
+    """Return the reader of one file or of a table in memory; :class:`InputError` where there is none."""
+    return source.once(_reader_of_table if source.name is None else _reader_of_file)
+
+
+def writer_of(target: Path) -> Writer | None:
+    """Return what writes files of this name; None if nothing does."""
+    place = _place_of(suffix_of(target))
+    return None if place is None else cast(Writer, _loaded(place))
+
+
+def known_suffixes() -> tuple[str, ...]:
+    """Return how the names of all logs end that can be read, those of other packages last."""
+    return tuple(dict.fromkeys((*SUFFIXES, *(suffix for other in added() for suffix in other.value.suffixes))))
+
+
+def _place_of(suffix: str) -> str | None:
+    return next((place for suffixes, place in _BY_SUFFIX.items() if suffix in suffixes), None)
+
+
+def _loaded(place: str) -> Reader:
+    module, name = place.split(":")
+    return cast(Reader, getattr(importlib.import_module(module), name))
+
+
+def _ours(source: Source) -> Reader | None:
+    if source.name is not None:
+        place = _place_of(source.suffix)
+        return None if place is None else _loaded(place)
+    packages = dict.fromkeys(kind.__module__.partition(".")[0] for kind in type(source.given).__mro__)
+    readers = (_loaded(_OF_TABLES[package]) for package in packages if package in _OF_TABLES)
+    return next((reader for reader in readers if reader.recognises(source)), None)
+
+
+def _theirs(source: Source) -> AddOn | None:
+    """The reader of another package that takes this log, if none of ours does."""
+    for other in () if _ours(source) is not None else added():
+        try:
+            if other.value.recognises(source):
+                return other
+        except Exception as error:  # noqa: BLE001 - an add-on may raise anything at all
+            said = f"The add-on {other.name!r} of {other.package} is not asked to read this log"
+            warnings.warn(f"{said}: {type(error).__name__}: {error}.", RuntimeWarning, stacklevel=2)
+    return None
+
+
+def _found(source: Source) -> Reader | None:
+    other = _theirs(source)
+    return _ours(source) if other is None else cast(Reader, other.value)
+
+
+def _reader_of_table(source: Source) -> Reader:
+    found = _found(source)
+    if found is None:
+        raise InputError(
+            f"A {type(source.given).__name__} is not a log.",
+            advice="Give a path, a pandas DataFrame, a pyarrow Table or a table of Ibis.",
+        )
+    return found
+
+
+def _reader_of_file(source: Source) -> Reader:
+    path = source.path
+    try:
+        if path.is_dir():
+            raise InputError(
+                "This is a directory, not a file.",
+                path=path,
+                advice="Give the log file in it; a folder of tables is read where variants are enough.",
+            )
+        if source.several:
+            raise InputError("Several files are read together only where variants are enough.", path=path)
+        exists = path.exists()
+    except (OSError, ValueError) as error:
+        raise InputError(f"The file cannot be read: {reason(error)}.", path=str(path)) from error
+    found = _found(source)
+    if found is None:
+        raise InputError(
+            "The suffix is not known." if exists else "There is no such file.",
+            path=source.name,
+            advice=f"Known suffixes: {', '.join(known_suffixes())}.",
+        )
+    if not exists:
+        raise InputError("There is no such file.", path=source.name)
+    return found
+
+
+# ---- readers of other packages
+
+
+@cache
+def added() -> tuple[AddOn, ...]:
+    """Return the readers of other packages; of one that cannot be loaded a warning says why."""
+    return add_ons(GROUP, Reader)
+
+
+def not_ours(source: Source) -> tuple[str, ...]:
+    """Return what must be said of a log that another package reads: nobody here knows whether it keeps cases apart."""
+    other = _theirs(source.files()[0])
+    if other is None:
+        return ()
+    return (
+        f"The log is read by the add-on {other.name!r} of {other.package}, which is no part of veilog: that one case "
+        "does not change how it reads another is that package's word.",
+    )
+
+
+@contextlib.contextmanager
+def blaming(source: Source) -> Iterator[None]:
+    """Say of an error that a reader of another package made which package that is, instead of crashing."""
+    try:
+        yield
+    except (VeilogError, MemoryError):
+        raise
+    except Exception as error:
+        other = _theirs(source.files()[0])
+        if other is None:
+            raise
+        said = f"The add-on {other.name!r} of {other.package} failed ({type(error).__name__}: {error})."
+        raise InputError(said, path=source.name) from error

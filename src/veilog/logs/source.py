@@ -1,0 +1,203 @@
+"""A log that somebody names: a file, several files that count as one table, a table of an engine or in memory.
+
+Its file is opened once: what was read to find out its columns is handed on with the first stream of its bytes.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar, cast
+
+from veilog.errors import InputError, ParameterError
+from veilog.logs.streams import DEFAULT_LIMIT, open_input, resumed
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pandas as pd
+    import pyarrow as pa
+
+__all__ = ["AT_HAND", "Given", "Means", "Progress", "Source", "is_ibis", "refuse_unread", "silent", "suffix_of"]
+
+Given: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | ir.Table"
+"""What somebody may give for a log."""
+Progress = Callable[[str, float | None], None]
+T = TypeVar("T")
+
+
+def silent(text: str, fraction: float | None) -> None:
+    """The progress of whoever does not want to know."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What an engine that runs here may use, and what orders events of equal time."""
+
+    memory_limit: str = "1GB"
+    threads: int | None = None
+    temp_directory: str | os.PathLike[str] | None = None
+    index: str | None = None
+    """A column that orders events of equal time, for tables that have no order of rows."""
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.threads < 1:
+            raise ParameterError(
+                f"{self.threads} threads cannot do anything.", parameter="threads", advice="Give 1 or more."
+            )
+
+
+AT_HAND = Means()
+
+
+class Source:
+    """One log, as somebody names it, and what was found out of it so far."""
+
+    def __init__(
+        self, given: object, *, engine: str = "duckdb", means: Means = AT_HAND, limit: int | None = DEFAULT_LIMIT
+    ) -> None:
+        self.given: Any = given
+        self.engine = engine
+        """Who groups its events into variants; see :mod:`veilog.logs.engines.names`."""
+        self.means = means
+        self.limit = limit
+        """The bytes that may come out of a compressed file."""
+        self.name = _name_of(given)
+        """Of a file, of several, or of a table of an engine; None for a table in memory, which has none."""
+        self._known: dict[Callable[[Source], object], object] = {}
+        self._begun: tuple[bytes, BinaryIO, weakref.finalize[..., Any]] | None = None
+
+    def once(self, find: Callable[[Source], T]) -> T:
+        """Return what ``find`` finds out of this log; it is asked only once, unless it raises."""
+        if find not in self._known:
+            self._known[find] = find(self)
+        return cast(T, self._known[find])
+
+    @property
+    def path(self) -> Path:
+        """The one file that this log is."""
+        assert self.name is not None, "a table in memory has no file"
+        return Path(self.name)
+
+    @property
+    def suffix(self) -> str:
+        """The last part of the file's name in lower case, with ``.gz`` where it has that: ``.csv.gz``; or nothing."""
+        return "" if self.name is None else suffix_of(self.path)
+
+    @property
+    def format(self) -> str:
+        """The suffix without ``.gz``."""
+        return self.suffix.removesuffix(".gz")
+
+    @property
+    def packed(self) -> bool:
+        """Whether the file says that it is compressed."""
+        return self.suffix.endswith(".gz")
+
+    @property
+    def is_file(self) -> bool:
+        """Whether this is one ordinary file."""
+        try:
+            return self.name is not None and self.path.is_file()
+        except (OSError, ValueError):
+            return False
+
+    @property
+    def size(self) -> int:
+        """The bytes of the file as it lies there; 0 where that is not to be had."""
+        try:
+            return self.path.stat().st_size
+        except (OSError, ValueError):
+            return 0
+
+    def files(self) -> tuple[Source, ...]:
+        """Return the files of this log, in the order of their names: itself, or all that its name stands for."""
+        return self.once(_files) if self.several else (self,)
+
+    @property
+    def several(self) -> bool:
+        """Whether the name stands for several files, by what it is: a folder, or a pattern and no file."""
+        if self.name is None:
+            return False
+        try:
+            return self.path.is_dir() or (glob.has_magic(self.name) and not self.path.exists())
+        except (OSError, ValueError):
+            return False
+
+    def begin(self, size: int) -> bytes:
+        """Return the first bytes of the file, unpacked. The next :meth:`stream` begins with them again."""
+        stream = open_input(self.path, limit=self.limit)
+        try:
+            begun = stream.read(size)
+        except BaseException:
+            stream.close()
+            raise
+        # Who asks for the beginning alone lets go of the file together with this source.
+        self._begun = begun, stream, weakref.finalize(self, stream.close)
+        return begun
+
+    def stream(self) -> BinaryIO:
+        """Return the bytes of the file from their start, unpacked, for the caller to close.
+
+        The file is opened for it, unless :meth:`begin` did so; who needs a second pass opens it a second time.
+        """
+        if self._begun is None:
+            return open_input(self.path, limit=self.limit)
+        begun, stream, closing = self._begun
+        self._begun = None
+        closing.detach()
+        return resumed(begun, stream)
+
+
+def _name_of(given: object) -> str | None:
+    name = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    return name if isinstance(name, str) else None
+
+
+def _files(source: Source) -> tuple[Source, ...]:
+    if source.path.is_dir():
+        inside = [path for path in source.path.rglob("*") if path.is_file()]
+        found = [path for path in inside if not _hidden(path.relative_to(source.path))]
+        if not found:
+            raise InputError("There is no file in this folder.", path=source.name)
+    else:
+        matches = [Path(match) for match in glob.glob(str(source.name), recursive=True)]  # noqa: PTH207
+        found = [path for path in matches if not path.is_dir()]
+        if not found:
+            raise InputError("No file matches this pattern.", path=source.name)
+    return tuple(Source(path, means=source.means, limit=source.limit) for path in sorted(found))
+
+
+def _hidden(path: Path) -> bool:
+    """Whether a file is not data, by the custom of those who write such folders: ``_SUCCESS``, ``.part``."""
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def suffix_of(path: Path) -> str:
+    """Return the last part of a file's name in lower case, with ``.gz`` where it has that; or nothing."""
+    name = path.name.lower()
+    packed = ".gz" if name.endswith(".gz") else ""
+    last = Path(name.removesuffix(packed)).suffix
+    return last + packed if last else ""
+
+
+def is_ibis(given: object) -> bool:
+    """Whether this is a table of Ibis, told by its module so that Ibis is not imported for it."""
+    return any(kind.__module__.startswith("ibis.expr.types") for kind in type(given).__mro__)
+
+
+def refuse_unread(log: object) -> None:
+    """Raise about what somebody may give for a log although it was not read yet."""
+    if is_ibis(log):
+        raise InputError(
+            "This is a table of an engine, not a log.",
+            advice="Give what veilog.read_variants(table, ...) makes of it there, or veilog.read(table, ...) here.",
+        )
+    if isinstance(log, str | os.PathLike) or hasattr(log, "__dataframe__"):
+        raise InputError(
+            f"This is a {type(log).__name__}, not a log.",
+            advice="Give veilog.read(...) or veilog.read_variants(...) of it.",
+        )

@@ -1,0 +1,68 @@
+"""The readers of tables in memory: Arrow, whose columns have types, and pandas, whose columns may hold anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from veilog.logs.findings import Findings
+from veilog.logs.reader import Asked
+from veilog.logs.source import Source
+from veilog.logs.tables.reader import TableReader
+
+__all__ = ["ARROW", "PANDAS"]
+
+
+class _Arrow(TableReader):
+    name = "Arrow"
+    typed = True
+
+    def recognises(self, source: Source) -> bool:
+        return isinstance(source.given, pa.Table)
+
+    def columns(self, source: Source) -> list[str]:
+        return list(source.given.column_names)
+
+    def table(self, source: Source, asked: Asked) -> pa.Table:
+        return source.given
+
+
+class _Pandas(TableReader):
+    name = "pandas"
+
+    def recognises(self, source: Source) -> bool:
+        return any(kind.__name__ == "DataFrame" for kind in type(source.given).__mro__)
+
+    def columns(self, source: Source) -> list[str]:
+        return list(map(str, source.given.columns))
+
+    def table(self, source: Source, asked: Asked) -> pa.Table:
+        frame = source.given
+        needed = () if asked.roles is None else asked.roles.named
+        columns = {str(name): _from_pandas(frame[name], str(name), asked.findings) for name in frame.columns}
+        return pa.table({name: array for name, (array, kept) in columns.items() if kept or name in needed})
+
+
+def _from_pandas(series: Any, name: str, findings: Findings) -> tuple[Any, bool]:
+    """The column, and whether it stays."""
+    try:
+        return pa.Array.from_pandas(series), True
+    except (pa.ArrowException, OverflowError, ValueError, TypeError):
+        # A column of objects of several types, or of integers beyond 64 bits: as text, nothing is lost.
+        missing = series.isna().to_numpy()
+        text = [None if gone else _as_text(value) for value, gone in zip(series, missing, strict=True)]
+        example = f"column {name!r} mixes types or holds huge numbers"
+        kept = findings.add("bad-value", example, count=max(1, len(text))) != "drop"
+        return pa.array(text, pa.string()), kept
+
+
+def _as_text(value: Any) -> str:
+    """A value as it would be written if all of its column were of its type."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53 else str(value)
+
+
+ARROW = _Arrow()
+PANDAS = _Pandas()

@@ -1,0 +1,94 @@
+"""What all readers of tables share: a format says where its columns and rows are, the rules for rows are the same."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from veilog.logs.eventlog import EventLog
+from veilog.logs.metadata import Metadata
+from veilog.logs.reader import Asked, reader_of
+from veilog.logs.source import Source
+from veilog.logs.tables.checks import LineOf
+from veilog.logs.tables.rows import log_from_table
+
+__all__ = ["BATCH", "Notes", "TableReader", "table_reader_of"]
+
+BATCH = 1 << 17
+"""Rows of a batch, unless somebody wants fewer."""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What a file says beside its table."""
+
+    metadata: Metadata = field(default_factory=Metadata)
+    case_key: str | None = None
+    """The column that tells cases apart, where their names do not."""
+    empty: pa.Table | None = None
+    """The cases without events, with their ``case:index``."""
+
+
+class TableReader(ABC):
+    """A format of tables with a row for each event; see :class:`veilog.logs.reader.Reader`.
+
+    Its columns are all that is known beforehand, its rows come as one table or in batches. Which column is what, and
+    what becomes of a row in which something is missing or wrong, is decided here as for every table.
+    """
+
+    name: str
+    suffixes: tuple[str, ...] = ()
+    typed: bool = False
+
+    def recognises(self, source: Source) -> bool:
+        return source.suffix in self.suffixes
+
+    @abstractmethod
+    def columns(self, source: Source) -> list[str]:
+        """Return the names of the columns, without reading the rows."""
+
+    @abstractmethod
+    def table(self, source: Source, asked: Asked) -> pa.Table:
+        """Return all columns of all rows, in the order of the rows."""
+
+    def batches(
+        self, source: Source, asked: Asked, columns: Sequence[str] | None = None, size: int = BATCH
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield these columns of the rows (or all), in their order and as a rule ``size`` at a time."""
+        table = self.table(source, asked)
+        yield from (table if columns is None else table.select(list(columns))).to_batches(max_chunksize=size)
+
+    def rows(self, source: Source) -> int | None:
+        """Return how many rows there are, where the file says so."""
+        return None
+
+    def notes(self, source: Source) -> Notes:
+        """Return what the file says beside its table."""
+        return Notes()
+
+    def line_of(self, source: Source) -> LineOf | None:
+        """Return what tells on which line of the file a row is, where it has lines."""
+        return None
+
+    def read(self, source: Source, asked: Asked) -> EventLog:
+        """Return the log in all rows, with all columns as attributes."""
+        assert asked.roles is not None, "the columns of a table have roles"
+        notes = self.notes(source)
+        return log_from_table(
+            self.table(source, asked),
+            asked.roles,
+            asked.findings,
+            source=None if source.name is None else str(source.path),
+            line_of=self.line_of(source),
+            metadata=notes.metadata,
+            case_key=notes.case_key,
+        )
+
+
+def table_reader_of(source: Source) -> TableReader | None:
+    """Return the reader of a table; None for a log that is no table, such as XES."""
+    found = reader_of(source)
+    return found if isinstance(found, TableReader) else None

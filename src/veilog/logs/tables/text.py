@@ -1,0 +1,87 @@
+"""The reader and writer of delimited text: CSV and TSV, plain or gzip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from veilog.logs.eventlog import EVENT_INDEX, EventLog
+from veilog.logs.findings import Findings
+from veilog.logs.reader import Asked
+from veilog.logs.source import Source, suffix_of
+from veilog.logs.tables import delimited
+from veilog.logs.tables.checks import LineOf
+from veilog.logs.tables.columns import typed, written
+from veilog.logs.tables.flat import check_flat, flat_table
+from veilog.logs.tables.reader import BATCH, TableReader
+
+__all__ = ["TEXT"]
+
+
+class _Text(TableReader):
+    """Attributes that are numbers, truth values and times with an offset become typed where the whole column is of one
+    kind and nothing of the text is lost by it; identifiers like ``007`` or ``1e5`` stay text.
+    """
+
+    name = "CSV"
+    suffixes = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+
+    def columns(self, source: Source) -> list[str]:
+        return list(source.once(delimited.sniffed).columns)
+
+    def table(self, source: Source, asked: Asked) -> pa.Table:
+        parts = list(delimited.batches(source, progress=asked.progress, foreign=_noting(asked.findings)))
+        names = self.columns(source)
+        table = pa.Table.from_batches(parts) if parts else pa.table({name: pa.array([], pa.string()) for name in names})
+        if asked.progress is not None:
+            asked.progress("ordering events", None)
+        plain = {EVENT_INDEX} | set(() if asked.roles is None else asked.roles.named)
+        return pa.table({name: table[name] if name in plain else typed(table[name]) for name in table.column_names})
+
+    def batches(
+        self, source: Source, asked: Asked, columns: Sequence[str] | None = None, size: int = BATCH
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as text, in batches of some megabytes, whatever ``size`` says."""
+        yield from delimited.batches(source, columns=columns, foreign=_noting(asked.findings))
+
+    def line_of(self, source: Source) -> LineOf:
+        return lambda row: delimited.line_of_row(source, row)
+
+    def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:
+        """Write the events as text in UTF-8. What the log says about itself (extensions, classifiers) has no place
+        there; empty text is ``""``, a missing value is nothing.
+        """
+        self.write_pieces([log], file, target, lossy=lossy)
+
+    def write_pieces(
+        self,
+        pieces: Iterable[EventLog],
+        file: BinaryIO,
+        target: Path,
+        *,
+        lossy: bool,
+        eventless: pa.Table | None = None,
+    ) -> None:
+        """Write one log that comes in pieces with the same columns; ``eventless`` has no place in text."""
+        delimiter = "\t" if suffix_of(target).startswith(".tsv") else ","
+        for number, log in enumerate(pieces):
+            if not lossy:
+                check_flat(log, target)
+            table = flat_table(log)
+            columns = {name: written(table[name]) for name in table.column_names}
+            delimited.write_rows(pa.table(columns), file, delimiter=delimiter, header=number == 0)
+
+
+def _noting(findings: Findings) -> delimited.Foreign:
+    """What notes values of text that are no UTF-8."""
+
+    def note(count: int, line: int) -> None:
+        findings.add("not-utf8", "read as Windows-1252", line=line, count=count)
+
+    return note
+
+
+TEXT = _Text()

@@ -1,0 +1,177 @@
+"""Contracts that what other packages add to veilog must keep, to be run in their own tests."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from veilog.errors import InputError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.findings import Findings
+from veilog.logs.reader import Asked, Reader
+from veilog.logs.roles import declared_roles
+from veilog.logs.source import Given, Source
+from veilog.logs.tables.reader import TableReader
+from veilog.logs.tables.rows import log_from_table
+
+__all__ = ["check_reader"]
+
+_FEW = 7
+"""Rows of a batch, so that a case of a small log lies in several."""
+
+
+def check_reader(reader: Reader, files: Sequence[Given]) -> None:
+    """Raise AssertionError with every rule of the contract that a reader breaks on these files (or tables in memory).
+
+    It recognises them and nothing else; it gives a log whose events are grouped by case, with its findings, and the
+    same one again; what it reads of a case does not depend on the other cases; an error about a damaged or missing file
+    is an :class:`InputError` that names it; and the batches of a table hold the log that reading it whole gives. Two of
+    the files must be neighbours: one has one case more, and is otherwise the same.
+    """
+    broken: dict[str, str] = {}
+    logs: list[EventLog] = []
+    for given in files:
+        what = os.fspath(given) if isinstance(given, str | os.PathLike) else f"a {type(given).__name__}"
+        try:
+            logs.append(_read(reader, Source(given)))
+        except Exception as error:  # noqa: BLE001 - whatever a reader raises is told
+            broken.setdefault("", f"It cannot read a log that it is given: {what} made a {_said(error)}.")
+            continue
+        for rule, how in (*_badly_read(reader, given, logs[-1]), *_badly_batched(reader, given, logs[-1])):
+            broken.setdefault(rule, f"{rule}: of {what} {how}.")
+        if isinstance(given, str | os.PathLike):
+            for rule, how in _badly_refused(reader, Path(given)):
+                broken.setdefault(rule, f"{rule}: {how}.")
+    for rule, how in _read_together(reader, logs):
+        broken.setdefault(rule, f"{rule}: {how}.")
+    if broken:
+        raise AssertionError(f"Reader {reader.name!r} breaks its contract. {' '.join(broken.values())}")
+
+
+def _read(reader: Reader, source: Source) -> EventLog:
+    findings = Findings(path=source.name, collect_all=True)
+    roles = declared_roles(reader.columns(source), Asked().declared) if isinstance(reader, TableReader) else None
+    return reader.read(source, Asked(findings=findings, roles=roles))
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _badly_read(reader: Reader, given: Given, log: EventLog) -> Iterator[tuple[str, str]]:
+    """Yield the rules that concern one log by itself, and how they are broken."""
+    if not reader.recognises(Source(given)):
+        yield "It does not recognise a log that it reads", "it said no"
+    for other in ("log.unheard-of", "log", object()):
+        if reader.recognises(Source(other)):
+            yield "It recognises what is none of its logs", f"it also said yes to {other!r}"
+            break
+    case = log.events.column(CASE_INDEX).to_numpy()
+    if len(case) and (case.min() < 0 or case.max() >= log.cases.num_rows or (np.diff(case) < 0).any()):
+        yield "Events are not grouped by case", f"{CASE_INDEX!r} is not ascending within the cases"
+        return
+    if log.events.column(TIMESTAMP).type != TIMESTAMP_TYPE:
+        yield "Times are of another type", f"{TIMESTAMP!r} is {log.events.column(TIMESTAMP).type}"
+    source = Source(given)
+    if log.source != (None if source.name is None else str(source.path)):
+        yield "The log does not say where it is from", f"its source is {log.source!r}"
+    again = _read(reader, source)
+    if not (again.events.equals(log.events) and again.cases.equals(log.cases) and again.findings == log.findings):
+        yield "It is not deterministic", "it read something else the second time"
+
+
+def _badly_batched(reader: Reader, given: Given, log: EventLog) -> Iterator[tuple[str, str]]:
+    """Yield whether the batches of a table hold other events than the log that was read whole."""
+    if not isinstance(reader, TableReader):
+        return
+    source, findings = Source(given), Findings(collect_all=True)
+    names, notes = reader.columns(source), reader.notes(source)
+    roles = declared_roles(names, Asked().declared)
+    extra = [name for name in (EVENT_INDEX, notes.case_key) if name in names and name not in roles.named]
+    wanted = [name for name in (*roles.named, *extra) if name is not None]
+    batches = list(reader.batches(source, Asked(findings=findings, roles=roles), wanted, size=_FEW))
+    if any(batch.schema.names != wanted for batch in batches):
+        yield "Batches have other columns than were asked for", f"they have {batches[0].schema.names}, not {wanted}"
+        return
+    rows = sum(batch.num_rows for batch in batches)
+    if reader.rows(source) not in (None, rows):
+        yield "It says another number of rows", f"{reader.rows(source)}, and there are {rows}"
+    held = Counter[Any]()
+    if rows:
+        table = pa.Table.from_batches(batches)
+        held = _cases(log_from_table(table, roles, findings, source=None, case_key=notes.case_key))
+    filled = Counter({case: count for case, count in _cases(log).items() if case[1]})
+    if held != filled:
+        yield "Batches hold another log than reading it whole gives", f"{_first(held - filled, filled - held)} differs"
+
+
+def _badly_refused(reader: Reader, path: Path) -> Iterator[tuple[str, str]]:
+    """Yield what goes wrong where a file is damaged or missing: no InputError, or one that does not name the file."""
+    content = path.read_bytes()
+    middle = len(content) // 2
+    damaged = {
+        "an empty file": b"",
+        "a file that ends too early": content[:middle],
+        "a file with other bytes in its middle": content[:middle] + bytes(range(256)) + content[middle + 256 :],
+        "a file of something else": bytes(range(256)) * 16,
+    }
+    suffix = "".join(path.suffixes[-2:]) if path.name.lower().endswith(".gz") else path.suffix
+    with tempfile.TemporaryDirectory(prefix="veilog-") as folder:
+        for what, data in (*damaged.items(), ("a missing file", None)):
+            place = Path(folder) / f"damaged{suffix}"
+            place.unlink(missing_ok=True)
+            if data is not None:
+                place.write_bytes(data)
+            try:
+                log = _read(reader, Source(place))
+            except InputError as error:
+                if place.name not in str(error):
+                    yield "An error does not name the file", f"{what} made {error}"
+            except Exception as error:  # noqa: BLE001 - that is what is looked for
+                yield "An error is no InputError", f"{what} made a {_said(error)}"
+            else:
+                if data is None or not isinstance(log, EventLog):
+                    yield "It reads what is not there", f"{what} was read"
+
+
+def _read_together(reader: Reader, logs: list[EventLog]) -> Iterator[tuple[str, str]]:
+    """Yield whether one case more changes how others are read, by the neighbours among these logs."""
+    found = False
+    for small, large in permutations(logs, 2):
+        more = Counter(_names(large))
+        more.subtract(_names(small))
+        if sorted(count for count in more.values() if count) != [1]:
+            continue
+        found = True
+        changed = _cases(small, whole=reader.typed) - _cases(large, whole=reader.typed)
+        if changed:
+            yield "One case more changes how another one is read", f"{_first(changed)} differs"
+    if not found:
+        yield "It was not tried whether one case changes how others are read", "no two files differ by one case"
+
+
+def _names(log: EventLog) -> list[str]:
+    return [str(name) for name in log.cases.column(ACTIVITY).to_pylist()]
+
+
+def _cases(log: EventLog, *, whole: bool = False) -> Counter[tuple[str, tuple[Any, ...]]]:
+    """How often each case is there: its name, and its activities and times in their order; ``whole`` all columns."""
+    names = [name for name in log.events.column_names if name not in (CASE_INDEX, EVENT_INDEX)] if whole else []
+    columns = [log.events.column(name).to_pylist() for name in (ACTIVITY, TIMESTAMP, *names)]
+    events = [repr(row) for row in zip(*columns, strict=True)]
+    offsets = log.offsets.tolist()
+    parts = (tuple(events[start:stop]) for start, stop in pairwise(offsets))
+    return Counter(zip(_names(log), parts, strict=True))
+
+
+def _first(*differences: Counter[tuple[str, tuple[Any, ...]]]) -> str:
+    name = next((case[0] for difference in differences for case in difference), "")
+    return f"case {name!r}"

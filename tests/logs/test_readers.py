@@ -1,0 +1,260 @@
+"""Readers: ours keep the contract that others are held to, it names what a reader breaks, and add-ons may be broken."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import veilog
+from veilog.errors import InputError
+from veilog.logs import reader as readers
+from veilog.logs.eventlog import EventLog
+from veilog.logs.reader import Asked, Reader, known_suffixes, reader_of
+from veilog.logs.simulate import hospital
+from veilog.logs.source import Source
+from veilog.logs.tables.frames import ARROW, PANDAS
+from veilog.logs.tables.parquet import PARQUET
+from veilog.logs.tables.reader import BATCH, TableReader
+from veilog.logs.tables.text import TEXT
+from veilog.logs.xes.read import XES
+from veilog.testing import check_reader
+
+EMPTY = "<trace><string key='concept:name' value='nothing'/></trace>"
+
+
+@pytest.fixture(scope="module")
+def neighbours() -> tuple[EventLog, EventLog]:
+    log = hospital(30, 3)
+    return log, log.only(np.delete(np.arange(30), 11))
+
+
+@pytest.mark.parametrize(
+    ("reader", "suffix"),
+    [(XES, ".xes"), (XES, ".xes.gz"), (TEXT, ".csv"), (TEXT, ".csv.gz"), (TEXT, ".tsv"), (PARQUET, ".parquet")],
+)
+def test_our_readers_keep_the_contract(
+    tmp_path: Path, neighbours: tuple[EventLog, EventLog], reader: Reader, suffix: str
+) -> None:
+    files = [tmp_path / f"{number}{suffix}" for number in range(2)]
+    for log, path in zip(neighbours, files, strict=True):
+        veilog.write(log, path)
+    check_reader(reader, files)
+    assert reader_of(Source(files[0])) is reader
+    assert set(reader.suffixes) == {s for s in readers.SUFFIXES if readers._place_of(s) == readers._place_of(suffix)}
+
+
+def test_a_parquet_file_of_cases_that_only_an_index_tells_apart_keeps_it_too(tmp_path: Path) -> None:
+    rows = {"case": ["1", "1", "2"], "activity": ["a", "b", "a"], "time": ["2024-01-01", "2024-01-02", "2024-01-03"]}
+    whole = tmp_path / "log.xes"
+    events = "<event><string key='concept:name' value='a'/></event>"
+    for number, more in enumerate(("", f"<trace><string key='concept:name' value='1'/>{events}</trace>")):
+        traces = f"<trace><string key='concept:name' value='1'/>{2 * events}</trace>{EMPTY}{more}"
+        whole.write_text(f"<log>{traces}</log>")
+        veilog.write(veilog.read(whole), tmp_path / f"{number}.parquet")
+    assert PARQUET.notes(Source(tmp_path / "1.parquet")).case_key is not None
+    check_reader(PARQUET, [tmp_path / "0.parquet", tmp_path / "1.parquet"])
+    check_reader(ARROW, [pa.table(rows), pa.table(rows).slice(0, 2)])
+
+
+def test_readers_of_tables_in_memory_keep_the_contract(neighbours: tuple[EventLog, EventLog]) -> None:
+    tables = [log.to_arrow() for log in neighbours]
+    check_reader(ARROW, tables)
+    check_reader(PANDAS, [table.to_pandas() for table in tables])
+
+
+class Lines(TableReader):
+    """A format of our own: a row of JSON a line."""
+
+    name = "lines"
+    suffixes = (".lines",)
+    typed = True
+
+    def columns(self, source: Source) -> list[str]:
+        return ["case", "activity", "time"]
+
+    def table(self, source: Source, asked: Asked) -> pa.Table:
+        with source.stream() as stream:
+            try:
+                rows = [json.loads(line) for line in stream]
+                return pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in self.columns(source)]))
+            except (ValueError, pa.ArrowException, TypeError, AttributeError) as error:
+                raise InputError(f"This is no file of lines ({error}).", path=source.path) from error
+
+
+class Together(Lines):
+    """Calls what few cases do by another name: one case more may make it many."""
+
+    def table(self, source: Source, asked: Asked) -> pa.Table:
+        rows = super().table(source, asked).to_pylist()
+        counts = pd.Series([row["activity"] for row in rows]).value_counts()
+        for row in rows:
+            row["activity"] = row["activity"] if counts[row["activity"]] > 2 else "something else"
+        return pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in self.columns(source)]))
+
+
+class Crashing(Lines):
+    """Says what Python says of a file that it cannot read."""
+
+    def table(self, source: Source, asked: Asked) -> pa.Table:
+        with source.stream() as stream:
+            return pa.Table.from_pylist([json.loads(line) for line in stream])
+
+
+class Forgetful(Lines):
+    """Loses the last row of a batch that is not full."""
+
+    def batches(
+        self, source: Source, asked: Asked, columns: Sequence[str] | None = None, size: int = BATCH
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in super().batches(source, asked, columns, size):
+            yield batch if batch.num_rows == size else batch.slice(0, batch.num_rows - 1)
+
+
+def written(path: Path, cases: int) -> Path:
+    rows = [
+        {"case": f"c{case}", "activity": activity, "time": f"2024-01-{number + 1:02d}"}
+        for case in range(cases)
+        for number, activity in enumerate(("register", "treat" if case else "examine", "examine"))
+    ]
+    path.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
+    return path
+
+
+FAULTS = {
+    "One case more changes how another one is read": Together,
+    "An error is no InputError": Crashing,
+    "Batches hold another log than reading it whole gives": Forgetful,
+}
+
+
+def test_a_planted_fault_is_named_and_no_other(tmp_path: Path) -> None:
+    files = [written(tmp_path / f"{cases}.lines", cases) for cases in (3, 4)]
+    check_reader(Lines(), files)
+    for rule, kind in FAULTS.items():
+        with pytest.raises(AssertionError, match=rule) as caught:
+            check_reader(kind(), files)
+        assert not [other for other in FAULTS if other != rule and other in str(caught.value)]
+
+
+def test_what_was_not_tried_is_said(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="no two files differ by one case"):
+        check_reader(Lines(), [written(tmp_path / "3.lines", 3)])
+    with pytest.raises(AssertionError, match="cannot read a log that it is given"):
+        check_reader(Lines(), [tmp_path / "none.lines"])
+
+
+# ---- readers of other packages
+
+
+class Point:
+    """An entry point that another package would have."""
+
+    def __init__(self, name: str, found: Any) -> None:
+        self.name, self.value, self._found = name, f"other:{name}", found
+        self.dist = type("Dist", (), {"name": "veilog-other", "version": "1.2"})
+
+    def load(self) -> Any:
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
+
+
+@pytest.fixture
+def adding(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    def add(**found: Any) -> None:
+        points = [Point(name, value) for name, value in found.items()]
+        patched = lambda group: points if group == "veilog.readers" else []  # noqa: E731
+        monkeypatch.setattr("veilog._plugins.entry_points", patched)
+        readers.added.cache_clear()
+
+    yield add
+    readers.added.cache_clear()
+
+
+def test_a_reader_of_another_package_reads_what_none_of_ours_does(tmp_path: Path, adding: Any) -> None:
+    path = written(tmp_path / "log.lines", 4)
+    with pytest.raises(InputError, match=r"Known suffixes: .*\.parquet\."):
+        veilog.read(path)
+    adding(lines=Lines())
+    log = veilog.read(path)
+    assert log.variants.to_dict() == {("register", "treat", "examine"): 3, ("register", "examine", "examine"): 1}
+    assert veilog.read_variants(path) == log.variants
+    assert veilog.read_variants(tmp_path) == log.variants
+    assert veilog.validate(path) == log.findings
+    (together,) = log.read_together
+    assert "'lines' of veilog-other 1.2" in together
+    assert veilog.read_variants(path).read_together == log.variants.read_together == (together,)
+    told = veilog.release(log.variants, "laplace", epsilon=1, domain=veilog.Domain(["register"], 2)).guarantee
+    assert [c.text for c in told.conditions if c.code == "columns-read-together"] == [together]
+    assert ".lines" in known_suffixes()
+    with pytest.raises(InputError, match=r"no file of lines.*|damaged\.lines"):
+        (tmp_path / "damaged.lines").write_text("{")
+        veilog.read(tmp_path / "damaged.lines")
+    with pytest.raises(veilog.OutputError, match="suffix is not known"):
+        veilog.write(log, tmp_path / "out.lines")
+
+
+def test_a_reader_of_another_package_does_not_take_our_formats(tmp_path: Path, adding: Any) -> None:
+    class Greedy(Lines):
+        suffixes = (".csv", ".lines")
+
+        def recognises(self, source: Source) -> bool:
+            return True
+
+    adding(greedy=Greedy())
+    path = tmp_path / "log.csv"
+    path.write_text("case,activity,time\n1,a,2024-01-01\n")
+    assert reader_of(Source(path)) is TEXT
+    assert reader_of(Source(pa.table({}))) is ARROW
+    assert isinstance(reader_of(Source(object())), Greedy)
+
+
+def test_a_broken_add_on_is_warned_of_and_others_still_read(tmp_path: Path, adding: Any) -> None:
+    class Unsure(Lines):
+        def recognises(self, source: Source) -> bool:
+            raise RuntimeError("no idea")
+
+    path = written(tmp_path / "log.lines", 2)
+    adding(gone=ImportError("no module named other"), half=object(), unsure=Unsure(), works=Lines())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert veilog.read(path).cases.num_rows == 2
+    told = {str(warning.message) for warning in said}
+    for name, why in (("gone", "ImportError: no module named other"), ("half", "not a Reader"), ("unsure", "no idea")):
+        assert any(repr(name) in text and "veilog-other 1.2" in text and why in text for text in told), name
+
+
+def test_an_add_on_that_crashes_is_blamed_by_its_package(tmp_path: Path, adding: Any) -> None:
+    adding(crashing=Crashing())
+    path = tmp_path / "log.lines"
+    path.write_text("{")
+    for attempt in (veilog.read, veilog.read_variants, veilog.validate):
+        with pytest.raises(InputError, match=r"log\.lines.*'crashing' of veilog-other 1\.2 failed \(JSONDecodeError"):
+            attempt(path)
+
+
+def test_an_entry_point_of_the_group_is_found_where_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "other-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text("[veilog.readers]\nlines = other_lines:READER\n")
+    (tmp_path / "other_lines.py").write_text("from test_readers import Lines\nREADER = Lines()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    assert [point.name for point in metadata.entry_points(group="veilog.readers")] == ["lines"]
+    readers.added.cache_clear()
+    try:
+        assert veilog.read(written(tmp_path / "log.lines", 2)).cases.num_rows == 2
+    finally:
+        readers.added.cache_clear()
