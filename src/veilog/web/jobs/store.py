@@ -14,13 +14,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from veilog.errors import InputError
-from veilog.web.jobs.records import JobRecord, LogRecord, State
+from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, State
+from veilog.web.jobs.results import Kind, Result, from_text
 
 __all__ = ["Store", "Waiting"]
 
@@ -40,6 +41,7 @@ _TABLES = (
 )
 _LOG = "id, session, name, size, created, format, columns"
 _JOB = "id, session, log, kind, state, request, result, problem, created, started, finished"
+_UNKNOWN = "What is known of it was written by another version of veilog, which this one does not understand."
 _REMEMBERED = 8 * 86400.0
 """Seconds for which a form that was sent is remembered; it must be more than a form's age may be."""
 
@@ -195,10 +197,10 @@ class Store:
 
     # Jobs.
 
-    def add_job(self, job: str, session: str, log: str, kind: str, request: Mapping[str, Any]) -> None:
+    def add_job(self, job: str, session: str, log: str, kind: Kind, request: ReleaseRequest) -> None:
         """Queue a job. It keeps the log's columns as they are now: they may be changed before it runs."""
         with self._writing() as connection:
-            values = (job, session, log, kind, json.dumps(dict(request)), time.time(), log)
+            values = (job, session, log, kind, json.dumps(asdict(request)), time.time(), log)
             connection.execute(
                 "INSERT INTO jobs VALUES (?, ?, ?, ?, 'queued', ?, NULL, NULL, ?, NULL, NULL, "
                 "(SELECT columns FROM logs WHERE id = ?))",
@@ -268,15 +270,16 @@ def _digest(cookie: str) -> str:
 
 def _job(row: tuple[Any, ...]) -> JobRecord:
     job, session, log, kind, state, request, result, problem, created, started, finished = row
+    found = None if result is None else _result(kind, result)
     return JobRecord(
         id=job,
         session=session,
         log=log,
         kind=kind,
         state=state,
-        request=json.loads(request),
-        result=None if result is None else _parsed(result),
-        problem=problem,
+        request=ReleaseRequest.from_json(json.loads(request)),
+        result=found,
+        problem=_UNKNOWN if result is not None and found is None else problem,
         created=created,
         started=started,
         finished=finished,
@@ -288,6 +291,9 @@ def _job(row: tuple[Any, ...]) -> JobRecord:
 
 
 @lru_cache(maxsize=64)
-def _parsed(result: str) -> dict[str, Any]:
-    """The same result is asked for again and again while somebody looks at it; nobody may change it."""
-    return dict(json.loads(result))
+def _result(kind: Kind, text: str) -> Result | None:
+    """The same result is asked for again and again while somebody looks at it. None: another version wrote it."""
+    try:
+        return from_text(kind, text)
+    except ValueError:
+        return None
