@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from web_serving import SMALL, Served, once_of, served, upload
-
 from veilog.web.error_pages import Problem
 from veilog.web.uploads import Upload, receive, shown_name, suffix_of
+from web_serving import SMALL, Served, once_of, served, upload
 
 FORM = "multipart/form-data; boundary=B"
 
