@@ -303,3 +303,11 @@ def test_any_words_make_a_page(words: str) -> None:
     text = pages.problem(400, words, words)
     assert [tag for tag, _ in Reader(text).tags].count("h1") == 1
     assert "<script>" not in text
+
+
+def test_times_can_be_asked_for_where_variants_are_released(ordinary: dict[str, str]) -> None:
+    for name, method in METHODS.items():
+        can = method.takes_epsilon and not method.full_log
+        assert ('name="times"' in ordinary[f"release {name}"]) == can, name
+    assert "It finds labels privately" in ordinary["release laplace"]
+    assert "frequent real variants can be added" in ordinary["release evolve"]

@@ -2,14 +2,15 @@
 
 import json
 import shlex
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from web_logs import EVOLVE, read, record, released, written
+from web_logs import EVOLVE, job, read, record, released, request_of, silent, written
 
 import veilog
 from veilog import cli
@@ -19,10 +20,15 @@ from veilog.logs import files
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
+from veilog.methods.laplace import LaplaceSettings, laplace
+from veilog.methods.settings import Bounds
 from veilog.plain import to_plain
 from veilog.privacy.account.guessing import advantage_of
-from veilog.web.jobs.records import FILES, Settings
-from veilog.web.work import dry_run
+from veilog.web.jobs.records import FILES, ReleaseRequest, Settings
+from veilog.web.jobs.results import Amount, ReleasedLog
+from veilog.web.jobs.worker import Task
+from veilog.web.pages import render as pages
+from veilog.web.work import dry_run, work_on
 from veilog.web.work.planning import DryRun, InAccount
 from veilog.web.work.request import asked_for, offered
 
@@ -52,7 +58,8 @@ def test_what_is_read_is_what_the_library_says_of_the_log(hospital_file: Path) -
     log, result = files.read(hospital_file), read(hospital_file)
     assert result.problem is None and result.measured is not None
     facts, told = to_plain(result.measured.statistics), log.statistics.to_json()
-    assert facts == {name: told[name] for name in facts} | {"length": {"median": 8.0, "max": facts["length"]["max"]}}
+    told["length"] = {name: told["length"][name] for name in ("median", "max")}
+    assert facts == {name: told[name] for name in facts}
     assert bytes.fromhex(result.measured.fingerprint) == fingerprint(log)
     expected = veilog.risk(log, "sequence", 2)[0]
     found = next(r for r in result.measured.disclosure if (r.background, r.size) == ("sequence", 2))
@@ -339,3 +346,76 @@ def test_measures_that_fail_do_not_lose_the_release(
     assert "not enough memory" in result.missing[0]
     assert "release.xes" in result.files
     assert files.read(tmp_path / "out" / "release.xes").variants != Variants.from_dict({})
+
+
+# A method of another package, from the form to the files.
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnSettings(LaplaceSettings):
+    """Settings of a method that somebody else wrote."""
+
+    kindness: Annotated[int, "how kind it is", Bounds(1, 9)] = 3
+
+
+def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
+    hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def run(curator: Any, request: Any, own: OwnSettings) -> Any:
+        seen.append(own.kindness)
+        return laplace(curator, request, own)
+
+    other = replace(
+        METHODS["laplace"], name="elsewhere", title="Something new", package="other 1.0", settings=OwnSettings, run=run
+    )
+    monkeypatch.setitem(METHODS._others, "elsewhere", other)
+    log = record(read(hospital_file))
+    form = {"method": "elsewhere", "epsilon": "1", "labels": "log", "longest": "log", "p_kindness": "7"}
+    page = pages.release_form(log, form, "once", settings=settings)
+    assert "Something new" in page and "(An add-on: other 1.0.)" in page
+    assert 'name="p_kindness" value="7"' in page and "How kind it is." in page
+    assert "kindness" in dry_run(log, {**form, "p_kindness": "10"}, settings).problem
+    tried = dry_run(log, form, settings)
+    assert isinstance(tried, DryRun) and tried.tried is not None and tried.tried.guarantee.proven
+    assert "Protection would be good" in pages.plan_part(tried)
+    request = ReleaseRequest.from_json(json.loads(json.dumps(asdict(ReleaseRequest(tried.plan.to_json(), form)))))
+    (tmp_path / "out").mkdir()
+    task = Task("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
+    made = work_on(Task.from_json(json.loads(json.dumps(asdict(task)))), settings, silent)
+    assert isinstance(made, ReleasedLog) and made.certificate.guarantee.proven
+    assert seen == [7, 7], "in the dry run and in the release"
+    result = pages.job_page(job("release", made, form), log, "once", settings=settings)
+    assert "--method elsewhere" in result and "-p kindness=7" in result
+    assert json.loads((tmp_path / "out" / "certificate.json").read_text())["parameters"]["kindness"] == 7
+    assert files.read(tmp_path / "out" / "release.xes").variants.cases > 0
+
+
+# From the server to the worker.
+
+
+def test_a_worker_takes_the_plan_and_reads_no_form(
+    hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = request_of({**EVOLVE, "epsilon": "0,5"})
+
+    def refused(form: object) -> None:
+        raise AssertionError("a form was read")
+
+    monkeypatch.setattr("veilog.web.work.request.asked_for", refused)
+    (tmp_path / "out").mkdir()
+    task = Task("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
+    made = work_on(task, settings, silent)
+    assert isinstance(made, ReleasedLog) and made.account is not None
+    assert made.account.spent == Amount(0.5, 0.0)
+
+
+def test_a_job_that_an_earlier_version_queued_is_done(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
+    request = ReleaseRequest.from_json({**EVOLVE, "epsilon": "0,5", "delta": ""})
+    assert request.plan is None and request.write is None
+    (tmp_path / "out").mkdir()
+    task = Task("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
+    made = work_on(task, settings, silent)
+    assert isinstance(made, ReleasedLog) and made.account is not None
+    assert made.account.spent == Amount(0.5, 0.0)

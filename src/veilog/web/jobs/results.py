@@ -227,8 +227,9 @@ class Question:
     @staticmethod
     def of(charge: Charge) -> Question:
         """Return what pages show of this."""
+        told = charge.to_json()  # its noise in words
         costs = round_up(charge.epsilon), round_up(charge.delta)
-        return Question(charge.question, charge.purpose, charge.mechanism, *costs)
+        return Question(charge.question, charge.purpose, str(told["mechanism"]), *costs)
 
 
 @dataclass(frozen=True)
