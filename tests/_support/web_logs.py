@@ -5,8 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, Settings
-from veilog.web.jobs.results import ReadLog, ReleasedLog, Result, from_text, to_text
+from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.jobs.results import Result, from_text, to_text
 from veilog.web.jobs.worker import Task
 from veilog.web.work import read_log, release_log
 from veilog.web.work.request import asked_for

@@ -13,7 +13,7 @@ from veilog.errors import InputError, OutputError
 from veilog.logs.simulate import hospital
 from veilog.releasing.run import release
 from veilog.web.jobs.records import Settings
-from veilog.web.jobs.results import Certificate, Promise, ReleasedLog
+from veilog.web.jobs.released_log import Certificate, Promise, ReleasedLog
 from veilog.web.jobs.worker import Progress, Task
 
 SMALL_LOG = 60

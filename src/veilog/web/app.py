@@ -26,7 +26,7 @@ from veilog.web.access.uploads import receive, shown_name, suffix_of
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.queue import Jobs
 from veilog.web.jobs.records import FILES, JobRecord, LogRecord, ReleaseRequest, Settings
-from veilog.web.jobs.results import ReleasedLog
+from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.store import Store
 from veilog.web.jobs.worker import Work
 from veilog.web.pages import render as pages

@@ -16,7 +16,8 @@ from veilog.ledger.ledger import Ledger
 from veilog.web.jobs.process import Process
 from veilog.web.jobs.queue import Jobs, in_turn
 from veilog.web.jobs.records import JobRecord, ReleaseRequest, Settings
-from veilog.web.jobs.results import ReleasedLog, to_text
+from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store, Waiting
 from veilog.web.jobs.worker import Task
 from veilog.web.serving import prepared

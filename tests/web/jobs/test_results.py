@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from web_work import made
 
+from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import LogRecord, ReleaseRequest, Settings
-from veilog.web.jobs.results import ReadLog, ReleasedLog, from_text, to_text
+from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.jobs.results import from_text, to_text
 from veilog.web.jobs.store import Store
 from veilog.web.pages import render as pages
 

@@ -8,8 +8,9 @@ import pytest
 
 from veilog.errors import InputError
 from veilog.web.jobs.problems import is_full
+from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import ReleaseRequest
-from veilog.web.jobs.results import ReadLog, to_text
+from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store
 
 A, B = "a" * 32, "b" * 32
@@ -159,6 +160,18 @@ def test_the_records_of_another_version_are_refused(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(InputError, match="another veilog"):
         Store(path)
+
+
+def test_the_records_of_the_version_before_are_taken_over_and_not_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "veilog.sqlite"
+    before = Store(path)
+    before.add_log(A, A, "log.csv", 5, ".csv")
+    before._connection.execute("PRAGMA user_version = 1")
+    before.close()
+    now = Store(path)
+    assert [log.name for log in now.logs(A)] == ["log.csv"]
+    assert now._rows("PRAGMA user_version") == [(2,)], "an earlier version would not understand what is written now"
+    now.close()
 
 
 def test_a_full_disk_is_known_for_one_and_changes_nothing(store: Store) -> None:

@@ -12,8 +12,9 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 from veilog.methods import METHODS
+from veilog.web.jobs.read_log import UnitColumn
 from veilog.web.jobs.records import LogRecord, Settings
-from veilog.web.jobs.results import UnitColumn, to_text
+from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.work import dry_run
 from veilog.web.work.planning import DryRun

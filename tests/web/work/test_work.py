@@ -25,7 +25,7 @@ from veilog.methods.settings import Bounds
 from veilog.plain import to_plain
 from veilog.privacy.account.guessing import advantage_of
 from veilog.web.jobs.records import FILES, ReleaseRequest, Settings
-from veilog.web.jobs.results import Amount, ReleasedLog
+from veilog.web.jobs.released_log import Amount, ReleasedLog
 from veilog.web.jobs.worker import Task
 from veilog.web.pages import render as pages
 from veilog.web.work import dry_run, work_on

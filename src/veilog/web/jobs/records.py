@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from veilog.web.jobs.results import Kind, Measured, ReadLog, Result
+from veilog.web.jobs.read_log import Measured, ReadLog
+from veilog.web.jobs.results import Kind, Result
 
 __all__ = ["ENDED", "FILES", "LEDGERS", "JobRecord", "LogRecord", "ReleaseRequest", "Settings", "State"]
 

@@ -25,7 +25,8 @@ from veilog.web.jobs.results import Kind, Result, from_text
 
 __all__ = ["Store", "Waiting"]
 
-_VERSION = 1
+_VERSION = 2
+"""Version 1 kept forms and flat results, which are read as they are; it would not understand ours."""
 _TABLES = (
     "CREATE TABLE secret (key BLOB NOT NULL)",
     "CREATE TABLE sessions (id TEXT PRIMARY KEY, admitted TEXT NOT NULL, created REAL NOT NULL)",
@@ -90,6 +91,8 @@ class Store:
                 for table in _TABLES:
                     self._connection.execute(table)
                 self._connection.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(32),))
+                self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+            elif version == 1:
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
             elif version != _VERSION:
                 raise InputError("The records in this folder are of another veilog.", advice="Name another --folder.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from veilog.web.jobs.results import Disclosure, Found
+from veilog.web.jobs.read_log import Disclosure, Found
 
 __all__ = ["disclosure_chart", "singled_out_chart"]
 

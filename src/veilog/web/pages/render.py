@@ -19,8 +19,9 @@ from veilog.releasing.plan import LARGEST_UNASKED
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
 from veilog.report.words import LEARNT
+from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, Settings
-from veilog.web.jobs.results import ReadLog, ReleasedLog
+from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages.assets import address
 from veilog.web.pages.charts import disclosure_chart, singled_out_chart
 from veilog.web.pages.methods import DEFAULT, cards

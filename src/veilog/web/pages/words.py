@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 
 from veilog.report.explorer import clean, short
+from veilog.web.jobs.read_log import Disclosure, Found, Measured
 from veilog.web.jobs.records import JobRecord, LogRecord
-from veilog.web.jobs.results import Disclosure, Found, Measured
 
 __all__ = ["FILTERS", "HOW", "KINDS", "delta_for", "exposure_in_words"]
 

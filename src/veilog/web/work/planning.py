@@ -26,7 +26,7 @@ from veilog.releasing.trial import PATIENTS
 from veilog.report import words
 from veilog.report.explorer import clean
 from veilog.web.jobs.records import LogRecord, Settings
-from veilog.web.jobs.results import Promise
+from veilog.web.jobs.released_log import Promise
 from veilog.web.work.request import asked_for, undeclared
 
 __all__ = ["DryRun", "InAccount", "Refused", "Tried", "dry_run", "refuse_unknown", "worth"]

@@ -31,7 +31,7 @@ from veilog.measures.durations import case_durations, spans
 from veilog.measures.singling_out.measure import singling_out
 from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
-from veilog.web.jobs.results import (
+from veilog.web.jobs.read_log import (
     Columns,
     Disclosure,
     Found,

@@ -28,21 +28,21 @@ from veilog.report.facts import gathered
 from veilog.report.page import rendered
 from veilog.report.told import told_by_release
 from veilog.web.jobs.problems import is_full
+from veilog.web.jobs.read_log import Disclosure
 from veilog.web.jobs.records import Settings
-from veilog.web.jobs.results import (
+from veilog.web.jobs.released_log import (
     Account,
     Amount,
     Beside,
     Certificate,
-    Disclosure,
     Guessed,
     Kept,
     OwnerNotes,
     Promise,
     ReleasedLog,
     Sizes,
-    from_text,
 )
+from veilog.web.jobs.results import from_text
 from veilog.web.jobs.worker import RESULT, Progress, Task
 from veilog.web.work.planning import refuse_unknown, worth
 from veilog.web.work.reading import in_words, log_of, shown_rows
