@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from web_work import made
 
+from veilog.plain import Misfit, from_plain
 from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import LogRecord, ReleaseRequest, Settings
 from veilog.web.jobs.released_log import ReleasedLog
@@ -102,3 +103,16 @@ def test_a_request_is_kept_whole(tmp_path: Path) -> None:
 def test_numbers_that_are_none_are_no_result() -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         to_text(made(budget=float("nan")))
+
+
+def test_lenience_is_for_what_has_a_usual_value_and_never_for_types() -> None:
+    with pytest.raises(Misfit):
+        from_plain(ReadLog, {"findings": []}, lenient=True)
+    with pytest.raises(Misfit):
+        from_plain(ReadLog, {"problem": 3}, lenient=True)
+    with pytest.raises(Misfit):
+        from_plain(ReadLog, {"problem": None})
+    assert from_plain(ReadLog, {"problem": None, "unknown": 1}, lenient=True) == ReadLog(None)
+    files = {**json.loads(to_text(made())), "files": {"release.xes": "large"}}
+    with pytest.raises(Misfit):
+        from_plain(ReleasedLog, files, lenient=True)
