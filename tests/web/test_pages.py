@@ -65,7 +65,7 @@ def hostile(settings: Settings) -> dict[str, str]:
 def every_page(path: Path, name: str, request: dict[str, str], settings: Settings) -> dict[str, str]:
     log = record(read(path), name=name)
     done = job("release", released(path, request, settings, settings.folder / f"out-{request['method']}"), request)
-    going = replace(done, state="running", result=None, text=name, fraction=0.4, left=12.0, finished=None)
+    going = replace(done, state="running", kept=None, text=name, fraction=0.4, left=12.0, finished=None)
     waiting = replace(going, state="queued", ahead=3)
     failed = replace(going, state="failed", problem=f"It failed: {name}")
     found = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from veilog.web.jobs.read_log import Measured, ReadLog
-from veilog.web.jobs.results import Kind, Result
+from veilog.web.jobs.results import Kind, Result, understood
 
 __all__ = ["ENDED", "FILES", "LEDGERS", "JobRecord", "LogRecord", "ReleaseRequest", "Settings", "State"]
 
@@ -20,6 +20,9 @@ FILES = ("release.xes", "release.csv", "release.parquet", "inside.html", "outsid
 """What a release may leave for download."""
 LEDGERS = "ledgers"
 """The folder of the ledgers of single browsers, in that of the server."""
+
+
+_UNKNOWN = "What is known of it was written by another version of veilog, which this one does not understand."
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class JobRecord:
     kind: Kind
     state: State
     request: ReleaseRequest
-    result: Result | None
+    kept: str | None
+    """The JSON of its result."""
     problem: str | None
     """Why there is no result, in words for the user."""
     created: float
@@ -71,6 +75,16 @@ class JobRecord:
     @property
     def ended(self) -> bool:
         return self.state in ENDED
+
+    @property
+    def result(self) -> Result | None:
+        """What it found or made; None, too, where another version wrote what this one does not understand."""
+        return None if self.kept is None else understood(self.kind, self.kept)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why there is nothing to show, in words for the user."""
+        return _UNKNOWN if self.kept is not None and self.result is None else self.problem
 
 
 @dataclass(frozen=True)

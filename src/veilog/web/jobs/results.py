@@ -7,13 +7,14 @@ this was missing or lay elsewhere, is read as what it says.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Literal
 
 from veilog.plain import Misfit, from_plain, to_plain
 from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.released_log import ReleasedLog
 
-__all__ = ["Kind", "Result", "from_text", "to_text"]
+__all__ = ["Kind", "Result", "from_text", "to_text", "understood"]
 
 Kind = Literal["read", "release"]
 """What a job does with a log."""
@@ -36,3 +37,12 @@ def from_text(kind: Kind, text: str) -> Result:
         return from_plain(ReadLog, {**earlier, **values}, lenient=True)
     earlier = {"beside": values} if "explorer" in values else {}
     return from_plain(ReleasedLog, {**earlier, **values}, lenient=True)
+
+
+@lru_cache(maxsize=64)
+def understood(kind: Kind, text: str) -> Result | None:
+    """The same result is asked for again and again while somebody looks at it. None: another version wrote it."""
+    try:
+        return from_text(kind, text)
+    except ValueError:
+        return None

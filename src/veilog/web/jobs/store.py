@@ -15,13 +15,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from veilog.errors import InputError
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, State
-from veilog.web.jobs.results import Kind, Result, from_text
+from veilog.web.jobs.results import Kind
 
 __all__ = ["Store", "Waiting"]
 
@@ -42,7 +41,6 @@ _TABLES = (
 )
 _LOG = "id, session, name, size, created, format, columns"
 _JOB = "id, session, log, kind, state, request, result, problem, created, started, finished"
-_UNKNOWN = "What is known of it was written by another version of veilog, which this one does not understand."
 _REMEMBERED = 8 * 86400.0
 """Seconds for which a form that was sent is remembered; it must be more than a form's age may be."""
 
@@ -273,7 +271,6 @@ def _digest(cookie: str) -> str:
 
 def _job(row: tuple[Any, ...]) -> JobRecord:
     job, session, log, kind, state, request, result, problem, created, started, finished = row
-    found = None if result is None else _result(kind, result)
     return JobRecord(
         id=job,
         session=session,
@@ -281,8 +278,8 @@ def _job(row: tuple[Any, ...]) -> JobRecord:
         kind=kind,
         state=state,
         request=ReleaseRequest.from_json(json.loads(request)),
-        result=found,
-        problem=_UNKNOWN if result is not None and found is None else problem,
+        kept=result,
+        problem=problem,
         created=created,
         started=started,
         finished=finished,
@@ -291,12 +288,3 @@ def _job(row: tuple[Any, ...]) -> JobRecord:
         ahead=0,
         left=None,
     )
-
-
-@lru_cache(maxsize=64)
-def _result(kind: Kind, text: str) -> Result | None:
-    """The same result is asked for again and again while somebody looks at it. None: another version wrote it."""
-    try:
-        return from_text(kind, text)
-    except ValueError:
-        return None
