@@ -1,11 +1,17 @@
 """Logs as the pages know them: read, asked for, released, without a server."""
 
-import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from veilog.web.jobs.records import JobRecord, LogRecord, Settings
+from veilog.web.jobs.read_log import ReadLog
+from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, Settings
+from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.jobs.results import Result, from_text, to_text
+from veilog.web.jobs.worker import Task
 from veilog.web.work import read_log, release_log
+from veilog.web.work.request import asked_for
 
 EVOLVE = {"method": "evolve", "epsilon": "1", "labels": "log"}
 
@@ -19,22 +25,39 @@ def written(path: Path, header: str, *rows: str) -> Path:
     return path
 
 
-def read(path: Path, columns: dict[str, str] | None = None) -> dict[str, Any]:
-    result = read_log(path, columns or {}, silent)
-    assert len(json.dumps(result)) < 1_000_000
+def request_of(form: Mapping[str, str]) -> ReleaseRequest:
+    """What a form becomes before it is queued."""
+    return ReleaseRequest(asked_for(form).to_json(), form)
+
+
+def through(kind: Any, result: Result) -> Any:
+    """The result as the server has it, which gets it as JSON."""
+    text = to_text(result)
+    assert len(text) < 1_000_000
+    assert from_text(kind, text) == result
     return result
 
 
-def job(kind: Any, result: dict[str, Any] | None, request: dict[str, str] | None = None) -> JobRecord:
-    return JobRecord("b" * 32, "s", "a" * 32, kind, "done", request or {}, result, None, 0, 0, 0, "", None, 0, None)
+def read(path: Path, columns: dict[str, str] | None = None) -> ReadLog:
+    found = through("read", read_log(path, columns or {}, silent))
+    assert isinstance(found, ReadLog)
+    return found
 
 
-def record(result: dict[str, Any] | None, columns: dict[str, str] | None = None) -> LogRecord:
-    return LogRecord("a" * 32, "s", "log.xes", 10, 0.0, ".xes", columns or {}, job("read", result))
+def job(kind: Any, result: Result | None, form: Mapping[str, str] | None = None, **more: Any) -> JobRecord:
+    request = request_of(form) if form else ReleaseRequest()
+    kept = None if result is None else to_text(result)
+    plain = JobRecord("b" * 32, "s", "a" * 32, kind, "done", request, kept, None, 1e9, 1e9, 1e9, "", None, 0, None)
+    return replace(plain, **more)
 
 
-def released(path: Path, request: dict[str, str], settings: Settings, out: Path) -> dict[str, Any]:
+def record(result: ReadLog | None, columns: dict[str, str] | None = None, name: str = "log.xes") -> LogRecord:
+    return LogRecord("a" * 32, "s", name, 2_000_000, 1e9, ".xes", columns or {}, job("read", result))
+
+
+def released(path: Path, form: Mapping[str, str], settings: Settings, out: Path, name: str = "log.xes") -> ReleasedLog:
     out.mkdir(exist_ok=True)
-    result = release_log(path, {}, request, out, settings, silent)
-    assert len(json.dumps(result)) < 1_000_000
-    return result
+    task = Task("release", str(path), name, {}, request_of(form), str(out))
+    made = through("release", release_log(task, settings, silent))
+    assert isinstance(made, ReleasedLog)
+    return made

@@ -2,7 +2,6 @@
 
 import contextlib
 import html
-import json
 import re
 import socket
 import threading
@@ -17,10 +16,11 @@ import uvicorn
 
 from veilog.web.app import make_app
 from veilog.web.jobs.records import Settings
+from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store
-from veilog.web.jobs.worker import Work, work_on
+from veilog.web.jobs.worker import Work
 from veilog.web.serving import listening, prepared
-from veilog.web.work import read_log
+from veilog.web.work import read_log, work_on
 
 TOKEN = "0123456789abcdefABCDEF0123456789"
 
@@ -92,7 +92,7 @@ def read_at_once(server: Served, log: str) -> None:
     out.mkdir()
     result = read_log(path, {}, lambda text, fraction: None)
     assert server.store.start(job.id)
-    assert server.store.end(job.id, "running", "done", json.dumps(result), None)
+    assert server.store.end(job.id, "running", "done", to_text(result), None)
 
 
 def raw(port: int, request: bytes) -> bytes:

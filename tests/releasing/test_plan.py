@@ -57,6 +57,17 @@ def test_times_attributes_and_domains_come_back_from_json() -> None:
     assert veilog.Plan.from_json(json.loads(json.dumps(beyond().to_json()))) == beyond()
 
 
+def named_alike() -> veilog.Plan:
+    """A plan in which a setting of the method and a public fact have one name."""
+    return veilog.plan("evolve", epsilon=1, domain=veilog.Domain("log", 30), max_length=40)
+
+
+def test_a_setting_is_not_taken_for_a_public_fact_of_the_same_name() -> None:
+    again = veilog.Plan.from_json(json.loads(json.dumps(named_alike().to_json())))
+    assert again == named_alike()
+    assert (again.declared.max_length, again.settings.to_json()["max_length"]) == (30, 40)
+
+
 def read_by_the_command(command: str) -> veilog.Plan:
     """The plan that the command line makes of a command."""
     from veilog.cli.release import _planned, pair
@@ -74,15 +85,23 @@ def read_by_the_command(command: str) -> veilog.Plan:
     )
 
 
-@pytest.mark.parametrize("method", [*PLANS, "beyond"])
+def plan_called(name: str) -> veilog.Plan:
+    made = {"beyond": beyond, "named alike": named_alike}
+    return made[name]() if name in made else veilog.plan(name, **PLANS[name])
+
+
+@pytest.mark.parametrize("method", [*PLANS, "beyond", "named alike"])
 def test_the_command_of_a_plan_makes_the_same_plan(method: str) -> None:
-    planned = beyond() if method == "beyond" else veilog.plan(method, **PLANS[method])
-    assert read_by_the_command(planned.command("my log.csv", "out.xes")) == planned
+    planned = plan_called(method)
+    options = [("--on", "missing-case=drop"), ("--on", "empty-trace=keep")]
+    command = planned.command("my log.csv", "out.xes", options)
+    assert read_by_the_command(command) == planned
+    assert "--on missing-case=drop --on empty-trace=keep" in command
 
 
-@pytest.mark.parametrize("method", [*PLANS, "beyond"])
+@pytest.mark.parametrize("method", [*PLANS, "beyond", "named alike"])
 def test_the_python_of_a_plan_makes_the_same_plan(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = beyond() if method == "beyond" else veilog.plan(method, **PLANS[method])
+    planned = plan_called(method)
     made: list[veilog.Plan] = []
 
     class Saved:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+from web_logs import EVOLVE, released
 from web_serving import SMALL, TOKEN, Served, once_of, raw, read_at_once, served, upload
 
 import veilog
 from veilog.errors import InputError
 from veilog.ledger.ledger import Ledger
 from veilog.web.access.access import authorities
-from veilog.web.work import release_log
 
 ID = "0123456789abcdef" * 2
 PAGES = ("/", f"/logs/{ID}", f"/logs/{ID}/exposure", f"/logs/{ID}/release", f"/jobs/{ID}", f"/jobs/{ID}/events")
@@ -347,9 +347,7 @@ def test_a_ledger_that_the_operator_shares_names_nobodys_files(tmp_path: Path) -
         assert "would be refused" in said and "not for these data" in said
         assert "ward-7" not in said and "spend" not in said and "account 1" not in said
         work = server.settings.folder / "work"
-        work.mkdir()
         with pytest.raises(InputError, match="not for these data") as refused:
-            request = {"method": "evolve", "epsilon": "0.1", "labels": "log"}
             (path,) = (server.settings.folder / theirs[1:]).iterdir()
-            release_log(path, {}, request, work, server.settings, lambda text, fraction: None)
+            released(path, {**EVOLVE, "epsilon": "0.1"}, server.settings, work)
         assert "ward-7" not in str(refused.value) and "spend" not in str(refused.value)

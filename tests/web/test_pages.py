@@ -5,24 +5,24 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from web_logs import job, read, record, released
 
-from veilog import web
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 from veilog.methods import METHODS
-from veilog.web.jobs.records import JobRecord, LogRecord, Settings
+from veilog.web.jobs import results
+from veilog.web.jobs.records import Settings
 from veilog.web.pages import methods as pages_methods
 from veilog.web.pages import render as pages
+from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.methods import cards
 from veilog.web.pages.words import delta_for
-from veilog.web.work import plan, read_log, release_log
+from veilog.web.work import dry_run
 
-STATIC = Path(web.__file__).parent / "static"
 HOSTILE = (
     "<script>alert(1)</script>",
     "../../../etc/passwd",
@@ -40,21 +40,6 @@ ONCE = "once-for-tests"
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     folder = tmp_path_factory.mktemp("pages")
     return Settings(folder=folder, ledger=folder / "all.ledger", token="t", seed=None)
-
-
-def silent(text: str, fraction: float | None) -> None:
-    """Nobody watches."""
-
-
-def job(kind: Any, result: dict[str, Any] | None, request: dict[str, str] | None = None, **more: Any) -> JobRecord:
-    plain = JobRecord(
-        "b" * 32, "s", "a" * 32, kind, "done", request or {}, result, None, 1e9, 1e9, 1e9, "", None, 0, None
-    )
-    return replace(plain, **more)
-
-
-def log_of(result: dict[str, Any] | None, name: str = "ward.xes", **more: Any) -> LogRecord:
-    return LogRecord("a" * 32, "s", name, 2_000_000, 1e9, ".xes", {}, job("read", result, **more))
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +64,9 @@ def hostile(settings: Settings) -> dict[str, str]:
 
 
 def every_page(path: Path, name: str, request: dict[str, str], settings: Settings) -> dict[str, str]:
-    out = settings.folder / f"out-{request['method']}"
-    out.mkdir()
-    log = log_of(read_log(path, {}, silent), name)
-    done = job("release", release_log(path, {}, request, out, settings, silent), request)
-    going = replace(done, state="running", result=None, text=name, fraction=0.4, left=12.0, finished=None)
+    log = record(read(path), name=name)
+    done = job("release", released(path, request, settings, settings.folder / f"out-{request['method']}"), request)
+    going = replace(done, state="running", kept=None, text=name, fraction=0.4, left=12.0, finished=None)
     waiting = replace(going, state="queued", ahead=3)
     failed = replace(going, state="failed", problem=f"It failed: {name}")
     found = {
@@ -103,7 +86,7 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: Setting
     for method in METHODS:
         asked = {"method": method, "epsilon": "1", "p_unknown": name, "attributes": name, "unit": name}
         found[f"release {method}"] = pages.release_form(log, asked, ONCE, settings=settings)
-    planned = plan(log, request, settings)
+    planned = dry_run(log, request, settings)
     found["planned"] = pages.release_form(log, request, ONCE, settings=settings, plan=planned)
     return found
 
@@ -255,7 +238,7 @@ def test_a_method_of_another_package_has_a_card_that_says_so(monkeypatch: pytest
 def test_small_and_odd_logs_have_their_pages(tmp_path: Path, settings: Settings, rows: list[str]) -> None:
     path = tmp_path / "log.csv"
     path.write_text("\n".join(["case,activity,timestamp", *rows]) + "\n")
-    log = log_of(read_log(path, {}, silent), "log.csv")
+    log = record(read(path), name="log.csv")
     for text in (
         pages.log_page(log, ONCE, settings=settings),
         pages.exposure(log, settings=settings),
@@ -268,7 +251,7 @@ def test_small_and_odd_logs_have_their_pages(tmp_path: Path, settings: Settings,
 def test_the_usual_choice_is_made_beforehand(settings: Settings) -> None:
     path = settings.folder / "beforehand.xes"
     files.write(hospital(60, seed=1), path)
-    log = log_of(read_log(path, {}, silent))
+    log = record(read(path))
     text = pages.release_form(log, {}, ONCE, settings=settings)
     assert 'name="method" value="evolve"' in text
     assert re.search(r'name="epsilon" value="1"', text)
@@ -324,10 +307,18 @@ def test_any_words_make_a_page(words: str) -> None:
 
 
 def test_what_an_older_release_kept_is_still_shown() -> None:
-    assert pages._kept({"similarity": 0.98765, "difference": 1234, "moved": None, "length_error": 0.5}) == [
-        ("similarity", "0.988", ""),
-        ("difference", "1,234", ""),
-        ("moved", "–", ""),
-        ("length error", "0.500", ""),
+    assert results._kept({"similarity": 0.98765, "difference": 1234, "moved": None, "length_error": 0.5}) == [
+        ["similarity", "0.988", ""],
+        ["difference", "1,234", ""],
+        ["moved", "–", ""],
+        ["length error", "0.500", ""],
     ]
-    assert pages._kept(None) == []
+    assert results._kept(None) is None
+
+
+def test_times_can_be_asked_for_where_variants_are_released(ordinary: dict[str, str]) -> None:
+    for name, method in METHODS.items():
+        can = method.takes_epsilon and not method.full_log
+        assert ('name="times"' in ordinary[f"release {name}"]) == can, name
+    assert "It finds labels privately" in ordinary["release laplace"]
+    assert "frequent real variants can be added" in ordinary["release evolve"]

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from web_serving import SMALL, Served, once_of, raw, read_at_once, served, upload
+from web_work import made
 
 from veilog.web.jobs.records import FILES
+from veilog.web.jobs.results import to_text
 
 LIGHT = 300_000
 LAPLACE = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log"}
@@ -186,7 +188,7 @@ def test_downloads_are_attachments_of_a_fixed_list(server: Served, client: httpx
         (folder / name).write_text(name)
     assert client.get(f"{job}/files/release.xes").status_code == 404, "nothing of what is not done"
     server.store.start(number)
-    server.store.end(number, "running", "done", json.dumps({"x": 1}), None)
+    server.store.end(number, "running", "done", to_text(made()), None)
     for name in FILES:
         answer = client.get(f"{job}/files/{name}")
         assert (answer.status_code, answer.text) == (200, name)

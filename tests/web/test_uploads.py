@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from web_serving import SMALL, Served, once_of, served, upload
 
-from veilog.web.error_pages import Problem
-from veilog.web.uploads import Upload, receive, shown_name, suffix_of
+from veilog.web.access.uploads import Upload, receive, shown_name, suffix_of
+from veilog.web.jobs.problems import Problem
 
 FORM = "multipart/form-data; boundary=B"
 
@@ -143,7 +143,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     def full(self: Any) -> None:
         raise OSError(number, "no space")
 
-    monkeypatch.setattr("veilog.web.uploads._Form.write", full)
+    monkeypatch.setattr("veilog.web.access.uploads._Form.write", full)
     with pytest.raises(Problem) as told:
         received(tmp_path / "x", body(SMALL))
     assert told.value.status == 507

@@ -141,11 +141,11 @@ class Plan:
 
         return run_plan(self, log, ledger=ledger, progress=progress)
 
-    def command(self, log: str = "LOG", target: str = "RELEASE.xes", options: Mapping[str, str] | None = None) -> str:
-        """Return the command that does the same; ``options`` say how the log is read."""
+    def command(self, log: str = "LOG", target: str = "RELEASE.xes", options: Iterable[tuple[str, str]] = ()) -> str:
+        """Return the command that does the same; ``options`` say how the log is read; one may come twice."""
         from veilog.releasing.spelled import as_command
 
-        return as_command(self, log, target, options or {})
+        return as_command(self, log, target, options)
 
     def python(self, log: str = "LOG", target: str = "RELEASE.xes", reading: Mapping[str, Any] | None = None) -> str:
         """Return the Python lines that do the same; ``reading`` are further arguments of ``veilog.read``."""
@@ -154,7 +154,7 @@ class Plan:
         return as_python(self, log, target, reading or {})
 
     def arguments(self) -> dict[str, Any]:
-        """Return what :func:`plan` takes to make this plan, without what is as usual; numbers are exact texts."""
+        """Return what makes this plan beside its method, without what is as usual; numbers are exact texts."""
         from veilog.releasing.spelled import arguments
 
         return arguments(self)

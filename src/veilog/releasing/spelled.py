@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +20,7 @@ def arguments(planned: Plan) -> dict[str, Any]:
     """Return what makes this plan beside its method, without what is as usual: numbers as exact text, no objects."""
     method, domain, wanted, unit = planned.method, planned.declared, planned.wanted, planned.unit
     usual = method.settings()
+    settings = {name: value for name, value in planned.settings.to_json().items() if value != getattr(usual, name)}
     found: dict[str, Any] = {
         "epsilon": _text(planned.epsilon) if method.takes_epsilon else None,
         "delta": _text(planned.delta) if planned.delta else None,
@@ -35,7 +36,7 @@ def arguments(planned: Plan) -> dict[str, Any]:
         "window": wanted.window if wanted.window in (None, "log") else _ends(wanted.window),
         "attributes": list(wanted.attributes) or None,
         "attributes_share": _text(wanted.attributes_share) if wanted.attributes else None,
-        **{name: value for name, value in planned.settings.to_json().items() if value != getattr(usual, name)},
+        "parameters": settings or None,  # apart: one may be called as another argument is, such as max_length
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -55,6 +56,7 @@ def from_json(values: Mapping[str, Any]) -> Plan:
     given = dict(values)
     try:
         method, ends, attributes = given.pop("method"), given.pop("window", None), given.pop("domain", {})
+        parameters = dict(given.pop("parameters", {}))
         declared = Domain.of(given.pop("activities", None), given.pop("max_length", None))
         window: Window | str | None = ends
         if isinstance(ends, list):
@@ -63,10 +65,10 @@ def from_json(values: Mapping[str, Any]) -> Plan:
         domain = Domain(declared.activities, declared.max_length, {n: tuple(v) for n, v in attributes.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"This is no plan of a release: {error!r}.") from error
-    return plan(method, domain=domain, window=window, **given)
+    return plan(method, domain=domain, window=window, **{**given, **parameters})
 
 
-def as_command(planned: Plan, log: str, target: str, options: Mapping[str, str]) -> str:
+def as_command(planned: Plan, log: str, target: str, options: Iterable[tuple[str, str]]) -> str:
     """Return the command; a list that has commas in its names is a file that has to be made."""
     given = planned.arguments()
     words = ["veilog", "release", log, target, "--method", planned.method.name]
@@ -84,12 +86,12 @@ def as_command(planned: Plan, log: str, target: str, options: Mapping[str, str])
         ("--max-length", given.pop("max_length", None)),
         *(("--domain", f"{name}={_values(values)}") for name, values in given.pop("domain", {}).items()),
         ("--seed", given.pop("seed", None)),
-        *options.items(),
+        *options,
     ]
     flags = [f"--{name.replace('_', '-')}" for name in ("weak_guarantee", "as_published") if given.pop(name, False)]
     for option, value in pairs:
         words += [] if value is None else [option, str(value)]
-    for name, value in given.items():
+    for name, value in given.pop("parameters", {}).items():
         words += ["-p", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
     return shlex.join([*words, *flags])
 
@@ -117,7 +119,8 @@ def as_python(planned: Plan, log: str, target: str, reading: Mapping[str, Any]) 
     ends = given.pop("window", None)
     facts = [given.pop("activities", None), given.pop("max_length", None)]
     attributes = given.pop("domain", None)
-    words = [f"{name}={value!r}" for name, value in given.items()]
+    parameters = given.pop("parameters", {})
+    words = [f"{name}={value!r}" for name, value in {**given, **parameters}.items()]
     if isinstance(ends, list):
         inner = ", ".join(f"datetime.datetime.fromisoformat({_short(end)!r})" for end in ends)
         words.append(f"window=({inner})")

@@ -7,7 +7,6 @@ import contextlib
 import json
 import re
 import secrets
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
@@ -17,22 +16,24 @@ import anyio
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 
-from veilog.errors import VeilogError
-from veilog.web import work
 from veilog.web.access.access import Access
-from veilog.web.error_pages import DISK_FULL, Problem, is_full
-from veilog.web.forms import check_once, fields_of, new_once
+from veilog.web.access.forms import check_once, fields_of, new_once
+from veilog.web.access.uploads import receive, shown_name, suffix_of
+from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.queue import Jobs
-from veilog.web.jobs.records import FILES, WRITE, JobRecord, LogRecord, Settings
+from veilog.web.jobs.records import FILES, JobRecord, LogRecord, ReleaseRequest, Settings
+from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.store import Store
-from veilog.web.jobs.worker import Work, work_on
-from veilog.web.own_files import OWN, own_file
+from veilog.web.jobs.worker import Work
 from veilog.web.pages import render as pages
-from veilog.web.uploads import receive, shown_name, suffix_of
+from veilog.web.pages.assets import OWN, OwnFiles
+from veilog.web.pages.error_pages import ErrorPages
+from veilog.web.work import work_on
+from veilog.web.work.planning import DryRun, Refused, dry_run
 from veilog.web.work.request import FIELDS
 
 __all__ = ["make_app"]
@@ -63,9 +64,10 @@ def make_app(settings: Settings, work: Work = work_on, closing: Callable[[], boo
             await run_in_threadpool(jobs.stop)
             store.close()
 
-    app = Starlette(routes=site.routes(), exception_handlers=site.handlers(), lifespan=life)
+    errors = ErrorPages(settings)
+    app = Starlette(routes=site.routes(), exception_handlers=errors.handlers(), lifespan=life)
     app.router.redirect_slashes = False
-    return Access(app, settings, store, site.problem)
+    return Access(app, settings, store, errors.answer)
 
 
 class _Site:
@@ -79,7 +81,7 @@ class _Site:
         self._key = store.key()
         self._plans = anyio.CapacityLimiter(_PLANS)
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[BaseRoute]:
         return [
             Route("/", self.home),
             Route("/logs", self.upload, methods=["POST"]),
@@ -96,7 +98,7 @@ class _Site:
             Route("/jobs/{job}/write", self.write_again, methods=["POST"]),
             Route("/jobs/{job}/delete", self.delete_job, methods=["POST"]),
             Route("/jobs/{job}/files/{name}", self.file),
-            Route(f"{OWN}{{name}}", own_file),
+            Mount(OWN, OwnFiles()),
         ]
 
     # Pages.
@@ -178,7 +180,7 @@ class _Site:
             folder.mkdir(mode=0o700)
             came.path.rename(folder / f"log{suffix}")
             self._store.add_log(log, session, shown_name(came.name), came.size, suffix)
-            self._jobs.submit(session, log, "read", {})
+            self._jobs.submit(session, log, "read", ReleaseRequest())
             return f"/logs/{log}"
 
         try:
@@ -198,7 +200,7 @@ class _Site:
             if log.reading is not None:
                 self._jobs.delete(log.reading.id)
             self._store.set_columns(log.id, kept)
-            self._jobs.submit(log.session, log.id, "read", {})
+            self._jobs.submit(log.session, log.id, "read", ReleaseRequest())
             return f"/logs/{log.id}"
 
         return await self._first_time(request, change)
@@ -221,16 +223,18 @@ class _Site:
             return _to(before)
         log = await run_in_threadpool(self._log, request)
         values = _asked(fields)
-        if not _is_read(log):
+        if log.measured is None:
             raise Problem(409, "This log has not been read yet.", "Wait until it is, or correct its columns.")
         plan = await self._planned(log, values)
-        if problem := plan.get("problem") or plan.get("undeclared"):
-            return await run_in_threadpool(self._form, request, log, values, problem=str(problem), status=400)
+        problem = plan.problem if isinstance(plan, Refused) else plan.undeclared
+        if isinstance(plan, Refused) or problem is not None:
+            return await run_in_threadpool(self._form, request, log, values, problem=problem, status=400)
+        asked = ReleaseRequest(plan.plan.to_json(), values)
 
         def queue() -> str:
             if self._store.log(session, log.id) is None:
                 raise HTTPException(404)
-            return f"/jobs/{self._jobs.submit(session, log.id, 'release', values)}"
+            return f"/jobs/{self._jobs.submit(session, log.id, 'release', asked)}"
 
         return _to(await run_in_threadpool(self._store.first_time, once, action, queue))
 
@@ -247,9 +251,10 @@ class _Site:
 
         def queue(fields: Mapping[str, str]) -> str:
             job = self._job(request)
-            if job.state != "done" or not (job.result or {}).get("unwritten"):
+            if not isinstance(job.result, ReleasedLog) or not job.result.unwritten:
                 raise Problem(400, "Nothing of this release is left to be written.", "Download it from its page.")
-            return f"/jobs/{self._jobs.submit(job.session, job.log, 'release', {**job.request, WRITE: job.id})}"
+            asked = replace(job.request, write=job.id)
+            return f"/jobs/{self._jobs.submit(job.session, job.log, 'release', asked)}"
 
         return await self._first_time(request, queue)
 
@@ -309,7 +314,7 @@ class _Site:
         log: LogRecord,
         values: dict[str, str],
         *,
-        plan: dict[str, Any] | None = None,
+        plan: DryRun | Refused | None = None,
         problem: str | None = None,
         status: int = 200,
     ) -> Response:
@@ -317,59 +322,17 @@ class _Site:
         page = pages.release_form(log, values, once, problem=problem, plan=plan, settings=self._settings)
         return HTMLResponse(page, status)
 
-    async def _planned(self, log: LogRecord, values: dict[str, str]) -> dict[str, Any]:
+    async def _planned(self, log: LogRecord, values: dict[str, str]) -> DryRun | Refused:
         """The dry run, which asks nothing of the data."""
         try:
             with anyio.fail_after(_PLAN_SECONDS):
                 return await anyio.to_thread.run_sync(
-                    work.plan, log, values, self._settings, abandon_on_cancel=True, limiter=self._plans
+                    dry_run, log, values, self._settings, abandon_on_cancel=True, limiter=self._plans
                 )
         except TimeoutError as error:
             raise Problem(
                 503, "The dry run takes too long.", "Try again in a minute, or with smaller parameters."
             ) from error
-
-    # When something is wrong.
-
-    def problem(self, status: int, words: str, advice: str) -> Response:
-        return HTMLResponse(pages.problem(status, words, advice, settings=self._settings), status)
-
-    def handlers(self) -> dict[Any, Any]:
-        return {
-            HTTPException: self._http,
-            ClientDisconnect: lambda request, error: Response(status_code=400),
-            Exception: self._unforeseen,
-            **dict.fromkeys((VeilogError, OSError, sqlite3.Error), self._foreseen),
-        }
-
-    def _http(self, request: Request, error: HTTPException) -> Response:
-        match error.status_code:
-            case 404:
-                answer = self.problem(
-                    404, "There is no such page.", "Perhaps it was deleted. Start from the home page."
-                )
-            case 405:
-                answer = self.problem(405, "This address takes no such request.", "Start from the home page.")
-            case status:
-                answer = self.problem(status, "This request cannot be answered.", "Start from the home page.")
-        answer.headers.update(error.headers or {})
-        return answer
-
-    def _foreseen(self, request: Request, error: Exception) -> Response:
-        if isinstance(error, Problem):
-            return self.problem(error.status, error.words, error.advice)
-        if is_full(error) or (error.__cause__ is not None and is_full(error.__cause__)):
-            return self.problem(DISK_FULL.status, DISK_FULL.words, DISK_FULL.advice)
-        if isinstance(error, VeilogError):
-            advice = getattr(error, "advice", None) or "Go back, correct it, and send it again."
-            return self.problem(400, getattr(error, "problem", str(error)), advice)
-        raise error
-
-    def _unforeseen(self, request: Request, error: Exception) -> Response:
-        if is_full(error):
-            return self.problem(DISK_FULL.status, DISK_FULL.words, DISK_FULL.advice)
-        advice = "The terminal in which veilog serve runs has the details; please report them."
-        return self.problem(500, "This is a defect of veilog; nothing was done.", advice)
 
 
 def _session(request: Request) -> str:
@@ -377,12 +340,6 @@ def _session(request: Request) -> str:
     if session is None:
         raise HTTPException(404)
     return str(session)
-
-
-def _is_read(log: LogRecord) -> bool:
-    """Whether the log could be read, and nothing is left to decide about that."""
-    result = None if log.reading is None else log.reading.result
-    return result is not None and not result.get("problem")
 
 
 def _asked(fields: Mapping[str, str]) -> dict[str, str]:

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from web_work import work
+from web_work import made, work
 
 from veilog.ledger.ledger import Ledger
 from veilog.web.jobs.process import Process
 from veilog.web.jobs.queue import Jobs, in_turn
-from veilog.web.jobs.records import JobRecord, Settings
+from veilog.web.jobs.records import JobRecord, ReleaseRequest, Settings
+from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store, Waiting
 from veilog.web.jobs.worker import Task
 from veilog.web.serving import prepared
@@ -39,7 +41,7 @@ class Queue:
         self.jobs = Jobs(self.store, self.settings, work)
 
     def submit(self, do: str, session: str = SESSION, **request: str) -> str:
-        return self.jobs.submit(session, LOG, "release", {"do": do, **request})
+        return self.jobs.submit(session, LOG, "release", ReleaseRequest(form={"do": do, **request}))
 
     def job(self, job: str, session: str = SESSION) -> JobRecord:
         found = self.store.job(session, job)
@@ -76,8 +78,8 @@ def test_a_job_is_done_with_its_files(queue: Queue) -> None:
     first, second = (queue.submit("short", text="mine") for _ in range(2))
     job = queue.ended(first)
     assert (job.state, job.problem) == ("done", None)
-    assert job.result is not None
-    assert job.result["name"] == "ward.csv"
+    assert isinstance(job.result, ReleasedLog)
+    assert job.result.budget == "ward.csv"
     assert job.started is not None
     assert job.finished is not None
     assert job.created <= job.started <= job.finished
@@ -87,8 +89,8 @@ def test_a_job_is_done_with_its_files(queue: Queue) -> None:
     assert queue.job(job.id).state == "done", "what is done stays done"
     assert "release.xes" in queue.files(job.id)
     other = queue.ended(second).result
-    assert other is not None
-    assert other["pid"] != job.result["pid"], "every job has a process of its own"
+    assert isinstance(other, ReleasedLog)
+    assert other.entry != job.result.entry, "every job has a process of its own"
 
 
 @pytest.mark.parametrize(
@@ -268,7 +270,7 @@ def test_what_ran_when_the_machine_went_off_failed_unless_all_of_it_was_there(tm
         assert first.store.start(job)
         first.jobs.folder(job).mkdir()
         (first.jobs.folder(job) / "release.xes").write_text("x")
-    (first.jobs.folder(whole) / "result.json").write_text("{}")
+    (first.jobs.folder(whole) / "result.json").write_text(to_text(made()))
     (first.settings.folder / "jobs" / ("f" * 32)).mkdir()
     (first.settings.folder / "logs" / ("f" * 32)).mkdir()
     first.store.close()

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from veilog.errors import InputError
-from veilog.web.error_pages import is_full
+from veilog.web.jobs.problems import is_full
+from veilog.web.jobs.read_log import ReadLog
+from veilog.web.jobs.records import ReleaseRequest
+from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store
 
 A, B = "a" * 32, "b" * 32
@@ -66,7 +69,7 @@ def test_work_that_fails_leaves_nothing_and_can_be_sent_again(store: Store) -> N
 
 def test_everything_belongs_to_a_session(store: Store) -> None:
     store.add_log(A, "mine", "log.csv", 5, ".csv")
-    store.add_job(B, "mine", A, "release", {"method": "evolve"})
+    store.add_job(B, "mine", A, "release", ReleaseRequest(form={"method": "evolve"}))
     assert store.log("mine", A) is not None
     assert store.job("mine", B) is not None
     for other in ("theirs", "", "mine%", "MINE", "mine' OR '1'='1"):
@@ -77,23 +80,23 @@ def test_everything_belongs_to_a_session(store: Store) -> None:
 
 def test_a_job_ends_once(store: Store) -> None:
     store.add_log(A, A, "log.csv", 5, ".csv")
-    store.add_job(B, A, A, "read", {})
+    store.add_job(B, A, A, "read", ReleaseRequest())
     assert not store.end(B, "running", "done", "{}", None)
     assert store.start(B)
     assert not store.start(B)
     assert not store.end(B, "queued", "cancelled", None, "no")
-    assert store.end(B, "running", "done", '{"cases": 3}', None)
+    assert store.end(B, "running", "done", to_text(ReadLog("Which column?")), None)
     assert not store.end(B, "running", "failed", None, "late")
     log = store.log(A, A)
     assert log is not None
     assert log.reading is not None
-    assert (log.reading.state, log.reading.result) == ("done", {"cases": 3})
+    assert (log.reading.state, log.reading.result) == ("done", ReadLog("Which column?"))
 
 
 def test_a_log_shows_its_newest_reading(store: Store) -> None:
     store.add_log(A, A, "log.csv", 5, ".csv")
     for job in ("1" * 32, "2" * 32):
-        store.add_job(job, A, A, "read", {})
+        store.add_job(job, A, A, "read", ReleaseRequest())
     log = store.log(A, A)
     assert log is not None
     assert log.reading is not None
@@ -108,7 +111,7 @@ def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
     assert session is not None
     first.add_log(A, session, "log.csv", 5, ".csv")
     first.set_columns(A, {"case": "id"})
-    first.add_job(B, session, A, "read", {"a": "b"})
+    first.add_job(B, session, A, "read", ReleaseRequest({"method": "evolve"}, {"a": "b"}, "7"))
     first.first_time("form", "/logs", lambda: "/there")
     logs, jobs = first.logs(session), first.jobs(session)
     first.close()
@@ -124,7 +127,7 @@ def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
 def test_deleting_a_log_deletes_what_was_made_of_it_also_from_the_file(tmp_path: Path) -> None:
     store = Store(tmp_path / "veilog.sqlite")
     store.add_log(A, A, "very-secret-name.csv", 5, ".csv")
-    store.add_job(B, A, A, "release", {"activities": "very-secret-activity"})
+    store.add_job(B, A, A, "release", ReleaseRequest(form={"activities": "very-secret-activity"}))
     store.start(B)
     store.end(B, "running", "done", '{"variant": "very-secret-variant"}', None)
     assert store.delete_log(A) == [B]
@@ -159,11 +162,25 @@ def test_the_records_of_another_version_are_refused(tmp_path: Path) -> None:
         Store(path)
 
 
+def test_the_records_of_the_version_before_are_taken_over_and_not_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "veilog.sqlite"
+    before = Store(path)
+    before.add_log(A, A, "log.csv", 5, ".csv")
+    before._connection.execute("PRAGMA user_version = 1")
+    before.close()
+    now = Store(path)
+    assert [log.name for log in now.logs(A)] == ["log.csv"]
+    assert now._rows("PRAGMA user_version") == [(2,)], "an earlier version would not understand what is written now"
+    now.close()
+
+
 def test_a_full_disk_is_known_for_one_and_changes_nothing(store: Store) -> None:
     store.add_log(A, A, "log.csv", 5, ".csv")
     store._connection.execute(f"PRAGMA max_page_count = {store._connection.execute('PRAGMA page_count').fetchone()[0]}")
     with pytest.raises(sqlite3.OperationalError) as told:
-        store.first_time("form", "/x", lambda: store.add_job(B, A, A, "read", {"x": "y" * 100_000}) or "/x")
+        store.first_time(
+            "form", "/x", lambda: store.add_job(B, A, A, "read", ReleaseRequest(form={"x": "y" * 100_000})) or "/x"
+        )
     assert is_full(told.value)
     assert store.jobs(A) == []
     assert store.sent("form", "/x") is None

@@ -12,10 +12,13 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 from veilog.methods import METHODS
+from veilog.web.jobs.read_log import UnitColumn
 from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
-from veilog.web.work import plan
-from veilog.web.work.request import asked_for
+from veilog.web.work import dry_run
+from veilog.web.work.planning import DryRun
+from veilog.web.work.request import asked_for, undeclared
 
 ONCE = "once"
 
@@ -52,16 +55,16 @@ def test_without_a_word_on_what_may_be_known_nothing_is_released(
     needs = METHODS[method].needs(METHODS[method].parse({}))
     delta = {"delta": "1e-3"} if METHODS[method].needs_delta else {}
     request = {"method": method, "epsilon": "1", **delta}
-    undeclared = asked_for(request).undeclared
-    assert (undeclared is not None) == bool(needs)
+    lacking = undeclared(asked_for(request))
+    assert (lacking is not None) == bool(needs)
     if needs:
-        assert "Nothing was asked of the data" in str(undeclared) and "--" not in str(undeclared)
-        assert ("longest" in str(undeclared)) == ("max_length" in needs)
+        assert "Nothing was asked of the data" in str(lacking) and "--" not in str(lacking)
+        assert ("longest" in str(lacking)) == ("max_length" in needs)
         with pytest.raises(InputError, match="has to know"):
             released(path, request, settings, tmp_path / "out")
         assert not settings.ledger_of("").exists()
         said = {"labels": "log"} | ({"longest": "log"} if "max_length" in needs else {})
-        assert asked_for(request | said).undeclared is None
+        assert undeclared(asked_for(request | said)) is None
     form = pages.release_form(log, request, ONCE, settings=settings)
     assert ('name="labels" value="log"' in form) == ("activities" in needs)
     assert ('name="longest" value="log"' in form) == ("max_length" in needs)
@@ -72,34 +75,35 @@ def test_without_a_word_on_what_may_be_known_nothing_is_released(
 def test_the_dry_run_says_what_is_missing_and_what_the_release_would_be_worth(
     log: LogRecord, settings: Settings
 ) -> None:
-    silent = plan(log, {"method": "evolve", "epsilon": "1"}, settings)
-    assert "Tick that all labels" in silent["undeclared"]
-    assert silent["tried"]["asked"] and silent["tried"]["conditions"] == []
+    silent = dry_run(log, {"method": "evolve", "epsilon": "1"}, settings)
+    assert "Tick that all labels" in silent.undeclared
+    assert silent.tried.guarantee.charges and silent.tried.guarantee.conditions == ()
     assert "Something has to be said first" in pages.plan_part(silent)
-    said = plan(log, EVOLVE, settings)
-    assert said["undeclared"] is None
-    assert [c["code"] for c in said["tried"]["conditions"]] == ["activities-from-log"]
+    said = dry_run(log, EVOLVE, settings)
+    assert said.undeclared is None
+    assert [c.code for c in said.tried.guarantee.conditions] == ["activities-from-log"]
     assert "Holds only if" in pages.plan_part(said)
-    listed = plan(log, {**EVOLVE, "labels": "list", "activities": "Triage\nDischarge"}, settings)
-    assert listed["tried"]["conditions"] == []
+    listed = dry_run(log, {**EVOLVE, "labels": "list", "activities": "Triage\nDischarge"}, settings)
+    assert listed.tried.guarantee.conditions == ()
 
 
 def test_labels_that_are_found_privately_are_a_question_of_their_own(log: LogRecord, settings: Settings) -> None:
     request = {"method": "laplace", "epsilon": "2", "labels": "privately", "longest": "log"}
-    assert "δ above 0" in plan(log, request, settings)["problem"]
-    found = plan(log, {**request, "delta": "1e-6"}, settings)
-    first, *others = found["tried"]["asked"]
-    assert first["question"] == "labels"
-    assert first["epsilon"] == pytest.approx(0.2)
-    assert first["delta"] == pytest.approx(1e-6)
-    assert first["epsilon"] + sum(q["epsilon"] for q in others) == pytest.approx(2)
-    assert "activities-from-log" not in {c["code"] for c in found["tried"]["conditions"]}
-    both = plan(log, {"method": "evolve", "epsilon": "2", "delta": "1e-6", "labels": "privately"}, settings)["tried"]
-    assert sum(q["delta"] for q in both["asked"]) == pytest.approx(1e-6)
+    assert "δ above 0" in dry_run(log, request, settings).problem
+    found = dry_run(log, {**request, "delta": "1e-6"}, settings)
+    first, *others = found.tried.guarantee.charges
+    assert first.question == "labels"
+    assert first.epsilon == pytest.approx(0.2)
+    assert first.delta == pytest.approx(1e-6)
+    assert first.epsilon + sum(q.epsilon for q in others) == pytest.approx(2)
+    assert "activities-from-log" not in {c.code for c in found.tried.guarantee.conditions}
+    both = dry_run(log, {"method": "evolve", "epsilon": "2", "delta": "1e-6", "labels": "privately"}, settings).tried
+    assert sum(q.delta for q in both.guarantee.charges) == pytest.approx(1e-6)
 
 
 def test_the_longest_cases_that_may_be_imagined_have_a_dry_run(log: LogRecord, settings: Settings) -> None:
-    assert plan(log, {**EVOLVE, "p_max_length": "1000"}, settings)["problem"] is None
+    found = dry_run(log, {**EVOLVE, "p_max_length": "1000"}, settings)
+    assert isinstance(found, DryRun) and found.plan.settings.to_json()["max_length"] == 1000
 
 
 @pytest.mark.parametrize(
@@ -115,7 +119,7 @@ def test_the_longest_cases_that_may_be_imagined_have_a_dry_run(log: LogRecord, s
 )
 def test_the_owners_word_is_read_as_it_was_said(form: dict[str, str], activities: Any, max_length: Any) -> None:
     asked = asked_for({"method": "evolve", "epsilon": "1", **form})
-    assert (asked.activities, asked.max_length) == (activities, max_length)
+    assert (asked.declared.activities, asked.declared.max_length) == (activities, max_length)
 
 
 def test_a_list_that_leaves_out_activities_is_remarked_on_to_the_owner_alone(
@@ -123,11 +127,11 @@ def test_a_list_that_leaves_out_activities_is_remarked_on_to_the_owner_alone(
 ) -> None:
     request = {**EVOLVE, "labels": "list", "activities": "Registration\nTriage\nWard round\nDischarge\nTypo"}
     result = released(path, request, settings, tmp_path / "out")
-    (note,) = result["owner_only"]["notes"]
+    (note,) = result.owner_only.notes
     assert "Consultation" in note
     page = pages.job_page(job("release", result, request), log, ONCE, settings=settings)
     assert re.search(r"leaves out 12 activities[^<]*<span class=\"dim\">\(For you only\.\)", page)
-    assert result["certificate"]["guarantee"]["conditions"] == []
+    assert result.certificate.guarantee.conditions == ()
     for name in ("certificate.json", "outside.html", "release.xes"):
         text = (tmp_path / "out" / name).read_text()
         assert "Consultation" not in text and "leaves out" not in text, name
@@ -158,7 +162,7 @@ def test_words_and_colour_follow_the_strength_everywhere(
 ) -> None:
     log = record(read(path))
     request = {**EVOLVE, "epsilon": epsilon} | ({"weak_guarantee": "weak"} if epsilon == "50" else {})
-    dry = pages.plan_part(plan(log, request, settings))
+    dry = pages.plan_part(dry_run(log, request, settings))
     assert f'<p class="strength {tone}"><b>Protection would be {strength}.</b>' in dry
     assert learnt in dry
     assert f"protection is <b>{strength}</b>" in dry, "the account as well, which has nothing but this"
@@ -173,22 +177,22 @@ def test_words_and_colour_follow_the_strength_everywhere(
     assert page.index("Holds only if") < page.index("Download")
     outside = (tmp_path / "out" / "outside.html").read_text()
     assert f'<div class="tile {tone}">' in outside and f"protection is {strength}" in outside
-    assert result["account"]["strength"] == strength
+    assert result.account.strength == strength
 
 
 def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Settings, tmp_path: Path) -> None:
     log = record(read(path))
     for number in range(3):
         result = released(path, EVOLVE, settings, tmp_path / f"out{number}")
-    assert result["account"]["strength"] == "weak"
-    assert "name" not in result["account"]
+    assert result.account.strength == "weak"
+    assert settings.ledger is not None and str(settings.ledger) not in to_text(result)
     page = pages.job_page(job("release", result, EVOLVE), log, ONCE, settings=settings)
     assert verdict(page)[1] == "Protection is good: ε = 1" and "All of them together: protection is weak" in page
-    found = plan(log, EVOLVE, settings)
-    assert (found["strength"], found["ledger"]["strength"]) == ("good", "none in practice")
+    found = dry_run(log, EVOLVE, settings)
+    assert (found.strength, found.account.strength) == ("good", "none in practice")
     unbounded = Ledger.open(settings.ledger_of("")).reserve(files.read(path), "travas", epsilon=None)
     assert unbounded.cost is None
-    assert plan(log, EVOLVE, settings)["ledger"]["strength"] == "none in practice"
+    assert dry_run(log, EVOLVE, settings).account.strength == "none in practice"
 
 
 @pytest.mark.parametrize("word", ["", "strong", "yes"])
@@ -196,9 +200,9 @@ def test_an_epsilon_that_protects_nobody_needs_the_word(word: str, log: LogRecor
     request = {**EVOLVE, "epsilon": "10.5", "weak_guarantee": word}
     with pytest.raises(ParameterError, match="weak"):
         asked_for(request)
-    assert "weak" in plan(log, request, settings)["problem"]
+    assert "weak" in dry_run(log, request, settings).problem
     assert asked_for({**request, "weak_guarantee": "Weak"}).weak_guarantee
-    assert asked_for({**EVOLVE, "epsilon": "10"}).arguments()["weak_guarantee"] is False
+    assert asked_for({**EVOLVE, "epsilon": "10"}).weak_guarantee is False
     assert 'name="weak_guarantee"' in pages.release_form(log, request, ONCE, settings=settings)
 
 
@@ -219,27 +223,28 @@ def stays(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(stays: Path, settings: Settings, tmp_path: Path) -> None:
     log = record(read(stays))
-    result = log.reading.result if log.reading else None
-    assert result is not None
-    assert result["units"] == [
-        {"unit": "Patienten-ID", "values": 40, "most": 2, "person": True},
-        {"unit": "ward", "values": 2, "most": 40, "person": False},
-    ]
+    assert log.measured is not None
+    assert log.measured.units == (
+        UnitColumn("Patienten-ID", values=40, most=2, person=True),
+        UnitColumn("ward", values=2, most=40, person=False),
+    )
     form = pages.release_form(log, {}, ONCE, settings=settings)
     assert '<option value="Patienten-ID">' in form
     assert re.search(r"<b>Patienten-ID</b>: 40 values for 80 cases, up to 2 each", form)
     assert "<b>ward</b>" not in form and 'value="nurse"' not in form
     request = {**EVOLVE, "unit": "Patienten-ID", "max_cases": "2"}
     assert "Are these people?" not in pages.release_form(log, request, ONCE, settings=settings)
-    conditions = plan(log, request, settings)["tried"]["conditions"]
-    assert "nobody-has-more" not in {c["code"] for c in conditions}
-    certificate = released(stays, request, settings, tmp_path / "out")["certificate"]
-    assert certificate["guarantee"]["unit"] == "person"
-    assert "one person with all the cases that count" in certificate["guarantee"]["protects"]
+    conditions = dry_run(log, request, settings).tried.guarantee.conditions
+    assert "nobody-has-more" not in {c.code for c in conditions}
+    guarantee = released(stays, request, settings, tmp_path / "out").certificate.guarantee
+    assert guarantee.unit == "person"
+    assert "one person with all the cases that count" in guarantee.protects
 
 
 def test_times_and_numbers_of_every_size_name_nobody(path: Path) -> None:
-    units = {u["unit"]: u for u in read(path)["units"]}
-    assert units["age group"]["person"] is False
+    measured = read(path).measured
+    assert measured is not None
+    units = {column.unit: column for column in measured.units}
+    assert units["age group"].person is False
     log = files.read(path)
     assert set(units) <= {*log.cases.column_names, *log.events.column_names} - {"concept:name", "time:timestamp"}

@@ -1,7 +1,6 @@
 """A release that is paid for is never lost to a full disk: room is set aside before, and what was made is kept."""
 
 import errno
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,18 +11,20 @@ from typing import Any
 
 import httpx
 import pytest
-from web_logs import EVOLVE, job, read, record, released, silent
+from web_logs import EVOLVE, job, read, record, released, request_of, silent
 from web_serving import SMALL, Served, once_of, read_at_once, served, upload
+from web_work import made as finished
 
 from veilog.errors import InputError, OutputError
 from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 from veilog.releasing.result import Release
-from veilog.web.jobs.records import FILES, WRITE, Settings
-from veilog.web.jobs.worker import RESULT, Task, work_on
+from veilog.web.jobs.records import FILES, ReleaseRequest, Settings
+from veilog.web.jobs.results import to_text
+from veilog.web.jobs.worker import RESULT, Task
 from veilog.web.pages import render as pages
-from veilog.web.work import write_again
+from veilog.web.work import work_on, write_again
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_the_room_is_taken_before_the_first_question(
         assert (tmp_path / "out" / "spare").stat().st_size > 16 << 20
         raise InputError("Asked.")
 
-    monkeypatch.setattr("veilog.web.work.releasing.release", asked)
+    monkeypatch.setattr("veilog.releasing.run.run_plan", asked)
     with pytest.raises(InputError, match="Asked"):
         released(path, EVOLVE, settings, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
@@ -92,7 +93,7 @@ def test_a_release_that_cannot_be_kept_yet_waits_for_room(
     disk = Full(monkeypatch, (".parquet",), times=3)
     result = released(path, EVOLVE, settings, tmp_path / "out")
     assert disk.refused == ["release.parquet"] * 3
-    assert (result["missing"], result["unwritten"], set(result["files"])) == ([], [], set(FILES))
+    assert (result.missing, result.unwritten, set(result.files)) == ((), (), set(FILES))
     assert len(Ledger.open(settings.ledger_of("")).show()[0].entries) == 1
 
 
@@ -104,15 +105,15 @@ def test_what_had_no_room_is_written_again_without_another_question(
     with monkeypatch.context() as patch:
         Full(patch, (".xes", ".csv"))
         result = released(path, {**EVOLVE, "times": "0.3"}, settings, first)
-    assert result["unwritten"] == ["release.xes", "release.csv"]
+    assert result.unwritten == ("release.xes", "release.csv")
     page = pages.job_page(job("release", result, EVOLVE), record(read(path)), "once", settings=settings)
     assert "Your release is ready" not in page
     assert "The release is paid for and kept" in page and "Write again" in page
-    (first / RESULT).write_text(json.dumps(result))
+    (first / RESULT).write_text(to_text(result))
     before = Ledger.open(settings.ledger_of("")).show()[0]
-    task = Task("release", str(path), "log.xes", {}, {**EVOLVE, WRITE: "first"}, str(second))
+    task = Task("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)
-    assert (again["missing"], again["unwritten"], set(again["files"])) == ([], [], set(FILES))
+    assert (again.missing, again.unwritten, set(again.files)) == ((), (), set(FILES))
     after = Ledger.open(settings.ledger_of("")).show()[0]
     assert (after.spent, len(after.entries)) == (before.spent, 1)
     assert len(after.entries[0].outputs) == 3
@@ -121,7 +122,8 @@ def test_what_had_no_room_is_written_again_without_another_question(
     assert kept.metadata == log.metadata, "with its guarantee"
     page = pages.job_page(job("release", again, EVOLVE), record(read(path)), "once", settings=settings)
     assert "Your release is ready" in page and "Write again" not in page
-    failed = replace(job("release", None, {**EVOLVE, WRITE: "f" * 32}), state="failed", problem="No room.")
+    failed = job("release", None, EVOLVE, state="failed", problem="No room.")
+    failed = replace(failed, request=replace(failed.request, write="f" * 32))
     page = pages.job_page(failed, record(read(path)), "once", settings=settings)
     assert f'href="/jobs/{"f" * 32}"' in page and "Try again, with changes" not in page, "that would cost once more"
     shutil.rmtree(first)
@@ -154,22 +156,22 @@ def test_the_button_makes_a_job_that_only_writes(server: Served) -> None:
         form = {"once": once_of(client.get(f"{log}/release")), **EVOLVE, "write": "f" * 32}
         address = client.post(f"{log}/jobs", data=form).headers["location"]
         made = address.rpartition("/")[2]
-        assert _request(server, made).get(WRITE) is None, "no form can say that"
+        assert _request(server, made).write is None, "no form can say that"
         assert _write(client, address).status_code == 400, "it is not even made"
         server.store.start(made)
-        server.store.end(made, "running", "done", json.dumps({"unwritten": ["release.xes"]}), None)
+        server.store.end(made, "running", "done", to_text(finished(unwritten=("release.xes",))), None)
         once = once_of(other.get("/"))
         assert other.post(f"{address}/write", data={"once": once}).status_code == 404
         again = _write(client, address).headers["location"]
         assert again != address
-        assert _request(server, again.rpartition("/")[2])[WRITE] == made
+        assert _request(server, again.rpartition("/")[2]).write == made
 
 
 def _write(client: httpx.Client, address: str) -> httpx.Response:
     return client.post(f"{address}/write", data={"once": once_of(client.get("/"))})
 
 
-def _request(server: Served, job_id: str) -> dict[str, Any]:
+def _request(server: Served, job_id: str) -> ReleaseRequest:
     found = server.store.any_job(job_id)
     assert found is not None
     return found[0].request

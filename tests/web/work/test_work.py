@@ -2,24 +2,35 @@
 
 import json
 import shlex
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from pathlib import Path
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from web_logs import EVOLVE, read, record, released, written
+from web_logs import EVOLVE, job, read, record, released, request_of, silent, written
 
 import veilog
 from veilog import cli
+from veilog._plain import to_plain
+from veilog._plugins import AddOn
 from veilog.errors import InputError, ParameterError
 from veilog.ledger.ledger import Ledger, fingerprint
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
+from veilog.methods.laplace import LaplaceSettings, laplace
+from veilog.methods.settings import Bounds
 from veilog.privacy.account.guessing import advantage_of
-from veilog.web.jobs.records import FILES, Settings
-from veilog.web.work import plan
+from veilog.web.jobs.records import FILES, ReleaseRequest, Settings
+from veilog.web.jobs.released_log import Amount, ReleasedLog
+from veilog.web.jobs.worker import Task
+from veilog.web.pages import render as pages
+from veilog.web.work import dry_run, work_on
+from veilog.web.work.planning import DryRun, InAccount
 from veilog.web.work.request import asked_for, offered
 
 
@@ -46,29 +57,31 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_read_is_what_the_library_says_of_the_log(hospital_file: Path) -> None:
     log, result = files.read(hospital_file), read(hospital_file)
-    assert result["problem"] is None
-    assert result["statistics"] == log.statistics.to_json()
-    assert bytes.fromhex(result["fingerprint"]) == fingerprint(log)
+    assert result.problem is None and result.measured is not None
+    facts, told = to_plain(result.measured.statistics), log.statistics.to_json()
+    told["length"] = {name: told["length"][name] for name in ("median", "max")}
+    assert facts == {name: told[name] for name in facts}
+    assert bytes.fromhex(result.measured.fingerprint) == fingerprint(log)
     expected = veilog.risk(log, "sequence", 2)[0]
-    found = next(r for r in result["disclosure"] if (r["background"], r["size"]) == ("sequence", 2))
-    assert found["case_disclosure"] == pytest.approx(expected.case_disclosure)
-    assert found["unique"] == expected.unique
-    assert result["preview"]["rows"][0][0] == log.cases.column("concept:name")[0].as_py()
-    assert sum(row["released"] for row in result["explorer"]["rows"]) <= log.variants.cases
+    found = next(r for r in result.measured.disclosure if (r.background, r.size) == ("sequence", 2))
+    assert found.case_disclosure == pytest.approx(expected.case_disclosure)
+    assert found.unique == expected.unique
+    assert result.preview.rows[0][0] == log.cases.column("concept:name")[0].as_py()
+    assert sum(row.released for row in result.measured.explorer.rows) <= log.variants.cases
 
 
 def test_columns_that_are_not_clear_are_asked_for_and_taken_as_chosen(tmp_path: Path) -> None:
     rows = [f"{i // 3},x{i % 3},y{i % 2},2024-01-0{i % 9 + 1}" for i in range(30)]
     path = written(tmp_path / "log.csv", "who,what,how,when", *rows)
     asking = read(path)
-    assert "column" in asking["problem"]
-    assert asking["columns"]["all"] == ["who", "what", "how", "when"]
-    assert asking["preview"]["rows"][0] == ["0", "x0", "y0", "2024-01-01"]
+    assert "column" in asking.problem
+    assert asking.columns.all == ("who", "what", "how", "when")
+    assert asking.preview.rows[0] == ("0", "x0", "y0", "2024-01-01")
     chosen = {"case": "who", "activity": "how", "timestamp": "when"}
     result = read(path, chosen)
-    assert result["problem"] is None
-    assert result["columns"]["how"] == dict.fromkeys(("case", "activity", "timestamp"), "given")
-    assert result["statistics"]["activities"] == 2
+    assert result.problem is None
+    assert result.columns.how == dict.fromkeys(("case", "activity", "timestamp"), "given")
+    assert result.measured.statistics.activities == 2
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -80,36 +93,36 @@ def test_two_columns_of_one_name_are_refused_in_the_words_of_the_command(tmp_pat
         columns = [pa.array([text]) for text in ("1", "a", "2024-01-01", "x", "y")]
         pq.write_table(pa.Table.from_arrays(columns, ["case", "activity", "time", "note", "note"]), path)
     found = read(path)
-    assert found["problem"] == "Two columns are called 'note'."
-    assert found["preview"]["headers"] == ["case", "activity", "time", "note", "note"]
-    assert found["preview"]["rows"] == [["1", "a", "2024-01-01", "x", "y"]]
+    assert found.problem == "Two columns are called 'note'."
+    assert found.preview.headers == ("case", "activity", "time", "note", "note")
+    assert found.preview.rows == (("1", "a", "2024-01-01", "x", "y"),)
 
 
 def test_what_a_date_means_is_asked_for_and_taken_as_chosen(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("case,activity,time\n1,a,5/6/2024\n1,b,6/5/2024\n")
-    assert "does not say whether it means day/month" in read(path)["problem"]
-    assert read(path, {"time_format": "dd/mm/yyyy"})["explorer"]["rows"][0]["chevrons"][0][0] == "b"
-    assert read(path, {"time_format": "mm/dd/yyyy"})["explorer"]["rows"][0]["chevrons"][0][0] == "a"
+    assert "does not say whether it means day/month" in read(path).problem
+    assert read(path, {"time_format": "dd/mm/yyyy"}).measured.explorer.rows[0].chevrons[0][0] == "b"
+    assert read(path, {"time_format": "mm/dd/yyyy"}).measured.explorer.rows[0].chevrons[0][0] == "a"
 
 
 def test_a_name_that_a_page_cannot_show_whole_is_still_the_column(tmp_path: Path) -> None:
     name = "n" * 500 + "\x07"
     path = written(tmp_path / "log.csv", f"case,{name},timestamp", "1,a,2024-01-01", "1,b,2024-01-02")
-    shown = next(n for n in read(path)["columns"]["all"] if n.startswith("nnn"))
+    shown = next(n for n in read(path).columns.all if n.startswith("nnn"))
     assert len(shown) <= 120
-    assert read(path, {"activity": shown})["statistics"]["activities"] == 2
+    assert read(path, {"activity": shown}).measured.statistics.activities == 2
 
 
 def test_a_finding_that_stops_reading_is_the_owners_to_decide(tmp_path: Path) -> None:
     rows = ["1,a,2024-01-01", "1,b,", "2,a,2024-01-03"]
     path = written(tmp_path / "log.csv", "case,activity,timestamp", *rows)
     asking = read(path)
-    assert asking["choices"] == ["missing-timestamp"]
-    assert asking["findings"][0]["line"] == 3
+    assert asking.choices == ("missing-timestamp",)
+    assert asking.findings[0].line == 3
     result = read(path, {"on_missing-timestamp": "drop"})
-    assert result["statistics"]["events"] == 2
-    assert result["findings"][0]["consequence"] == "left out"
+    assert result.measured.statistics.events == 2
+    assert result.findings[0].consequence == "left out"
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF\x02\x01\x01" + b"\0" * 100, b"<log><trace>"])
@@ -118,7 +131,7 @@ def test_what_is_no_log_is_refused_without_a_path_of_this_machine(tmp_path: Path
     path = tmp_path / name
     path.write_bytes(content)
     try:
-        problem = str(read(path)["problem"])
+        problem = str(read(path).problem)
     except InputError as error:
         problem = str(error)
     assert problem != "None"
@@ -131,8 +144,9 @@ def test_what_is_no_log_is_refused_without_a_path_of_this_machine(tmp_path: Path
 def test_a_form_is_read_as_people_write_numbers() -> None:
     form = {"method": "evolve", "epsilon": "0,5", "delta": "", "p_rounds": "2", "unit": "", "labels": "log"}
     asked = asked_for(form)
-    assert (asked.epsilon, asked.delta, asked.unit, asked.parameters) == ("0.5", "0", "case", {"rounds": "2"})
-    assert asked.command("a b.xes", {}, None) == (
+    assert (asked.epsilon, asked.delta, asked.unit.name) == (Fraction(1, 2), 0, "case")
+    assert asked.settings.to_json()["rounds"] == 2
+    assert asked.command("a b.xes", "release.xes") == (
         "veilog release 'a b.xes' release.xes --method evolve --epsilon 0.5 --activities log -p rounds=2"
     )
 
@@ -171,16 +185,13 @@ def test_a_plan_tells_cost_and_questions_and_leaves_the_account_as_it_is(
     hospital_file: Path, settings: Settings
 ) -> None:
     log = record(read(hospital_file))
-    found = plan(log, {"method": "evolve", "epsilon": "0.8", "labels": "log"}, settings)
-    assert found["problem"] is None
-    assert found["tried"]["proven"]
-    assert sum(q["epsilon"] for q in found["tried"]["asked"]) == pytest.approx(0.8)
-    assert found["advantage"] >= 100 * float(advantage_of("0.8"))
-    assert found["advantage"] == pytest.approx(100 * float(advantage_of("0.8")), abs=0.02)
-    assert found["ledger"] == {"problem": None, "refused": None, "known": False} | {
-        "strength": "good",
-        "shared": True,
-    }
+    found = dry_run(log, {"method": "evolve", "epsilon": "0.8", "labels": "log"}, settings)
+    assert isinstance(found, DryRun)
+    assert found.tried.guarantee.proven
+    assert sum(q.epsilon for q in found.tried.guarantee.charges) == pytest.approx(0.8)
+    assert found.advantage >= 100 * float(advantage_of("0.8"))
+    assert found.advantage == pytest.approx(100 * float(advantage_of("0.8")), abs=0.02)
+    assert found.account == InAccount(shared=True, strength="good")
     assert not settings.ledger.exists()
 
 
@@ -188,14 +199,15 @@ def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path
     data = files.read(hospital_file)
     Ledger.open(settings.ledger, create=True).set_budget(data, "1")
     log = record(read(hospital_file))
-    fine = plan(log, {"method": "evolve", "epsilon": "0.4"}, settings)["ledger"]
-    assert (fine["left"][0], fine["after"][0], fine["refused"]) == ("1", "0.6", None)
-    much = plan(log, {"method": "evolve", "epsilon": "1.5"}, settings)["ledger"]
-    assert "does not suffice" in much["refused"]
+    fine = dry_run(log, {"method": "evolve", "epsilon": "0.4"}, settings).account
+    assert (fine.left[0], fine.after[0], fine.refused) == ("1", "0.6", None)
+    much = dry_run(log, {"method": "evolve", "epsilon": "1.5"}, settings).account
+    assert "does not suffice" in much.refused
     published = {"method": "evolve", "epsilon": "0.4", "as_published": "on"}
-    assert "nothing bounds" in plan(log, published, settings)["ledger"]["refused"]
-    other = record({**read(hospital_file), "fingerprint": "00" * 32})
-    assert "not for these data" in plan(other, {"method": "evolve", "epsilon": "0.1"}, settings)["ledger"]["refused"]
+    assert "nothing bounds" in dry_run(log, published, settings).account.refused
+    other = read(hospital_file)
+    other = record(replace(other, measured=replace(other.measured, fingerprint="00" * 32)))
+    assert "not for these data" in dry_run(other, {"method": "evolve", "epsilon": "0.1"}, settings).account.refused
 
 
 def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
@@ -203,32 +215,32 @@ def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
 ) -> None:
     monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 0.0)
     request = {"method": "libra", "epsilon": "0.77"}
-    early = plan(record(None), request, settings)
-    assert early["late"]
-    assert early["tried"] is None
-    assert early["advantage"] >= 100 * float(advantage_of("0.77"))
+    early = dry_run(record(None), request, settings)
+    assert early.late
+    assert early.tried is None
+    assert early.advantage >= 100 * float(advantage_of("0.77"))
     monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 600.0)
-    later = plan(record(None), request, settings)
-    assert not later["late"]
-    assert later["advantage"] == early["advantage"]
-    assert later["tried"]["asked"]
+    later = dry_run(record(None), request, settings)
+    assert not later.late
+    assert later.advantage == early.advantage
+    assert later.tried.guarantee.charges
 
 
 def test_a_plan_says_where_nothing_would_be_guaranteed(settings: Settings) -> None:
-    found = plan(record(None), {"method": "sapa", "epsilon": "1", "as_published": "on"}, settings)
-    assert not found["tried"]["proven"]
-    assert found["tried"]["reasons"]
-    assert found["advantage"] is None
+    found = dry_run(record(None), {"method": "sapa", "epsilon": "1", "as_published": "on"}, settings)
+    assert not found.tried.guarantee.proven
+    assert found.tried.guarantee.reasons
+    assert found.advantage is None
 
 
 def test_a_plan_warns_of_a_delta_that_is_too_large_for_the_log(hospital_file: Path, settings: Settings) -> None:
     log = record(read(hospital_file))
-    assert plan(log, {"method": "travas", "epsilon": "1", "delta": "0.01"}, settings)["warnings"]
-    assert not plan(log, {"method": "travas", "epsilon": "1", "delta": "1e-6"}, settings)["warnings"]
+    assert dry_run(log, {"method": "travas", "epsilon": "1", "delta": "0.01"}, settings).warnings
+    assert not dry_run(log, {"method": "travas", "epsilon": "1", "delta": "1e-6"}, settings).warnings
 
 
 def test_a_mistake_is_told_and_raises_nothing(settings: Settings) -> None:
-    assert "epsilon" in plan(record(None), {"method": "evolve", "epsilon": "-1"}, settings)["problem"]
+    assert "epsilon" in dry_run(record(None), {"method": "evolve", "epsilon": "-1"}, settings).problem
 
 
 # The release.
@@ -236,10 +248,10 @@ def test_a_mistake_is_told_and_raises_nothing(settings: Settings) -> None:
 
 def test_a_release_leaves_its_files_and_is_entered(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    request = {"method": "evolve", "epsilon": "1", "times": "0.3", "labels": "log", "log_name": "ward.xes"}
-    result = released(hospital_file, request, settings, out)
-    assert {path.name for path in out.iterdir()} == set(FILES) == set(result["files"])
-    assert result["missing"] == []
+    request = {"method": "evolve", "epsilon": "1", "times": "0.3", "labels": "log"}
+    result = released(hospital_file, request, settings, out, name="ward.xes")
+    assert {path.name for path in out.iterdir()} == set(FILES) == set(result.files)
+    assert result.missing == ()
     certificate = json.loads((out / "certificate.json").read_text())
     assert certificate["guarantee"]["epsilon"] == 1.0
     logs = [files.read(out / f"release.{suffix}") for suffix in ("xes", "csv", "parquet")]
@@ -249,9 +261,9 @@ def test_a_release_leaves_its_files_and_is_entered(hospital_file: Path, settings
     assert account.name == "ward.xes"
     assert [entry.state for entry in account.entries] == ["written"]
     assert len(account.entries[0].outputs) == 3
-    assert result["account"]["spent"]["epsilon"] == 1.0
-    assert result["chart"] is not None
-    assert "style" not in result["chart"]
+    assert result.account.spent.epsilon == 1.0
+    assert result.beside.chart is not None
+    assert "style" not in result.beside.chart
     assert "NOT FOR RELEASE" in (out / "inside.html").read_text()
     assert "NOT FOR RELEASE" not in (out / "outside.html").read_text()
 
@@ -293,14 +305,14 @@ def test_the_command_and_the_python_that_are_shown_do_the_same(
     test_mode = Settings(folder=tmp_path, ledger=settings.ledger, token="t", seed=3)
     released(hospital_file, request_, test_mode, tmp_path / "out")
     expected = (tmp_path / "out" / "release.xes").read_bytes()
-    asked = asked_for(request_)
+    asked = asked_for(request_).seeded(3)
     monkeypatch.chdir(tmp_path)
     Path("log.xes").write_bytes(hospital_file.read_bytes())
-    Path("activities.txt").write_text("\n".join(asked.activities or ()))
-    assert cli.main([*shlex.split(asked.command("log.xes", {}, 3))[1:], "--no-compare"]) == 0
+    Path("activities.txt").write_text("\n".join(asked.declared.activities or ()))
+    assert cli.main([*shlex.split(asked.command("log.xes", "release.xes"))[1:], "--no-compare"]) == 0
     assert Path("release.xes").read_bytes() == expected
     Path("release.xes").unlink()
-    exec(asked.python("log.xes", {}, 3), {})
+    exec(asked.python("log.xes", "release.xes"), {})
     assert Path("release.xes").read_bytes() == expected
 
 
@@ -308,8 +320,8 @@ def test_an_empty_release_is_no_error_and_stays_on_record(settings: Settings, tm
     path = tmp_path / "small.xes"
     files.write(hospital(30, seed=1), path)
     result = released(path, {"method": "travas", "epsilon": "0.1", "delta": "1e-9"}, settings, tmp_path / "out")
-    assert result["empty"]
-    assert list(result["files"]) == ["certificate.json"]
+    assert result.empty
+    assert list(result.files) == ["certificate.json"]
     assert len(Ledger.open(settings.ledger).show()[0].entries) == 1
 
 
@@ -332,6 +344,80 @@ def test_measures_that_fail_do_not_lose_the_release(
 
     monkeypatch.setattr("veilog.web.work.releasing.gathered", full)
     result = released(hospital_file, EVOLVE, settings, tmp_path / "out")
-    assert "not enough memory" in result["missing"][0]
-    assert "release.xes" in result["files"]
+    assert "not enough memory" in result.missing[0]
+    assert "release.xes" in result.files
     assert files.read(tmp_path / "out" / "release.xes").variants != Variants.from_dict({})
+
+
+# A method of another package, from the form to the files.
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnSettings(LaplaceSettings):
+    """Settings of a method that somebody else wrote."""
+
+    kindness: Annotated[int, "how kind it is", Bounds(1, 9)] = 3
+
+
+def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
+    hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def run(curator: Any, request: Any, own: OwnSettings) -> Any:
+        seen.append(own.kindness)
+        return laplace(curator, request, own)
+
+    other = replace(
+        METHODS["laplace"], name="elsewhere", title="Something new", package="other 1.0", settings=OwnSettings, run=run
+    )
+    monkeypatch.setattr(METHODS, "_held", dict(METHODS._held))
+    monkeypatch.setitem(METHODS.others, "elsewhere", AddOn("elsewhere", other, "other 1.0"))
+    log = record(read(hospital_file))
+    form = {"method": "elsewhere", "epsilon": "1", "labels": "log", "longest": "log", "p_kindness": "7"}
+    page = pages.release_form(log, form, "once", settings=settings)
+    assert "Something new" in page and "(An add-on: other 1.0.)" in page
+    assert 'name="p_kindness" value="7"' in page and "How kind it is." in page
+    assert "kindness" in dry_run(log, {**form, "p_kindness": "10"}, settings).problem
+    tried = dry_run(log, form, settings)
+    assert isinstance(tried, DryRun) and tried.tried is not None and tried.tried.guarantee.proven
+    assert "Protection would be good" in pages.plan_part(tried)
+    request = ReleaseRequest.from_json(json.loads(json.dumps(asdict(ReleaseRequest(tried.plan.to_json(), form)))))
+    (tmp_path / "out").mkdir()
+    task = Task("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
+    made = work_on(Task.from_json(json.loads(json.dumps(asdict(task)))), settings, silent)
+    assert isinstance(made, ReleasedLog) and made.certificate.guarantee.proven
+    assert seen == [7, 7], "in the dry run and in the release"
+    result = pages.job_page(job("release", made, form), log, "once", settings=settings)
+    assert "--method elsewhere" in result and "-p kindness=7" in result
+    assert json.loads((tmp_path / "out" / "certificate.json").read_text())["parameters"]["kindness"] == 7
+    assert files.read(tmp_path / "out" / "release.xes").variants.cases > 0
+
+
+# From the server to the worker.
+
+
+def test_a_worker_takes_the_plan_and_reads_no_form(
+    hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = request_of({**EVOLVE, "epsilon": "0,5"})
+
+    def refused(form: object) -> None:
+        raise AssertionError("a form was read")
+
+    monkeypatch.setattr("veilog.web.work.request.asked_for", refused)
+    (tmp_path / "out").mkdir()
+    task = Task("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
+    made = work_on(task, settings, silent)
+    assert isinstance(made, ReleasedLog) and made.account is not None
+    assert made.account.spent == Amount(0.5, 0.0)
+
+
+def test_a_job_that_an_earlier_version_queued_is_done(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
+    request = ReleaseRequest.from_json({**EVOLVE, "epsilon": "0,5", "delta": ""})
+    assert request.plan is None and request.write is None
+    (tmp_path / "out").mkdir()
+    task = Task("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
+    made = work_on(task, settings, silent)
+    assert isinstance(made, ReleasedLog) and made.account is not None
+    assert made.account.spent == Amount(0.5, 0.0)

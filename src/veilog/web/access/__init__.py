@@ -1,1 +1,1 @@
-"""Who is let in."""
+"""Who is let in, and what comes in: forms and uploads."""

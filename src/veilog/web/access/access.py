@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from veilog.web.jobs.records import Settings
 from veilog.web.jobs.store import Store
-from veilog.web.own_files import OWN
+from veilog.web.pages.assets import OWN
 
 __all__ = ["Access", "authorities"]
 

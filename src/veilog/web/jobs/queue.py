@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from veilog.web.jobs.process import Process
-from veilog.web.jobs.records import JobRecord, Kind, LogRecord, Settings, State
+from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, Settings, State
+from veilog.web.jobs.results import Kind
 from veilog.web.jobs.store import Store, Waiting
-from veilog.web.jobs.worker import MEMORY, RESULT, Task, Work, work_on
+from veilog.web.jobs.worker import MEMORY, RESULT, Task, Work
 
 __all__ = ["Jobs", "in_turn"]
 
@@ -88,7 +89,7 @@ def in_turn(waiting: list[Waiting], served: Mapping[str, int]) -> list[Waiting]:
 class Jobs:
     """Runs what waits in the store, in as many threads as there are workers, each with a process at hand."""
 
-    def __init__(self, store: Store, settings: Settings, work: Work = work_on) -> None:
+    def __init__(self, store: Store, settings: Settings, work: Work) -> None:
         self._store = store
         self._settings = settings
         self._work = work
@@ -109,7 +110,7 @@ class Jobs:
 
     # What requests ask for.
 
-    def submit(self, session: str, log: str, kind: Kind, request: Mapping[str, Any]) -> str:
+    def submit(self, session: str, log: str, kind: Kind, request: ReleaseRequest) -> str:
         """Queue a job; returns its id."""
         job = secrets.token_hex(16)
         with self._changed:
@@ -252,7 +253,7 @@ class Jobs:
             path=str(self.path_of(log)),
             name=log.name,
             columns=log.columns,
-            request=job.request | {"log_name": log.name},
+            request=job.request,
             out=str(self.folder(job.id)),
             session=job.session,
         )

@@ -1,24 +1,48 @@
-"""What the server knows of a log, of a job, and of itself: plain facts, as the pages show them."""
+"""What the server knows of a log, of a job, and of itself."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["ENDED", "FILES", "LEDGERS", "WRITE", "JobRecord", "Kind", "LogRecord", "Settings", "State"]
+from veilog.web.jobs.read_log import Measured, ReadLog
+from veilog.web.jobs.results import Kind, Result, understood
 
-Kind = Literal["read", "release"]
+__all__ = ["ENDED", "FILES", "LEDGERS", "JobRecord", "LogRecord", "ReleaseRequest", "Settings", "State"]
+
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
 ENDED: tuple[State, ...] = ("done", "failed", "cancelled")
 
 FILES = ("release.xes", "release.csv", "release.parquet", "inside.html", "outside.html", "certificate.json")
 """What a release may leave for download."""
-WRITE = "write"
-"""In a request: the job whose release is only to be written again, because the disk was full."""
 LEDGERS = "ledgers"
 """The folder of the ledgers of single browsers, in that of the server."""
+
+
+_UNKNOWN = "What is known of it was written by another version of veilog, which this one does not understand."
+
+
+@dataclass(frozen=True)
+class ReleaseRequest:
+    """What a job was asked to release; empty for one that reads."""
+
+    plan: Mapping[str, Any] | None = None
+    """A :class:`veilog.Plan` as JSON. None in records of earlier versions, which kept the form alone."""
+    form: Mapping[str, str] = field(default_factory=dict)
+    """The fields as they were filled in, to be filled in again."""
+    write: str | None = None
+    """The job whose release is only to be written again, because the disk was full."""
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> ReleaseRequest:
+        """Return what was kept as JSON, also by earlier versions, which kept all of it in one dict with the form."""
+        if "form" in values:
+            return ReleaseRequest(values["plan"], values["form"], values["write"])
+        form = {str(name): str(value) for name, value in values.items() if name != "write" and value}
+        return ReleaseRequest(None, form, values.get("write"))
 
 
 @dataclass(frozen=True)
@@ -30,8 +54,9 @@ class JobRecord:
     log: str
     kind: Kind
     state: State
-    request: dict[str, Any]
-    result: dict[str, Any] | None
+    request: ReleaseRequest
+    kept: str | None
+    """The JSON of its result."""
     problem: str | None
     """Why there is no result, in words for the user."""
     created: float
@@ -51,6 +76,16 @@ class JobRecord:
     def ended(self) -> bool:
         return self.state in ENDED
 
+    @property
+    def result(self) -> Result | None:
+        """What it found or made; None, too, where another version wrote what this one does not understand."""
+        return None if self.kept is None else understood(self.kind, self.kept)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why there is nothing to show, in words for the user."""
+        return _UNKNOWN if self.kept is not None and self.result is None else self.problem
+
 
 @dataclass(frozen=True)
 class LogRecord:
@@ -68,6 +103,12 @@ class LogRecord:
     """The columns for case, activity and timestamp that were chosen by hand; what is missing is guessed."""
     reading: JobRecord | None
     """The newest job that read it."""
+
+    @property
+    def measured(self) -> Measured | None:
+        """What its owner sees of it; None until it has been read and nothing is left to decide about that."""
+        result = None if self.reading is None else self.reading.result
+        return result.measured if isinstance(result, ReadLog) else None
 
 
 @dataclass(frozen=True)

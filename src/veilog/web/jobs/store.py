@@ -14,17 +14,18 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from veilog.errors import InputError
-from veilog.web.jobs.records import JobRecord, LogRecord, State
+from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, State
+from veilog.web.jobs.results import Kind
 
 __all__ = ["Store", "Waiting"]
 
-_VERSION = 1
+_VERSION = 2
+"""Version 1 kept forms and flat results, which are read as they are; it would not understand ours."""
 _TABLES = (
     "CREATE TABLE secret (key BLOB NOT NULL)",
     "CREATE TABLE sessions (id TEXT PRIMARY KEY, admitted TEXT NOT NULL, created REAL NOT NULL)",
@@ -88,6 +89,8 @@ class Store:
                 for table in _TABLES:
                     self._connection.execute(table)
                 self._connection.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(32),))
+                self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+            elif version == 1:
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
             elif version != _VERSION:
                 raise InputError("The records in this folder are of another veilog.", advice="Name another --folder.")
@@ -195,10 +198,10 @@ class Store:
 
     # Jobs.
 
-    def add_job(self, job: str, session: str, log: str, kind: str, request: Mapping[str, Any]) -> None:
+    def add_job(self, job: str, session: str, log: str, kind: Kind, request: ReleaseRequest) -> None:
         """Queue a job. It keeps the log's columns as they are now: they may be changed before it runs."""
         with self._writing() as connection:
-            values = (job, session, log, kind, json.dumps(dict(request)), time.time(), log)
+            values = (job, session, log, kind, json.dumps(asdict(request)), time.time(), log)
             connection.execute(
                 "INSERT INTO jobs VALUES (?, ?, ?, ?, 'queued', ?, NULL, NULL, ?, NULL, NULL, "
                 "(SELECT columns FROM logs WHERE id = ?))",
@@ -274,8 +277,8 @@ def _job(row: tuple[Any, ...]) -> JobRecord:
         log=log,
         kind=kind,
         state=state,
-        request=json.loads(request),
-        result=None if result is None else _parsed(result),
+        request=ReleaseRequest.from_json(json.loads(request)),
+        kept=result,
         problem=problem,
         created=created,
         started=started,
@@ -285,9 +288,3 @@ def _job(row: tuple[Any, ...]) -> JobRecord:
         ahead=0,
         left=None,
     )
-
-
-@lru_cache(maxsize=64)
-def _parsed(result: str) -> dict[str, Any]:
-    """The same result is asked for again and again while somebody looks at it; nobody may change it."""
-    return dict(json.loads(result))

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -24,10 +24,11 @@ from typing import Any
 from veilog._files import atomic_target
 from veilog._process import exit_when_terminated, limit_memory
 from veilog.errors import VeilogError
-from veilog.web.error_pages import DISK_FULL, is_full
-from veilog.web.jobs.records import WRITE, Kind, Settings
+from veilog.web.jobs.problems import DISK_FULL, is_full
+from veilog.web.jobs.records import ReleaseRequest, Settings
+from veilog.web.jobs.results import Kind, Result, to_text
 
-__all__ = ["MEMORY", "RESULT", "Progress", "Task", "Work", "run", "work_on"]
+__all__ = ["MEMORY", "RESULT", "Progress", "Task", "Work", "run"]
 
 Progress = Callable[[str, float | None], None]
 
@@ -52,35 +53,27 @@ class Task:
     name: str
     """What the user calls it."""
     columns: dict[str, str]
-    request: dict[str, Any]
+    request: ReleaseRequest
     out: str
     """The folder for what is made."""
     session: str = ""
     """Whose job it is."""
 
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> Task:
+        """Return the task that came through the pipe."""
+        return Task(**{**values, "request": ReleaseRequest.from_json(values["request"])})
 
-Work = Callable[[Task, Settings, Progress], dict[str, Any]]
 
-
-def work_on(task: Task, settings: Settings, progress: Progress) -> dict[str, Any]:
-    """Do the job; returns what the pages show of it."""
-    from veilog.web import work
-
-    path, out = Path(task.path), Path(task.out)
-    if task.kind == "read":
-        return work.read_log(path, task.columns, progress)
-    if task.request.get(WRITE):
-        return work.write_again(out.parent / str(task.request[WRITE]), out, settings, progress, session=task.session)
-    return work.release_log(path, task.columns, task.request, out, settings, progress, session=task.session)
+Work = Callable[[Task, Settings, Progress], Result]
+"""Do a job, and return what the pages show of it."""
 
 
 def run(pipe: Connection, settings: Settings, work: Work) -> None:
     """What the process does: wait for a job, do it, end."""
     _alone(settings)
-    if work is work_on:
-        import veilog.web.work  # noqa: F401  # while nobody waits
     try:
-        task = Task(**json.loads(pipe.recv_bytes()))
+        task = Task.from_json(json.loads(pipe.recv_bytes()))
         pipe.send_bytes(b'{"begun": true}')  # before anything is asked: until here it could be given to another
     except (EOFError, OSError):
         return
@@ -98,7 +91,7 @@ def run(pipe: Connection, settings: Settings, work: Work) -> None:
 
 def _answer(task: Task, settings: Settings, work: Work, say: _Said) -> dict[str, Any]:
     try:
-        text = json.dumps(work(task, settings, say.progress), allow_nan=False)
+        text = to_text(work(task, settings, say.progress))
         if len(text) > _LARGEST:
             return {"problem": "The result is too large to be shown."}
         with atomic_target(Path(task.out) / RESULT) as file:  # last, so that where it is, all is

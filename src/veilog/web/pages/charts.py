@@ -4,14 +4,14 @@ classes."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
 from veilog._svg import element, escaped, points_of
 from veilog.measures.disclosure import KNOWN
+from veilog.web.jobs.read_log import Disclosure, Found
 
 __all__ = ["disclosure_chart", "singled_out_chart"]
 
@@ -28,24 +28,22 @@ class _Curve:
     points: Sequence[tuple[float, float]]
 
 
-def singled_out_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
+def singled_out_chart(rows: Sequence[Found]) -> Markup:
     """The share of people whose case is found, by the events that are known, with and without the time of the start."""
     curves = []
     for style, (with_start, name) in enumerate(((False, "events only"), (True, "events and the day it started"))):
-        points = [(float(r["events"]), float(r["singled_out"])) for r in rows if r["with_start"] == with_start]
+        points = [(float(r.events), r.singled_out) for r in rows if r.with_start == with_start]
         if points:
             curves.append(_Curve(name, style, points))
     return _drawn(curves, "people found", "events that are known of a person")
 
 
-def disclosure_chart(rows: Sequence[Mapping[str, Any]]) -> Markup:
+def disclosure_chart(rows: Sequence[Disclosure]) -> Markup:
     """Case disclosure by how many activities are known, for each kind of knowledge."""
     curves = []
     for style, kind in enumerate(KNOWN):
         points = [
-            (float(r["size"]), float(r["case_disclosure"]))
-            for r in rows
-            if r["background"] == kind and r["case_disclosure"] is not None
+            (float(r.size), r.case_disclosure) for r in rows if r.background == kind and r.case_disclosure is not None
         ]
         if points:
             curves.append(_Curve(KNOWN[kind], style, points))

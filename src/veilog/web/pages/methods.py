@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from veilog.errors import VeilogError
 from veilog.methods import METHODS, Method, Parameter
-from veilog.methods.method import Epsilon
+from veilog.methods.method import Epsilon, OfVariants
 from veilog.privacy.domain import Fact
 from veilog.web.work.request import offered
 
@@ -43,7 +43,17 @@ class Card:
 
     @property
     def takes_delta(self) -> bool:
-        return self.takes_epsilon and (not isinstance(self.method.budget, Epsilon) or self.needs_labels)
+        return self.takes_epsilon and (self.delta_adds_variants or self.needs_labels)
+
+    @property
+    def delta_adds_variants(self) -> bool:
+        """Whether a delta that it need not have lets it release frequent real variants."""
+        return not isinstance(self.method.budget, Epsilon)
+
+    @property
+    def takes_times(self) -> bool:
+        """Whether times and attributes can be added to what it releases."""
+        return isinstance(self.method.releases, OfVariants)
 
     @property
     def needs_labels(self) -> bool:

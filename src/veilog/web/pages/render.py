@@ -12,21 +12,23 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from veilog._plain import from_plain
 from veilog._version import __version__
 from veilog.errors import VeilogError
 from veilog.logs.reader import known_suffixes
 from veilog.measures.disclosure import KNOWN
 from veilog.releasing.plan import LARGEST_UNASKED
-from veilog.report.flow_map import FlowMap
+from veilog.report.explorer import clean
 from veilog.report.page import furnish
 from veilog.report.words import LEARNT
-from veilog.web.jobs.records import WRITE, JobRecord, LogRecord, Settings
-from veilog.web.own_files import address
+from veilog.web.jobs.read_log import ReadLog
+from veilog.web.jobs.records import JobRecord, LogRecord, Settings
+from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.pages.assets import address
 from veilog.web.pages.charts import disclosure_chart, singled_out_chart
 from veilog.web.pages.methods import DEFAULT, cards
 from veilog.web.pages.words import FILTERS, HOW, delta_for, exposure_in_words
-from veilog.web.work.request import WEAK, asked_for
+from veilog.web.work.planning import DryRun, Refused
+from veilog.web.work.request import WEAK, plan_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -41,6 +43,8 @@ _FILES = (
     ("outside.html", "Report for whoever gets the log"),
     ("inside.html", "Inside report"),
 )
+_READING = ("case", "activity", "timestamp", "time_format")
+"""How a log was read, where that was chosen."""
 _MORE = ("unit", "max_cases", "times", "window_start", "window_end", "attributes")
 
 
@@ -56,16 +60,16 @@ def home(logs: Sequence[LogRecord], jobs: Sequence[JobRecord], settings: Setting
 
 def log_page(log: LogRecord, once: str, *, settings: Settings | None = None) -> str:
     """What was read: columns, a preview, findings; or what has to be decided before that."""
-    job, result = log.reading, _result(log)
-    columns = result.get("columns") or {}
-    guessed = "guessed" in (columns.get("how") or {}).values()
+    job = log.reading
+    result = job.result if job is not None and isinstance(job.result, ReadLog) else None
+    how = None if result is None or result.columns is None else result.columns.how
     return _page(
         "log.html",
         settings,
         log=log,
         job=job,
         result=result,
-        guessed=guessed,
+        guessed="guessed" in (how or {}).values(),
         how_words=HOW,
         once=once,
         again=job is not None and not job.ended,
@@ -74,19 +78,18 @@ def log_page(log: LogRecord, once: str, *, settings: Settings | None = None) -> 
 
 def exposure(log: LogRecord, *, settings: Settings | None = None) -> str:
     """Who could be found in the log."""
-    result = _result(log)
-    if not result or result.get("problem"):
+    found = log.measured
+    if found is None:
         return _waiting(log, "exposure", settings)
     return _page(
         "exposure.html",
         settings,
         log=log,
-        result=result,
-        s=result["statistics"],
-        sentences=exposure_in_words(result),
-        singled_chart=singled_out_chart(result["singled_out"]),
-        disclosure_chart=disclosure_chart(result["disclosure"]),
-        flow_map=from_plain(FlowMap, result["map"]),
+        found=found,
+        s=found.statistics,
+        sentences=exposure_in_words(found),
+        singled_chart=singled_out_chart(found.singled_out),
+        disclosure_chart=disclosure_chart(found.disclosure),
         kind_words=KNOWN,
     )
 
@@ -98,52 +101,50 @@ def release_form(
     problem: str | None = None,
     *,
     settings: Settings | None = None,
-    plan: Mapping[str, Any] | None = None,
+    plan: DryRun | Refused | None = None,
 ) -> str:
     """Choose a method, a budget and parameters; ``values`` are those of an earlier form, or of the address."""
-    result = _result(log)
-    if not result or result.get("problem"):
+    found = log.measured
+    if found is None:
         return _waiting(log, "release", settings)
     given = {str(name): str(value) for name, value in values.items() if value not in (None, "")}
     all_cards = cards()
     chosen = next((card for card in all_cards if card.name == given.get("method", DEFAULT)), None)
     if chosen is None:
         chosen, problem = all_cards[0], problem or "There is no such method; the usual one is shown instead."
-    names = [f"case:{name}" for name in result["case_attributes"]] + result["event_attributes"]
+    names = [*(f"case:{name}" for name in found.case_attributes), *found.event_attributes]
     return _page(
         "release.html",
         settings,
         log=log,
-        result=result,
+        found=found,
         cards=all_cards,
         chosen=chosen,
         needs=chosen.needs(given),
         default=DEFAULT,
         values=given,
-        delta=delta_for(result["statistics"]["cases"]),
+        delta=delta_for(found.statistics.cases),
         attributes=names,
-        labels=result.get("labels", []),
-        units=result.get("units", []),
         open=any(name in given for name in _MORE) or any(name.startswith(("p_", "as_")) for name in given),
         plan=plan,
+        refused=isinstance(plan, Refused),
         problem=problem,
         once=once,
     )
 
 
-def plan_part(plan: Mapping[str, Any]) -> str:
+def plan_part(plan: DryRun | Refused) -> str:
     """The dry run alone, to be put into the form."""
-    return _environment().get_template("plan.html").render(plan=plan)
+    return _environment().get_template("plan.html").render(plan=plan, refused=isinstance(plan, Refused))
 
 
 def job_page(job: JobRecord, log: LogRecord, once: str, *, settings: Settings | None = None) -> str:
     """A job: how far it is, or what came out."""
     if job.kind == "read":
         return log_page(log, once, settings=settings)
-    again = {n: str(v) for n, v in job.request.items() if n not in ("once", "log_name", WRITE) and v not in (None, "")}
-    facts: dict[str, Any] = {"again_query": urlencode(again)[:2000]}
-    if job.state == "done" and job.result:
-        facts |= _of_result(job.result, job, log, settings)
+    facts: dict[str, Any] = {"again_query": urlencode(job.request.form)[:2000], "r": None}
+    if isinstance(job.result, ReleasedLog):
+        facts |= _of_release(job.result, job, log, settings)
     return _page("job.html", settings, job=job, log=log, once=once, again=not job.ended, **facts)
 
 
@@ -158,47 +159,42 @@ def warm() -> None:
         _environment().get_template(name)
 
 
-def _of_result(result: Mapping[str, Any], job: JobRecord, log: LogRecord, settings: Settings | None) -> dict[str, Any]:
-    seed = None if settings is None else settings.seed
-    try:
-        asked = asked_for(job.request)
-        command, python = (make(log.name, log.columns, seed) for make in (asked.command, asked.python))
-    except VeilogError:  # made by an older veilog, whose parameters were others
-        command = python = "It was asked for in a way that this version of veilog does not know."
+def _of_release(made: ReleasedLog, job: JobRecord, log: LogRecord, settings: Settings | None) -> dict[str, Any]:
+    beside = made.beside
     return {
-        "r": result,
+        "r": made,
+        "beside": beside,
         "files": _FILES,
-        "written": any(name.startswith("release.") for name in result["files"]),
-        "command": command,
-        "python": python,
-        "kept": _kept(result.get("kept")),
+        "written": any(name.startswith("release.") for name in made.files),
         "kind_words": KNOWN,
-        "chart": Markup(result.get("chart") or ""),  # charts hold no text but ours
-        "map_before": from_plain(FlowMap, result["map_before"]) if "map_before" in result else None,
-        "map_after": from_plain(FlowMap, result["map"]) if "map" in result else None,
+        "chart": Markup((beside and beside.chart) or ""),  # charts hold no text but ours
+        **_repeated(job, log, None if settings is None else settings.seed),
     }
 
 
-def _kept(lines: Sequence[Sequence[str]] | Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
-    """Title, value and meaning of what a release kept; of one that an older veilog made, names and numbers only."""
-    if isinstance(lines, Mapping):
-        return [(name.replace("_", " "), _in_short(value), "") for name, value in lines.items()]
-    return [(title, value, meaning) for title, value, meaning in lines or ()]
-
-
-def _in_short(value: float | int | None) -> str:
-    return "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+def _repeated(job: JobRecord, log: LogRecord, seed: int | None) -> dict[str, str]:
+    """The command and the Python that do the same, as text that a page can show."""
+    try:
+        planned = plan_of(job.request).seeded(seed)
+    except VeilogError:  # made by an older veilog, whose parameters were others
+        return dict.fromkeys(
+            ("command", "python"), "It was asked for in a way that this version of veilog does not know."
+        )
+    name, target = clean(log.name)[:200], "release.xes"
+    roles = {role: log.columns[role] for role in _READING if log.columns.get(role)}
+    policies = {rule[3:]: policy for rule, policy in log.columns.items() if rule.startswith("on_")}
+    options = [(f"--{role.replace('_', '-')}", column) for role, column in roles.items()]
+    options += [("--on", f"{rule}={policy}") for rule, policy in policies.items()]
+    reading = {**roles, **({"policies": policies} if policies else {})}
+    return {
+        "command": clean(planned.command(name, target, options)),
+        "python": planned.python(name, target, reading),
+    }
 
 
 def _waiting(log: LogRecord, at: str, settings: Settings | None) -> str:
     busy = log.reading is not None and not log.reading.ended
     return _page("waiting.html", settings, log=log, at=at, again=busy)
-
-
-def _result(log: LogRecord) -> dict[str, Any]:
-    if log.reading is None or log.reading.state != "done":
-        return {}
-    return log.reading.result or {}
 
 
 def _page(template: str, settings: Settings | None, *, again: bool = False, **facts: Any) -> str:
@@ -209,7 +205,7 @@ def _page(template: str, settings: Settings | None, *, again: bool = False, **fa
 def _own_templates() -> PackageLoader:
     from jinja2 import PackageLoader
 
-    return PackageLoader("veilog.web")
+    return PackageLoader("veilog.web.pages")
 
 
 @lru_cache(maxsize=1)

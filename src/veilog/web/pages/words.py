@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from veilog.report.explorer import clean, short
+from veilog.web.jobs.read_log import Disclosure, Found, Measured
 from veilog.web.jobs.records import JobRecord, LogRecord
 
 __all__ = ["FILTERS", "HOW", "delta_for", "exposure_in_words"]
@@ -48,14 +48,10 @@ def _plain(value: float | int | str) -> str:
     return f"{value:,}" if isinstance(value, int) and abs(value) < 1e15 else f"{value:g}"
 
 
-def _is_read(log: LogRecord) -> bool:
-    return log.reading is not None and bool(log.reading.result) and not (log.reading.result or {}).get("problem")
-
-
 def _log_state(log: LogRecord) -> str:
     if log.reading is None:
         return "queued"
-    return "asks" if log.reading.state == "done" and not _is_read(log) else log.reading.state
+    return "asks" if log.reading.state == "done" and log.measured is None else log.reading.state
 
 
 def _log_state_words(log: LogRecord) -> str:
@@ -71,7 +67,7 @@ def _asked_words(job: JobRecord) -> str:
     """What a job was asked to do, in a few words."""
     if job.kind == "read":
         return "Reading a log"
-    given = {name: short(str(value), 24) for name, value in job.request.items() if value not in (None, "")}
+    given = {name: short(value, 24) for name, value in job.request.form.items() if value}
     words = given.get("method", "release")
     if "epsilon" in given:
         words += f", ε = {given['epsilon']}"
@@ -106,7 +102,6 @@ FILTERS = {
     "bytes": _bytes,
     "day": _day,
     "doing_words": _doing_words,
-    "is_read": _is_read,
     "left_words": _left_words,
     "log_state": _log_state,
     "log_state_words": _log_state_words,
@@ -122,66 +117,65 @@ def delta_for(cases: int) -> str:
     return "1e-6" if cases <= 100_000 else "1e-9"
 
 
-def exposure_in_words(result: Mapping[str, Any]) -> list[str]:
+def exposure_in_words(measured: Measured) -> list[str]:
     """Four sentences for people who are no statisticians: the worst of it, chance knowledge, activities, variants."""
-    statistics, found = result["statistics"], result["singled_out"]
-    cases, variants = statistics["cases"], statistics["variants"]
+    found, cases, variants = measured.singled_out, measured.statistics.cases, measured.statistics.variants
     once = f"{variants:,} different paths for {cases:,} cases"
     return [
         _worst(found, once),
         _by_chance(found),
-        _by_activities(result["disclosure"]),
+        _by_activities(measured.disclosure),
         f"There are {once}; the more paths there are for each case, the more a path says about a person.",
     ]
 
 
-def _worst(found: Sequence[Mapping[str, Any]], once: str) -> str:
-    rows = [r for r in found if r["events"] <= 5]
+def _worst(found: Sequence[Found], once: str) -> str:
+    rows = [r for r in found if r.events <= 5]
     if not rows:
         return f"The log has {once}."
-    row = max(rows, key=lambda r: (r["singled_out"], r["events"]))
-    if row["singled_out"] < 0.005:
+    row = max(rows, key=lambda r: (r.singled_out, r.events))
+    if row.singled_out < 0.005:
         return "A few events that are known by chance seldom tell whose case a case is; the rarer paths still can."
     return (
-        f"Whoever knows {_events(row)} finds the case of {_percent(row['singled_out'])} of the people: "
+        f"Whoever knows {_events(row)} finds the case of {_percent(row.singled_out)} of the people: "
         "exactly one case fits, and it is theirs."
     )
 
 
-def _by_chance(found: Sequence[Mapping[str, Any]]) -> str:
+def _by_chance(found: Sequence[Found]) -> str:
     if not found:
         return ""
-    row = max(found, key=lambda r: (r["with_start"], r["events"] == 3, r["events"]))
+    row = max(found, key=lambda r: (r.with_start, r.events == 3, r.events))
     start = (
         "A neighbour, a colleague or a bill may tell such things. "
-        if row["with_start"]
+        if row.with_start
         else "Without times, the events alone tell less. "
     )
     return (
-        f"{start}Knowing {_events(row)}, {_percent(row['singled_out'])} are found, and the rest of the path is guessed "
-        f"for {_percent(row['guessed'])}."
+        f"{start}Knowing {_events(row)}, {_percent(row.singled_out)} are found, and the rest of the path is guessed "
+        f"for {_percent(row.guessed)}."
     )
 
 
-def _by_activities(rows: Sequence[Mapping[str, Any]]) -> str:
-    known = [r for r in rows if r["background"] == "sequence" and r["case_disclosure"] is not None]
+def _by_activities(rows: Sequence[Disclosure]) -> str:
+    known = [r for r in rows if r.background == "sequence" and r.case_disclosure is not None]
     if not known:
         return "The log has too few activities to narrow anybody down by them."
     last = known[-1]
-    fit = 1 / last["case_disclosure"] if last["case_disclosure"] else math.inf
+    fit = 1 / last.case_disclosure if last.case_disclosure else math.inf
     many = f"about {fit:.0f} cases" if fit >= 1.5 else "hardly more than one case"
-    least = "" if last["exact"] else "at least "
-    activities = "activity" if last["size"] == 1 else "activities in their order"
+    least = "" if last.exact else "at least "
+    activities = "activity" if last.size == 1 else "activities in their order"
     return (
-        f"0 %: knowing them tells nothing; 100 %: it leaves a single case. {last['size']} {activities} leave "
-        f"{many} on (harmonic) average, and {least}{last['unique']:,} of {last['cases']:,} cases can be singled out by "
+        f"0 %: knowing them tells nothing; 100 %: it leaves a single case. {last.size} {activities} leave "
+        f"{many} on (harmonic) average, and {least}{last.unique:,} of {last.cases:,} cases can be singled out by "
         "some of them."
     )
 
 
-def _events(row: Mapping[str, Any]) -> str:
-    events = "1 event" if row["events"] == 1 else f"{row['events']} events"
-    return f"{events} of a case{' and the day it started' if row['with_start'] else ''}"
+def _events(row: Found) -> str:
+    events = "1 event" if row.events == 1 else f"{row.events} events"
+    return f"{events} of a case{' and the day it started' if row.with_start else ''}"
 
 
 def _percent(share: float) -> str:

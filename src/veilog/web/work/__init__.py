@@ -1,7 +1,24 @@
 """The work behind the pages: what worker processes do with a log, and the dry run that does without one."""
 
-from veilog.web.work.planning import plan
+from __future__ import annotations
+
+from pathlib import Path
+
+from veilog.web.jobs.records import Settings
+from veilog.web.jobs.results import Result
+from veilog.web.jobs.worker import Progress, Task
+from veilog.web.work.planning import dry_run
 from veilog.web.work.reading import read_log
 from veilog.web.work.releasing import release_log, write_again
 
-__all__ = ["plan", "read_log", "release_log", "write_again"]
+__all__ = ["dry_run", "read_log", "release_log", "work_on", "write_again"]
+
+
+def work_on(task: Task, settings: Settings, progress: Progress) -> Result:
+    """Do a job in a worker; returns what the pages show of it."""
+    if task.kind == "read":
+        return read_log(Path(task.path), task.columns, progress)
+    if task.request.write is not None:
+        out = Path(task.out)
+        return write_again(out.parent / task.request.write, out, settings, progress, session=task.session)
+    return release_log(task, settings, progress)

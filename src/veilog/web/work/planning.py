@@ -1,14 +1,14 @@
-"""The dry run: what a request would ask of the data and what it would cost, before anything is asked.
+"""The dry run of a form: what it would ask of the data and what it would cost, before anything is asked.
 
-It never touches the log. The method is tried on a small made-up log of patients with the same budget and parameters;
-what it asks there, it asks of the real log too, as often as the answers let it. Only the account is the real one.
+The plan is tried on made-up patients (:mod:`veilog.releasing.trial`); only the account is the real one.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -16,72 +16,114 @@ from typing import Any
 from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import Cost, check_paid, in_figures
 from veilog.ledger.ledger import Account, Ledger
-from veilog.logs.eventlog import EventLog
-from veilog.logs.simulate import hospital
-from veilog.privacy.account.accounting import LARGEST_EPSILON, parse_delta, parse_epsilon
-from veilog.privacy.account.guarantee import Charge, Guarantee
+from veilog.privacy.account.accounting import LARGEST_EPSILON
+from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import Strength, strength_of
-from veilog.privacy.domain import PRIVATELY
-from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
-from veilog.releasing.run import LABELS_SHARE, release
+from veilog.releasing.plan import Plan
+from veilog.releasing.trial import PATIENTS
 from veilog.report import words
 from veilog.report.explorer import clean
 from veilog.web.jobs.records import LogRecord, Settings
-from veilog.web.work.request import Asked, asked_for
+from veilog.web.jobs.released_log import Promise
+from veilog.web.work.request import asked_for, undeclared
 
-__all__ = ["plan", "refuse_unknown", "worth"]
+__all__ = ["DryRun", "InAccount", "Refused", "Tried", "dry_run", "refuse_unknown", "worth"]
 
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="dry run")
 _PATIENCE = 5.0
-"""Seconds that a plan waits for its trial; on an idle machine all but those with gradients take less than two."""
-_PATIENTS = 120
+"""Seconds that a page waits for a trial; on an idle machine all but those with gradients take less than two."""
 _SHOWN = 12
-_OF_THE_LOG = ("sensitive", "attribute_names")
-"""Parameters that name attributes, which the made-up log does not have."""
-_LESS_WORK: Mapping[str, Mapping[str, int]] = {
-    "travag": {"critic_steps": 10, "free_generator_steps": 1},
-    "utravas": {"repetitions": 1},
-}
-"""What shortens a trial and changes neither its questions nor their cost."""
 
 
-def plan(log: LogRecord, request: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """What this request would ask and cost, and what would be left. The user's mistakes are in ``problem``."""
-    form = tuple(sorted((str(name), str(value)) for name, value in request.items() if str(value).strip()))
+@dataclass(frozen=True)
+class Tried:
+    """What a trial on made-up patients says."""
+
+    guarantee: Promise
+    chances: tuple[tuple[str, str], ...]
+    more: int
+    """Questions beyond those of the guarantee."""
+    patients: int = PATIENTS
+
+
+@dataclass(frozen=True)
+class InAccount:
+    """What the account of the data says to a release; nothing is entered. Costs are pairs of figures."""
+
+    shared: bool
+    """Whether all browsers have one ledger."""
+    problem: str | None = None
+    """Why the account cannot be seen."""
+    refused: str | None = None
+    known: bool = False
+    releases: int = 0
+    budget: tuple[str, str] | None = None
+    spent: tuple[str, str] | None = None
+    left: tuple[str, str] | None = None
+    after: tuple[str, str] | None = None
+    """What would be left after it, or, without a limit, what would have been spent in all."""
+    strength: Strength | None = None
+    """What all releases together would be worth, with this one."""
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a request would ask and cost, and what would be left."""
+
+    plan: Plan
+    undeclared: str | None
+    """What has to be said first, in words."""
+    tried: Tried | None
+    late: bool
+    """Whether the trial is still at work."""
+    advantage: float | None
+    """In percentage points; None where nothing would be proven."""
+    strength: Strength | None
+    warnings: tuple[str, ...]
+    """For the owner only."""
+    account: InAccount
+
+    @property
+    def in_general(self) -> str:
+        """What the method says of its guarantee."""
+        return self.plan.method.as_published if self.plan.as_published else self.plan.method.guarantee
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(clean(name) for name in self.plan.wanted.attributes)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A form that asks for nothing that could be made."""
+
+    problem: str
+
+
+def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryRun | Refused:
+    """Return what this form would ask and cost, and what would be left."""
     late = False
     try:
-        asked = asked_for(request)
-        undeclared = asked.undeclared
-        tried = None if _too_long(asked) else _trial(form, settings.seed).result(_PATIENCE)
+        planned = asked_for(form).seeded(settings.seed)
+        tried = None if _too_long(planned) else _trial(json.dumps(planned.to_json())).result(_PATIENCE)
     except TimeoutError:
         tried, late = None, True
     except VeilogError as error:
-        return {"problem": clean(str(error))}
-    facts: dict[str, Any] = {
-        "problem": None,
-        "undeclared": undeclared,
-        "method": asked.method.name,
-        "as_published": asked.as_published,
-        "epsilon": asked.epsilon,
-        "delta": asked.delta,
-        "unit": "case" if asked.unit == "case" else f"person with at most {asked.max_cases} cases",
-        "attributes": [clean(name) for name in asked.attributes],
-        "patients": _PATIENTS,
-        "advantage": None,
-        "strength": None,
-        "late": late,
-        "tried": None if tried is None else _shown(tried, asked),
-        "in_general": asked.method.as_published if asked.as_published else asked.method.guarantee,
-        "warnings": _warnings(log, asked),
-    }
-    cost = None
-    if asked.epsilon is not None and not asked.as_published and settings.seed is None:
-        cost = parse_epsilon(asked.epsilon), parse_delta(asked.delta)
-    if asked.epsilon is not None and (late or (tried is not None and tried[0].proven)) and cost is not None:
-        facts["advantage"] = _up(advantage_of(*cost))
-        facts["strength"] = worth(cost, _cases(log))
-    return facts | {"ledger": _foreseen(log, cost, asked.unit, settings)}
+        return Refused(clean(str(error)))
+    cost = (planned.epsilon, planned.delta) if planned.bounded else None
+    proven = cost is not None and (late or (tried is not None and tried.proven))
+    return DryRun(
+        plan=planned,
+        undeclared=undeclared(planned),
+        tried=None if tried is None else _shown(tried, planned),
+        late=late,
+        advantage=_percentage(advantage_of(*cost)) if cost is not None and proven else None,
+        strength=worth(cost, _cases(log)) if proven else None,
+        warnings=_warnings(log, planned),
+        account=_foreseen(log, planned, cost, settings),
+    )
 
 
 def worth(cost: Cost | None, cases: int | None = None) -> Strength:
@@ -92,123 +134,70 @@ def worth(cost: Cost | None, cases: int | None = None) -> Strength:
     return strength_of(float(advantage), float(cost[1]), cases)
 
 
-def _too_long(asked: Asked) -> bool:
+def _too_long(planned: Plan) -> bool:
     """A published training has its own number of steps, and takes minutes."""
-    return asked.method.name == "travag" and asked.as_published
+    return planned.method.name == "travag" and planned.as_published
 
 
 @lru_cache(maxsize=128)
-def _trial(form: tuple[tuple[str, str], ...], seed: int | None) -> Future[tuple[Guarantee, list[list[str]]]]:
-    """The trial of a request, begun when it is first asked for; who does not wait for it can come again."""
-    return _TRIALS.submit(_tried, form, seed)
+def _trial(plan: str) -> Future[Guarantee]:
+    """The trial of a plan, begun when it is first asked for; who does not wait for it can come again."""
+    return _TRIALS.submit(lambda: Plan.from_json(json.loads(plan)).cost)
 
 
-def _tried(form: tuple[tuple[str, str], ...], seed: int | None) -> tuple[Guarantee, list[list[str]]]:
-    """The guarantee of a release of made-up patients, and the chances that come with it. What the method refuses there
-    for its budget or parameters raises, as it would for the real log."""
-    asked = asked_for(dict(form))
-    parameters = {name: value for name, value in asked.parameters.items() if name not in _OF_THE_LOG}
-    parameters |= {name: str(value) for name, value in _LESS_WORK.get(asked.method.name, {}).items()}
-    person = "case" if asked.unit == "case" else "person"
-    # Activities that are declared for the real log are not those of the made-up one; the questions are the same.
-    declared = tuple(_made_up().variants.labels) if isinstance(asked.activities, tuple) else asked.activities
-    asked = replace(asked, parameters=parameters, unit=person, attributes=(), activities=declared)
-    # What nobody has said yet is tried as if the log's were public; the release itself is refused.
-    lacking = asked.domain.lacks(() if asked.undeclared is None else asked.method.needs(asked.method.parse(parameters)))
-    facts = asked.arguments() | {"domain": asked.domain.taken_from_log(lacking)}
-    found = _labels_found(asked) if asked.activities == PRIVATELY else None
-    if found is not None:  # so few patients have no labels that are frequent enough
-        labels = replace(asked.domain, activities=tuple(_made_up().variants.labels))
-        spends = asked.method.spends_delta(asked.method.parse(parameters))
-        rest = parse_epsilon(asked.epsilon or 0) - found.epsilon
-        facts |= {"domain": labels, "epsilon": rest, "delta": found.delta if spends else 0}
-    guarantee = release(_made_up(), asked.method.name, **facts, seed=seed).guarantee
-    if found is not None:
-        guarantee = replace(guarantee, charges=(found, *guarantee.charges))
-        if guarantee.proven:
-            guarantee = replace(guarantee, epsilon=float(asked.epsilon or 0), delta=float(asked.delta))
-    return guarantee, [list(pair) for pair in words.chances(guarantee)]
-
-
-def _labels_found(asked: Asked) -> Charge:
-    """What finding the labels privately costs."""
-    uses = 1 + asked.method.spends_delta(asked.method.parse(asked.parameters))
-    epsilon, delta = parse_epsilon(asked.epsilon or 0) * LABELS_SHARE, parse_delta(asked.delta) / uses
-    mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
-    return Charge("labels", "the activities that enough cases have", mechanism, sensitivity, epsilon, delta)
-
-
-@lru_cache(maxsize=1)
-def _made_up() -> EventLog:
-    return hospital(_PATIENTS, seed=1)
-
-
-def _shown(tried: tuple[Guarantee, list[list[str]]], asked: Asked) -> dict[str, Any]:
-    guarantee, chances = tried
-    charges = guarantee.charges
+def _shown(guarantee: Guarantee, planned: Plan) -> Tried:
     # Made-up people have no column that tells them apart, and what nobody has said is no condition yet.
-    not_asked_for = {"nobody-has-more"} if asked.unit not in ("case", "person") else set()
-    not_asked_for |= {"activities-from-log", "length-from-log"} if asked.undeclared is not None else set()
-    return {
-        "proven": guarantee.proven,
-        "unit": guarantee.unit,
-        "protects": guarantee.protects,
-        "reasons": list(guarantee.reasons),
-        "statements": [s.to_json() for s in guarantee.statements],
-        "conditions": [c.to_json() for c in guarantee.conditions if c.code not in not_asked_for],
-        "chances": chances,
-        "asked": [
-            {"purpose": c.purpose, "question": c.question, "noise": c.mechanism}
-            | {"epsilon": float(c.epsilon), "delta": float(c.delta)}
-            for c in (charge.plain() for charge in charges[:_SHOWN])
-        ],
-        "more": max(0, len(charges) - _SHOWN),
-    }
+    not_asked_for = {"nobody-has-more"} if planned.unit.column is not None else set()
+    not_asked_for |= {"activities-from-log", "length-from-log"} if planned.undeclared else set()
+    promise = Promise.of(guarantee, _SHOWN)
+    return Tried(
+        guarantee=replace(promise, conditions=tuple(c for c in promise.conditions if c.code not in not_asked_for)),
+        chances=tuple(words.chances(guarantee)),
+        more=max(0, len(guarantee.charges) - _SHOWN),
+    )
 
 
-def _warnings(log: LogRecord, asked: Asked) -> list[str]:
-    """For the owner only: whether delta is small enough for this many cases."""
+def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
+    """Whether delta is small enough for this many cases."""
     cases = _cases(log)
-    delta = parse_delta(asked.delta)
-    if delta * cases > Fraction(1, 10):
-        return [
-            f"δ = {asked.delta} is not well below one over the {cases:,} cases of the log: it allows some person's "
-            "trace to be published as it is. Take a smaller one."
-        ]
-    return []
+    if planned.delta * cases <= Fraction(1, 10):
+        return ()
+    return (
+        f"δ = {up(planned.delta)} is not well below one over the {cases:,} cases of the log: it allows some person's "
+        "trace to be published as it is. Take a smaller one.",
+    )
 
 
 def _cases(log: LogRecord) -> int:
-    result = None if log.reading is None else log.reading.result
-    return int(((result or {}).get("statistics") or {}).get("cases", 0))
+    return 0 if log.measured is None else log.measured.statistics.cases
 
 
-def _foreseen(log: LogRecord, cost: Cost | None, unit: str, settings: Settings) -> dict[str, Any]:
-    """What the account of these data says to a release of this cost; nothing is entered."""
-    result = None if log.reading is None else log.reading.result
-    mark = (result or {}).get("fingerprint")
+def _foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Settings) -> InAccount:
+    shared = settings.ledger is not None
     try:
         ledger = Ledger.open(settings.ledger_of(log.session), create=True)
-        account = None if mark is None else ledger.account(bytes.fromhex(mark))
-        refused = _refused(ledger, account, cost, unit)
+        account = None if log.measured is None else ledger.account(bytes.fromhex(log.measured.fingerprint))
+        refused = _refused(ledger, account, cost, planned.unit.column or planned.unit.name)
     except (VeilogError, ValueError) as error:
-        return {"problem": clean(str(error))}
-    facts: dict[str, Any] = {"problem": None, "refused": refused, "known": account is not None}
-    facts |= {"strength": None, "shared": settings.ledger is not None}
-    if account is not None:
-        spent, left = account.spent, account.left
-        facts |= {
-            "releases": sum(entry.state != "withdrawn" for entry in account.entries),
-            "budget": _pair(account.budget),
-            "spent": _pair(spent),
-            "left": _pair(left, down=True),
-            "after": _pair(_after(account, cost), down=account.budget is not None),
-        }
+        return InAccount(shared, problem=clean(str(error)))
+    before = (Fraction(0), Fraction(0)) if account is None else account.spent
+    strength = None
     if cost is not None:
-        spent = (Fraction(0), Fraction(0)) if account is None else account.spent
-        total = None if spent is None else (spent[0] + cost[0], spent[1] + cost[1])
-        facts["strength"] = worth(total, _cases(log))
-    return facts
+        total = None if before is None else (before[0] + cost[0], before[1] + cost[1])
+        strength = worth(total, _cases(log))
+    if account is None:
+        return InAccount(shared, refused=refused, strength=strength)
+    return InAccount(
+        shared,
+        refused=refused,
+        known=True,
+        releases=sum(entry.state != "withdrawn" for entry in account.entries),
+        budget=_figures(account.budget),
+        spent=_figures(account.spent),
+        left=_figures(account.left, down=True),
+        after=_figures(_after(account, cost), down=account.budget is not None),
+        strength=strength,
+    )
 
 
 def _refused(ledger: Ledger, account: Account | None, cost: Cost | None, unit: str) -> str | None:
@@ -235,7 +224,6 @@ def refuse_unknown(ledger: Ledger) -> None:
 
 
 def _after(account: Account, cost: Cost | None) -> Cost | None:
-    """What would be left after it, or, without a limit, what would have been spent in all."""
     if cost is None or account.spent is None:
         return None
     if account.left is None:
@@ -243,10 +231,10 @@ def _after(account: Account, cost: Cost | None) -> Cost | None:
     return max(account.left[0] - cost[0], Fraction(0)), max(account.left[1] - cost[1], Fraction(0))
 
 
-def _pair(cost: Cost | None, *, down: bool = False) -> list[str] | None:
-    return None if cost is None else [in_figures(cost[0], down=down), in_figures(cost[1], down=down)]
+def _figures(cost: Cost | None, *, down: bool = False) -> tuple[str, str] | None:
+    return None if cost is None else (in_figures(cost[0], down=down), in_figures(cost[1], down=down))
 
 
-def _up(value: Fraction) -> float:
+def _percentage(value: Fraction) -> float:
     """In percentage points with two digits, rounded up."""
     return -(-value * 10_000 // 1) / 100

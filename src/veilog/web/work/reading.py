@@ -5,13 +5,13 @@ Everything here is computed from the raw log, for the owner's eyes; nothing of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from veilog._plain import to_plain
 from veilog.charts import lasting
 from veilog.errors import InputError, VeilogError
 from veilog.ledger.ledger import fingerprint
@@ -29,10 +29,23 @@ from veilog.measures.durations import case_durations, spans
 from veilog.measures.singling_out import singling_out
 from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
+from veilog.web.jobs.read_log import (
+    Columns,
+    Disclosure,
+    Found,
+    Lengths,
+    Measured,
+    Noticed,
+    Preview,
+    ReadLog,
+    Statistics,
+    UnitColumn,
+    VariantRow,
+    VariantsShown,
+)
+from veilog.web.jobs.worker import Progress
 
-__all__ = ["Progress", "in_words", "log_of", "read_log", "shown_rows"]
-
-Progress = Callable[[str, float | None], None]
+__all__ = ["in_words", "log_of", "read_log", "shown_rows"]
 
 ROWS = 25
 """Variants on a page: as many as keep it light even where every name is as long as it may be."""
@@ -51,36 +64,39 @@ _MANY = 20_000
 _KNOWN_EVENTS = (1, 2, 3, 5, 10)
 
 
-def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> dict[str, Any]:
+def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> ReadLog:
     """Read a log and gather what its owner sees of it. Where the columns are not clear, or a finding stops reading, the
     result says so in ``problem`` and has what is needed to decide; what cannot be read at all raises."""
     progress("looking at the columns", None)
-    found: dict[str, Any] = {"problem": None, "columns": None, "preview": None, "findings": [], "choices": []}
+    found = ReadLog(problem=None)
     source = Source(path)
     names = _column_names(source)
     if names is not None:
         columns = _meant(columns, names)
-        found["preview"] = _preview_of_table(source)
-        found["columns"] = {"all": _listed(names, columns), "chosen": _chosen(columns), "taken": None, "how": None}
+        shown = Columns(_listed(names, columns), _chosen(columns), taken=None, how=None)
+        found = replace(found, preview=_preview_of_table(source), columns=shown)
         try:
             roles = roles_of(source, _declared(columns))
         except InputError as error:
-            return found | {"problem": clean(error.problem)}
+            return replace(found, problem=clean(error.problem))
         if roles is not None:
             how = {"case": roles.case_found, "activity": roles.activity_found, "timestamp": roles.timestamp_found}
             taken = {"case": roles.case, "activity": roles.activity, "timestamp": roles.timestamp}
-            found["columns"] |= {"taken": {role: _shown_name(name) for role, name in taken.items()}, "how": how}
+            taken = {role: _shown_name(name) for role, name in taken.items()}
+            found = replace(found, columns=replace(shown, taken=taken, how=how))
     progress("reading the log", None)
     try:
         log = _read(source, columns, progress)
     except InputError as error:
-        return found | _what_stops(source, columns, error, progress, again=found["columns"] is not None)
+        return _what_stops(found, source, columns, error, progress)
     if log.cases.num_rows == 0:
         raise InputError("The log has no cases.")
-    found["findings"] = [_finding(finding) for finding in log.findings]
-    if found["preview"] is None:
-        found["preview"] = _shown_table(log.to_arrow().slice(0, _PREVIEW_ROWS))
-    return found | _measured(log, progress)
+    return replace(
+        found,
+        findings=tuple(map(_noticed, log.findings)),
+        preview=found.preview or _shown_table(log.to_arrow().slice(0, _PREVIEW_ROWS)),
+        measured=_measured(log, progress),
+    )
 
 
 def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
@@ -100,33 +116,31 @@ def in_words(error: VeilogError) -> InputError:
     return InputError(problem if line is None else f"{problem} (line {line})", advice=getattr(error, "advice", None))
 
 
-def shown_rows(variants: Variants, original: Variants | None = None) -> dict[str, Any]:
-    """The most frequent variants as coloured chevrons, in plain values."""
+def shown_rows(variants: Variants, original: Variants | None = None) -> VariantsShown:
+    """The most frequent variants as coloured chevrons."""
     view = explorer(variants, original)
     rows = view.rows[:ROWS]
-    covered = sum(row.released_share for row in rows)
-    return {
-        "variants": view.variants,
-        "covered": min(1.0, covered),
-        "legend": [[c.text, c.colour] for c in view.legend[:24]],
-        "more_activities": view.more_activities + max(0, len(view.legend) - 24),
-        "rows": [
-            {
-                "chevrons": [_chevron(c) for c in r.chevrons],
-                "left_out": r.left_out,
-                "released": r.released,
-                "original": r.original,
-                "released_share": r.released_share,
-                "original_share": r.original_share,
-            }
+    return VariantsShown(
+        variants=view.variants,
+        covered=min(1.0, sum(row.released_share for row in rows)),
+        legend=tuple((c.text, c.colour) for c in view.legend[:24]),
+        more_activities=view.more_activities + max(0, len(view.legend) - 24),
+        rows=tuple(
+            VariantRow(
+                chevrons=tuple(_chevron(c) for c in r.chevrons),
+                left_out=r.left_out,
+                released=r.released,
+                original=r.original,
+                released_share=r.released_share,
+                original_share=r.original_share,
+            )
             for r in rows
-        ],
-    }
+        ),
+    )
 
 
-def _chevron(c: Chevron) -> list[Any]:
-    """Text, what it stands for where that is longer, colour, and how often it comes in a row."""
-    return [c.text, "" if c.title == c.text else short(c.title, 80), c.colour, c.times]
+def _chevron(c: Chevron) -> tuple[str, str, int, int]:
+    return c.text, "" if c.title == c.text else short(c.title, 80), c.colour, c.times
 
 
 def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> EventLog:
@@ -162,10 +176,10 @@ def _shown_name(name: str) -> str:
     return short(name, _NAME)
 
 
-def _listed(names: Sequence[str], columns: Mapping[str, str]) -> list[str]:
+def _listed(names: Sequence[str], columns: Mapping[str, str]) -> tuple[str, ...]:
     """The names to choose from: the first ones, and those that are chosen already."""
     taken = [name for name in columns.values() if name in names]
-    return [_shown_name(name) for name in dict.fromkeys([*names[:_COLUMNS], *taken])]
+    return tuple(_shown_name(name) for name in dict.fromkeys([*names[:_COLUMNS], *taken]))
 
 
 def _chosen(columns: Mapping[str, str]) -> dict[str, str]:
@@ -173,10 +187,10 @@ def _chosen(columns: Mapping[str, str]) -> dict[str, str]:
 
 
 def _what_stops(
-    source: Source, columns: Mapping[str, str], error: InputError, progress: Progress, *, again: bool
-) -> dict[str, Any]:
+    found: ReadLog, source: Source, columns: Mapping[str, str], error: InputError, progress: Progress
+) -> ReadLog:
     """All findings of a log that could not be read because of one, and which of them the owner must decide. Where it is
-    something else, that is what the result says if other columns may help (``again``); otherwise it raises."""
+    something else, that is what the result says if other columns may help; otherwise it raises."""
     progress("looking for all that is wrong", None)
     stopping: list[Finding] = []
     try:
@@ -186,33 +200,34 @@ def _what_stops(
     except VeilogError:
         pass  # what reading said is said below
     if stopping:
-        return {
-            "problem": "Something in the log must be decided before it can be used.",
-            "findings": [_finding(finding) for finding in findings],
-            "choices": [finding.rule for finding in stopping],
-        }
+        return replace(
+            found,
+            problem="Something in the log must be decided before it can be used.",
+            findings=tuple(map(_noticed, findings)),
+            choices=tuple(finding.rule for finding in stopping),
+        )
     told = in_words(error)
-    if again:
-        return {"problem": told.problem}
+    if found.columns is not None:
+        return replace(found, problem=told.problem)
     raise told from error.__cause__
 
 
 _CONSEQUENCES = {"keep": "kept", "drop": "left out", "fail": "stops reading"}
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _noticed(finding: Finding) -> Noticed:
     rule = RULES[finding.rule]
-    return {
-        "rule": finding.rule,
-        "what": rule.what,
-        "severity": finding.severity,
-        "count": finding.count,
-        "example": short(finding.example, 160),
-        "line": finding.line,
-        "consequence": _CONSEQUENCES[finding.policy],
-        "advice": rule.advice,
-        "policies": [policy for policy in rule.policies if policy != "fail"],
-    }
+    return Noticed(
+        rule=finding.rule,
+        what=rule.what,
+        severity=finding.severity,
+        count=finding.count,
+        example=short(finding.example, 160),
+        line=finding.line,
+        consequence=_CONSEQUENCES[finding.policy],
+        advice=rule.advice,
+        policies=tuple(policy for policy in rule.policies if policy != "fail"),
+    )
 
 
 def _column_names(source: Source) -> list[str] | None:
@@ -224,7 +239,7 @@ def _column_names(source: Source) -> list[str] | None:
         raise in_words(error) from error.__cause__
 
 
-def _preview_of_table(source: Source) -> dict[str, Any]:
+def _preview_of_table(source: Source) -> Preview:
     """The first rows as they stand in the file; none where even these cannot be read, which reading then says."""
     reader = table_reader_of(source)
     assert reader is not None, "a log that is no table has no rows"
@@ -235,23 +250,23 @@ def _preview_of_table(source: Source) -> dict[str, Any]:
     return _shown_table(pa.table({}) if batch is None else pa.Table.from_batches([batch.slice(0, _PREVIEW_ROWS)]))
 
 
-def _shown_table(table: pa.Table) -> dict[str, Any]:
+def _shown_table(table: pa.Table) -> Preview:
     # By their places: two columns may have one name, which reading refuses in words.
     places = [i for i, name in enumerate(table.column_names) if name not in (CASE_INDEX, EVENT_INDEX, NESTED)]
     shown = places[:_PREVIEW_COLUMNS]
     cells = [[_cell(value) for value in table.column(place).to_pylist()] for place in shown]
-    return {
-        "headers": [short(table.column_names[place], 60) for place in shown],
-        "rows": [list(row) for row in zip(*cells, strict=True)],
-        "more": len(places) - len(shown),
-    }
+    return Preview(
+        headers=tuple(short(table.column_names[place], 60) for place in shown),
+        rows=tuple(zip(*cells, strict=True)),
+        more=len(places) - len(shown),
+    )
 
 
 def _cell(value: Any) -> str:
     return "" if value is None else short(str(value), 60)
 
 
-def _measured(log: EventLog, progress: Progress) -> dict[str, Any]:
+def _measured(log: EventLog, progress: Progress) -> Measured:
     """Statistics and exposure of a log that was read."""
     variants = log.variants
     progress("measuring exposure", None)
@@ -261,69 +276,67 @@ def _measured(log: EventLog, progress: Progress) -> dict[str, Any]:
     )
     progress("drawing the process", None)
     steps = steps_of(variants)
+    return Measured(
+        statistics=_statistics(log),
+        explorer=shown_rows(variants),
+        disclosure=tuple(map(Disclosure.of, results)),
+        singled_out=_singled_out(log, progress) if few else (),
+        map=drawn(steps, arranged([steps])),
+        durations=_durations(log),
+        labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
+        more_labels=max(0, len(variants.labels) - _LABELS),
+        units=_units(log),
+        case_attributes=_attributes(log.cases),
+        event_attributes=_attributes(log.events),
+        fingerprint=fingerprint(variants).hex(),
+    )
+
+
+def _statistics(log: EventLog) -> Statistics:
+    s = log.statistics
+    lengths = Lengths(s.length_median, s.length_max)
+    return Statistics(s.cases, s.events, s.activities, s.variants, lengths, s.start, s.end)
+
+
+def _attributes(table: pa.Table) -> tuple[str, ...]:
     reserved = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED)
-    return {
-        "statistics": log.statistics.to_json(),
-        "explorer": shown_rows(variants),
-        "disclosure": [
-            {
-                "background": r.background,
-                "size": r.size,
-                "case_disclosure": r.case_disclosure,
-                "unique": r.unique,
-                "cases": r.cases,
-                "exact": r.exact,
-            }
-            for r in results
-        ],
-        "singled_out": _singled_out(log, progress) if few else [],
-        "map": to_plain(drawn(steps, arranged([steps]))),
-        "durations": _durations(log),
-        "labels": [short(label, _LABEL) for label in variants.labels[:_LABELS]],
-        "more_labels": max(0, len(variants.labels) - _LABELS),
-        "units": _units(log),
-        "case_attributes": [clean(n) for n in log.cases.column_names if n not in reserved][:200],
-        "event_attributes": [clean(n) for n in log.events.column_names if n not in reserved][:200],
-        "fingerprint": fingerprint(variants).hex(),
-    }
+    return tuple(clean(name) for name in table.column_names if name not in reserved)[:200]
 
 
-def _units(log: EventLog) -> list[dict[str, Any]]:
+def _units(log: EventLog) -> tuple[UnitColumn, ...]:
     """The columns that may tell whose a case is, and whether cases seem to be people's by them."""
     whole = [column for column in unit_columns(log) if column.cases == log.cases.num_rows]
-    return [
-        {"unit": short(c.column, _NAME), "values": c.values, "most": c.most, "person": c.likely} for c in whole[:_UNITS]
-    ]
+    return tuple(UnitColumn(short(c.column, _NAME), c.values, c.most, c.likely) for c in whole[:_UNITS])
 
 
-def _singled_out(log: EventLog, progress: Progress) -> list[dict[str, Any]]:
+def _singled_out(log: EventLog, progress: Progress) -> tuple[Found, ...]:
     """How often somebody who happens to know a few events of a person finds that person's case in the log itself, with
     the same attack that later compares the log with a release."""
     progress("trying what a few known events tell", None)
     try:
         found = singling_out(log, log, sizes=_KNOWN_EVENTS)
     except VeilogError:  # nobody has more than one event
-        return []
-    return [
-        {
-            "events": k.size,
-            "with_start": k.with_start,
-            "people": k.people,
-            "singled_out": k.singled_out.original.value,
-            "guessed": k.guessed.original.value,
-        }
+        return ()
+    return tuple(
+        Found(
+            events=k.size,
+            with_start=k.with_start,
+            people=k.people,
+            singled_out=k.singled_out.original.value,
+            guessed=k.guessed.original.value,
+        )
         for k in found.results
-    ]
+    )
 
 
-def _durations(log: EventLog) -> list[list[str]]:
+def _durations(log: EventLog) -> tuple[tuple[str, str], ...]:
     try:
         both = spans(log)
     except VeilogError:
-        return []
+        return ()
     found = case_durations(both, both).original
-    return [
-        ["shortest", lasting(found.minimum)],
-        ["half up to", lasting(found.median)],
-        ["longest", lasting(found.maximum)],
-    ]
+    return (
+        ("shortest", lasting(found.minimum)),
+        ("half up to", lasting(found.median)),
+        ("longest", lasting(found.maximum)),
+    )

@@ -7,14 +7,12 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from veilog import report
 from veilog._files import atomic_target
-from veilog._plain import to_plain
 from veilog.charts import comparison_svg
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import Ledger, Reservation
@@ -22,21 +20,32 @@ from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import MEASURES, Comparison, singling_out
-from veilog.measures.disclosure import RiskResult
-from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.figures import round_up
 from veilog.releasing.result import Release
-from veilog.releasing.run import release
 from veilog.report import words
 from veilog.report.explorer import clean, short
-from veilog.report.facts import Facts, gathered
+from veilog.report.facts import gathered
 from veilog.report.page import kept_lines, rendered
 from veilog.report.told import told_by_release
-from veilog.web.error_pages import is_full
+from veilog.web.jobs.problems import is_full
+from veilog.web.jobs.read_log import Disclosure
 from veilog.web.jobs.records import Settings
-from veilog.web.jobs.worker import RESULT
+from veilog.web.jobs.released_log import (
+    Account,
+    Amount,
+    Beside,
+    Certificate,
+    Guessed,
+    OwnerNotes,
+    Promise,
+    ReleasedLog,
+    Sizes,
+)
+from veilog.web.jobs.results import from_text
+from veilog.web.jobs.worker import RESULT, Progress, Task
 from veilog.web.work.planning import refuse_unknown, worth
-from veilog.web.work.reading import Progress, in_words, log_of, shown_rows
-from veilog.web.work.request import Asked, asked_for
+from veilog.web.work.reading import in_words, log_of, shown_rows
+from veilog.web.work.request import plan_of, undeclared
 
 __all__ = ["release_log", "write_again"]
 
@@ -54,67 +63,59 @@ _CHARGES = 60
 _LONGEST_CHART = 100_000
 
 
-def release_log(
-    path: Path,
-    columns: Mapping[str, str],
-    request: Mapping[str, Any],
-    out: Path,
-    settings: Settings,
-    progress: Progress,
-    session: str = "",
-) -> dict[str, Any]:
-    """Release a log as a form asks for it, enter it in the ledger of the session, and write its files into ``out``.
+def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedLog:
+    """Release a log as planned, enter it in the ledger of the session, and write its files.
 
     What goes wrong before anything was asked of the data raises and costs nothing. Once there is a release, what fails
     is said beside it: it is paid for and must not be lost.
     """
-    asked = asked_for(request)
-    if asked.undeclared is not None:
-        raise InputError(asked.undeclared)
-    name = short(str(request.get("log_name") or path.name), 120)
-    log = replace(log_of(path, columns, progress), source=name)  # what its account is called
-    ledger = Ledger.open(settings.ledger_of(session), create=True, waiting=progress, name=name)
-    data = log if asked.whole_log else log.variants
+    planned, out = plan_of(task.request).seeded(settings.seed), Path(task.out)
+    if (lacking := undeclared(planned)) is not None:
+        raise InputError(lacking)
+    name = short(task.name, 120)
+    log = replace(log_of(Path(task.path), task.columns, progress), source=name)  # what its account is called
+    ledger = Ledger.open(settings.ledger_of(task.session), create=True, waiting=progress, name=name)
+    data = log if planned.needs_events else log.variants
     _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
-    progress(f"releasing with {asked.method.name}", None)
+    progress(f"releasing with {planned.method.name}", None)
     try:
         if ledger.account(data) is None:
             refuse_unknown(ledger)
-        released = release(
-            data, asked.method.name, **asked.arguments(), seed=settings.seed, ledger=ledger, progress=progress
-        )
+        released = planned.run(data, ledger=ledger, progress=progress)
     except VeilogError as error:
         (out / _SPARE).unlink(missing_ok=True)
         raise in_words(error) from error.__cause__
     missing, unwritten = _written(released, out, progress)
-    result = _about(released, asked) | {"unwritten": unwritten}
+    beside = None
     try:
-        result |= _seen_by_owner(released, log, out, progress)
+        beside = _seen_by_owner(released, log, out, progress)
     except (VeilogError, MemoryError) as error:
         missing.append(f"The release could not be compared with the original: {_reason(error)}")
     (out / _SPARE).unlink(missing_ok=True)
-    result["missing"] = missing
-    result["files"] = _sizes(out)
-    return result
+    return replace(
+        _about(released), missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out), beside=beside
+    )
 
 
-def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, session: str = "") -> dict[str, Any]:
+def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, session: str = "") -> ReleasedLog:
     """Write what the disk had no room for when a release was made; the data are not asked again.
 
     ``kept`` is the folder of that job, which stays as it is, so that this can be tried as often as need be.
     """
     try:
-        result = json.loads((kept / RESULT).read_text())
+        result = from_text("release", (kept / RESULT).read_text())
         log = files.read(kept / _KEPT)
     except (OSError, ValueError, VeilogError) as error:
-        raise InputError("What was kept of this release is not there any more.") from error
+        raise _gone() from error
+    if not isinstance(result, ReleasedLog) or result.entry is None:
+        raise _gone()
     _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
-    for name in result["files"]:
+    for name in result.files:
         _linked(kept / name, out / name)
     (out / _SPARE).unlink()
-    entry = Reservation(Ledger.open(settings.ledger_of(session)), int(result["entry"]), None)
+    entry = Reservation(Ledger.open(settings.ledger_of(session)), result.entry, None)
     missing, unwritten = [], []
-    for name in result["unwritten"]:
+    for name in result.unwritten:
         progress(f"writing {name}", None)
         try:
             if name in _LOGS:
@@ -125,7 +126,11 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, s
         except VeilogError as error:
             missing.append(f"{name} was not written: {_reason(error)}")
             unwritten += [name] if _no_room(error) else []
-    return {**result, "missing": missing, "unwritten": unwritten, "files": _sizes(out)}
+    return replace(result, missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out))
+
+
+def _gone() -> InputError:
+    return InputError("What was kept of this release is not there any more.")
 
 
 def _linked(source: Path, target: Path) -> None:
@@ -212,42 +217,41 @@ def _for_all(released: Release) -> dict[str, Any]:
     return {name: value for name, value in released.to_json().items() if name != "owner_only"}
 
 
-def _about(released: Release, asked: Asked) -> dict[str, Any]:
+def _about(released: Release) -> ReleasedLog:
     """What the release says about itself, which others may know, too, and under ``owner_only`` what they may not."""
     told = told_by_release(released)
-    g = released.guarantee
-    certificate = _for_all(released) | {"guarantee": _shortened(g)}
-    account = None
-    if released.entry is not None:
-        now = released.entry.account()
-        account = {name: value for name, value in now.totals().items() if name != "name"}
-        account["strength"] = worth(now.spent, released.variants.cases)
-    return {
-        "certificate": certificate,
-        "more_charges": max(0, len(g.charges) - _CHARGES),
-        "method": told.method,
-        "budget": words.title_of_budget(g),
-        "plain": words.in_plain_words(told),
-        "chances": words.chances(g),
-        "timed": told.timed,
-        "empty": released.variants.cases == 0,
-        "account": account,
-        "activities": len(released.variants.labels),
-        "entry": None if released.entry is None else released.entry.number,
-        "owner_only": released.owner_only.to_json(),
-        "asked": {"method": asked.method.name, "epsilon": asked.epsilon, "delta": asked.delta},
-    }
+    g, variants = released.guarantee, released.variants
+    return ReleasedLog(
+        certificate=Certificate(
+            cases=variants.cases,
+            events=variants.events,
+            variants=len(variants),
+            guarantee=Promise.of(g, _CHARGES),
+            remarks=released.remarks,
+        ),
+        more_charges=max(0, len(g.charges) - _CHARGES),
+        budget=words.title_of_budget(g),
+        plain=tuple(words.in_plain_words(told)),
+        chances=tuple(words.chances(g)),
+        empty=variants.cases == 0,
+        account=None if released.entry is None else _account(released.entry, variants.cases),
+        activities=len(variants.labels),
+        entry=None if released.entry is None else released.entry.number,
+        owner_only=OwnerNotes(released.owner_only.notes),
+    )
 
 
-def _shortened(guarantee: Guarantee) -> dict[str, object]:
-    facts = guarantee.to_json()
-    return facts | {"charges": [charge.to_json() for charge in guarantee.charges[:_CHARGES]]}
+def _account(entry: Reservation, cases: int) -> Account:
+    now = entry.account()
+    spent = None if now.spent is None else Amount(*map(round_up, now.spent))
+    left = None if now.left is None else Amount(*(-round_up(-part) if part else 0.0 for part in now.left))
+    return Account(spent, left, worth(now.spent, cases))
 
 
-def _seen_by_owner(released: Release, log: EventLog, out: Path, progress: Progress) -> dict[str, Any]:
-    """Original and release side by side. Exact numbers of the log: none of it is part of the release."""
+def _seen_by_owner(released: Release, log: EventLog, out: Path, progress: Progress) -> Beside | None:
+    """Original and release side by side."""
     if released.variants.cases == 0:
-        return {}
+        return None
     told = told_by_release(released)
     original: EventLog | Variants = log if told.timed else log.variants
     facts = gathered(told, released, original, progress=progress)
@@ -255,32 +259,27 @@ def _seen_by_owner(released: Release, log: EventLog, out: Path, progress: Progre
         file.write(rendered(facts).encode("utf-8", "replace"))
     inside = facts.inside
     if inside is None:
-        return {}
+        return None
     comparison = inside.comparison
     singled = None if comparison is None else comparison.singling_out
     about_people = "" if singled is None else singling_out.in_words(singled)
-    return {
-        "before": {
-            "cases": inside.cases,
-            "variants": inside.variants,
-            "events": inside.events,
-            "activities": inside.activities,
-        },
-        "verdict": "" if comparison is None else comparison.verdict.removesuffix(about_people).strip(),
-        "kept": None if comparison is None else kept_lines(comparison),
-        "not_compared": inside.not_compared,
-        "explorer": shown_rows(released.variants, log.variants),
-        "map": to_plain(facts.map),
-        "map_before": to_plain(inside.map),
-        "durations": [list(pair) for pair in facts.durations],
-        "no_durations": facts.no_durations,
-        "chart": _chart(comparison),
-        "risk": [[_risk(before), _risk(after)] for before, after in inside.risk],
-        "singled": None if singled is None else _singled(singled),
-        "singled_in_words": about_people,
-        "singled_explained": MEASURES["singling_out"].explained,
-        "not_to_conclude": _not_to_conclude(facts),
-    }
+    return Beside(
+        before=Sizes(inside.cases, inside.variants, inside.events, inside.activities),
+        verdict="" if comparison is None else comparison.verdict.removesuffix(about_people).strip(),
+        kept=None if comparison is None else tuple(kept_lines(comparison)),
+        not_compared=inside.not_compared,
+        explorer=shown_rows(released.variants, log.variants),
+        map=facts.map,
+        map_before=inside.map,
+        durations=facts.durations,
+        no_durations=facts.no_durations,
+        chart=_chart(comparison),
+        risk=tuple((Disclosure.of(before), Disclosure.of(after)) for before, after in inside.risk),
+        singled=None if singled is None else _singled(singled),
+        singled_in_words=about_people,
+        singled_explained=MEASURES["singling_out"].explained,
+        not_to_conclude=tuple(words.not_to_conclude(facts.told, facts.empty, True)),
+    )
 
 
 def _chart(comparison: Comparison | None) -> str | None:
@@ -290,33 +289,17 @@ def _chart(comparison: Comparison | None) -> str | None:
     return svg if len(svg) <= _LONGEST_CHART else None
 
 
-def _risk(r: RiskResult) -> dict[str, Any]:
-    return {
-        "background": r.background,
-        "size": r.size,
-        "case_disclosure": r.case_disclosure,
-        "unique": r.unique,
-        "cases": r.cases,
-        "exact": r.exact,
-    }
-
-
-def _singled(found: singling_out.SinglingOut) -> list[dict[str, Any]]:
-    return [
-        {
-            "events": k.size,
-            "with_start": k.with_start,
-            "people": k.people,
-            "guessed": [k.guessed.original.value, k.guessed.released.value, k.guessed.baseline.value],
-            "singled_out": [k.singled_out.original.value, k.singled_out.released.value],
-            "more": k.more,
-        }
+def _singled(found: singling_out.SinglingOut) -> tuple[Guessed, ...]:
+    return tuple(
+        Guessed(
+            events=k.size,
+            with_start=k.with_start,
+            people=k.people,
+            guessed=(k.guessed.original.value, k.guessed.released.value, k.guessed.baseline.value),
+            more=k.more,
+        )
         for k in found.results
-    ]
-
-
-def _not_to_conclude(facts: Facts) -> list[str]:
-    return words.not_to_conclude(facts.told, facts.empty, True)
+    )
 
 
 def _reason(error: VeilogError | MemoryError) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from veilog.web.error_pages import Problem
+from veilog.web.jobs.problems import Problem
 
 __all__ = ["check_once", "fields_of", "new_once"]
 

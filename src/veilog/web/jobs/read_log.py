@@ -1,0 +1,178 @@
+"""What reading a log finds, as the pages show it to the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from veilog.measures.disclosure.measure import RiskResult
+from veilog.report.flow_map import FlowMap
+
+__all__ = [
+    "Columns",
+    "Disclosure",
+    "Found",
+    "Lengths",
+    "Measured",
+    "Noticed",
+    "Preview",
+    "ReadLog",
+    "Statistics",
+    "UnitColumn",
+    "VariantRow",
+    "VariantsShown",
+]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table, and which of them is what."""
+
+    all: tuple[str, ...]
+    """The names to choose from."""
+    chosen: Mapping[str, str]
+    """What was chosen by hand."""
+    taken: Mapping[str, str] | None
+    """The column of each role; None where that is not clear."""
+    how: Mapping[str, str] | None
+    """How that of each role was found."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The first rows of a log; ``more`` is how many columns are left out."""
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    more: int
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """A finding, with what it means and what may be done about it."""
+
+    rule: str
+    what: str
+    severity: str
+    count: int
+    example: str
+    line: int | None
+    consequence: str
+    advice: str
+    policies: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How many events cases have."""
+
+    median: float
+    max: int
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The sizes of a log, and its time."""
+
+    cases: int
+    events: int
+    activities: int
+    variants: int
+    length: Lengths
+    start: str | None
+    end: str | None
+
+
+@dataclass(frozen=True)
+class VariantRow:
+    """A variant: for each chevron its text, what that stands for where it is longer, colour, and times in a row."""
+
+    chevrons: tuple[tuple[str, str, int, int], ...]
+    left_out: int
+    released: int
+    original: int | None
+    released_share: float
+    original_share: float | None
+
+
+@dataclass(frozen=True)
+class VariantsShown:
+    """The most frequent variants, of how many, and what they cover; the legend is texts with their colours."""
+
+    variants: int
+    covered: float
+    legend: tuple[tuple[str, int], ...]
+    more_activities: int
+    rows: tuple[VariantRow, ...]
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """What some known activities disclose."""
+
+    background: str
+    size: int
+    case_disclosure: float | None
+    unique: int
+    cases: int
+    exact: bool
+
+    @staticmethod
+    def of(r: RiskResult) -> Disclosure:
+        """Return what pages show of this."""
+        return Disclosure(r.background, r.size, r.case_disclosure, r.unique, r.cases, r.exact)
+
+
+@dataclass(frozen=True)
+class Found:
+    """How often somebody who knows a few events finds a person's case in the log, or guesses the rest of it."""
+
+    events: int
+    with_start: bool
+    people: int
+    singled_out: float
+    guessed: float
+
+
+@dataclass(frozen=True)
+class UnitColumn:
+    """A column that may tell whose a case is."""
+
+    unit: str
+    values: int
+    most: int
+    """Cases of one value."""
+    person: bool
+    """Whether these seem to be people."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Statistics and exposure of a log: exact numbers, for its owner only."""
+
+    statistics: Statistics
+    explorer: VariantsShown
+    disclosure: tuple[Disclosure, ...]
+    singled_out: tuple[Found, ...]
+    map: FlowMap
+    durations: tuple[tuple[str, str], ...]
+    case_attributes: tuple[str, ...]
+    event_attributes: tuple[str, ...]
+    fingerprint: str
+    labels: tuple[str, ...] = ()
+    more_labels: int = 0
+    units: tuple[UnitColumn, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReadLog:
+    """What reading a log found; where something is left to decide, ``problem`` says so, and nothing was measured."""
+
+    problem: str | None
+    columns: Columns | None = None
+    """None where the format says itself what is what."""
+    preview: Preview | None = None
+    findings: tuple[Noticed, ...] = ()
+    choices: tuple[str, ...] = ()
+    """The rules of which the owner has to decide what to do."""
+    measured: Measured | None = None

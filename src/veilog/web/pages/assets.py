@@ -1,0 +1,51 @@
+"""The program's own style, scripts and picture, which browsers keep for as long as they stay the same."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+import os
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+__all__ = ["FOLDER", "OWN", "OwnFiles", "address"]
+
+OWN = "/static/"
+FOLDER = Path(__file__).parent / "static"
+_FOR_EVER = "private, max-age=31536000, immutable"
+
+# What a system says of these may be anything, and browsers run no script that is called another thing.
+for _suffix, _kind in ((".css", "text/css"), (".js", "text/javascript"), (".svg", "image/svg+xml")):
+    mimetypes.add_type(_kind, _suffix)
+
+
+@lru_cache
+def _version(name: str) -> str:
+    """What is another as soon as a byte of the file is."""
+    return hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()[:16]
+
+
+def address(name: str) -> str:
+    """Where pages find a file of ours: an address that no other content will ever have."""
+    return f"{OWN}{name}?v={_version(name)}"
+
+
+class OwnFiles(StaticFiles):
+    """Under its address a file need not be asked for a second time; under its name alone, it may change."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=FOLDER)
+
+    def file_response(
+        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        """Return the file, with how long it may be kept."""
+        answer = super().file_response(full_path, stat_result, scope, status_code)
+        asked = parse_qs(scope["query_string"].decode("ascii", "replace")).get("v")
+        answer.headers["cache-control"] = _FOR_EVER if asked == [_version(Path(full_path).name)] else "no-cache"
+        return answer
