@@ -15,7 +15,7 @@ from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.result import Release
 from veilog.releasing.run import release
 
-__all__ = ["EMPTY", "PREFIXES", "heat_map_cell", "models", "released", "utility"]
+__all__ = ["EMPTY", "PREFIXES", "certainty", "heat_map_cell", "models", "released", "utility"]
 
 EMPTY = "Nothing was released."
 PREFIXES = 100
@@ -39,6 +39,19 @@ def utility(original: Variants, made: Variants, *, difference: bool = True) -> d
     if difference:
         values["difference"] = int(absolute_log_difference(original, made, buffer="maximum").value)
     return values
+
+
+def certainty(original: Variants, release: Release) -> dict[str, Number]:
+    """Shares of the released cases: those whose variant the release says is certain to be real, and those whose variant
+    is, which only the owner of the log can tell."""
+    cases, existing = release.variants.cases, original.to_dict()
+    real = sum(count for variant, count in release.variants.to_dict().items() if variant in existing)
+    said = next((r for r in release.remarks if "certain to be real, for" in r), "for 0 cases").partition("for ")[2]
+    every = release.method in ("travas", "utravas") or any(
+        "Every released variant is cer" in r for r in release.remarks
+    )
+    certain = cases if every else int(said.partition(" cases")[0])
+    return {"real": real / cases, "certain": certain / cases} if cases else {"real": 0.0, "certain": 0.0}
 
 
 def models(original: Variants, made: Variants, cell: Cell) -> tuple[dict[str, Number], str | None]:
