@@ -7,14 +7,14 @@ shape of BPIC19 (251,734 cases, 1.6 million events, 12,000 variants, a trace of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
 
+from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
 from timing import timed
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, summary
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences
@@ -32,13 +32,8 @@ from veilog.releasing.run import release
 LOGS = ("sepsis", "bpic2013_incidents", "unrineweginfectie", "ccc19", "traffic_fines")
 MODES = ("sampling", "filtering", "oversampling")
 ADVANTAGES = (0.2, 0.3, 0.4)
-SHAPES = (  # cases, events, variants: first more events, then more variants
-    (15_734, 100_000, 3_000),
-    (62_934, 400_000, 3_000),
-    (251_734, 1_600_000, 3_000),
-    (251_734, 1_600_000, 750),
-    (251_734, 1_600_000, 12_000),
-)
+SHAPES = ("15734 100000 3000", "62934 400000 3000", "251734 1600000 3000", "251734 1600000 750", "251734 1600000 12000")
+"""Cases, events, variants: first more events, then more variants."""
 
 
 @lru_cache(maxsize=1)
@@ -85,21 +80,10 @@ def simulated(cases: int, events: int, variants: int, seed: int = 0) -> EventLog
     return assembled(Details(Sequences(labels, flat[rows], offsets), times), Metadata())
 
 
-def cause_cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
-        for run in range(plan.runs):
-            for advantage in ADVANTAGES[: 1 if plan.quick else None]:
-                for mode in MODES:
-                    for prior in ("example", "equation"):
-                        given = (("mode", mode), ("guessing_advantage", advantage), ("prior", prior))
-                        yield Cell(log, "amun", given, run)
-                yield Cell(log, "amun", (("mode", "tried"), ("guessing_advantage", advantage)), run)
-
-
 def causes(given: Given, cell: Cell) -> Measured:
     """The distances of a release, or what is tried to explain them."""
     log, settings = given.log, dict(cell.settings)
-    if settings["mode"] == "tried":
+    if not settings.get("mode"):
         return tried(log, float(settings["guessing_advantage"]), cell.run)
     made = release(log, "amun", as_published=True, domain=ALL_FROM_LOG, seed=cell.run, **settings).log
     return Measured({"frequency": frequency_emd(log, made), "time": time_emd(log, made)})
@@ -126,31 +110,6 @@ def tried(log: EventLog, advantage: float, seed: int) -> Measured:
     return Measured(found | {"a quarter of the noise on times": time_emd(log, assembled(Details(*fewer), Metadata()))})
 
 
-def cause_tables(rows: Sequence[Row]) -> list[Table]:
-    tried_rows = [row for row in rows if row.cell.get("mode") == "tried"]
-    others = [row for row in rows if row.cell.get("mode") != "tried"]
-    distances = [Column(name, name, ".2f", "spread") for name in ("frequency", "time")]
-    names = ("mean epsilon", "oversampling, A.5", "the same, rounded up", "a quarter of the noise on times")
-    return [
-        summary("By the prior", others, ("log", "guessing_advantage", "mode", "prior"), distances),
-        summary("Tried", tried_rows, ("log", "guessing_advantage"), [Column(n, n, ".2f", "spread") for n in names]),
-    ]
-
-
-def speed_cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
-        for run in range(plan.runs):
-            for mode in MODES:
-                yield Cell(log, "amun", (("mode", mode),), run)
-
-
-def growth_cells(plan: Plan) -> Iterator[Cell]:
-    for shape in SHAPES[: 1 if plan.quick else None]:
-        for run in range(plan.runs):
-            for mode in MODES:
-                yield Cell("", "amun", (("shape", " ".join(map(str, shape))), ("mode", mode)), run)
-
-
 def speed(given: Given, cell: Cell) -> Measured:
     shape = str(cell.get("shape"))
     log = simulated(*map(int, shape.split())) if shape else given.log
@@ -162,50 +121,45 @@ def speed(given: Given, cell: Cell) -> Measured:
     return Measured(costs | sizes | {"grouping": grouping["cpu"], "released": made.variants.events})
 
 
-def speed_tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        *(Column(name, name, ",.0f") for name in ("cases", "events", "variants")),
-        Column("CPU s", "cpu"),
-        Column("wall s", "wall"),
-        Column("times grouping", "cpu", ".1f", over="grouping"),
-        Column("released events", "released", ",.0f"),
-        Column("peak MB", "peak", ",.0f"),
-    )
-    return [summary("Time", rows, ("log", "shape", "mode"), columns)]
-
-
+_TRIED = ("mean epsilon", "oversampling, A.5", "the same, rounded up", "a quarter of the noise on times")
+_COLUMNS = (
+    *(Column(name, name, ",.0f") for name in ("cases", "events", "variants")),
+    *(CPU, WALL, PEAK, Column("times grouping", "cpu", ".1f", over="grouping")),
+    Column("released events", "released", ",.0f"),
+)
+_FEW = {"guessing_advantage": 0.2}
 BENCHMARKS = (
-    Experiment(
-        name="amun-causes",
-        what="Amun's distances by the prior, and with other choices that the paper leaves open.",
-        cells=cause_cells,
-        measure=causes,
-        tables=cause_tables,
+    benchmark(
+        "amun-causes",
+        "Amun's distances by the prior, and with other choices that the paper leaves open.",
+        causes,
+        [
+            grid("amun", guessing_advantage=ADVANTAGES, mode=MODES, prior=("example", "equation"), quick=_FEW),
+            grid("amun", guessing_advantage=ADVANTAGES, quick=_FEW),
+        ],
+        [Column(name, name, ".2f", "spread") for name in ("frequency", "time", *_TRIED)],
         logs=LOGS,
-        methods=("amun",),
         quick_logs=("ccc19",),
+        runs=10,
         page="results/amun.md",
     ),
-    Experiment(
-        name="amun",
-        what="Amun's time on real logs.",
-        cells=speed_cells,
-        measure=speed,
-        tables=speed_tables,
+    benchmark(
+        "amun",
+        "Amun's time on real logs.",
+        speed,
+        grid("amun", mode=MODES),
+        _COLUMNS,
         logs=LOGS,
-        methods=("amun",),
         quick_logs=("ccc19", "sepsis"),
-        runs=5,
         alone=True,
         page="results/amun.md",
     ),
-    Experiment(
-        name="amun-growth",
-        what="Amun's time on simulated logs that grow.",
-        cells=growth_cells,
-        measure=speed,
-        tables=speed_tables,
-        methods=("amun",),
+    benchmark(
+        "amun-growth",
+        "Amun's time on simulated logs that grow.",
+        speed,
+        grid("amun", logs=NO_LOG, shape=SHAPES, mode=MODES, quick={"shape": SHAPES[0]}),
+        _COLUMNS,
         runs=3,
         alone=True,
         page="results/amun.md",

@@ -1,8 +1,8 @@
 """What every method claims, what is derived and what an audit shows: the tables of docs/claims.md.
 
-A cell is an audit of 20,000 releases of each of two neighbouring logs (fewer where a release takes long: see ``ROWS``;
-``--set releases=N`` for others). ``python bench/run.py claims --set method=NAME`` audits one method again, ``--publish``
-puts what was audited into the page.
+A cell is an audit of 20,000 releases of each of two neighbouring logs (fewer where one takes long: see ``CLAIMS``; or
+``--set releases=N``). ``python bench/run.py claims --set method=NAME`` audits one method again, and ``--publish`` puts
+what was audited into the page.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from veilog.audits import audit
+from veilog.audits.auditing import audit
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Number, Plan, Row, Table, Value
 
 DELTA = "1e-3"
@@ -131,7 +131,7 @@ BENCHMARKS = (
         measure=measure,
         tables=tables,
         methods=tuple(dict.fromkeys(claim.method for claim in CLAIMS)),
-        sources=("veilog.audits",),
+        sources=("veilog.audits.auditing",),
         runs=1,
         page="claims.md",
     ),

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
+from benchmark import CPU, PEAK, WALL, benchmark
 from timing import timed
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, summary
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
+from veilog.experiments.summary import Column
 from veilog.logs.simulate import hospital, variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.measure import risk
@@ -125,28 +126,17 @@ def measure(given: Given, cell: Cell) -> Measured:
     return Measured(costs | answer)
 
 
-def tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        Column("candidates", "candidates", ",.4g"),
-        Column("cd", "cd", ".4f"),
-        Column("exact", "exact", ".0f"),
-        Column("CPU s", "cpu", ".3f"),
-        Column("wall s", "wall"),
-        Column("peak MB", "peak", ",.0f"),
-        Column("CPU / plain", "cpu", ".3f", baseline={"program": "plain", "sizes": "one"}),
-    )
-    return [summary("Disclosure", rows, ("log", "knowledge", "size", "sizes", "program"), columns)]
-
-
 BENCHMARKS = (
-    Experiment(
-        name="disclosure",
-        what="Disclosure risk against a plain program, and how it grows.",
-        cells=cells,
-        measure=measure,
-        tables=tables,
+    benchmark(
+        "disclosure",
+        "Disclosure risk against a plain program, and how it grows.",
+        measure,
+        cells,
+        (
+            *(Column("candidates", "candidates", ",.4g"), Column("cd", "cd", ".4f"), Column("exact", "exact", ".0f")),
+            *(CPU, WALL, PEAK, Column("CPU / plain", "cpu", ".3f", baseline={"program": "plain", "sizes": "one"})),
+        ),
         logs=("sepsis", "receipt", "traffic_fines"),
-        quick_logs=("sepsis",),
         runs=3,
         alone=True,
         page="measures/disclosure.md",

@@ -7,15 +7,15 @@ are those of the frontier.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
+from benchmark import CPU, NO_LOG, PEAK, SIMILARITY, WALL, benchmark, grid
 from timing import timed
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, across, summary
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
 from veilog.logs.simulate import variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.similarity.distances import as_strings, edit_distances
@@ -27,19 +27,9 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.privacy.mechanisms import noise
 
-PLACES = (
-    ("sepsis", "1"),
-    ("sepsis", "0.1"),
-    ("receipt", "1"),
-    ("receipt", "0.1"),
-    ("bpic2013_incidents", "1"),
-    ("bpic2013_incidents", "0.1"),
-    ("bpic2013_incidents", "0.01"),
-)
 FIRST_SEED = 800
 """So that the runs are not those with which the constants were found."""
 WIDE = ((400, 1200, 43), (600, 1100, 130))
-SIMILARITY = Column("similarity", "similarity", ".3f", "spread")
 
 
 def _flat(share: float) -> Settings:
@@ -106,25 +96,9 @@ def similarity(log: Variants, epsilon: str, seed: int, settings: Settings) -> Me
     return Measured({"similarity": relative_log_similarity(log, made).value if made.cases else 0.0})
 
 
-def constant_cells(plan: Plan) -> Iterator[Cell]:
-    for run in range(plan.runs):
-        for log, epsilon in PLACES:
-            if log in plan.logs:
-                for changed in list(CONSTANTS)[: 2 if plan.quick else None]:
-                    yield Cell(log, "evolve", (("epsilon", epsilon), ("changed", changed)), run)
-
-
 def constants(given: Given, cell: Cell) -> Measured:
     changed = CONSTANTS[str(cell.get("changed"))]
     return similarity(given.log.variants, str(cell.get("epsilon")), FIRST_SEED + cell.run, changed)
-
-
-def constant_tables(rows: Sequence[Row]) -> list[Table]:
-    """A table a log, for a page is only so wide."""
-    logs = {log: [row for row in rows if row.cell.log == log] for log in dict.fromkeys(row.cell.log for row in rows)}
-    return [
-        across(f"Constants of evolve, {log}", own, ("changed",), "epsilon", SIMILARITY) for log, own in logs.items()
-    ]
 
 
 def skewed(cases: int, activities: int, mean_length: int, seed: int) -> Variants:
@@ -154,16 +128,6 @@ def large(cases: int, distinct: int, seed: int) -> Variants:
     return variants.with_counts(counts + rest)
 
 
-def wide_cells(plan: Plan) -> Iterator[Cell]:
-    for run in range(plan.runs):
-        for shape in ("variants_only", "skewed"):
-            for activities, _, _ in WIDE[: 1 if plan.quick else None]:
-                for epsilon in ("1", "3"):
-                    for stage in STAGES:
-                        given = (("activities", activities), ("epsilon", epsilon), ("settings", stage))
-                        yield Cell(shape, "evolve", given, run)
-
-
 def wide(given: Given, cell: Cell) -> Measured:
     ((activities, cases, length),) = (shape for shape in WIDE if shape[0] == cell.get("activities"))
     if cell.log == "skewed":
@@ -171,16 +135,6 @@ def wide(given: Given, cell: Cell) -> Measured:
     else:
         log = variants_only(cases, activities, length, seed=1)
     return similarity(log, str(cell.get("epsilon")), cell.run, STAGES[str(cell.get("settings"))])
-
-
-def wide_tables(rows: Sequence[Row]) -> list[Table]:
-    return [across("Wide alphabets", rows, ("log", "activities", "epsilon"), "settings", SIMILARITY)]
-
-
-def large_cells(plan: Plan) -> Iterator[Cell]:
-    for run in range(plan.runs):
-        for epsilon in ("1", "0.1"):
-            yield Cell("", "evolve", (("cases", 100_000 if plan.quick else 1_000_000), ("epsilon", epsilon)), run)
 
 
 def large_release(given: Given, cell: Cell) -> Measured:
@@ -192,48 +146,41 @@ def large_release(given: Given, cell: Cell) -> Measured:
     return Measured(costs | {"pass": one_pass["wall"], "variants": len(log), "released": made.cases})
 
 
-def large_tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        Column("variants", "variants", ",.0f"),
-        Column("wall s", "wall"),
-        Column("CPU s", "cpu"),
-        Column("passes", "wall", ".1f", over="pass"),
-        Column("peak MB", "peak", ",.0f"),
-    )
-    return [summary("A large log", rows, ("cases", "epsilon"), columns)]
-
-
 BENCHMARKS = (
-    Experiment(
-        name="evolve",
-        what="evolve's time on a large simulated log.",
-        cells=large_cells,
-        measure=large_release,
-        tables=large_tables,
-        methods=("evolve",),
+    benchmark(
+        "evolve",
+        "evolve's time on a large simulated log.",
+        large_release,
+        grid("evolve", logs=NO_LOG, cases=1_000_000, epsilon=("1", "0.1"), quick={"cases": 100_000}),
+        (Column("variants", "variants", ",.0f"), WALL, CPU, PEAK, Column("passes", "wall", ".1f", over="pass")),
         runs=3,
         alone=True,
         page="results/evolve.md",
     ),
-    Experiment(
-        name="evolve-wide",
-        what="evolve on simulated logs of many activities, with and without what serves them.",
-        cells=wide_cells,
-        measure=wide,
-        tables=wide_tables,
-        methods=("evolve",),
-        runs=5,
+    benchmark(
+        "evolve-wide",
+        "evolve on simulated logs of many activities, with and without what serves them.",
+        wide,
+        grid(
+            "evolve",
+            logs=("variants_only", "skewed"),
+            activities=(400, 600),
+            epsilon=("1", "3"),
+            settings=tuple(STAGES),
+            quick={"activities": 400, "epsilon": "1"},
+        ),
+        (SIMILARITY,),
+        over="settings",
         page="results/evolve.md",
     ),
-    Experiment(
-        name="evolve-constants",
-        what="evolve with one constant changed at a time, on the logs the constants were found on.",
-        cells=constant_cells,
-        measure=constants,
-        tables=constant_tables,
+    benchmark(
+        "evolve-constants",
+        "evolve with one constant changed at a time, on the logs the constants were found on.",
+        constants,
+        grid("evolve", epsilon=("1", "0.1", "0.01"), changed=tuple(CONSTANTS), quick={"changed": tuple(CONSTANTS)[:2]}),
+        (SIMILARITY,),
+        over="epsilon",
         logs=("sepsis", "receipt", "bpic2013_incidents"),
-        methods=("evolve",),
-        quick_logs=("sepsis",),
         runs=8,
         page="results/evolve.md",
     ),

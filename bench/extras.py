@@ -1,22 +1,24 @@
 """How close released times and attributes are to the original's, on real logs, by the epsilon spent on them.
 
 Times are given to the log's own variants (nothing else is then in the way) and to a release of evolve at epsilon 1.
-Attributes are given to the log's own variants, with declared domains: total variation distance of the values with their
-activity (the last of the case for case attributes), 0 = the same shares, 1 = nothing in common; and of the values alone.
+Attributes are given to the log's own variants, with declared domains: total variation distance of the values with
+their activity (the last of the case for case attributes), 0 = the same shares, 1 = nothing in common; and of the values
+alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 
+from benchmark import CPU, benchmark, grid
 from timing import timed
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, across, summary
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
+from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Sequences
 from veilog.methods._events.assemble import Details, assembled, released_cases
@@ -90,16 +92,6 @@ def errors(log: EventLog, cases: Sequences, times: np.ndarray, first: int) -> li
     ]
 
 
-def times_cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
-        for run in range(plan.runs):
-            for which in ("own", "evolve"):
-                for epsilon in ("1",) if plan.quick else ("0.1", "0.3", "1", "3", "10"):
-                    yield Cell(
-                        log, "evolve" if which == "evolve" else "", (("variants", which), ("epsilon", epsilon)), run
-                    )
-
-
 def times(given: Given, cell: Cell) -> Measured:
     log, source = given.log, noise.seeded(cell.run)
     variants = log.variants
@@ -111,11 +103,6 @@ def times(given: Given, cell: Cell) -> Measured:
     costs, made = timed(lambda: released_times(curator, Fraction(str(cell.get("epsilon"))), cases, window=window))
     found = errors(log, cases, made, int(window[0].timestamp()))
     return Measured(dict(zip(ERRORS, found, strict=True)) | {"cpu": costs["cpu"]})
-
-
-def times_tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (*(Column(name, name, ".2f", "spread") for name in ERRORS), Column("CPU s", "cpu"))
-    return [summary("Times", rows, ("log", "variants", "epsilon"), columns)]
 
 
 def text(value: object) -> str | None:
@@ -142,14 +129,6 @@ def alone(counts: Counter[tuple[str, str | None]]) -> Counter[object]:
     return total
 
 
-def attribute_cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
-        for attribute in ATTRIBUTES.get(log, ()):
-            for run in range(plan.runs):
-                for epsilon in ("1",) if plan.quick else ("0.1", "0.3", "1", "3"):
-                    yield Cell(log, "", (("attribute", attribute), ("epsilon", epsilon)), run)
-
-
 def attributes(given: Given, cell: Cell) -> Measured:
     log, attribute, source = given.log, str(cell.get("attribute")), noise.seeded(cell.run)
     real = values_of(log, attribute)
@@ -163,35 +142,31 @@ def attributes(given: Given, cell: Cell) -> Measured:
     return Measured({"with activity": joint, "alone": single, "values": len(domain)})
 
 
-def attribute_tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (Column("values", "values", ".0f"),)
-    distances = [Column(f"Attributes, {name}", name, ".2f", "spread") for name in ("with activity", "alone")]
-    by = ("log", "attribute")
-    return [*(across(c.title, rows, by, "epsilon", c) for c in distances), summary("Attributes", rows, by, columns)]
+def attribute_cells(plan: Plan) -> Iterator[Cell]:
+    for log in set(plan.logs).intersection(ATTRIBUTES):
+        given = {"attribute": ATTRIBUTES[log], "epsilon": ("0.1", "0.3", "1", "3")}
+        yield from grid(logs=(log,), **given, quick={"epsilon": "1"})(plan)
 
 
+_EPSILONS = ("0.1", "0.3", "1", "3", "10")
 BENCHMARKS = (
-    Experiment(
-        name="times",
-        what="How close released times are to the original's.",
-        cells=times_cells,
-        measure=times,
-        tables=times_tables,
+    benchmark(
+        "times",
+        "How close released times are to the original's.",
+        times,
+        grid("evolve", variants=("own", "evolve"), epsilon=_EPSILONS, quick={"epsilon": "1"}),
+        (*(Column(name, name, ".2f", "spread") for name in ERRORS), CPU),
         logs=LOGS,
-        methods=("evolve",),
-        quick_logs=("sepsis",),
-        runs=5,
         page="results/times.md",
     ),
-    Experiment(
-        name="attributes",
-        what="How close released attributes are to the original's.",
-        cells=attribute_cells,
-        measure=attributes,
-        tables=attribute_tables,
+    benchmark(
+        "attributes",
+        "How close released attributes are to the original's.",
+        attributes,
+        attribute_cells,
+        [Column(name, name, ".2f", "spread") for name in ("with activity", "alone", "values")],
+        over="epsilon",
         logs=tuple(ATTRIBUTES),
-        quick_logs=("sepsis",),
-        runs=5,
         page="results/times.md",
     ),
 )

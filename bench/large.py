@@ -3,7 +3,8 @@
 The events are those of the simulated hospital, without most of its quickest visits (ten events a case), as Parquet in
 folders of months (``year=2024/month=1/part-0.parquet``), as warehouses keep them: a case lies in several files, and
 rows are in the order of their times within one piece only. One piece of a log is held at a time. Logs are kept and made
-once; Spark's Java is a process of its own, whose time is added. ``--set engine=spark``, ``memory=2GB``, ``sizes=N,N`` for others.
+once; Spark's Java is a process of its own, whose time is added. ``--set engine=spark``, ``memory=2GB`` and ``size=N,N``
+for others.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benchmark import NO_LOG, PEAK, benchmark, grid
 from timing import timed
 from veilog.experiments import plots
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Plot, Row, Table
-from veilog.experiments.summary import Column, summary
+from veilog.experiments.experiment import Cell, Given, Measured, Plot, Row
+from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read_variants
 from veilog.logs.simulate import hospital
@@ -102,15 +104,6 @@ def digest(variants: Variants) -> str:
     return sum_.hexdigest()[:16]
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
-    default = "100000" if plan.quick else "100000,1000000,10000000,50000000,100000000"
-    limits = {name: plan.options.get(name, other) for name, other in (("engine", "duckdb"), ("memory", "2GB"))}
-    for size in plan.options.get("sizes", default).split(","):
-        given = (*limits.items(), ("threads", int(plan.options.get("threads", 2))), ("size", int(size)))
-        for step in ("make", "release"):
-            yield Cell("", "evolve", (*given, ("step", step)))
-
-
 def measure(given: Given, cell: Cell) -> Measured:
     """What it costs to come from the files to the variants, and on to a certified release."""
     place, size = given.folder / f"e{cell.get('size')}", int(cell.get("size"))
@@ -122,7 +115,7 @@ def measure(given: Given, cell: Cell) -> Measured:
     costs, variants = timed(partial(read_variants, place, engine=str(cell.get("engine")), **limits))
     more, released = timed(partial(release, variants, "evolve", domain=ALL_FROM_LOG, epsilon=1))
     values = {f"variants {name}": value for name, value in costs.items()}
-    values |= {"released cpu": costs["cpu"] + more["cpu"], "released wall": costs["wall"] + more["wall"]}
+    values |= {"cpu": costs["cpu"] + more["cpu"], "wall": costs["wall"] + more["wall"]}
     values |= {"peak": more["peak"], "load": load, "released": len(released.variants)}
     values |= {"events": variants.events, "cases": variants.cases, "variants": len(variants)}
     return Measured(values, texts={"digest": digest(variants), "guarantee": released.guarantee.status})
@@ -132,25 +125,11 @@ def released_rows(rows: Sequence[Row]) -> list[Row]:
     return sorted((row for row in rows if row.cell.get("step") == "release"), key=lambda row: row.values["events"])
 
 
-def tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        *(Column(name, name, ",.0f") for name in ("events", "cases", "variants")),
-        Column("variants: CPU s", "variants cpu", ".1f"),
-        Column("wall s", "variants wall", ".1f"),
-        Column("released: CPU s", "released cpu", ".1f"),
-        Column("wall s", "released wall", ".1f"),
-        Column("peak MB", "peak", ",.0f"),
-        Column("load before", "load", ".0f"),
-        Column("digest of the variants", "digest", show="text"),
-    )
-    return [summary("Growth", released_rows(rows), ("engine", "memory", "threads", "size"), columns)]
-
-
 def drawing(rows: Sequence[Row]) -> list[Plot]:
     """How time and memory grow with the log, both on a logarithmic scale."""
     shown = {
         "variants, CPU s": "variants cpu",
-        "with release, CPU s": "released cpu",
+        "with release, CPU s": "cpu",
         "peak memory, MB": "peak",
     }
     rows = [row for row in released_rows(rows) if row.values]
@@ -162,15 +141,28 @@ def drawing(rows: Sequence[Row]) -> list[Plot]:
     return [Plot("large-logs", plots.lines(title, places, series, ("events", "seconds, megabytes"), logarithmic=True))]
 
 
+_SIZES = (100_000, 1_000_000, 10_000_000, 50_000_000, 100_000_000)
 BENCHMARKS = (
-    Experiment(
-        name="large",
-        what="Logs larger than memory: from files to variants to a certified release.",
-        cells=cells,
-        measure=measure,
-        tables=tables,
+    benchmark(
+        "large",
+        "Logs larger than memory: from files to variants to a certified release.",
+        measure,
+        grid(
+            "evolve",
+            logs=NO_LOG,
+            engine="duckdb",
+            memory="2GB",
+            threads=2,
+            size=_SIZES,
+            step=("make", "release"),
+            quick={"size": _SIZES[0]},
+        ),
+        (
+            *(Column(name, name, ",.0f") for name in ("events", "cases", "variants")),
+            *(Column(f"{what} s", what, ".1f") for what in ("variants cpu", "variants wall", "cpu", "wall")),
+            *(PEAK, Column("load before", "load", ".0f"), Column("digest of the variants", "digest", show="text")),
+        ),
         plots=drawing,
-        methods=("evolve",),
         sources=("veilog.logs.engines",),
         runs=1,
         alone=True,

@@ -3,13 +3,14 @@
 ``release`` makes up 2,000 variants with so many cases, releases them and writes the release. ``compare`` and ``risk``
 make up so many variants a side: of the second log two fifths are the first's, two fifths differ by one or two events,
 one fifth is new. ``questions`` asks for times, attributes and persons of a log of so many events, read into memory or
-kept on disk, and ``amun`` releases it; both must give the same either way, which their digests show. ``--set size=N`` for other sizes.
+kept on disk, and ``amun`` releases it; both must give the same either way, which their digests show. ``--set size=N``
+for other sizes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -18,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
 from timing import timed
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, summary
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read
 from veilog.logs.stored.store import store
@@ -38,8 +40,6 @@ from veilog.releasing.run import release
 
 ACTIVITIES = 20
 MODES = ("sampling", "filtering", "oversampling")
-WORK = {"release": 10_000_000, "compare": 1_000_000, "risk": 1_000_000, "questions": 10_000_000, "amun": 10_000_000}
-"""What is done, and the size of it."""
 
 
 def made_up(number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -109,25 +109,6 @@ def _labels(what: str, codes: np.ndarray) -> pa.Array:
     return pa.array([f"{what} {i}" for i in range(40)]).take(pa.array(codes))
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
-    for what, full in WORK.items():
-        size = int(plan.options.get("size", full // 1000 if plan.quick else full))
-        given = (("what", what), ("size", size))
-        if what == "release":
-            for method in ("evolve", "travas"):
-                yield Cell("", method, given)
-        elif what == "risk":
-            for kind in ("set", "multiset", "sequence"):
-                for length in (1, 2, 3):
-                    yield Cell("", "", (*given, ("which", f"{kind} {length}")))
-        elif what == "compare":
-            yield Cell("", "", given)
-        else:
-            for how in ("disk", "memory"):
-                for mode in MODES if what == "amun" else ("",):
-                    yield Cell("", "amun" if mode else "", (*given, ("how", how), ("which", mode)))
-
-
 def measure(given: Given, cell: Cell) -> Measured:
     what, size = str(cell.get("what")), int(cell.get("size"))
     if what == "release":
@@ -190,24 +171,22 @@ def by_amun(log: EventLog, mode: str, target: Path) -> str:
     return f"{made.variants.cases:,} cases, digest {hashlib.sha256(target.read_bytes()).hexdigest()[:16]}"
 
 
-def tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        Column("CPU s", "cpu", ".1f"),
-        Column("wall s", "wall", ".1f"),
-        Column("peak MB", "peak", ",.0f"),
-        Column("result", "result", show="text"),
-    )
-    return [summary("Large releases", rows, ("what", "method", "size", "how", "which"), columns)]
-
-
+_SIZE = {"logs": NO_LOG, "size": 10_000_000, "quick": {"size": 10_000}}
+_PAIR = {"logs": NO_LOG, "size": 1_000_000, "quick": {"size": 1_000}}
+_KINDS = tuple(f"{kind} {length}" for kind in ("set", "multiset", "sequence") for length in (1, 2, 3))
 BENCHMARKS = (
-    Experiment(
-        name="large-releases",
-        what="Releases, comparisons, risks and questions of many cases, on disk and in memory.",
-        cells=cells,
-        measure=measure,
-        tables=tables,
-        methods=("evolve", "travas", "amun"),
+    benchmark(
+        "large-releases",
+        "Releases, comparisons, risks and questions of many cases, on disk and in memory.",
+        measure,
+        [
+            grid("evolve,travas", what="release", **_SIZE),
+            grid(what="compare", **_PAIR),
+            grid(what="risk", which=_KINDS, **_PAIR),
+            grid(what="questions", how=("disk", "memory"), **_SIZE),
+            grid("amun", what="amun", how=("disk", "memory"), which=MODES, **_SIZE),
+        ],
+        (CPU, WALL, PEAK, Column("result", "result", show="text")),
         runs=1,
         alone=True,
         page="results/large-releases.md",

@@ -7,13 +7,12 @@ that no network can reach.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 
+from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
 from timing import cpu_of, timed
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, summary
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.travag.networks import initial
 from veilog.methods.travag.settings import CERTIFIED, Networks, Trained
@@ -39,14 +38,6 @@ def model(number: int) -> Model:
     return Model("travag", False, {}, Trained(columns(number), weights, CERTIFIED, 1000), curator.guarantee())
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
-    for run in range(plan.runs):
-        for number in (4, 846, 1511):
-            yield Cell("", "", (("variants", number), ("cases", 100_000), ("to", "draw")), run)
-        for suffix in (".parquet", ".csv", ".xes.gz"):
-            yield Cell("", "", (("variants", 846), ("cases", 60_000 if plan.quick else 1_000_000), ("to", suffix)), run)
-
-
 def measure(given: Given, cell: Cell) -> Measured:
     number, cases = int(cell.get("variants")), int(cell.get("cases"))
     trained = model(number)
@@ -64,24 +55,20 @@ def measure(given: Given, cell: Cell) -> Measured:
     return Measured(costs | {"size": size})
 
 
-def tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        Column("CPU s", "cpu"),
-        Column("wall s", "wall"),
-        Column("multinomial, CPU s", "multinomial", ".4f"),
-        Column("file MB", "size", ",.0f"),
-        Column("peak MB", "peak", ",.0f"),
-    )
-    return [summary(f"Cases of {LENGTH} events", rows, ("variants", "cases", "to"), columns)]
-
-
+_SUFFIXES = (".parquet", ".csv", ".xes.gz")
 BENCHMARKS = (
-    Experiment(
-        name="models",
-        what="Drawing cases from a trained model, and writing them.",
-        cells=cells,
-        measure=measure,
-        tables=tables,
+    benchmark(
+        "models",
+        f"Drawing cases of {LENGTH} events from a trained model, and writing them.",
+        measure,
+        [
+            grid(logs=NO_LOG, variants=(4, 846, 1511), cases=100_000, to="draw"),
+            grid(logs=NO_LOG, variants=846, cases=1_000_000, to=_SUFFIXES, quick={"cases": 60_000}),
+        ],
+        (
+            *(CPU, WALL, PEAK, Column("multinomial, CPU s", "multinomial", ".4f")),
+            Column("file MB", "size", ",.0f"),
+        ),
         runs=3,
         alone=True,
         page="models.md",

@@ -20,15 +20,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from benchmark import benchmark, grid
 from serve import ended, once_of
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, summary
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
 
 if TYPE_CHECKING:
     import httpx
@@ -149,14 +150,8 @@ def main_thread(session: CDPSession) -> float:
     return 1000 * float(found["TaskDuration"])
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
-    """One cell a profile: it opens every page of each tree in turn, so that a busy machine is busy for all."""
-    for log in plan.logs:
-        for run in range(plan.runs):
-            yield Cell(log, "evolve", (("beside", plan.options.get("beside", "")),), run)
-
-
 def measure(given: Given, cell: Cell) -> Measured:
+    """One profile: it opens every page of each tree in turn, so that a busy machine is busy for all."""
     from playwright.sync_api import sync_playwright
 
     sources = {"here": SOURCE} | ({"beside": Path(str(cell.get("beside")))} if cell.get("beside") else {})
@@ -178,28 +173,21 @@ def measure(given: Given, cell: Cell) -> Measured:
     return Measured(values)
 
 
-def tables(rows: Sequence[Row]) -> list[Table]:
-    """A table of a page: a line for each log."""
-    found = []
-    for page in PAGES:
-        columns = [Column("÷ beside", f"{page} here load", over=f"{page} beside load")]
-        for name in ("here", "beside"):
-            if any(f"{page} {name} load" in row.values for row in rows):
-                for what in ("load", "paint", "main", "server", "bytes", "elements"):
-                    columns.append(Column(f"{name}: {what}", f"{page} {name} {what}", ",.0f"))
-        found.append(summary(f"The page {page}", rows, ("log", "beside"), columns))
-    return found
+def columns(page: str) -> list[Column]:
+    found = [Column(f"{page}: load", f"{page} here load", ",.0f")]
+    found += [Column("÷ beside", f"{page} here load", over=f"{page} beside load")]
+    return found + [Column(what, f"{page} here {what}", ",.0f") for what in WHAT]
 
 
+WHAT = ("paint", "main", "server", "bytes", "elements")
 BENCHMARKS = (
-    Experiment(
-        name="pages",
-        what="How fast the pages are there in a browser that has never seen them.",
-        cells=cells,
-        measure=measure,
-        tables=tables,
+    benchmark(
+        "pages",
+        "How fast the pages are there in a browser that has never seen them.",
+        measure,
+        grid("evolve", beside=""),
+        [column for page in PAGES for column in columns(page)],
         logs=("sepsis",),
-        methods=("evolve",),
         sources=("veilog.web.app",),
         runs=7,
         page="serve.md",

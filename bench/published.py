@@ -101,7 +101,7 @@ def _values(rows: Sequence[Row], log: str, name: str, epsilon: str) -> list[floa
 
 
 def check(experiments: Sequence[Experiment], logs: Path | None) -> int:
-    """Say of each number that is published whether today's code, and these logs, would make it; 1 where one is stale."""
+    """Say of each published number whether today's code made it, and from these logs; 1 where one is stale."""
     there = find(logs) if logs else {}
     stale_ones = 0
     for experiment in experiments:

@@ -3,8 +3,8 @@
 Makes a log of a hospital's size and habits (deterministic), then reads it in fresh processes: expat without any handler
 (the least that a reader that checks well-formedness has to do), veilog with one and two processes, r4pm and pm4py where
 they can be imported. CPU seconds are those of a process and its children, without its imports and with them; peak
-memory is that of the largest process. ``--set r4pm=PYTHON`` and ``pm4py=PYTHON`` name other interpreters that have them,
-``--set gz=yes`` has the log compressed.
+memory is that of the largest process. ``--set r4pm=PYTHON`` and ``pm4py=PYTHON`` name other interpreters that have
+them, ``--set gz=yes`` has the log compressed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, summary
+from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
+from veilog.experiments.summary import Column
 
 _PRELUDE = """
 import json, os, resource, sys, time
@@ -118,12 +120,12 @@ def write_log(path: Path, events: int) -> None:
 
 
 def cells(plan: Plan) -> Iterator[Cell]:
-    events = int(plan.options.get("events", 100_000 if plan.quick else 1_000_000))
     suffix = ".xes.gz" if plan.options.get("gz") else ".xes"
-    for run in range(plan.runs):
-        for reader in _READERS:
-            python = (("python", plan.options[reader]),) if reader in plan.options else ()
-            yield Cell("", "", (("events", events), ("file", suffix), ("reader", reader), *python), run)
+    for cell in grid(logs=NO_LOG, events=1_000_000, file=suffix, reader=tuple(_READERS), quick={"events": 100_000})(
+        plan
+    ):
+        python = plan.options.get(str(cell.get("reader")))
+        yield replace(cell, settings=(*cell.settings, ("python", python))) if python else cell
 
 
 def measure(given: Given, cell: Cell) -> Measured:
@@ -146,25 +148,16 @@ def measure(given: Given, cell: Cell) -> Measured:
     return Measured(found | {"size": path.stat().st_size / 1e6})
 
 
-def tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        Column("file MB", "size", ",.0f"),
-        Column("CPU s", "cpu"),
-        Column("with imports", "all"),
-        Column("wall s", "wall"),
-        Column("peak MB", "peak", ",.0f"),
-        Column("CPU / expat", "cpu", baseline={"reader": "expat, no handlers"}),
-    )
-    return [summary("Reading XES", rows, ("events", "file", "reader"), columns)]
-
-
 BENCHMARKS = (
-    Experiment(
-        name="reading",
-        what="How fast XES is read, against bare expat.",
-        cells=cells,
-        measure=measure,
-        tables=tables,
+    benchmark(
+        "reading",
+        "How fast XES is read, against bare expat.",
+        measure,
+        cells,
+        (
+            *(Column("file MB", "size", ",.0f"), CPU, Column("with imports", "all"), WALL, PEAK),
+            Column("CPU / expat", "cpu", baseline={"reader": "expat, no handlers"}),
+        ),
         sources=("veilog.logs.xes.read",),
         runs=3,
         page="results/benchmarks.md",

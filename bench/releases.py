@@ -7,34 +7,21 @@ ablations. Runs are seeded by their number; an empty release has similarity 0.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Number, Plan, Row, Table, Value
+from benchmark import SIMILARITY, asked, benchmark, grid
+from veilog.experiments.experiment import Cell, Given, Measured, Number, Plan
 from veilog.experiments.measuring import models, released
-from veilog.experiments.papers.sacofa_figures import TABLE_4
-from veilog.experiments.summary import Column, across, summary
+from veilog.experiments.papers import sacofa_figures
+from veilog.experiments.summary import Column
 from veilog.measures.directly_follows import frequency_emd, time_emd
 from veilog.measures.disclosure.measure import risk
 from veilog.measures.similarity.measure import relative_log_similarity
 
 LOGS = ("sepsis", "receipt", "bpic2013_incidents", "traffic_fines", "unrineweginfectie")
-EPSILONS = ("2", "1", "0.1", "0.01")
-SIMILARITY = Column("similarity", "similarity", ".3f", "spread")
 SIZE = Column("released cases", "size_ratio", ".2f", "spread")
 SECONDS = Column("CPU s", "cpu")
-Asked = Sequence[tuple[str, Mapping[str, Value]]]
-"""Methods and their keywords."""
-
-
-def cells(asked: Asked, plan: Plan, quick: int = 2) -> Iterator[Cell]:
-    """Run by run, so that every setting has something before any has everything."""
-    for run in range(plan.runs):
-        for log in plan.logs:
-            for method, settings in list(asked)[: quick if plan.quick else None]:
-                yield Cell(log, method, tuple(settings.items()), run)
 
 
 def measure(given: Given, cell: Cell) -> Measured:
@@ -92,47 +79,35 @@ def measure_models(given: Given, cell: Cell) -> Measured:
     return Measured(values | found, problem)
 
 
-def with_models(asked: Asked, plan: Plan) -> Iterator[Cell]:
-    for cell in cells(asked, plan):
+def models_cells(plan: Plan) -> Iterator[Cell]:
+    """Certified releases; and the play-outs as published, which the experiment has among others."""
+    small = replace(plan, logs=tuple(log for log in plan.logs if log in ("receipt", "sepsis")))
+    published = (c for c in sacofa_figures.cells(small) if c.method in ("df-laplace", "sapa"))
+    for cell in (*asked(*_CERTIFIED_MODELS)(small), *published):
         yield replace(cell, models=30.0 if plan.quick else 120.0)
 
 
-def by_table_4(plan: Plan, methods: Sequence[str], seconds: float = 0.0) -> Iterator[Cell]:
-    """The settings of Table 4 of the SaCoFa paper; the play-outs have none."""
-    for run in range(plan.runs):
-        for log in plan.logs:
-            for epsilon, (depth, harmful, harmless) in zip(("1", "0.1", "0.01"), TABLE_4[log], strict=True):
-                for method in methods:
-                    more: dict[str, Any] = {"laplace": {"depth": depth, "threshold": harmful}}.get(method, {})
-                    if method == "sacofa":
-                        more = {"depth": depth, "threshold_harmful": harmful}
-                        more |= {} if harmless is None else {"threshold_harmless": harmless}
-                    yield Cell(log, method, (("epsilon", epsilon), ("as_published", True), *more.items()), run, seconds)
-                if plan.quick:
-                    break
+def trees_as_published(plan: Plan) -> Iterator[Cell]:
+    """The settings of Table 4 of the SaCoFa paper, without models."""
+    small = replace(plan, logs=tuple(log for log in plan.logs if log in sacofa_figures.TABLE_4))
+    return (replace(cell, models=0.0, prefixes=0) for cell in sacofa_figures.cells(small) if cell.method)
 
 
-def tables(title: str, by: Sequence[str], columns: Sequence[Column], rows: Sequence[Row]) -> list[Table]:
-    return [summary(title, rows, by, columns)]
+def groups_cells(plan: Plan) -> Iterator[Cell]:
+    for cell in asked(*_TLKC, *_PRETSA)(replace(plan, quick=False)):
+        if (cell.log == "sepsis" or cell.method == "pretsa") and not (plan.quick and cell.get("k") != 20):
+            yield cell
 
 
-def grids(by: Sequence[str], over: str, columns: Sequence[Column], rows: Sequence[Row]) -> list[Table]:
-    """A grid for each column."""
-    return [across(column.title, rows, by, over, column) for column in columns]
+def travag_cells(plan: Plan) -> Iterator[Cell]:
+    """Each log at the delta that its size allows."""
+    for cell in asked(*_TRAVAG, quick=30)(plan):
+        own = (cell.get("delta") == "0.01") == (cell.log == "sepsis")
+        if own and not (plan.quick and len(cell.settings) > 2):
+            yield cell
 
 
-def _benchmark(
-    name: str, what: str, asked: Asked, *, tables: Callable[[Sequence[Row]], list[Table]], **more: Any
-) -> Experiment:
-    more.setdefault("measure", measure)
-    more.setdefault("cells", partial(cells, asked))
-    methods = tuple(dict.fromkeys(method for method, _ in asked))
-    return Experiment(name=name, what=what, methods=methods, tables=tables, **{"runs": 5, "quick_runs": 1, **more})
-
-
-TREES = ("laplace", "sacofa", "df-laplace", "sapa")
-DELTAS = ("0.5", "0.1", "0.05", "0.01", "0.001")
-_PRIPEL: Asked = [
+_PRIPEL = [
     *(
         ("pripel", {"epsilon": 1, "as_published": True, "query": query, "matching": matching})
         for query, matching in (("laplace", "optimal"), ("laplace", "greedy"), ("evolve", "optimal"))
@@ -140,7 +115,7 @@ _PRIPEL: Asked = [
     *(("pripel", {"epsilon": 1, "query": query}) for query in ("laplace", "evolve")),
 ]
 _SAMPLES = ((0.9, 1), (0.5, 1), (0.5, 2), (0.2, 5), (0.05, 20))
-_LIBRA: Asked = [
+_LIBRA = [
     *(
         ask
         for query, delta in (("laplace", "0"), ("travas", "0.001"), ("evolve", "0"))
@@ -159,7 +134,7 @@ _LIBRA: Asked = [
     ),
     *(("libra", {"epsilon": 1, "delta": d, "as_published": True}) for d in ("0.1", "0.01", "0.001", "0.0001")),
 ]
-_TLKC: Asked = [
+_TLKC = [
     *(
         ("tlkc", {"k": k, "l": 6, "background": "set", "ties": ties})
         for k in (20, 40, 60)
@@ -176,11 +151,11 @@ _TLKC: Asked = [
         for c in (1.0, 0.8, 0.5, 0.4, 0.3, 0.2)
     ),
 ]
-_PRETSA: Asked = [
+_PRETSA = [
     ("pretsa", {"k": k} | ({} if t == 1.0 else {"t": t, "sensitive": "duration"}))
     for k, t in ((4, 1.0), (8, 1.0), (20, 1.0), (8, 0.3), (8, 0.1), (8, 0.05))
 ]
-_OPTIONS: Asked = [
+_OPTIONS = [
     ("laplace", {"epsilon": epsilon, **changed})
     for epsilon in ("1", "0.1")
     for changed in (
@@ -194,13 +169,7 @@ _OPTIONS: Asked = [
         {"count_share": 0.5},
     )
 ]
-_COUNTS: Asked = [
-    (method, {"epsilon": epsilon, "count_share": share})
-    for epsilon in ("0.1", "0.3")
-    for method in ("df-laplace", "sapa")
-    for share in (0, 0.1)
-]
-_TRAVAG: Asked = [
+_TRAVAG = [
     ("travag", {"epsilon": epsilon, "delta": delta, **changed})
     for epsilon in ("1", "0.1")
     for delta in ("1e-6", "0.01")
@@ -219,7 +188,7 @@ _TRAVAG: Asked = [
         {"autoencoder_steps": 100, "autoencoder_share": 0.5},
     )
 ]
-_CERTIFIED_MODELS: Asked = [
+_CERTIFIED_MODELS = [
     (method, {"epsilon": epsilon, **changed})
     for epsilon in ("1", "0.1")
     for method, changed in (
@@ -250,119 +219,101 @@ _WHOLE = (
 _MODELS = tuple(Column(name, name, ".3f") for name in ("f_score", "fitness", "precision", "generalization"))
 
 
-def changed(asked: Asked) -> tuple[str, ...]:
-    """The names of the settings that differ between what is asked, after log and method."""
-    return ("log", "method", *dict.fromkeys(name for _, settings in asked for name in settings))
-
-
-def _by_settings(asked: Asked, title: str, *columns: Column) -> partial[list[Table]]:
-    return partial(tables, title, changed(asked), columns)
-
-
 BENCHMARKS = (
-    _benchmark(
+    benchmark(
         "travas",
-        "TraVaS and, certified, uTraVaS with two subqueries, over epsilon and delta (experiment travas-figures has more).",
-        [(m, {"epsilon": e, "delta": d}) for m in ("travas", "utravas") for e in EPSILONS for d in DELTAS],
+        "TraVaS and, certified, uTraVaS with two subqueries, over epsilon and delta.",
+        measure,
+        grid(
+            "travas,utravas",
+            epsilon=("2", "1", "0.1", "0.01"),
+            delta=("0.5", "0.1", "0.05", "0.01", "0.001"),
+            quick={"epsilon": ("1", "0.1"), "delta": ("0.5", "0.01")},
+        ),
+        (SIMILARITY,),
+        over="delta",
         logs=("bpic2013_incidents", "sepsis"),
-        tables=partial(grids, ("log", "method", "epsilon"), "delta", (SIMILARITY,)),
         runs=10,
         page="results/travas.md",
     ),
-    _benchmark(
+    benchmark(
         "releases-pripel",
-        "PRIPEL in both faces: what it keeps.",
-        _PRIPEL,
-        measure=measure_whole,
+        "PRIPEL in both faces: what it keeps, at epsilon 1.",
+        measure_whole,
+        asked(*_PRIPEL, quick=4),
+        _WHOLE,
         logs=LOGS,
-        quick_logs=("sepsis",),
-        tables=_by_settings(_PRIPEL, "PRIPEL, epsilon 1", *_WHOLE),
         page="results/pripel.md",
     ),
-    _benchmark(
+    benchmark(
         "releases-libra",
         "Libra: samples against the whole log at the same derived epsilon, and what it leaves as published.",
-        _LIBRA,
+        measure,
+        asked(*_LIBRA),
+        (SIMILARITY, Column("cases", "cases", ",.0f", "spread")),
         logs=("sepsis", "receipt"),
-        quick_logs=("sepsis",),
-        tables=_by_settings(
-            _LIBRA, "Samples, and the whole log", SIMILARITY, Column("cases", "cases", ",.0f", "spread")
-        ),
         page="results/libra.md",
     ),
-    _benchmark(
+    benchmark(
         "releases-groups",
         "TLKC and PRETSA: sizes, disclosure, what is kept, and the time against grouping.",
-        [*_TLKC, *_PRETSA],
-        cells=lambda plan: (
-            cell
-            for cell in cells([*_TLKC, *_PRETSA], replace(plan, quick=False))
-            if (cell.log == "sepsis" or cell.method == "pretsa") and not (plan.quick and cell.get("k") != 20)
-        ),
-        measure=measure_groups,
+        measure_groups,
+        groups_cells,
+        _GROUPS,
         logs=("sepsis", "receipt", "bpic2013_incidents"),
-        quick_logs=("sepsis",),
-        tables=_by_settings([*_TLKC, *_PRETSA], "TLKC and PRETSA", *_GROUPS),
         runs=1,
         page="results/groups.md",
     ),
-    _benchmark(
+    benchmark(
         "prefix-trees",
         "The prefix trees and the play-outs, certified and as published at the settings of Table 4 of SaCoFa.",
-        [(method, {}) for method in TREES],
-        cells=lambda plan: (
-            *cells([(m, {"epsilon": e}) for e in EPSILONS for m in TREES], plan, quick=4),
-            *by_table_4(replace(plan, logs=tuple(log for log in plan.logs if log in TABLE_4)), TREES),
-        ),
+        measure,
+        [
+            grid("laplace,sacofa,df-laplace,sapa", epsilon=("2", "1", "0.1", "0.01"), quick={"epsilon": "1"}),
+            trees_as_published,
+        ],
+        (SIMILARITY, SIZE),
         logs=LOGS,
-        quick_logs=("sepsis",),
-        tables=partial(grids, ("log", "epsilon", "as_published"), "method", (SIMILARITY, SIZE)),
         runs=10,
         page="results/prefix-trees.md",
     ),
-    _benchmark(
+    benchmark(
         "prefix-tree-options",
         "The similarity of the Laplace tree with one option changed.",
-        _OPTIONS,
+        measure,
+        asked(*_OPTIONS),
+        (SIMILARITY,),
         logs=LOGS,
-        tables=_by_settings(_OPTIONS, "One option changed", SIMILARITY),
         runs=10,
         page="results/prefix-trees.md",
     ),
-    _benchmark(
+    benchmark(
         "prefix-tree-counts",
         "What asking for the number of cases changes in the certified play-outs.",
-        _COUNTS,
+        measure,
+        grid("df-laplace,sapa", epsilon=("0.1", "0.3"), count_share=(0, 0.1)),
+        (SIMILARITY, SIZE, Column("empty", "empty", ".2f", "spread")),
         logs=("sepsis", "receipt", "unrineweginfectie"),
-        quick_logs=("sepsis",),
-        tables=_by_settings(
-            _COUNTS, "The number of cases", SIMILARITY, SIZE, Column("empty", "empty", ".2f", "spread")
-        ),
         runs=25,
         page="results/prefix-trees.md",
     ),
-    _benchmark(
+    benchmark(
         "prefix-tree-models",
-        "Models from certified releases, and from the play-outs as published; sacofa-figures has the trees as published.",
-        _CERTIFIED_MODELS,
-        cells=lambda plan: (
-            *with_models(_CERTIFIED_MODELS, plan),
-            *by_table_4(plan, ("df-laplace", "sapa"), 30.0 if plan.quick else 120.0),
-        ),
-        measure=measure_models,
+        "Models from certified releases, and from the play-outs as published.",
+        measure_models,
+        models_cells,
+        _MODELS,
         logs=("receipt", "sepsis"),
-        quick_logs=("sepsis",),
         sources=("veilog.measures.process_model.measure", "veilog.measures.process_model.worker"),
-        tables=partial(tables, "Models", (*changed(_CERTIFIED_MODELS), "as_published"), _MODELS),
         page="results/prefix-trees.md",
     ),
-    _benchmark(
+    benchmark(
         "releases-travag",
-        "TraVaG certified, one setting changed at a time (travag-figures has all epsilons and deltas).",
-        _TRAVAG,
+        "TraVaG certified, one setting changed at a time.",
+        measure,
+        travag_cells,
+        (SIMILARITY, SECONDS),
         logs=("bpic2013_incidents", "sepsis"),
-        quick_logs=("sepsis",),
-        tables=_by_settings(_TRAVAG, "One setting changed", SIMILARITY, SECONDS),
         runs=10,
         page="results/travag.md",
     ),

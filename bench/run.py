@@ -5,9 +5,9 @@
     python bench/run.py --publish NAME ...                       put what was run into bench/results and the docs
     python bench/run.py --check [NAME ...]                       published numbers that today's code did not make
 
-A run prints Markdown. It keeps every finished cell, so that a second run goes on where the first was stopped; ``--again``
-measures anew. Benchmarks that need real logs are left out without ``--logs`` or VEILOG_LOGS. ``--set`` takes what a
-benchmark has a name for, such as another Python to compare with.
+A run prints Markdown. It keeps every finished cell, so that a second run goes on where the first was stopped;
+``--again`` measures anew. Benchmarks that need real logs are left out without ``--logs`` or VEILOG_LOGS. ``--set``
+takes what a benchmark has a name for: a setting, or another Python to compare with.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from veilog.experiments.experiment import Experiment
 
 HERE = Path(__file__).resolve().parent
 MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "releases", "speed", "extras", "amun", "travag")
-MODULES += ("prefix_trees", "suggest", "models", "large", "large_releases", "serve", "pages", "claims")
+MODULES += ("suggest", "models", "large", "large_releases", "serve", "pages", "claims")
 LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
 LONG += ("releases-travag", "travag-published", "amun-causes", "amun-growth", "times", "attributes", "large")
 LONG += ("large-releases", "serve", "pages", "claims", "travas")

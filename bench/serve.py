@@ -14,13 +14,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, summary
+from benchmark import benchmark, grid
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
 
 if TYPE_CHECKING:
     import httpx
@@ -87,12 +87,6 @@ def visit(url: str, log: Path, number: int, told: list[tuple[float, int, str, st
         pages.append(time.perf_counter() - started)
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
-        for run in range(plan.runs):
-            yield Cell(log, "travas", (("sessions", int(plan.options.get("sessions", 3 if plan.quick else 20))),), run)
-
-
 def measure(given: Given, cell: Cell) -> Measured:
     sessions = int(cell.get("sessions"))
     with tempfile.TemporaryDirectory() as folder:
@@ -121,29 +115,18 @@ def measure(given: Given, cell: Cell) -> Measured:
     return Measured(values, texts={"order": ", ".join(f"{number} {kind}" for _, number, kind, _ in states)})
 
 
-def tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        Column("seconds", "seconds", ".1f"),
-        Column("jobs done", "done", ".0f"),
-        Column("of", "wanted", ".0f"),
-        Column("peak of all, MiB", "peak of all", ",.0f"),
-        Column("of the server", "peak of the server", ",.0f"),
-        Column("a page, s", "page", ".3f"),
-        Column("the slowest", "slowest page", ".3f"),
-        Column("order", "order", show="text"),
-    )
-    return [summary("Sessions at once", rows, ("log", "sessions"), columns)]
-
-
 BENCHMARKS = (
-    Experiment(
-        name="serve",
-        what="Many sessions of the pages at once.",
-        cells=cells,
-        measure=measure,
-        tables=tables,
+    benchmark(
+        "serve",
+        "Many sessions of the pages at once.",
+        measure,
+        grid("travas", sessions=20, quick={"sessions": 3}),
+        (
+            *(Column(name, name, ".1f") for name in ("seconds", "done", "wanted", "page", "slowest page")),
+            *(Column(f"{name}, MiB", name, ",.0f") for name in ("peak of all", "peak of the server")),
+            Column("order", "order", show="text"),
+        ),
         logs=("sepsis",),
-        methods=("travas",),
         sources=("veilog.web.app",),
         runs=1,
         page="serve.md",

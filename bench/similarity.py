@@ -5,14 +5,15 @@ Ratios are against plain POT in the same run. A matching of many traces is what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import ot
 
+from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
 from timing import timed
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, summary
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
 from veilog.logs.variants import Variants
 from veilog.measures.similarity.difference import absolute_log_difference
 from veilog.measures.similarity.distances import levenshtein_block
@@ -96,32 +97,11 @@ SMALL = ("pot", "matrix", "same matrix", "direct", "exact")
 LARGE = ("direct", "exact", "length", "maximum")
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
-    for run in range(plan.runs):
-        for way in SMALL:
-            yield Cell("", "", (("variants", 1000 if plan.quick else 4000), ("way", way)), run)
-    for way in LARGE:
-        yield Cell("", "", (("variants", 3000 if plan.quick else 15000), ("way", way)))
-
-
 def measure(given: Given, cell: Cell) -> Measured:
     number = int(cell.get("variants"))
     work = MEASUREMENTS[str(cell.get("way"))](loan_log(number, 1), loan_log(number, 2))
     costs, (value, gap) = timed(work)
     return Measured(costs | {"value": value, "gap": gap})
-
-
-def tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        Column("CPU s", "cpu"),
-        Column("wall s", "wall"),
-        Column("peak MB", "peak", ",.0f"),
-        Column("gap", "gap", ".1e"),
-        Column("value", "value", ".12g"),
-        Column("CPU / plain POT", "cpu", baseline={"way": "pot"}),
-    )
-    note = " ".join(f"{name}: {(way.__doc__ or name).rstrip('.')}." for name, way in MEASUREMENTS.items())
-    return [summary("Similarity", rows, ("variants", "way"), columns, note)]
 
 
 def traces(number: int, seed: int) -> Variants:
@@ -132,12 +112,6 @@ def traces(number: int, seed: int) -> Variants:
     )
 
 
-def matching_cells(plan: Plan) -> Iterator[Cell]:
-    for run in range(plan.runs):
-        for how in ("optimal", "greedy"):
-            yield Cell("", "", (("traces", 1000 if plan.quick else 10_000), ("matching", how)), run)
-
-
 def matching(given: Given, cell: Cell) -> Measured:
     one, other = (traces(int(cell.get("traces")), seed) for seed in (1, 2))
     how = "greedy" if cell.get("matching") == "greedy" else "optimal"
@@ -145,28 +119,29 @@ def matching(given: Given, cell: Cell) -> Measured:
     return Measured(costs | {"edit steps": found.cost})
 
 
-def matching_tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (Column("edit steps", "edit steps", ",.0f"), Column("CPU s", "cpu"), Column("peak MB", "peak", ",.0f"))
-    return [summary("Matching", rows, ("traces", "matching"), columns)]
-
-
 BENCHMARKS = (
-    Experiment(
-        name="similarity",
-        what="Similarity and difference of two logs against plain POT.",
-        cells=cells,
-        measure=measure,
-        tables=tables,
-        runs=5,
+    benchmark(
+        "similarity",
+        "Similarity and difference of two logs against plain POT.",
+        measure,
+        [
+            grid(logs=NO_LOG, variants=4000, way=SMALL, quick={"variants": 1000}),
+            grid(logs=NO_LOG, variants=15_000, way=LARGE, quick={"variants": 3000}, once=True),
+        ],
+        (
+            *(CPU, WALL, PEAK, Column("gap", "gap", ".1e"), Column("value", "value", ".12g")),
+            Column("CPU / plain POT", "cpu", baseline={"way": "pot"}),
+        ),
+        note=" ".join(f"{name}: {(way.__doc__ or name).rstrip('.')}." for name, way in MEASUREMENTS.items()),
         alone=True,
         page="results/benchmarks.md",
     ),
-    Experiment(
-        name="matching",
-        what="Optimal and greedy matchings of many traces.",
-        cells=matching_cells,
-        measure=matching,
-        tables=matching_tables,
+    benchmark(
+        "matching",
+        "Optimal and greedy matchings of many traces.",
+        matching,
+        grid(logs=NO_LOG, traces=10_000, matching=("optimal", "greedy"), quick={"traces": 1000}),
+        (Column("edit steps", "edit steps", ",.0f"), CPU, PEAK),
         runs=1,
         alone=True,
         page="results/pripel.md",

@@ -9,18 +9,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 
+from benchmark import benchmark, grid
 from timing import cpu_of
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.experiments.papers.sacofa_figures import TABLE_4
-from veilog.experiments.summary import Column, summary
+from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
-from veilog.methods._relations.playout import play_out, play_out_guided
+from veilog.measures.similarity.measure import relative_log_similarity
+from veilog.methods._relations.playout import balanced, play_out, play_out_guided
 from veilog.methods.df_laplace import exact_relation
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.run import release
@@ -28,7 +30,6 @@ from veilog.releasing.suggest import suggest
 
 Work = Callable[[], object]
 LOGS = ("sepsis", "receipt", "bpic2013_incidents")
-TREES = ("laplace", "sacofa", "df-laplace", "sapa")
 DELTA = "1e-4"
 BASELINES = {
     "pripel": "its query, evolve, on the whole log",
@@ -59,28 +60,11 @@ def works(what: str, log: EventLog, seed: int) -> tuple[Work, Work]:
     return lambda: certified(log, what, seed=seed).log, partial(certified, variants, "evolve", seed=seed)
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
-        for run in range(plan.runs):
-            for what in BASELINES:
-                yield Cell(log, "" if what == "suggest" else what, (("what", what),), run)
-
-
 def measure(given: Given, cell: Cell) -> Measured:
     what = str(cell.get("what"))
     work, baseline = works(what, given.log, cell.run)
     repeats = REPEATS.get(what, 1)
     return Measured({"ms": 1000 * cpu_of(work, repeats), "baseline": 1000 * cpu_of(baseline, repeats)})
-
-
-def tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        Column("CPU ms", "ms", ",.1f"),
-        Column("baseline, CPU ms", "baseline", ",.2f"),
-        Column("times the baseline", "ms", ".1f", over="baseline"),
-    )
-    note = "Medians. Baselines: " + "; ".join(f"of {what}, {base}" for what, base in BASELINES.items()) + "."
-    return [summary("Against a baseline", rows, ("log", "what"), columns, note)]
 
 
 THEIRS = """
@@ -94,18 +78,6 @@ started = time.process_time()
 sacofa.apply(log, {"epsilon": epsilon, "k": depth, "p": harmful, "show_progress_bar": False})
 print(json.dumps(time.process_time() - started))
 """
-
-
-def sacofa_cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
-        for run in range(plan.runs):
-            for epsilon, (depth, harmful, _) in zip(("1", "0.1", "0.01"), TABLE_4[log], strict=True):
-                given = (("epsilon", epsilon), ("depth", depth), ("threshold_harmful", harmful))
-                for who in ("pm4py", "veilog"):
-                    python = (("python", plan.options.get("pm4py", "")),) if who == "pm4py" else ()
-                    yield Cell(log, "sacofa", (*given, ("who", who), *python), run)
-                if plan.quick:
-                    break
 
 
 def sacofa(given: Given, cell: Cell) -> Measured:
@@ -127,18 +99,6 @@ def sacofa(given: Given, cell: Cell) -> Measured:
     return Measured({"cpu": cpu_of(ours)})
 
 
-def sacofa_tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (Column("CPU s", "cpu", ".3f"), Column("times veilog", "cpu", ".0f", baseline={"who": "veilog"}))
-    return [summary("SaCoFa as published", rows, ("log", "epsilon", "depth", "threshold_harmful", "who"), columns)]
-
-
-def growth_cells(plan: Plan) -> Iterator[Cell]:
-    for cases in (1_000, 10_000) if plan.quick else (1_000, 10_000, 100_000, 1_000_000):
-        for run in range(plan.runs):
-            for method in TREES:
-                yield Cell("", method, (("cases", cases),), run)
-
-
 def growth(given: Given, cell: Cell) -> Measured:
     """A certified release of a simulated log at epsilon 1, and finding its variants."""
     log = hospital(int(cell.get("cases")), seed=1)
@@ -148,77 +108,96 @@ def growth(given: Given, cell: Cell) -> Measured:
     return Measured({"cpu": taken, "finding": finding, "variants": len(variants)})
 
 
-def growth_tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        Column("variants", "variants", ",.0f"),
-        Column("CPU s", "cpu", ".3f"),
-        Column("times the smallest", "cpu", ".1f", baseline={"cases": "1000"}),
-        Column("of finding variants", "cpu", ".2f", over="finding"),
-    )
-    return [summary("Growth, certified, epsilon 1", rows, ("method", "cases"), columns)]
-
-
-def play_cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
-        for run in range(plan.runs):
-            for way in ("paper", "guided"):
-                yield Cell(log, "", (("play-out", way),), run)
-
-
 def play(given: Given, cell: Cell) -> Measured:
     variants = given.log.variants
     relation = exact_relation(variants, variants.labels)
-    way = play_out if cell.get("play-out") == "paper" else play_out_guided
+    way = play_out if cell.get("play") == "paper" else play_out_guided
     taken = cpu_of(lambda: way(variants.labels, relation, np.random.default_rng(1)))
     return Measured({"traces": variants.cases / taken, "steps": float(relation.sum()) / taken})
 
 
-def play_tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (Column("traces a second", "traces", ",.0f"), Column("steps a second", "steps", ",.0f"))
-    return [summary("Play-out", rows, ("log", "play-out"), columns)]
+def noisy_play(given: Given, cell: Cell) -> Measured:
+    """How much of a noisy relation a play-out leaves, and the similarity of what it makes of it."""
+    variants, random = given.log.variants, np.random.default_rng([1, cell.run])
+    relation = exact_relation(variants, variants.labels)
+    noise = random.laplace(0, float(cell.get("scale")), relation.shape)
+    noisy = np.maximum(np.rint(relation + noise), 0).astype(np.int64)
+    noisy[-1, -1] = relation[-1, -1]
+    guided = cell.get("play") == "guided"
+    available = balanced(noisy) if guided else noisy
+    played = (play_out_guided if guided else play_out)(variants.labels, available, random)
+    left = 1 - exact_relation(played, variants.labels).sum() / available.sum()
+    similar = relative_log_similarity(variants, played).value
+    return Measured({"unused": float(left), "similarity": similar, "size_ratio": played.cases / variants.cases})
 
 
+def sacofa_cells(plan: Plan) -> Iterator[Cell]:
+    for log in plan.logs:
+        for epsilon, (depth, harmful, _) in zip(("1", "0.1", "0.01"), TABLE_4[log], strict=True):
+            given = {"epsilon": epsilon, "depth": depth, "threshold_harmful": harmful}
+            yield from grid("sacofa", logs=(log,), **given, who="pm4py", python=plan.options.get("pm4py", ""))(plan)
+            yield from grid("sacofa", logs=(log,), **given, who="veilog")(plan)
+
+
+_PLAYS = {"play": ("paper", "guided")}
+_SIZES = (1_000, 10_000, 100_000, 1_000_000)
 BENCHMARKS = (
-    Experiment(
-        name="speed",
-        what="Releases and suggestions against named baselines.",
-        cells=cells,
-        measure=measure,
-        tables=tables,
+    benchmark(
+        "speed",
+        "Releases and suggestions against named baselines.",
+        measure,
+        [grid(what, what=what) for what in BASELINES],
+        (
+            *(Column("CPU ms", "ms", ",.1f"), Column("baseline, CPU ms", "baseline", ",.2f")),
+            Column("times the baseline", "ms", ".1f", over="baseline"),
+        ),
+        note="Medians. Baselines: " + "; ".join(f"of {what}, {base}" for what, base in BASELINES.items()) + ".",
         logs=LOGS,
-        quick_logs=("sepsis",),
-        runs=5,
         page="results/benchmarks.md",
     ),
-    Experiment(
-        name="speed-sacofa",
-        what="SaCoFa as published against pm4py's, at the settings of Table 4.",
-        cells=sacofa_cells,
-        measure=sacofa,
-        tables=sacofa_tables,
+    benchmark(
+        "speed-sacofa",
+        "SaCoFa as published against pm4py's, at the settings of Table 4.",
+        sacofa,
+        sacofa_cells,
+        (Column("CPU s", "cpu", ".3f"), Column("times veilog", "cpu", ".0f", baseline={"who": "veilog", "python": ""})),
         logs=("sepsis", "receipt"),
-        quick_logs=("sepsis",),
-        runs=5,
         page="results/prefix-trees.md",
     ),
-    Experiment(
-        name="speed-growth",
-        what="Prefix trees and play-outs of simulated logs that grow.",
-        cells=growth_cells,
-        measure=growth,
-        tables=growth_tables,
+    benchmark(
+        "speed-growth",
+        "Prefix trees and play-outs of simulated logs that grow, certified, epsilon 1.",
+        growth,
+        grid("laplace,sacofa,df-laplace,sapa", logs=("",), cases=_SIZES, quick={"cases": _SIZES[:2]}),
+        (
+            *(Column("variants", "variants", ",.0f"), Column("CPU s", "cpu", ".3f")),
+            Column("times the smallest", "cpu", ".1f", baseline={"cases": "1000"}),
+            Column("of finding variants", "cpu", ".2f", over="finding"),
+        ),
         runs=3,
         page="results/prefix-trees.md",
     ),
-    Experiment(
-        name="speed-playout",
-        what="Play-outs of an exact relation.",
-        cells=play_cells,
-        measure=play,
-        tables=play_tables,
+    benchmark(
+        "speed-playout",
+        "Play-outs of an exact relation.",
+        play,
+        grid(**_PLAYS),
+        (Column("traces a second", "traces", ",.0f"), Column("steps a second", "steps", ",.0f")),
         logs=("traffic_fines",),
-        quick_logs=("traffic_fines",),
         runs=3,
+        page="results/prefix-trees.md",
+    ),
+    benchmark(
+        "prefix-tree-playouts",
+        "How much of a noisy relation the play-outs leave, and what they make of it.",
+        noisy_play,
+        grid(scale=(0, 1, 10, 100), **_PLAYS, quick={"scale": (0, 10)}),
+        (
+            Column("unused", "unused", ".1%", "spread"),
+            Column("similarity", "similarity", ".3f", "spread"),
+            Column("traces", "size_ratio", ".2f", "spread"),
+        ),
+        logs=("sepsis", "receipt"),
         page="results/prefix-trees.md",
     ),
 )

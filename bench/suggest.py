@@ -1,16 +1,18 @@
 """How often a suggestion picks which method on each public log, and what the pick costs in similarity.
 
 What evolve (without a delta, with one, and only real variants) and TraVaS reach is that of the frontier (the whole
-budget, delta 1e-4), so that a pick can be held against all: the loss is the best mean of the four minus that of the pick.
+budget, delta 1e-4), so that a pick can be held against all: the loss is the best mean of the four minus the pick's.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
+from benchmark import grid
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Row, Table
+from veilog.experiments.frontier import EPSILONS
 from veilog.experiments.summary import grouped
 from veilog.methods.measured import measured
 from veilog.releasing.suggest import suggest
@@ -27,13 +29,6 @@ PICKS = {
 
 def reached(pick: str, log: str, epsilon: str) -> float:
     return measured().similarity[PICKS[pick]][log][epsilon]
-
-
-def cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
-        for epsilon in measured().epsilons:
-            for run in range(plan.runs):
-                yield Cell(log, "", (("epsilon", epsilon),), run)
 
 
 def measure(given: Given, cell: Cell) -> Measured:
@@ -62,7 +57,7 @@ BENCHMARKS = (
     Experiment(
         name="suggest",
         what="Which method a suggestion picks on public logs, and what the pick loses.",
-        cells=cells,
+        cells=grid(epsilon=EPSILONS),
         measure=measure,
         tables=tables,
         logs=("sepsis", "receipt", "bpic2013_incidents", "traffic_fines", "unrineweginfectie"),

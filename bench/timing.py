@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def spent() -> float:
-    """Processor seconds so far of this process, of those that it started and that ended, and of those that still run."""
+    """Processor seconds so far of this process and of those that it started, whether they ended or still run."""
     own, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime + _running()[0]
 

@@ -1,8 +1,8 @@
 """TraVaG: what a noised step of its networks costs against a plain one, draws, and a whole training as published.
 
-A step: processor time of one thread, median of the repeats, at the paper's sizes: n columns, batches of 64 (autoencoder)
-and 128 (critic). The plain step computes the same losses on batches of the same size and takes the same optimiser's
-step, with neither norms, clipping nor noise.
+A step: processor time of one thread, median of the repeats, at the paper's sizes: n columns, batches of 64
+(autoencoder) and 128 (critic). The plain step computes the same losses on batches of the same size and takes the same
+optimiser's step, with neither norms, clipping nor noise.
 
 ``travag-published --set configuration=bpic13-1-0.01`` is a long computation: its state is kept as it goes, and the same
 command goes on where it was. The papers' figures themselves are ``veilog experiment travag-figures``.
@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
+from benchmark import NO_LOG, benchmark, grid
 from timing import cpu_of, timed
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, summary
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
+from veilog.experiments.summary import Column
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.similarity.difference import absolute_log_difference
 from veilog.measures.similarity.measure import relative_log_similarity
@@ -103,13 +104,6 @@ def steps(columns: int, cases: int) -> dict[str, tuple[Step, Step, int]]:
     }
 
 
-def step_cells(plan: Plan) -> Iterator[Cell]:
-    for run in range(plan.runs):
-        for columns in SIZES:
-            for network in ("autoencoder", "critic"):
-                yield Cell("", "", (("columns", columns), ("network", network)), run)
-
-
 def step(given: Given, cell: Cell) -> Measured:
     columns = int(cell.get("columns"))
     noised, plain, weights = steps(columns, SIZES[columns])[str(cell.get("network"))]
@@ -119,23 +113,6 @@ def step(given: Given, cell: Cell) -> Measured:
     normal = cpu_of(lambda: rng.standard_normal(out=room, dtype=np.float32), REPEATS)
     values = {"noised": cpu_of(noised, REPEATS), "plain": cpu_of(plain, REPEATS), "normal": normal}
     return Measured({name: 1000 * value for name, value in values.items()} | {"weights": weights})
-
-
-def step_tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        Column("noised, ms", "noised", ".1f"),
-        Column("plain, ms", "plain", ".1f"),
-        Column("noised / plain", "noised", over="plain"),
-        Column("float normals alone, ms", "normal", ".1f"),
-        Column("noised weights", "weights", ",.0f"),
-    )
-    return [summary("A step", rows, ("columns", "network"), columns)]
-
-
-def draw_cells(plan: Plan) -> Iterator[Cell]:
-    for run in range(plan.runs):
-        for columns, face in ((45, "certified"), (150, "certified"), (846, "published"), (1511, "published")):
-            yield Cell("", "", (("columns", columns), ("networks", face)), run)
 
 
 def draw(given: Given, cell: Cell) -> Measured:
@@ -148,10 +125,6 @@ def draw(given: Given, cell: Cell) -> Measured:
     known = Sequences(tuple(map(str, range(columns))), np.arange(columns, dtype=np.int32), np.arange(columns + 1))
     trained = Trained(known, weights, configuration, 1)
     return Measured({"cpu": cpu_of(lambda: sample(trained, 100_000, rng))})
-
-
-def draw_tables(rows: Sequence[Row]) -> list[Table]:
-    return [summary("100,000 draws", rows, ("columns", "networks"), (Column("CPU s", "cpu"),))]
 
 
 def keep(path: Path) -> Callable[[TrainingState], None]:
@@ -176,15 +149,6 @@ def kept(path: Path, name: str) -> TrainingState | None:
         state = state_from(json.loads(str(stored["facts"])), arrays)
     # settings of the certified face, which this one does not use, may have changed since
     return replace(state, configuration=PUBLISHED[name])
-
-
-def published_cells(plan: Plan) -> Iterator[Cell]:
-    """Those of the logs that are there; one with ``--set configuration=``."""
-    wanted = [plan.options["configuration"]] if "configuration" in plan.options else list(PUBLISHED)
-    for configuration in wanted:
-        log = FILES[configuration.partition("-")[0]]
-        if log in plan.logs:
-            yield Cell(log, "travag", (("configuration", configuration), ("draws", 10 if plan.quick else 100)))
 
 
 def published(given: Given, cell: Cell) -> Measured:
@@ -216,46 +180,53 @@ def published(given: Given, cell: Cell) -> Measured:
     return Measured(means | {"spread": statistics.pstdev(similarities), "cpu": costs["cpu"]})
 
 
-def published_tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        Column("similarity", "similarity", ".3f"),
-        Column("spread of draws", "spread", ".3f"),
-        Column("difference", "difference", ",.0f"),
-        Column("variants", "variants", ",.0f"),
-        Column("CPU s of the last run", "cpu", ",.0f"),
-    )
-    return [summary("As published", rows, ("configuration", "draws"), columns)]
+def published_cells(plan: Plan) -> Iterator[Cell]:
+    """Those of the logs that are there; ``--set configuration=`` for some of them."""
+    cells = grid("travag", logs=NO_LOG, configuration=tuple(PUBLISHED), draws=100, quick={"draws": 10})(plan)
+    for cell in cells:
+        log = FILES[str(cell.get("configuration")).partition("-")[0]]
+        if log in plan.logs:
+            yield replace(cell, log=log)
 
 
 BENCHMARKS = (
-    Experiment(
-        name="travag-step",
-        what="A noised step of TraVaG's networks against a plain one.",
-        cells=step_cells,
-        measure=step,
-        tables=step_tables,
-        runs=5,
+    benchmark(
+        "travag-step",
+        "A noised step of TraVaG's networks against a plain one.",
+        step,
+        grid(logs=NO_LOG, columns=tuple(SIZES), network=("autoencoder", "critic")),
+        (
+            *(Column(f"{name}, ms", name, ".1f") for name in ("noised", "plain", "normal")),
+            Column("noised / plain", "noised", over="plain"),
+            Column("noised weights", "weights", ",.0f"),
+        ),
+        note="Normal: drawing as many float normals.",
         alone=True,
         page="results/travag.md",
     ),
-    Experiment(
-        name="travag-draws",
-        what="100,000 draws from TraVaG's networks.",
-        cells=draw_cells,
-        measure=draw,
-        tables=draw_tables,
-        runs=5,
+    benchmark(
+        "travag-draws",
+        "100,000 draws from TraVaG's networks.",
+        draw,
+        [
+            grid(logs=NO_LOG, columns=(45, 150), networks="certified"),
+            grid(logs=NO_LOG, columns=(846, 1511), networks="published"),
+        ],
+        (Column("CPU s", "cpu"),),
         alone=True,
         page="results/travag.md",
     ),
-    Experiment(
-        name="travag-published",
-        what="Whole trainings as published, each of which takes hours.",
-        cells=published_cells,
-        measure=published,
-        tables=published_tables,
+    benchmark(
+        "travag-published",
+        "Whole trainings as published, each of which takes hours.",
+        published,
+        published_cells,
+        (
+            *(Column(name, name, ".3f") for name in ("similarity", "spread")),
+            *(Column(name, name, ",.0f") for name in ("difference", "variants")),
+            Column("CPU s of the last run", "cpu", ",.0f"),
+        ),
         logs=tuple(FILES.values()),
-        methods=("travag",),
         runs=1,
         page="results/travag.md",
     ),

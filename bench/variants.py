@@ -8,7 +8,6 @@ one that decides ties by the row as we do. ``--set events=N --set memory=1GB`` f
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -16,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
 from timing import timed
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, summary
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
 from veilog.logs.files import read_variants
 from veilog.logs.simulate import hospital
 
@@ -32,15 +32,6 @@ BARE_EXACT = f"""SELECT variant, count(*) AS n FROM (
     AS variant
     FROM read_parquet('{{path}}', file_row_number = true) GROUP BY {CASE}) GROUP BY variant"""
 TASKS = {"bare query": BARE, "bare query, ties by row": BARE_EXACT, "veilog, to Variants": ""}
-
-
-def cells(plan: Plan) -> Iterator[Cell]:
-    events = int(plan.options.get("events", 1_000_000 if plan.quick else 10_000_000))
-    given = (("events", events), ("memory", plan.options.get("memory", "1GB")))
-    yield Cell("", "", (*given, ("task", "making the file")))
-    for run in range(plan.runs):
-        for task in TASKS:
-            yield Cell("", "", (*given, ("task", task)), run)
 
 
 def generate(path: Path, events: int) -> int:
@@ -71,27 +62,19 @@ def measure(given: Given, cell: Cell) -> Measured:
     return Measured(costs | {"variants": table.num_rows, "cases": sum(table.column("n").to_pylist())})
 
 
-def tables(rows: Sequence[Row]) -> list[Table]:
-    columns = (
-        Column("cases", "cases", ",.0f"),
-        Column("variants", "variants", ",.0f"),
-        Column("CPU s", "cpu"),
-        Column("wall s", "wall"),
-        Column("peak MB", "peak", ",.0f"),
-        Column("CPU ratio", "cpu", baseline={"task": "bare query"}),
-        Column("wall ratio", "wall", baseline={"task": "bare query"}),
-    )
-    note = "Ties by row decide as we do: those two have the same cases and variants."
-    return [summary("Variants of a large table", rows, ("events", "memory", "task"), columns, note)]
-
-
+_MADE = {"events": 10_000_000, "memory": "1GB", "logs": NO_LOG, "quick": {"events": 1_000_000}}
 BENCHMARKS = (
-    Experiment(
-        name="variants",
-        what="Variants of a large Parquet file against the bare query.",
-        cells=cells,
-        measure=measure,
-        tables=tables,
+    benchmark(
+        "variants",
+        "Variants of a large Parquet file against the bare query.",
+        measure,
+        [grid(**_MADE, task="making the file", once=True), grid(**_MADE, task=tuple(TASKS))],
+        (
+            *(Column(name, name, ",.0f") for name in ("cases", "variants")),
+            *(CPU, WALL, PEAK),
+            *(Column(f"{name} ratio", name, baseline={"task": "bare query"}) for name in ("cpu", "wall")),
+        ),
+        note="Ties by row decide as we do: those two have the same cases and variants.",
         runs=3,
         alone=True,
         page="results/benchmarks.md",

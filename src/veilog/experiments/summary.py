@@ -26,7 +26,7 @@ class Column:
     over: str = ""
     """The measure of the same rows that this one is divided by."""
     baseline: Mapping[str, str] = field(default_factory=dict)
-    """Settings of the line of the same table, otherwise alike, that this one is divided by: it is the named baseline."""
+    """Settings of the line of the same table, otherwise alike, that this one is divided by: the named baseline."""
     published: Mapping[tuple[str, ...], float] = field(default_factory=dict)
     """The paper's values, by what identifies a line."""
 
@@ -67,10 +67,10 @@ def across(title: str, rows: Sequence[Row], by: Sequence[str], over: str, column
 
 
 def _shown(groups: Mapping[tuple[str, ...], list[Row]], by: Sequence[str], key: tuple[str, ...], column: Column) -> str:
-    rows = groups[key]
-    if column.show == "text":
+    rows = groups.get(key, [])
+    if column.show == "text" and rows:
         return rows[0].texts.get(column.measure, "-")
-    if column.show == "spread":
+    if column.show == "spread" and known(rows, column.measure):
         return spread(rows, column.measure, column.form, column.published.get(key))
     value = _median(rows, column.measure)
     if column.over:

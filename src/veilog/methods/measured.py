@@ -52,8 +52,9 @@ def measured() -> Measured:
 
 
 def ahead(method: str) -> str:
-    """Return in how many settings evolve is ahead of a method, as "18 of 20", or "all"; of evolve itself, in how many it
-    is ahead of all others that take no delta and release variants.
+    """Return in how many settings evolve is ahead of a method, as "18 of 20", or "all".
+
+    Of evolve itself: in how many it is ahead of all others that take no delta and release variants.
 
     >>> f"behind evolve in {ahead('sapa')} measured cells"
     'behind evolve in all measured cells'

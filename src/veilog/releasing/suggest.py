@@ -19,6 +19,7 @@ from pathlib import Path
 from veilog.ledger.ledger import Ledger, Reservation, settling
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.methods.measured import ahead, measured
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, parse_share
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
@@ -38,15 +39,18 @@ _SMALL, _COVERED = 300.0, 0.2
 """Epsilon times cases below which TraVaS is suggested where frequent variants hold at least this share of the cases."""
 
 _CONSIDERED: Mapping[str, str] = {
-    "evolve": "highest mean similarity of the methods without a delta in 18 of 20 measured cells (5 logs, 4 epsilons)",
+    "evolve": f"highest mean similarity of the methods without a delta in {ahead('evolve')} measured cells "
+    f"({len(measured().logs)} logs, {len(measured().epsilons)} epsilons)",
     "travas": "frequent variants only, all of them real: ahead where they hold most cases and the budget is small",
     "utravas": "as travas; needs a delta",
-    "laplace": "behind evolve in 18 of 20 measured cells",
-    "sacofa": "behind evolve in 19 of 20 measured cells",
-    "df-laplace": "behind evolve in all measured cells",
-    "sapa": "behind evolve in all measured cells",
-    "pripel": "a whole log with times; asks evolve with a part of epsilon: variants behind evolve's in 17 of 20 cells",
-    "libra": "a whole log with times, from a sample; asks evolve too: variants behind evolve's in 15 of 20 cells",
+    "laplace": f"behind evolve in {ahead('laplace')} measured cells",
+    "sacofa": f"behind evolve in {ahead('sacofa')} measured cells",
+    "df-laplace": f"behind evolve in {ahead('df-laplace')} measured cells",
+    "sapa": f"behind evolve in {ahead('sapa')} measured cells",
+    "pripel": "a whole log with times; asks evolve with a part of epsilon: variants behind evolve's in "
+    f"{ahead('pripel')} cells",
+    "libra": "a whole log with times, from a sample; asks evolve too: variants behind evolve's in "
+    f"{ahead('libra')} cells",
     "travag": "not weighed: trains a model first; take it to draw any number of cases later",
 }
 
@@ -163,7 +167,7 @@ def _chosen(scale: float, covered: float | None, frequent: int | None) -> tuple[
             return "evolve", f"{times}: {reason}", False
         return (
             "evolve",
-            f"{times}; without a delta, evolve resembled the original most in 18 of 20 measured cells.",
+            f"{times}; without a delta, evolve resembled the original most in {ahead('evolve')} measured cells.",
             True,
         )
     few = "1 surely frequent variant holds" if frequent == 1 else f"{frequent} surely frequent variants hold"
