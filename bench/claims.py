@@ -94,13 +94,18 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         "A label of its own": [],
         "A person with 20 cases": [],
     }
-    places = {cell.key: place for place, cell in enumerate(cells(Plan((), 1, False)))}
+    wanted = {cell.key: cell for cell in cells(Plan((), 1, False))}
+    places = {key: place for place, key in enumerate(wanted)}
     for row in sorted(rows, key=lambda row: places.get(row.cell.key, len(places))):
         face = "As published" if row.cell.get("as_published", False) else "Certified releases"
         face = "A label of its own" if row.cell.get("activities") else face
         groups["A person with 20 cases" if row.cell.get("person_cases") else face].append(row)
-    left = [cell for cell in places if cell not in {row.cell.key for row in rows}]
-    waiting = f"Audits not run yet at this length: {len(left)} of {len(places)}." if left else ""
+    left = [
+        f"{cell.method} at {cell.get('epsilon')}"
+        for key, cell in wanted.items()
+        if key not in {r.cell.key for r in rows}
+    ]
+    waiting = f"Not run yet at this length: {', '.join(left)}." if left else ""
     return [
         Table(title, HEAD, tuple(line(row, title) for row in own), waiting if title == "Certified releases" else "")
         for title, own in groups.items()

@@ -53,7 +53,7 @@ def refreshed(page: str, name: str, tables: Sequence[Table]) -> tuple[str, int]:
     placed = 0
     for table in tables:
         begin = f"<!-- python bench/run.py {name}: {table.title} -->\n"
-        body = table.markdown().partition("\n\n")[2].rstrip() + "\n"
+        body = "\n" + table.markdown().partition("\n\n")[2].rstrip() + "\n\n"
         if begin in page:
             placed += 1
             page = re.sub(re.escape(begin) + r".*?(?=<!-- end -->)", lambda _: begin + body, page, flags=re.DOTALL)  # noqa: B023

@@ -33,8 +33,9 @@ def spent():
     return here.ru_utime + here.ru_stime + below.ru_utime + below.ru_stime
 
 def report(events):
-    here, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    peak = max(here.ru_maxrss, below.ru_maxrss) / 1024
+    below = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    peak = max(own, below.ru_maxrss) / 1024
     wall = time.perf_counter() - started
     print(json.dumps({"cpu": spent() - before, "all": spent(), "wall": wall, "peak": peak, "events": events}))
 """

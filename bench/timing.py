@@ -20,9 +20,15 @@ def spent() -> float:
 
 
 def peak() -> float:
-    """The most megabytes that this process or one that it started has had so far."""
-    here, below = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return max(here / 1024, below / 1024, _running()[1])
+    """The most megabytes that this process or one that it started has had so far. What the kernel counts for the
+    process itself (``ru_maxrss``) would also have those of the one that started it, at that time."""
+    below = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return max(_highest(Path("/proc/self")), below, _running()[1])
+
+
+def _highest(process: Path) -> float:
+    status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+    return int(status.get("VmHWM", "0 kB").split()[0]) / 1024
 
 
 def _running() -> tuple[float, float]:
@@ -33,11 +39,10 @@ def _running() -> tuple[float, float]:
             fields = stat.read_text().rpartition(")")[2].split()
             if int(fields[1]) != os.getpid():
                 continue
-            status = dict(line.split(":", 1) for line in (stat.parent / "status").read_text().splitlines())
+            most = max(most, _highest(stat.parent))
         except OSError:  # it ended meanwhile
             continue
         seconds += (int(fields[11]) + int(fields[12])) / ticks
-        most = max(most, int(status.get("VmHWM", "0 kB").split()[0]) / 1024)
     return seconds, most
 
 

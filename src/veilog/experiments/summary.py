@@ -79,7 +79,7 @@ def _shown(groups: Mapping[tuple[str, ...], list[Row]], by: Sequence[str], key: 
         other = tuple(column.baseline.get(name, part) for name, part in zip(by, key, strict=True))
         value = _ratio(value, _median(groups.get(other, []), column.measure))
     if value is None:
-        return next((f"not computed: {row.problem}" for row in rows if row.problem), "-")
+        return "-"
     text = format(value, column.form)
     return f"{text} [{format(column.published[key], column.form)}]" if key in column.published else text
 

@@ -87,8 +87,8 @@ class Card:
 _WORDS: Mapping[str, tuple[str, str]] = {
     "evolve": (
         "Made-up cases that resemble the real ones",
-        f"The best first choice. It resembled the original most in {ahead('evolve')} measured settings, and can add times and "
-        "attributes. Single rare paths are lost, and many of its variants never happened.",
+        f"The best first choice. It resembled the original most in {ahead('evolve')} measured settings, and can add "
+        "times and attributes. Single rare paths are lost, and many of its variants never happened.",
     ),
     "travas": (
         "The frequent variants, with noisy counts",
