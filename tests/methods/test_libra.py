@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openly
 import pyarrow as pa
 import pytest
 from scipy.integrate import quad
 
-import openly
 import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog

@@ -4,11 +4,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import openly
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import openly
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants

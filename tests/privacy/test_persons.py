@@ -5,12 +5,12 @@ from collections import Counter
 from fractions import Fraction
 
 import numpy as np
+import openly
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import openly
 import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.privacy.account.guarantee import Charge

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import openly
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import openly
 from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
