@@ -100,7 +100,7 @@ def cells(plan: Plan) -> Iterator[Cell]:
         for log, kind, size in AGAINST:
             for program in ("plain", "veilog"):
                 yield _cell(log, kind, size, "all" if program == "veilog" else "one", run, program)
-        for cases in (250, 1000, 4000):
+        for cases in (250, 4000):
             yield _cell(f"hospital:{cases}", "sequence", 4, "one", run)
         for size in range(1, 7):
             yield _cell("hospital:1000", "sequence", size, "one", run)

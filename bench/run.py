@@ -18,11 +18,10 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import published
-from veilog.errors import VeilogError
-from veilog.experiments import EXPERIMENTS, results, runner
-from veilog.experiments.experiment import Experiment
+if TYPE_CHECKING:  # a cell in a process of its own imports this file, and its memory is measured: the rest comes later
+    from veilog.experiments.experiment import Experiment
 
 HERE = Path(__file__).resolve().parent
 MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "releases", "speed", "extras", "amun", "travag")
@@ -40,6 +39,9 @@ def benchmarks() -> Iterator[Experiment]:
 
 def once(experiment: Experiment, given: argparse.Namespace) -> bool:
     """Run one, print its page, and say whether it could be run."""
+    from veilog.errors import VeilogError
+    from veilog.experiments import results, runner
+
     print(f"\n# {experiment.name}\n", flush=True)
     if given.again:
         runner.kept_file(given.out, experiment).unlink(missing_ok=True)
@@ -70,6 +72,9 @@ def once(experiment: Experiment, given: argparse.Namespace) -> bool:
 
 
 def main() -> int:
+    import published
+    from veilog.experiments import EXPERIMENTS
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--logs", type=Path, default=os.environ.get("VEILOG_LOGS"), help="folder of the public logs")

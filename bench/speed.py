@@ -146,7 +146,7 @@ BENCHMARKS = (
         "speed",
         "Releases and suggestions against named baselines.",
         measure,
-        [grid(what, what=what) for what in BASELINES],
+        [grid("" if what == "suggest" else what, what=what) for what in BASELINES],
         (
             *(Column("CPU ms", "ms", ",.1f"), Column("baseline, CPU ms", "baseline", ",.2f")),
             Column("times the baseline", "ms", ".1f", over="baseline"),

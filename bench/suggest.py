@@ -48,6 +48,8 @@ def tables(rows: Sequence[Row]) -> list[Table]:
             losses[pick].append(max(values.values()) - value)
         means = (f"{value:.3f}" for value in values.values())
         lines.append((log, epsilon, *means, often, f"{losses['picked'][-1]:.3f}"))
+    if not lines:
+        return []
     mean = {name: statistics.fmean(values) for name, values in losses.items()}
     note = f"Mean loss {mean['picked']:.3f}; always " + ", always ".join(f"{p} {mean[p]:.3f}" for p in PICKS) + "."
     return [Table("Suggestions", ("log", "epsilon", *PICKS, "suggested", "loss"), tuple(lines), note)]
