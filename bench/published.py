@@ -9,11 +9,11 @@ import json
 import re
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from veilog.experiments import frontier
-from veilog.experiments.experiment import Experiment, Row, Table
+from veilog.experiments.experiment import Experiment, Plan, Row, Table
 from veilog.experiments.known_logs import find
 from veilog.experiments.runner import kept_file, kept_rows, versions_of
 from veilog.methods import METHODS, measured
@@ -24,9 +24,13 @@ DOCS = ROOT / "docs"
 SENTENCES = Path(measured.__file__).with_name("measured.json")
 
 
-def publish(experiment: Experiment, out: Path) -> int:
-    """Take over the rows of a run, each in the place of the one before, and refresh the page and the sentences."""
-    new = kept_rows(kept_file(out, experiment))
+def publish(experiment: Experiment, out: Path, quick: bool = False, options: Mapping[str, str] | None = None) -> int:
+    """Take over the rows of a run, each in the place of the one before, and refresh the page and the sentences. Those
+    of quick runs only where they are asked for."""
+    ran = kept_rows(kept_file(out, experiment))
+    logs, runs = tuple(dict.fromkeys(row.cell.log for row in ran)), 1 + max((row.cell.run for row in ran), default=0)
+    wanted = {cell.key for cell in experiment.cells(Plan(logs, runs, quick, options or {}))}
+    new = [row for row in ran if row.cell.key in wanted]
     place = kept_file(RESULTS, experiment)
     rows = {row.cell.key: row for row in (*kept_rows(place), *new)}
     if not rows:
@@ -77,7 +81,7 @@ def sentences(rows: Sequence[Row]) -> dict[str, object]:
             }
     code = {name: sorted({r.version.split("-")[0] for r in _rows(measured_rows, name)}) for name in found}
     return {
-        "made by": "python bench/run.py --publish frontier",
+        "made by": "python bench/run.py --publish frontier --quick",
         "code": code,
         "logs": logs,
         "epsilons": list(frontier.EPSILONS),

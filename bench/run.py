@@ -2,7 +2,7 @@
 
     python bench/run.py [NAME ...] [--logs FOLDER] [--quick]     run; without a name those that ``make bench`` runs
     python bench/run.py --list                                   the names
-    python bench/run.py --publish NAME ...                       put what was run into bench/results and the docs
+    python bench/run.py --publish NAME ... [--quick]             put what was run into bench/results and the docs
     python bench/run.py --check [NAME ...]                       published numbers that today's code did not make
 
 A run prints Markdown. It keeps every finished cell, so that a second run goes on where the first was stopped;
@@ -101,7 +101,8 @@ def main() -> int:
     if given.publish:
         if not given.names:
             parser.error("--publish takes the names of what is to be published")
-        return max(published.publish(known[name], given.out) for name in given.names)
+        options = dict(pair.split("=", 1) for pair in given.set)
+        return max(published.publish(known[name], given.out, given.quick, options) for name in given.names)
     usual = [name for name in known if name not in LONG and name not in EXPERIMENTS]
     failed = [name for name in given.names or usual if not once(known[name], given)]
     if failed:

@@ -126,6 +126,14 @@ def test_a_second_run_replaces_its_rows_and_leaves_the_others(published: ModuleT
     assert [row.values["cpu"] for row in rows] == [1.0, 7.0, 3.0]
 
 
+def test_rows_of_a_quick_run_are_published_only_where_that_is_asked_for(published: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "toy.md").write_text(PAGE)
+    small = replace(TOY, cells=lambda plan: iter([Cell("", settings=(("size", 1 if plan.quick else 9),))]))
+    run(small, None, tmp_path / "out", quick=True)
+    assert published.publish(small, tmp_path / "out") == 1
+    assert published.publish(small, tmp_path / "out", quick=True) == 0
+
+
 def test_a_number_of_other_code_or_of_an_edited_page_is_stale(
     published: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

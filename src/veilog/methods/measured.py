@@ -1,7 +1,7 @@
 """How the methods did on public logs, for sentences about them: made from the results of the frontier, not written.
 
-The data, ``measured.json``, comes from ``python bench/run.py --publish frontier``. It lies here, since what suggests a
-method and what shows the methods speak of it, and both come before the experiments.
+The data, ``measured.json``, comes from ``python bench/run.py --publish frontier --quick``. It lies here, since what
+suggests a method and what shows the methods speak of it, and both come before the experiments.
 """
 
 from __future__ import annotations
