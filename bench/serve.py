@@ -122,7 +122,7 @@ BENCHMARKS = (
         measure,
         grid("travas", sessions=20, quick={"sessions": 3}),
         (
-            *(Column(name, name, ".1f") for name in ("seconds", "done", "wanted", "page", "slowest page")),
+            *(Column(name, name, ".4g") for name in ("seconds", "done", "wanted", "page", "slowest page")),
             *(Column(f"{name}, MiB", name, ",.0f") for name in ("peak of all", "peak of the server")),
             Column("order", "order", show="text"),
         ),
