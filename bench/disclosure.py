@@ -1,33 +1,33 @@
 """Disclosure risk: veilog against a plain program written from the definitions, and how it grows.
 
-    python bench/disclosure.py [--large 4000] [--wide 1000] [--runs 3]
-
-Every measurement is a process of its own, with the log made and the libraries imported before the clock starts. Prints
-Markdown tables; each ratio is against the plain program in the same run. With VEILOG_LOGS also the public logs.
+The plain program computes one size, veilog all sizes up to it. Without logs the public ones are left out.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import math
-import os
-import resource
-import statistics
-import subprocess
-import sys
-import time
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
 
-from veilog.logs import files
+from benchmark import CPU, PEAK, WALL, benchmark
+from timing import timed
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
+from veilog.experiments.summary import Column
 from veilog.logs.simulate import hospital, variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk
 
-PUBLIC = ("sepsis", "receipt", "traffic_fines")
+AGAINST = (
+    ("hospital:1000", "set", 6),
+    ("hospital:1000", "multiset", 3),
+    ("hospital:1000", "sequence", 3),
+    ("hospital:1000", "sequence", 4),
+    ("loans:400", "multiset", 5),
+    ("loans:400", "sequence", 5),
+)
+KINDS = ("set", "multiset", "sequence")
 
 
 def loan_log(variants: int, seed: int = 0, swap: float = 0.38) -> Variants:
@@ -83,7 +83,7 @@ def plain(variants: Variants, background: str, size: int) -> tuple[int, float, f
     return len(counts), case / max(1, len(counts)), trace / max(1, len(counts))
 
 
-def made(log: str) -> Variants:
+def made(given: Given, log: str) -> Variants:
     kind, _, number = log.partition(":")
     if kind == "hospital":
         return hospital(int(number), seed=1).variants
@@ -91,92 +91,54 @@ def made(log: str) -> Variants:
         return loan_log(int(number))
     if kind == "wide":
         return variants_only(int(number), 600, 1800, seed=1)
-    return files.read(Path(os.environ["VEILOG_LOGS"]) / f"{kind}.xes.gz").variants
+    return given.log.variants
 
 
-def measure(program: str, log: str, background: str, sizes: list[int]) -> dict[str, object]:
-    variants = made(log)
-    cpu, wall = time.process_time(), time.perf_counter()
-    if program == "plain":
-        number, value, _ = plain(variants, background, sizes[-1])
-        exact = True
-    else:
-        last = risk(variants, background.split(","), sizes)[-1]
-        number, value, exact = last.candidates, last.case_disclosure or 0.0, last.exact
-    return {
-        "cpu": time.process_time() - cpu,
-        "wall": time.perf_counter() - wall,
-        "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "candidates": number,
-        "value": value,
-        "exact": exact,
-    }
+def cells(plan: Plan) -> Iterator[Cell]:
+    """Each log with kinds and the largest size; ``sizes`` says whether all up to it are asked for."""
+    for run in range(plan.runs):
+        for log, kind, size in AGAINST:
+            for program in ("plain", "veilog"):
+                yield _cell(log, kind, size, "all" if program == "veilog" else "one", run, program)
+        for cases in (250, 4000):
+            yield _cell(f"hospital:{cases}", "sequence", 4, "one", run)
+        for size in range(1, 7):
+            yield _cell("hospital:1000", "sequence", size, "one", run)
+        for log in plan.logs:
+            yield _cell(log, ",".join(KINDS), 6, "all", run)
+    yield _cell(f"loans:{400 if plan.quick else 4000}", "sequence", 6, "all", 0)
+    for kind in KINDS:
+        yield _cell(f"wide:{100 if plan.quick else 1000}", kind, 6, "one", 0)
 
 
-def in_a_process(program: str, log: str, background: str, sizes: str) -> dict[str, float]:
-    command = [sys.executable, __file__, "--measure", program, log, background, sizes]
-    return dict(json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout))
+def _cell(log: str, kinds: str, size: int, sizes: str, run: int, program: str = "veilog") -> Cell:
+    return Cell(log, "", (("knowledge", kinds), ("size", size), ("sizes", sizes), ("program", program)), run)
 
 
-def row(program: str, log: str, background: str, sizes: str, runs: int, baseline: float | None = None) -> float:
-    results = [in_a_process(program, log, background, sizes) for _ in range(runs)]
-    cpu, wall, memory = (statistics.median(r[k] for r in results) for k in ("cpu", "wall", "rss"))
-    last = results[0]
-    ratio = "" if baseline is None else f"{baseline / cpu:.0f}"
-    kind = "exact" if last["exact"] else "estimate"
-    print(
-        f"| {program} | {log} | {background} | {sizes} | {last['candidates']:.4g} | {last['value']:.4f} | {kind} "
-        f"| {cpu:.3f} | {wall:.2f} | {memory:.0f} | {ratio} |",
-        flush=True,
-    )
-    return cpu
+def measure(given: Given, cell: Cell) -> Measured:
+    variants, size, kinds = made(given, cell.log), int(cell.get("size")), str(cell.get("knowledge"))
+    if cell.get("program") == "plain":
+        costs, (number, value, _) = timed(lambda: plain(variants, kinds, size))
+        return Measured(costs | {"candidates": number, "cd": value, "exact": 1})
+    sizes = list(range(1, size + 1)) if cell.get("sizes") == "all" else [size]
+    costs, found = timed(lambda: risk(variants, kinds.split(","), sizes)[-1])
+    answer = {"candidates": found.candidates, "cd": found.case_disclosure, "exact": int(found.exact)}
+    return Measured(costs | answer)
 
 
-def head(title: str) -> None:
-    print(f"\n{title}\n")
-    print("| program | log | background | sizes | candidates | cd | | CPU s | wall s | peak RSS MB | plain / CPU |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--large", type=int, default=4000, help="variants of the loan log")
-    parser.add_argument("--wide", type=int, default=1000, help="cases of the log of 600 activities; 0 leaves it out")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--measure", nargs=4, metavar=("PROGRAM", "LOG", "BACKGROUND", "SIZES"))
-    arguments = parser.parse_args()
-    if arguments.measure:
-        program, log, background, sizes = arguments.measure
-        print(json.dumps(measure(program, log, background, [int(k) for k in sizes.split(",")])))
-        return
-    runs = arguments.runs
-    head("Against the plain program (medians; it computes one size, veilog all sizes up to it)")
-    for log, background, size in (
-        ("hospital:1000", "set", 6),
-        ("hospital:1000", "multiset", 3),
-        ("hospital:1000", "sequence", 3),
-        ("hospital:1000", "sequence", 4),
-        ("loans:400", "multiset", 5),
-        ("loans:400", "sequence", 5),
-    ):
-        baseline = row("plain", log, background, str(size), 1)
-        row("veilog", log, background, ",".join(map(str, range(1, size + 1))), runs, baseline)
-    head("Growth with the size of the log and of the background knowledge (sequences)")
-    for cases in (250, 1000, 4000):
-        row("veilog", f"hospital:{cases}", "sequence", "4", runs)
-    for size in range(1, 7):
-        row("veilog", "hospital:1000", "sequence", str(size), runs)
-    head("Large logs")
-    row("veilog", f"loans:{arguments.large}", "sequence", "1,2,3,4,5,6", 1)
-    if arguments.wide:
-        for background in ("set", "multiset", "sequence"):
-            row("veilog", f"wide:{arguments.wide}", background, "6", 1)
-    if os.environ.get("VEILOG_LOGS"):
-        head("Public logs")
-        row("veilog", "sepsis", "sequence", "3", runs)
-        for log in PUBLIC:
-            row("veilog", log, "set,multiset,sequence", "1,2,3,4,5,6", runs)
-
-
-if __name__ == "__main__":
-    main()
+BENCHMARKS = (
+    benchmark(
+        "disclosure",
+        "Disclosure risk against a plain program, and how it grows.",
+        measure,
+        cells,
+        (
+            *(Column("candidates", "candidates", ",.4g"), Column("cd", "cd", ".4f"), Column("exact", "exact", ".0f")),
+            *(CPU, WALL, PEAK, Column("CPU / plain", "cpu", ".3f", baseline={"program": "plain", "sizes": "one"})),
+        ),
+        logs=("sepsis", "receipt", "traffic_fines"),
+        runs=3,
+        alone=True,
+        page="measures/disclosure.md",
+    ),
+)

@@ -1,24 +1,21 @@
-"""evolve: similarity of every cell of the results page, seconds of a release, and wide and large simulated logs.
+"""evolve: one constant changed at a time, wide simulated logs, and the time on a large one.
 
-    python bench/evolve.py --logs FOLDER [--runs 10] [--small]
-
-Times are seconds of one release and, for the large log, multiples of one pass of all variants over 1000 prototypes, the
-most a round has (Levenshtein distances): the work that no implementation by votes can avoid.
+The time of the large log is also given in passes: one pass of all variants over 1000 prototypes, the most a round has
+(Levenshtein distances), is the work that no implementation by votes can avoid. Similarities and seconds of every log
+are those of the frontier.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import resource
-import statistics
-import time
+from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
-import veilog
+from benchmark import CPU, NO_LOG, PEAK, SIMILARITY, WALL, benchmark, grid
+from timing import timed
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
 from veilog.logs.simulate import variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
@@ -30,14 +27,61 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.privacy.mechanisms import noise
 
-CELLS = {
-    "sepsis": ("2", "1", "0.1"),
-    "receipt": ("2", "1", "0.1"),
-    "bpic2013_incidents": ("2", "1", "0.1", "0.01"),
-    "traffic_fines": ("1", "0.1", "0.01"),
-    "unrineweginfectie": ("1", "0.1"),
-}
+FIRST_SEED = 800
+"""So that the runs are not those with which the constants were found."""
 WIDE = ((400, 1200, 43), (600, 1100, 130))
+
+
+def _flat(share: float) -> Constants:
+    return replace(DEFAULTS, relations=((4.0, share), (100.0, share)))
+
+
+BY_SIZE_ALONE = replace(DEFAULTS, relations=((150.0, 0.70), (700.0, 0.35)), relations_exponent=0.0)
+"""The share of the relations falls with g, whatever the number of activities."""
+
+CONSTANTS: dict[str, Constants] = {
+    "as it is": DEFAULTS,
+    "share by g alone": BY_SIZE_ALONE,
+    "cases from the count alone": replace(DEFAULTS, estimate_cases=False),
+    "none of these": replace(
+        BY_SIZE_ALONE,
+        release_factor=1.0,
+        smallest_release=0.5,
+        theta=0.45,
+        pool=10_000,
+        trigram_worth=1e18,
+        estimate_cases=False,
+    ),
+    "relations 0.2 everywhere": _flat(0.2),
+    "relations 0.35 everywhere": _flat(0.35),
+    "relations 0.7 everywhere": _flat(0.7),
+    "as many released as voted for": replace(DEFAULTS, release_factor=1.0),
+    "small released variants dropped": replace(DEFAULTS, smallest_release=0.5),
+    "theta 0.45": replace(DEFAULTS, theta=0.45),
+    "theta 1.2": replace(DEFAULTS, theta=1.2),
+    "no triples": replace(DEFAULTS, trigram_worth=1e18),
+    "half the pool": replace(DEFAULTS, pool=10_000),
+    "twice the pool": replace(DEFAULTS, pool=40_000),
+    "three times fewer prototypes": replace(DEFAULTS, votes_for_prototype=3.6),
+    "half as many again": replace(DEFAULTS, votes_for_prototype=0.8),
+    "rounds cost the same": replace(DEFAULTS, growth=1.0),
+    "nothing drawn again": replace(DEFAULTS, resampled=0.05),
+    "weaker prior": replace(DEFAULTS, prior_cases=(2.0, 60.0, 3000.0)),
+    "stronger prior": replace(DEFAULTS, prior_cases=(10.0, 12.0, 3000.0)),
+    "twice as much for the count": replace(DEFAULTS, count_share=0.06),
+    "contribution 3": replace(DEFAULTS, contribution=3),
+    "contribution 10": replace(DEFAULTS, contribution=10),
+    "traces of 20 at most": replace(DEFAULTS, max_length=20),
+}
+
+
+STAGES = {
+    "with the wide stage": DEFAULTS,
+    "without it": Constants(wide_from=10**9),
+    "also without a share by the number of activities": Constants(
+        wide_from=10**9, relations=((150.0, 0.70), (700.0, 0.35)), relations_exponent=0.0
+    ),
+}
 
 
 def release(log: Variants, epsilon: str, seed: int, settings: Constants = DEFAULTS) -> Variants:
@@ -49,14 +93,14 @@ def release(log: Variants, epsilon: str, seed: int, settings: Constants = DEFAUL
     )
 
 
-def similarities(log: Variants, epsilon: str, seeds: range, settings: Constants = DEFAULTS) -> list[float]:
-    released = (release(log, epsilon, seed, settings) for seed in seeds)
-    return [relative_log_similarity(log, one).value if one.cases else 0.0 for one in released]
+def similarity(log: Variants, epsilon: str, seed: int, settings: Constants) -> Measured:
+    made = release(log, epsilon, seed, settings)
+    return Measured({"similarity": relative_log_similarity(log, made).value if made.cases else 0.0})
 
 
-def in_words(values: list[float]) -> str:
-    spread = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.mean(values):.4f} ± {spread:.4f} ({min(values):.3f})"
+def constants(given: Given, cell: Cell) -> Measured:
+    changed = CONSTANTS[str(cell.get("changed"))]
+    return similarity(given.log.variants, str(cell.get("epsilon")), FIRST_SEED + cell.run, changed)
 
 
 def skewed(cases: int, activities: int, mean_length: int, seed: int) -> Variants:
@@ -86,53 +130,60 @@ def large(cases: int, distinct: int, seed: int) -> Variants:
     return variants.with_counts(counts + rest)
 
 
-def timed(log: Variants, epsilon: str) -> tuple[float, float]:
-    """Seconds of a release, and as a multiple of one pass over 1000 prototypes."""
-    started = time.perf_counter()
-    released = release(log, epsilon, 1)
-    seconds = time.perf_counter() - started
-    chosen = log.sequences.rows(0, min(1000, len(log)))
-    rows, columns = as_strings(log.sequences, chosen)
-    started = time.perf_counter()
-    edit_distances(rows, columns, keep_bytes=4 << 30)
-    assert released.cases
-    return seconds, seconds / (time.perf_counter() - started)
+def wide(given: Given, cell: Cell) -> Measured:
+    ((activities, cases, length),) = (shape for shape in WIDE if shape[0] == cell.get("activities"))
+    if cell.log == "skewed":
+        log = skewed(cases, activities, length, seed=1)
+    else:
+        log = variants_only(cases, activities, length, seed=1)
+    return similarity(log, str(cell.get("epsilon")), cell.run, STAGES[str(cell.get("settings"))])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--logs", default=os.environ.get("VEILOG_LOGS"))
-    parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--small", action="store_true", help="a large log of a tenth of the size")
-    arguments = parser.parse_args()
-    scale = 10 if arguments.small else 1
-
-    log = large(1_000_000 // scale, 200_000 // scale, 1)
-    for epsilon in ("1", "0.1"):
-        seconds, ratio = timed(log, epsilon)
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        print(f"{log}, epsilon {epsilon}: {seconds:.1f} s, {ratio:.1f} passes, {memory:.2f} GB", flush=True)
-    stage = Constants(wide_from=10**9)
-    share = Constants(wide_from=10**9, relations=((150.0, 0.70), (700.0, 0.35)), relations_exponent=0.0)
-    print("| log | epsilon | with the wide stage | without it | also without a share by the number of activities |")
-    for make in (variants_only, skewed):
-        for activities, cases, length in WIDE:
-            if make is variants_only:
-                log = variants_only(cases, activities, length, seed=1)
-            else:
-                log = skewed(cases, activities, length, seed=1)
-            for epsilon in ("1", "3"):
-                runs = range(min(5, arguments.runs))
-                row = [in_words(similarities(log, epsilon, runs, s)) for s in (DEFAULTS, stage, share)]
-                print(f"| {make.__name__} {activities} | {epsilon} | {' | '.join(row)} |", flush=True)
-    if not arguments.logs:
-        return
-    for name, epsilons in CELLS.items():
-        log = veilog.read(Path(arguments.logs) / f"{name}.xes.gz").variants
-        for epsilon in epsilons:
-            values = similarities(log, epsilon, range(arguments.runs))
-            print(f"| {name} | {epsilon} | {in_words(values)} | {timed(log, epsilon)[0]:.2f} |", flush=True)
+def large_release(given: Given, cell: Cell) -> Measured:
+    cases = int(cell.get("cases"))
+    log = large(cases, cases // 5, 1)
+    costs, made = timed(lambda: release(log, str(cell.get("epsilon")), cell.run))
+    rows, columns = as_strings(log.sequences, log.sequences.rows(0, min(1000, len(log))))
+    one_pass, _ = timed(lambda: edit_distances(rows, columns, keep_bytes=4 << 30))
+    return Measured(costs | {"pass": one_pass["wall"], "variants": len(log), "released": made.cases})
 
 
-if __name__ == "__main__":
-    main()
+BENCHMARKS = (
+    benchmark(
+        "evolve",
+        "evolve's time on a large simulated log.",
+        large_release,
+        grid("evolve", logs=NO_LOG, cases=1_000_000, epsilon=("1", "0.1"), quick={"cases": 100_000}),
+        (Column("variants", "variants", ",.0f"), WALL, CPU, PEAK, Column("passes", "wall", ".1f", over="pass")),
+        runs=3,
+        alone=True,
+        page="results/evolve.md",
+    ),
+    benchmark(
+        "evolve-wide",
+        "evolve on simulated logs of many activities, with and without what serves them.",
+        wide,
+        grid(
+            "evolve",
+            logs=("variants_only", "skewed"),
+            activities=(400, 600),
+            epsilon=("1", "3"),
+            settings=tuple(STAGES),
+            quick={"activities": 400, "epsilon": "1"},
+        ),
+        (SIMILARITY,),
+        over="settings",
+        page="results/evolve.md",
+    ),
+    benchmark(
+        "evolve-constants",
+        "evolve with one constant changed at a time, on the logs the constants were found on.",
+        constants,
+        grid("evolve", epsilon=("1", "0.1", "0.01"), changed=tuple(CONSTANTS), quick={"changed": tuple(CONSTANTS)[:2]}),
+        (SIMILARITY,),
+        over="epsilon",
+        logs=("sepsis", "receipt", "bpic2013_incidents"),
+        runs=8,
+        page="results/evolve.md",
+    ),
+)

@@ -1,42 +1,37 @@
 """Logs larger than memory: made piece by piece, grouped by an engine within a memory limit, released.
 
-    python bench/large.py make FOLDER --events 50000000
-    python bench/large.py measure FOLDER [--engine duckdb|spark] [--memory 2GB] [--release]
-    python bench/large.py growth FOLDER --svg FILE [--sizes 100000,1000000,...] [--memory 2GB]
-
-``make`` writes the events of the simulated hospital, without most of its quickest visits (ten events a case), as
-Parquet in folders of months (``year=2024/month=1/part-0.parquet``), as warehouses keep them: a case lies in several
-files, and rows are in the order of their times within one piece only. It holds one piece of the log at a time.
-``measure`` says what one run costs; Spark's Java is a process of its own, whose time and memory are added. ``growth``
-makes the logs that are not there yet in folders below, measures each in a fresh process, and draws what comes out.
+The events are those of the simulated hospital, without most of its quickest visits (ten events a case), as Parquet in
+folders of months (``year=2024/month=1/part-0.parquet``), as warehouses keep them: a case lies in several files, and
+rows are in the order of their times within one piece only. One piece of a log is held at a time. Logs are kept and made
+once; Spark's Java is a process of its own, whose time is added. ``--set engine=spark``, ``memory=2GB`` and ``size=N,N``
+for others.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import itertools
-import json
 import os
-import resource
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-import veilog
+from benchmark import NO_LOG, PEAK, benchmark, grid
+from timing import timed
 from veilog.experiments import plots
+from veilog.experiments.experiment import Cell, Given, Measured, Plot, Row
+from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
+from veilog.logs.files import read_variants
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import ALL_FROM_LOG
+from veilog.releasing.run import release
 
 PIECE = 125_000
 """Patients made at a time."""
@@ -101,57 +96,6 @@ def by_month(table: pa.Table) -> Iterator[tuple[tuple[int, int], pa.Table]]:
         yield (1970 + int(months[a]) // 12, int(months[a]) % 12 + 1), table.slice(a, b - a)
 
 
-def measure(folder: Path, engine: str, memory: str, threads: int, release: bool) -> dict[str, Any]:
-    """What it costs to come from the files to the variants, and on to a certified release."""
-    load, started = os.getloadavg()[0], time.perf_counter()
-    variants = veilog.read_variants(folder, engine=engine, memory_limit=memory, threads=threads)
-    found: dict[str, Any] = {
-        "engine": engine,
-        "memory_limit": memory,
-        "threads": threads,
-        "events": variants.events,
-        "cases": variants.cases,
-        "variants": len(variants),
-        "digest": digest(variants),
-        "load": load,
-    }
-    found |= costs("variants", started)
-    if release:
-        released = veilog.release(variants, "evolve", domain=ALL_FROM_LOG, epsilon=1)
-        found |= {"guarantee": released.guarantee.status, "released": len(released.variants)}
-        found |= costs("release", started)
-    return found
-
-
-def costs(what: str, started: float) -> dict[str, float]:
-    """Wall seconds since ``started``, processor seconds and the most memory of this process and of Java so far."""
-    own = resource.getrusage(resource.RUSAGE_SELF)
-    cpu, peak = own.ru_utime + own.ru_stime, own.ru_maxrss / 1024
-    java_cpu, java_peak = of_children()
-    return {
-        f"{what}_wall": time.perf_counter() - started,
-        f"{what}_cpu": cpu + java_cpu,
-        f"{what}_rss": peak,
-        f"{what}_java_rss": java_peak,
-    }
-
-
-def of_children() -> tuple[float, float]:
-    """Processor seconds and the most megabytes of the processes that this one started and that still run."""
-    ticks, seconds, peak = os.sysconf("SC_CLK_TCK"), 0.0, 0.0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[1]) != os.getpid():
-                continue
-            status = dict(line.split(":", 1) for line in (stat.parent / "status").read_text().splitlines())
-        except OSError:  # it ended meanwhile
-            continue
-        seconds += (int(fields[11]) + int(fields[12])) / ticks
-        peak = max(peak, int(status.get("VmHWM", "0 kB").split()[0]) / 1024)
-    return seconds, peak
-
-
 def digest(variants: Variants) -> str:
     """Equal variants have equal digests."""
     sum_ = hashlib.sha256("\0".join(variants.labels).encode())
@@ -160,75 +104,68 @@ def digest(variants: Variants) -> str:
     return sum_.hexdigest()[:16]
 
 
-def growth(folder: Path, sizes: Sequence[int], engine: str, memory: str, threads: int) -> list[dict[str, Any]]:
-    """One measurement a size, each in a fresh process; logs that are missing are made, what was measured is kept."""
-    kept = folder / f"{engine}-{memory}.jsonl"
-    rows = {row["events"]: row for row in map(json.loads, kept.read_text().splitlines())} if kept.exists() else {}
-    for size in sizes:
-        if size in rows:
-            continue
-        place = folder / f"e{size}"
-        if not place.exists():
-            make(place, size)
-        command = [sys.executable, __file__, "measure", str(place), "--engine", engine, "--memory", memory]
-        done = subprocess.run(
-            [*command, "--threads", str(threads), "--release"], stdout=subprocess.PIPE, text=True, check=True
-        )
-        rows[size] = json.loads(done.stdout)
-        with kept.open("a") as file:
-            file.write(json.dumps(rows[size]) + "\n")
-    return [rows[size] for size in sorted(sizes)]
+def measure(given: Given, cell: Cell) -> Measured:
+    """What it costs to come from the files to the variants, and on to a certified release."""
+    place, size = given.folder / f"e{cell.get('size')}", int(cell.get("size"))
+    if cell.get("step") == "make":
+        if place.exists():
+            return Measured({"events": size})
+        return Measured(timed(partial(make, place, size))[0])
+    load, limits = os.getloadavg()[0], {"memory_limit": str(cell.get("memory")), "threads": int(cell.get("threads"))}
+    costs, variants = timed(partial(read_variants, place, engine=str(cell.get("engine")), **limits))
+    more, released = timed(partial(release, variants, "evolve", domain=ALL_FROM_LOG, epsilon=1))
+    values = {f"variants {name}": value for name, value in costs.items()}
+    values |= {"cpu": costs["cpu"] + more["cpu"], "wall": costs["wall"] + more["wall"]}
+    values |= {"peak": more["peak"], "load": load, "released": len(released.variants)}
+    values |= {"events": variants.events, "cases": variants.cases, "variants": len(variants)}
+    return Measured(values, texts={"digest": digest(variants), "guarantee": released.guarantee.status})
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    head = "| events | cases | variants | variants: CPU s | wall s | released: CPU s | wall s | peak MB | load before |"
-    lines = [head, "|---:" * 9 + "|"]
-    for row in rows:
-        counts = " | ".join(f"{row[name]:,}" for name in ("events", "cases", "variants"))
-        times = " | ".join(
-            f"{row[f'{what}_{kind}']:.1f}" for what in ("variants", "release") for kind in ("cpu", "wall")
-        )
-        lines.append(f"| {counts} | {times} | {row['release_rss']:,.0f} | {row['load']:.0f} |")
-    return "\n".join(lines)
+def released_rows(rows: Sequence[Row]) -> list[Row]:
+    return sorted((row for row in rows if row.cell.get("step") == "release"), key=lambda row: row.values["events"])
 
 
-def drawing(rows: Sequence[dict[str, Any]]) -> str:
+def drawing(rows: Sequence[Row]) -> list[Plot]:
     """How time and memory grow with the log, both on a logarithmic scale."""
     shown = {
-        "variants, CPU s": "variants_cpu",
-        "with release, CPU s": "release_cpu",
-        "peak memory, MB": "release_rss",
+        "variants, CPU s": "variants cpu",
+        "with release, CPU s": "cpu",
+        "peak memory, MB": "peak",
     }
-    series = {name: [(row[key],) * 3 for row in rows] for name, key in shown.items()}
-    places = [f"{row['events']:,}" for row in rows]
-    title = f"A log that grows, by {rows[0]['engine']} within {rows[0]['memory_limit']}"
-    return plots.lines(title, places, series, ("events", "seconds, megabytes"), logarithmic=True)
+    rows = [row for row in released_rows(rows) if row.values]
+    if not rows:
+        return []
+    series = {name: [(row.values[key],) * 3 for row in rows] for name, key in shown.items()}
+    places = [f"{row.values['events']:,}" for row in rows]
+    title = f"A log that grows, by {rows[0].cell.get('engine')} within {rows[0].cell.get('memory')}"
+    return [Plot("large-logs", plots.lines(title, places, series, ("events", "seconds, megabytes"), logarithmic=True))]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=("make", "measure", "growth"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--events", type=int, default=50_000_000)
-    parser.add_argument("--engine", default="duckdb")
-    parser.add_argument("--memory", default="2GB")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--release", action="store_true")
-    parser.add_argument("--svg", type=Path)
-    parser.add_argument("--sizes", default="100000,1000000,10000000,50000000,100000000")
-    options = parser.parse_args()
-    if options.task == "make":
-        make(options.folder, options.events)
-    elif options.task == "measure":
-        print(json.dumps(measure(options.folder, options.engine, options.memory, options.threads, options.release)))
-    else:
-        sizes = [int(size) for size in options.sizes.split(",")]
-        rows = growth(options.folder, sizes, options.engine, options.memory, options.threads)
-        print(table(rows))
-        if options.svg is not None:
-            options.svg.write_text(drawing(rows))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+_SIZES = (100_000, 1_000_000, 10_000_000, 50_000_000, 100_000_000)
+BENCHMARKS = (
+    benchmark(
+        "large",
+        "Logs larger than memory: from files to variants to a certified release.",
+        measure,
+        grid(
+            "evolve",
+            logs=NO_LOG,
+            engine="duckdb",
+            memory="2GB",
+            threads=2,
+            size=_SIZES,
+            step=("make", "release"),
+            quick={"size": _SIZES[0]},
+        ),
+        (
+            *(Column(name, name, ",.0f") for name in ("events", "cases", "variants")),
+            *(Column(f"{what} s", what, ".1f") for what in ("variants cpu", "variants wall", "cpu", "wall")),
+            *(PEAK, Column("load before", "load", ".0f"), Column("digest of the variants", "digest", show="text")),
+        ),
+        plots=drawing,
+        sources=("veilog.logs.engines",),
+        runs=1,
+        alone=True,
+        page="results/large-logs.md",
+    ),
+)

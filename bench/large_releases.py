@@ -1,55 +1,45 @@
-"""Releases, comparisons and risks too large for memory or for pairs: CPU and wall seconds, and the highest memory.
-
-    python bench/large_releases.py release --size 10000000 --target out.parquet
-    python bench/large_releases.py compare --size 1000000
-    python bench/large_releases.py risk --size 1000000
-    python bench/large_releases.py make --size 10000000 --target log.parquet
-    python bench/large_releases.py events --log log.parquet --how disk
-    python bench/large_releases.py amun --log log.parquet --how disk --mode filtering --target out.parquet
+"""Releases, comparisons and risks too large for memory or for pairs: time, and the highest memory.
 
 ``release`` makes up 2,000 variants with so many cases, releases them and writes the release. ``compare`` and ``risk``
 make up so many variants a side: of the second log two fifths are the first's, two fifths differ by one or two events,
-one fifth is new. ``make`` writes a log of so many events; ``events`` asks for times, attributes and persons of it, read
-into memory or kept on disk. ``amun`` releases it by amun and writes the release. Each line printed is a JSON object
-with the process's highest memory so far.
+one fifth is new. ``questions`` asks for times, attributes and persons of a log of so many events, read into memory or
+kept on disk, and ``amun`` releases it; both must give the same either way, which their digests show. ``--set size=N``
+for other sizes.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
-import os
-import resource
-import time
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import veilog
-from veilog import Domain, Variants
+from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
+from timing import timed
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
+from veilog.logs.eventlog import EventLog
+from veilog.logs.files import read
 from veilog.logs.stored.store import store
+from veilog.logs.variants import Variants
+from veilog.measures import compare
 from veilog.measures.disclosure import risk
 from veilog.methods._events.assemble import released_cases
 from veilog.methods._events.attributes import choose, released_attributes
 from veilog.methods._events.timestamps import released_times
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import ALL_FROM_LOG
+from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import Unit, bounded
+from veilog.releasing.run import release
 
 ACTIVITIES = 20
-STARTED = time.perf_counter()
-
-
-def told(**facts: Any) -> None:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = {"cpu": round(used.ru_utime + used.ru_stime, 1), "wall": round(time.perf_counter() - STARTED, 1)}
-    print(json.dumps(facts | seconds | {"rss_mb": used.ru_maxrss // 1024}), flush=True)
+MODES = ("sampling", "filtering", "oversampling")
 
 
 def made_up(number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -84,40 +74,6 @@ def pair(number: int) -> tuple[Variants, Variants]:
     return first, variants_of(other, other_lengths, counts[1])
 
 
-def release(cases: int, target: Path, method: str) -> None:
-    walks, lengths = made_up(2000, 2)
-    weights = 1 / np.arange(1, 2001) ** 1.1
-    log = variants_of(walks, lengths, np.random.default_rng(1).multinomial(cases, weights / weights.sum()))
-    made = veilog.release(log, method, domain=ALL_FROM_LOG, epsilon=1, delta="1e-9" if method == "travas" else 0)
-    told(step="release", method=method, cases=made.variants.cases, events=made.variants.events)
-    made.save(target)
-    told(step="save", target=target.name, megabytes=target.stat().st_size // 1_000_000)
-
-
-def compare(number: int) -> None:
-    first, second = pair(number)
-    told(step="made up", variants=[len(first), len(second)])
-    phases: list[str] = []
-
-    def say(text: str, fraction: float | None) -> None:
-        phase = text.partition(":")[0]
-        if phases[-1:] != [phase]:
-            phases.append(phase)
-            told(step="begins", what=text)
-
-    result = veilog.compare(first, second, progress=say)
-    told(step="compare", intervals=result.to_json()["intervals"], not_computed=sorted(result.not_computed))
-
-
-def risks(number: int) -> None:
-    log, _ = pair(number)
-    told(step="made up", variants=len(log))
-    for kind in ("set", "multiset", "sequence"):
-        for size in (1, 2, 3):
-            (found,) = risk(log, kind, size)
-            told(step="risk", background=kind, size=size, exact=found.exact, case_disclosure=found.case_disclosure)
-
-
 def make(events: int, target: Path) -> None:
     """A log in the order of its times, so that cases overlap; every two cases are one person's."""
     rng = np.random.default_rng(1)
@@ -147,71 +103,92 @@ def make(events: int, target: Path) -> None:
         writer.write_table(table)
     if writer is not None:
         writer.close()
-    told(step="make", events=total, cases=len(lengths), megabytes=target.stat().st_size // 1_000_000)
 
 
 def _labels(what: str, codes: np.ndarray) -> pa.Array:
     return pa.array([f"{what} {i}" for i in range(40)]).take(pa.array(codes))
 
 
-def events(path: Path, how: str, memory_limit: str) -> None:
-    log = store(path, memory_limit=memory_limit) if how == "disk" else veilog.read(path)
-    if log is None:
-        raise SystemExit("this log cannot be kept on disk")
-    told(step="read", how=how, pid=os.getpid())
+def measure(given: Given, cell: Cell) -> Measured:
+    what, size = str(cell.get("what")), int(cell.get("size"))
+    if what == "release":
+        costs, text = timed(partial(released, cell.method, size, given.folder / "out.parquet"))
+    elif what == "compare":
+        first, second = pair(size)
+        costs, result = timed(partial(compare, first, second, progress=lambda text, fraction: None))
+        text = f"not computed: {', '.join(sorted(result.not_computed)) or 'nothing'}"
+    elif what == "risk":
+        kind, _, length = str(cell.get("which")).partition(" ")
+        log, _ = pair(size)
+        costs, (found,) = timed(partial(risk, log, kind, int(length)))
+        text = f"{found.case_disclosure:.6g}{'' if found.exact else ', estimated'}"
+    else:
+        path = given.folder / f"log-{size}.parquet"
+        if not path.exists():
+            make(size, path)
+        work: Callable[[EventLog], str] = questions
+        if what == "amun":
+            work = partial(by_amun, mode=str(cell.get("which")), target=given.folder / "out.parquet")
+        costs, text = timed(lambda: work(opened(path, str(cell.get("how")))))
+    return Measured(costs, texts={"result": text})
+
+
+def released(method: str, cases: int, target: Path) -> str:
+    walks, lengths = made_up(2000, 2)
+    weights = 1 / np.arange(1, 2001) ** 1.1
+    log = variants_of(walks, lengths, np.random.default_rng(1).multinomial(cases, weights / weights.sum()))
+    made = release(log, method, domain=ALL_FROM_LOG, epsilon=1, delta="1e-9" if method == "travas" else 0)
+    made.save(target)
+    megabytes = target.stat().st_size // 1_000_000
+    target.unlink()
+    return f"{made.variants.cases:,} cases, {made.variants.events:,} events, {megabytes:,} MB"
+
+
+def opened(path: Path, how: str) -> EventLog:
+    log = store(path, memory_limit="1GB") if how == "disk" else read(path)
+    assert log is not None, "this log can be kept on disk"
+    return log
+
+
+def questions(log: EventLog) -> str:
+    """A digest of the answers."""
     variants = log.variants
-    told(step="variants", variants=len(variants))
-    domain = Domain(attributes={"cost": (0.0, 100.0)})
-    curator = Curator(variants, log=log, domain=domain, randomness=noise.seeded(1))
+    curator = Curator(variants, log=log, domain=Domain(attributes={"cost": (0.0, 100.0)}), randomness=noise.seeded(1))
     few = Variants.from_arrays(variants.labels, variants.codes, variants.offsets, np.minimum(variants.counts, 5))
     cases = released_cases(few, np.random.default_rng(1))
     names = ("org:resource", "cost", "urgency")
     chosen, rest = choose(curator, names, Fraction(1), Fraction(1, 10**8), lambda text: None)
     times = released_times(curator, Fraction(1), cases, window=curator.events.window, remark=lambda text: None)
     columns = released_attributes(curator, rest, cases, chosen)
-    sums = [int(times.sum() % 10**9), *sorted([*columns.events, *columns.cases])]
-    told(step="questions", asked=len(curator.charges), same_in_memory_and_on_disk=sums)
     one = bounded(log, Unit("person", 1, "person"), noise.seeded(1))
-    told(step="persons", cases=one.variants.cases)
+    names_ = " ".join(sorted([*columns.events, *columns.cases]))
+    return f"{len(curator.charges)} charges, {int(times.sum() % 10**9)} {names_}, {one.variants.cases:,} persons"
 
 
-def amun(path: Path, how: str, memory_limit: str, mode: str, target: Path) -> None:
-    log = store(path, memory_limit=memory_limit) if how == "disk" else veilog.read(path)
-    if log is None:
-        raise SystemExit("this log cannot be kept on disk")
-    told(step="read", how=how)
-    variants = log.variants
-    told(step="variants", variants=len(variants))
-    made = veilog.release(log, "amun", as_published=True, seed=1, mode=mode)
-    told(step="release", cases=made.variants.cases, events=made.variants.events, remarks=made.remarks)
+def by_amun(log: EventLog, mode: str, target: Path) -> str:
+    made = release(log, "amun", as_published=True, seed=1, mode=mode)
     made.save(target)
-    told(step="save", digest=hashlib.sha256(target.read_bytes()).hexdigest()[:16])
+    return f"{made.variants.cases:,} cases, digest {hashlib.sha256(target.read_bytes()).hexdigest()[:16]}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["release", "compare", "risk", "make", "events", "amun"])
-    parser.add_argument("--size", type=int, default=100_000)
-    parser.add_argument("--target", type=Path, default=Path("out.parquet"))
-    parser.add_argument("--method", default="evolve")
-    parser.add_argument("--log", type=Path)
-    parser.add_argument("--how", choices=["disk", "memory"], default="disk")
-    parser.add_argument("--mode", choices=["sampling", "filtering", "oversampling"], default="sampling")
-    parser.add_argument("--memory-limit", default="1GB")
-    given = parser.parse_args()
-    if given.what == "release":
-        release(given.size, given.target, given.method)
-    elif given.what == "compare":
-        compare(given.size)
-    elif given.what == "risk":
-        risks(given.size)
-    elif given.what == "make":
-        make(given.size, given.target)
-    elif given.what == "amun":
-        amun(given.log, given.how, given.memory_limit, given.mode, given.target)
-    else:
-        events(given.log, given.how, given.memory_limit)
-
-
-if __name__ == "__main__":
-    main()
+_SIZE = {"logs": NO_LOG, "size": 10_000_000, "quick": {"size": 10_000}}
+_PAIR = {"logs": NO_LOG, "size": 1_000_000, "quick": {"size": 1_000}}
+_KINDS = tuple(f"{kind} {length}" for kind in ("set", "multiset", "sequence") for length in (1, 2, 3))
+BENCHMARKS = (
+    benchmark(
+        "large-releases",
+        "Releases, comparisons, risks and questions of many cases, on disk and in memory.",
+        measure,
+        [
+            grid("evolve,travas", what="release", **_SIZE),
+            grid(what="compare", **_PAIR),
+            grid(what="risk", which=_KINDS, **_PAIR),
+            grid(what="questions", how=("disk", "memory"), **_SIZE),
+            grid("amun", what="amun", how=("disk", "memory"), which=MODES, **_SIZE),
+        ],
+        (CPU, WALL, PEAK, Column("result", "result", show="text")),
+        runs=1,
+        alone=True,
+        page="results/large-releases.md",
+    ),
+)

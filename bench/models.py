@@ -1,7 +1,5 @@
 """Drawing from a model: seconds for 100,000 cases, and time and memory of writing many.
 
-    python bench/models.py [--cases 1000000]
-
 The networks have the method's default sizes over as many variants as Sepsis (846) and BPIC13 (1511) have; their weights
 are random, which changes nothing about the time. Beside it numpy's own draw from the same shares, as the baseline
 that no network can reach.
@@ -9,15 +7,12 @@ that no network can reach.
 
 from __future__ import annotations
 
-import argparse
-import resource
-import tempfile
-import time
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 
+from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
+from timing import cpu_of, timed
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.travag.networks import initial
 from veilog.methods.travag.settings import CERTIFIED, Networks, Trained
@@ -43,41 +38,39 @@ def model(number: int) -> Model:
     return Model("travag", False, {}, Trained(columns(number), weights, CERTIFIED, 1000), curator.guarantee())
 
 
-def seconds(work: Callable[[], object]) -> tuple[float, float]:
-    """Wall and CPU seconds, the better of three runs."""
-    found = []
-    for _ in range(3):
-        wall, cpu = time.perf_counter(), time.process_time()
-        work()
-        found.append((time.perf_counter() - wall, time.process_time() - cpu))
-    return min(found)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--cases", type=int, default=1_000_000)
-    cases = parser.parse_args().cases
-    for number in (4, 846, 1511):
-        trained = model(number)
+def measure(given: Given, cell: Cell) -> Measured:
+    number, cases = int(cell.get("variants")), int(cell.get("cases"))
+    trained = model(number)
+    if cell.get("to") == "draw":
         trained.sample(1000, seed=1)
-        wall, cpu = seconds(lambda trained=trained: trained.sample(100_000, seed=1))
+        costs, _ = timed(lambda: trained.sample(cases, seed=1))
         shares = np.full(number, 1 / number)
-        least, _ = seconds(lambda shares=shares: np.random.default_rng(1).multinomial(100_000, shares))
-        print(f"{number} variants: 100,000 cases in {wall:.2f} s wall, {cpu:.2f} s CPU; multinomial {least:.4f} s")
-    trained = model(846)
-    with tempfile.TemporaryDirectory() as folder:
-        for suffix in (".parquet", ".csv", ".xes.gz"):
-            target = Path(folder) / f"out{suffix}"
-            wall, cpu = time.perf_counter(), time.process_time()
-            trained.write(target, cases, seed=1)
-            took, used = time.perf_counter() - wall, time.process_time() - cpu
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            size = target.stat().st_size / 1e6
-            print(
-                f"{cases:,} cases of {LENGTH} events to {suffix}: {took:.1f} s wall, {used:.1f} s CPU, {size:,.0f} MB, "
-                f"highest memory {peak:,.0f} MB"
-            )
+        return Measured(
+            costs | {"multinomial": cpu_of(lambda: np.random.default_rng(1).multinomial(cases, shares), 20)}
+        )
+    target = given.folder / f"out{cell.get('to')}"
+    costs, _ = timed(lambda: trained.write(target, cases, seed=1))
+    size = target.stat().st_size / 1e6
+    target.unlink()
+    return Measured(costs | {"size": size})
 
 
-if __name__ == "__main__":
-    main()
+_SUFFIXES = (".parquet", ".csv", ".xes.gz")
+BENCHMARKS = (
+    benchmark(
+        "models",
+        f"Drawing cases of {LENGTH} events from a trained model, and writing them.",
+        measure,
+        [
+            grid(logs=NO_LOG, variants=(4, 846, 1511), cases=100_000, to="draw"),
+            grid(logs=NO_LOG, variants=846, cases=1_000_000, to=_SUFFIXES, quick={"cases": 60_000}),
+        ],
+        (
+            *(CPU, WALL, PEAK, Column("multinomial, CPU s", "multinomial", ".4f")),
+            Column("file MB", "size", ",.0f"),
+        ),
+        runs=3,
+        alone=True,
+        page="models.md",
+    ),
+)

@@ -1,20 +1,17 @@
 """How fast the pages of ``veilog serve`` are there for somebody who opens them for the first time.
 
-    python bench/pages.py LOG [--profiles 7] [--pages exposure result] [--beside OTHER/src]
+Starts a server of its own in a temporary folder, brings the log, makes a release by ``evolve``, and opens every page in
+a headless Chromium (``$CHROMIUM``), each time with a new profile, which has no cache and no process for the page yet:
+milliseconds from the start of the navigation to the end of the load event and to the first words; milliseconds of
+processor time of the page's main thread (parsing, script, style, layout) until it was loaded; milliseconds from request
+to answer for the page alone; kilobytes over the network, and elements. Needs playwright.
 
-starts a server of its own in a temporary folder, brings the log, makes a release by ``evolve``, and opens every page in
-a headless Chromium (``$CHROMIUM``), each time with a new profile, which has no cache and no process for the page yet.
-It prints a table of medians: milliseconds from the start of the navigation to the end of the load event and to the
-first words; milliseconds of processor time of the page's main thread (parsing, script, style, layout) until it was
-loaded; milliseconds from request to answer for the page alone; kilobytes over the network, and elements.
-
-``--beside`` opens, in turn with these, the pages of another source tree, so that two versions can be compared on a
-machine that is busy, where milliseconds mean little and ratios more. The column "÷" is the ratio of the load times.
+``--set beside=OTHER/src`` opens, in turn with these, the pages of another source tree, so that two versions can be
+compared on a machine that is busy, where milliseconds mean little and ratios more.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import re
@@ -27,12 +24,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
-from playwright.sync_api import Browser, CDPSession, sync_playwright
-
+from benchmark import benchmark, grid
 from serve import ended, once_of
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
+
+if TYPE_CHECKING:
+    import httpx
+    from playwright.sync_api import Browser, CDPSession
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = (
@@ -79,6 +80,8 @@ class Load:
 
 @contextlib.contextmanager
 def serving(source: Path, folder: Path, log: Path, epsilon: str) -> Iterator[Site]:
+    import httpx
+
     command = [sys.executable, "-m", "veilog", "serve", "--no-open", "--folder", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(source)}
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -115,6 +118,8 @@ def brought(client: httpx.Client, log: Path, epsilon: str) -> dict[str, str]:
 
 def server_time(site: Site, path: str) -> float:
     """Median milliseconds from a request to its whole answer."""
+    import httpx
+
     times = []
     with httpx.Client(base_url=site.base, cookies=dict(site.cookies), timeout=300) as client:
         client.get(path).raise_for_status()
@@ -145,46 +150,46 @@ def main_thread(session: CDPSession) -> float:
     return 1000 * float(found["TaskDuration"])
 
 
-def medians(loads: list[Load]) -> dict[str, float]:
-    return {name: median(asdict(load)[name] for load in loads) for name in asdict(loads[0])}
+def measure(given: Given, cell: Cell) -> Measured:
+    """One profile: it opens every page of each tree in turn, so that a busy machine is busy for all."""
+    from playwright.sync_api import sync_playwright
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("log", type=Path)
-    parser.add_argument("--profiles", type=int, default=7)
-    parser.add_argument("--beside", type=Path, help="the src folder of another version")
-    parser.add_argument("--epsilon", default="1")
-    parser.add_argument("--pages", nargs="*", default=PAGES, choices=PAGES)
-    given = parser.parse_args()
-    sources = {"here": SOURCE} | ({"beside": given.beside} if given.beside else {})
+    sources = {"here": SOURCE} | ({"beside": Path(str(cell.get("beside")))} if cell.get("beside") else {})
+    values: dict[str, float] = {}
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         sites = {
-            name: stack.enter_context(serving(source, folder / name, given.log, given.epsilon))
+            name: stack.enter_context(serving(source, folder / name, given.file, "1"))
             for name, source in sources.items()
         }
         chromium = stack.enter_context(sync_playwright()).chromium
         browser = stack.enter_context(chromium.launch(executable_path=CHROMIUM, args=list(FLAGS)))
         opened(browser, sites["here"], "/")  # the browser's own first time is not ours
-        print("| page | of | load | ÷ | first words | main thread | server | kB | elements |")
-        print("|---|---|---:|---:|---:|---:|---:|---:|---:|", flush=True)
-        for page in given.pages:
-            loads: dict[str, list[Load]] = {name: [] for name in sites}
-            for _ in range(given.profiles):
-                for name, site in sites.items():
-                    loads[name].append(opened(browser, site, site.pages[page]))
+        for page in PAGES:
             for name, site in sites.items():
-                print(row(page, name, loads, server_time(site, site.pages[page])), flush=True)
+                found = asdict(opened(browser, site, site.pages[page]))
+                found |= {"server": server_time(site, site.pages[page])}
+                values |= {f"{page} {name} {what}": value for what, value in found.items()}
+    return Measured(values)
 
 
-def row(page: str, name: str, loads: Mapping[str, list[Load]], server: float) -> str:
-    found = medians(loads[name])
-    ratio = f"{found['load'] / medians(loads['beside'])['load']:.2f}" if "beside" in loads else ""
-    times = [f"{found['load']:.0f}", ratio, f"{found['paint']:.0f}", f"{found['main']:.0f}", f"{server:.1f}"]
-    weights = [f"{found['bytes'] / 1000:.0f}", f"{found['elements']:.0f}"]
-    return f"| {' | '.join([page, name, *times, *weights])} |"
+def columns(page: str) -> list[Column]:
+    found = [Column(f"{page}: load", f"{page} here load", ",.0f")]
+    found += [Column("÷ beside", f"{page} here load", over=f"{page} beside load")]
+    return found + [Column(what, f"{page} here {what}", ",.0f") for what in WHAT]
 
 
-if __name__ == "__main__":
-    main()
+WHAT = ("paint", "main", "server", "bytes", "elements")
+BENCHMARKS = (
+    benchmark(
+        "pages",
+        "How fast the pages are there in a browser that has never seen them.",
+        measure,
+        grid("evolve", beside=""),
+        [column for page in PAGES for column in columns(page)],
+        logs=("sepsis",),
+        sources=("veilog.web.app",),
+        runs=7,
+        page="serve.md",
+    ),
+)

@@ -1,59 +1,110 @@
-"""All benchmarks, one after the other, each as a Markdown table on stdout.
+"""All benchmarks and experiments, by name: run them, keep what they gave, say which published numbers are stale.
 
-    python bench/run.py [--logs FOLDER] [--small]
+    python bench/run.py [NAME ...] [--logs FOLDER] [--quick]     run; without a name those that ``make bench`` runs
+    python bench/run.py --list                                   the names
+    python bench/run.py --publish NAME ... [--quick]             put what was run into bench/results and the docs
+    python bench/run.py --check [NAME ...]                       published numbers that today's code did not make
 
-``--small`` shrinks the large ones to a tenth, for a first look. Benchmarks that need real logs are left out without
-``--logs`` or VEILOG_LOGS.
+A run prints Markdown. It keeps every finished cell, so that a second run goes on where the first was stopped;
+``--again`` measures anew. Benchmarks that need real logs are left out without ``--logs`` or VEILOG_LOGS. ``--set``
+takes what a benchmark has a name for: a setting, or another Python to compare with.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-HERE = Path(__file__).parent
+if TYPE_CHECKING:  # a cell in a process of its own imports this file, and its memory is measured: the rest comes later
+    from veilog.experiments.experiment import Experiment
 
-BENCHMARKS: tuple[tuple[str, bool, tuple[str, ...], tuple[str, ...]], ...] = (
-    # file, needs real logs, arguments, arguments when small
-    ("xes_reading.py", False, (), ("--events", "100000")),
-    ("variants.py", False, (), ("--events", "1000000")),
-    ("similarity.py", False, (), ("--variants", "1000", "--large", "3000")),
-    ("disclosure.py", False, (), ("--large", "400", "--wide", "100", "--runs", "1")),
-    ("evolve.py", False, (), ("--small", "--runs", "3")),
-    ("frontier.py", True, (), ("--runs", "2")),
-    ("groups.py", True, (), ()),
-    ("travas.py", True, (), ("--runs", "3")),
-    ("amun.py", True, (), ("--runs", "2")),
-    ("pripel.py", True, (), ("--runs", "2")),
-    ("libra.py", True, ("--speed",), ("--speed", "2")),
-    ("suggest.py", True, ("--speed",), ("--speed", "--runs", "5")),
-    ("models.py", False, (), ("--cases", "60000")),
-    ("prefix_trees.py", True, (), ("--runs", "2", "--largest", "10000")),
-    ("travag_step.py", False, (), ("--repeats", "5")),
-    ("travag.py", True, (), ("--runs", "1", "--only", "table")),
-)
+HERE = Path(__file__).resolve().parent
+MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "releases", "speed", "extras", "amun", "travag")
+MODULES += ("suggest", "models", "large", "large_releases", "serve", "pages", "claims")
+LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
+LONG += ("releases-travag", "travag-published", "amun-causes", "amun-growth", "times", "attributes", "large")
+LONG += ("large-releases", "serve", "pages", "claims", "travas")
+"""Run by name only: they take hours, or need what a machine may not have."""
+
+
+def benchmarks() -> Iterator[Experiment]:
+    for module in MODULES:
+        yield from importlib.import_module(module).BENCHMARKS
+
+
+def once(experiment: Experiment, given: argparse.Namespace) -> bool:
+    """Run one, print its page, and say whether it could be run."""
+    from veilog.errors import VeilogError
+    from veilog.experiments import results, runner
+
+    print(f"\n# {experiment.name}\n", flush=True)
+    if given.again:
+        runner.kept_file(given.out, experiment).unlink(missing_ok=True)
+
+    def progress(text: str, fraction: float | None) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    try:
+        done = runner.run(
+            experiment,
+            given.logs,
+            given.out,
+            runs=given.runs,
+            only=given.only.split(",") if given.only else (),
+            quick=given.quick,
+            options=dict(pair.split("=", 1) for pair in given.set),
+            processes=given.processes,
+            progress=progress,
+        )
+    except VeilogError as error:
+        print(error if given.logs else f"left out, it needs --logs: {error}", flush=True)
+        return given.logs is None
+    command = f"python bench/run.py {experiment.name}{' --quick' * given.quick}"
+    results.write(done, given.out, command)
+    print(results.markdown(done, command).partition("\n\n")[2], flush=True)
+    failed = [row for row in done.rows if not row.values and row.problem]
+    return not (failed and len(failed) == len(done.rows))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--logs", default=os.environ.get("VEILOG_LOGS"))
-    parser.add_argument("--small", action="store_true")
-    arguments = parser.parse_args()
-    environment = dict(os.environ)
-    if arguments.logs:
-        environment["VEILOG_LOGS"] = arguments.logs
-    failed = []
-    for name, needs_logs, full, small in BENCHMARKS:
-        if needs_logs and not arguments.logs:
-            print(f"\n# {name}: left out, it needs --logs", flush=True)
-            continue
-        print(f"\n# {name}\n", flush=True)
-        command = [sys.executable, str(HERE / name), *(small if arguments.small else full)]
-        if subprocess.run(command, env=environment, check=False).returncode:
-            failed.append(name)
+    import published
+    from veilog.experiments import EXPERIMENTS
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--logs", type=Path, default=os.environ.get("VEILOG_LOGS"), help="folder of the public logs")
+    parser.add_argument("--runs", type=int, help="runs of every setting")
+    parser.add_argument("--only", help="only these logs: a,b,c")
+    parser.add_argument("--quick", action="store_true", help="a small part, for a first look")
+    parser.add_argument("--again", action="store_true", help="measure again what is there")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=HERE / "out", help="folder that keeps finished cells")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--publish", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    known = {experiment.name: experiment for experiment in (*benchmarks(), *EXPERIMENTS.values())}
+    if unknown := [name for name in given.names if name not in known]:
+        parser.error(f"there is no {unknown[0]}; there are {', '.join(known)}")
+    if given.list:
+        for experiment in known.values():
+            print(f"{experiment.name:24} {experiment.what}")
+        return 0
+    if given.check:
+        return published.check([known[name] for name in given.names or known], given.logs)
+    if given.publish:
+        if not given.names:
+            parser.error("--publish takes the names of what is to be published")
+        options = dict(pair.split("=", 1) for pair in given.set)
+        return max(published.publish(known[name], given.out, given.quick, options) for name in given.names)
+    usual = [name for name in known if name not in LONG and name not in EXPERIMENTS]
+    failed = [name for name in given.names or usual if not once(known[name], given)]
     if failed:
         print(f"\nfailed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -1,14 +1,11 @@
 """Twenty people at once: each brings a log and has it released; what that takes, and whether anybody is forgotten.
 
-    python bench/serve.py LOG [--sessions 20]
-
-starts a server of its own in a temporary folder and prints JSON: seconds, peak memory of the server with all its
-workers, the order in which the sessions were served, and how long the start page took while everything ran.
+Starts a server of its own in a temporary folder and measures seconds, peak memory of the server with all its workers,
+the order in which the sessions were served, and how long a page took while everything ran.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import signal
@@ -19,8 +16,14 @@ import threading
 import time
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
-import httpx
+from benchmark import benchmark, grid
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
+
+if TYPE_CHECKING:
+    import httpx
 
 
 def memory_of_session(session: int) -> int:
@@ -62,6 +65,8 @@ def ended(client: httpx.Client, address: str) -> str:
 
 
 def visit(url: str, log: Path, number: int, told: list[tuple[float, int, str, str]], pages: list[float]) -> None:
+    import httpx
+
     base, _, token = url.partition("/?token=")
     with httpx.Client(base_url=base, headers={"origin": base}, timeout=300, verify=False) as client:
         client.get("/", params={"token": token})
@@ -82,11 +87,8 @@ def visit(url: str, log: Path, number: int, told: list[tuple[float, int, str, st
         pages.append(time.perf_counter() - started)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("log", type=Path)
-    parser.add_argument("--sessions", type=int, default=20)
-    given = parser.parse_args()
+def measure(given: Given, cell: Cell) -> Measured:
+    sessions = int(cell.get("sessions"))
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "veilog", "serve", "--no-open", "--folder", f"{folder}/data"]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -94,9 +96,7 @@ def main() -> None:
         url = server.stdout.readline().strip()
         told: list[tuple[float, int, str, str]] = []
         pages: list[float] = []
-        visitors = [
-            threading.Thread(target=visit, args=(url, given.log, n, told, pages)) for n in range(given.sessions)
-        ]
+        visitors = [threading.Thread(target=visit, args=(url, given.file, n, told, pages)) for n in range(sessions)]
         started, peak, own = time.time(), 0, 0
         for visitor in visitors:
             visitor.start()
@@ -109,25 +109,26 @@ def main() -> None:
         server.send_signal(signal.SIGINT)
         server.wait(30)
     states = sorted(told)
-    print(
-        json.dumps(
-            {
-                "log": given.log.name,
-                "sessions": given.sessions,
-                "seconds": round(seconds, 1),
-                "jobs_done": sum(state == "done" for *_, state in states),
-                "jobs_wanted": 2 * given.sessions,
-                "peak_mib_all": peak >> 20,
-                "peak_mib_server": own >> 20,
-                "page_seconds_median": round(median(pages), 3),
-                "page_seconds_max": round(max(pages), 3),
-                "order": [f"{number} {kind}" for _, number, kind, _ in states],
-                "exit": server.returncode,
-            },
-            indent=1,
-        )
-    )
+    values = {"seconds": seconds, "done": sum(state == "done" for *_, state in states), "wanted": 2 * sessions}
+    values |= {"peak of all": peak / 2**20, "peak of the server": own / 2**20, "exit": server.returncode}
+    values |= {"page": median(pages), "slowest page": max(pages)}
+    return Measured(values, texts={"order": ", ".join(f"{number} {kind}" for _, number, kind, _ in states)})
 
 
-if __name__ == "__main__":
-    main()
+BENCHMARKS = (
+    benchmark(
+        "serve",
+        "Many sessions of the pages at once.",
+        measure,
+        grid("travas", sessions=20, quick={"sessions": 3}),
+        (
+            *(Column(name, name, ".4g") for name in ("seconds", "done", "wanted", "page", "slowest page")),
+            *(Column(f"{name}, MiB", name, ",.0f") for name in ("peak of all", "peak of the server")),
+            Column("order", "order", show="text"),
+        ),
+        logs=("sepsis",),
+        sources=("veilog.web.app",),
+        runs=1,
+        page="serve.md",
+    ),
+)

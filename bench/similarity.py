@@ -1,29 +1,24 @@
-"""Similarity of two logs: veilog against plain POT on the same matrix, and what 15,000 variants a side take.
+"""Similarity of two logs against plain POT on the same matrix, what 15,000 variants a side take, and matchings.
 
-    python bench/similarity.py [--variants 4000] [--large 15000] [--runs 3]
-
-Every measurement is a process of its own (so that peak memory is its own), with the libraries imported before the
-clock starts. Prints a Markdown table; each ratio is against plain POT in the same run.
+Ratios are against plain POT in the same run. A matching of many traces is what PRIPEL does.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
-import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 
 import numpy as np
 import ot
 
+from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
+from timing import timed
+from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.summary import Column
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.measures.similarity.distances import levenshtein_block
 from veilog.measures.similarity.transport import matrix_costs, transport
+from veilog.methods.pripel.matching import match
 
 
 def loan_log(variants: int, seed: int, activities: int = 24, length: int = 20) -> Variants:
@@ -41,56 +36,6 @@ def loan_log(variants: int, seed: int, activities: int = 24, length: int = 20) -
 
 def normalised(a: Variants, b: Variants) -> np.ndarray:
     return levenshtein_block(a.sequences, b.sequences) / np.maximum(a.lengths[:, None], b.lengths)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--variants", type=int, default=4000)
-    parser.add_argument("--large", type=int, default=15000, help="0 leaves the large logs out")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--measure", choices=sorted(MEASUREMENTS), help="one measurement in this process, as JSON")
-    arguments = parser.parse_args()
-    if arguments.measure:
-        print(json.dumps(measured(MEASUREMENTS[arguments.measure], arguments.variants)))
-        return
-    print(f"{arguments.variants} variants a side; medians of {arguments.runs} runs\n")
-    table(["pot", "matrix", "same matrix", "direct", "exact"], arguments.variants, arguments.runs)
-    if arguments.large:
-        print(f"\n{arguments.large} variants a side; one run\n")
-        table(["direct", "exact", "length", "maximum"], arguments.large, 1)
-
-
-def table(names: list[str], variants: int, runs: int) -> None:
-    """Print a row for each measurement; ratios are to the one called ``pot``, where it comes first."""
-    baseline: float | None = None
-    print("| measurement | CPU s | wall s | peak RSS MB | gap | value | CPU / plain POT |")
-    print("|---|---|---|---|---|---|---|")
-    for name in names:
-        results = [in_a_process(name, variants) for _ in range(runs)]
-        cpu, wall, memory = (statistics.median(r[k] for r in results) for k in ("cpu", "wall", "rss"))
-        if name == "pot":
-            baseline = cpu
-        gap = "" if results[0]["gap"] is None else f"{results[0]['gap']:.1e}"
-        ratio = "" if baseline is None else f"{cpu / baseline:.2f}"
-        what = (MEASUREMENTS[name].__doc__ or name).rstrip(".")
-        print(f"| {what} | {cpu:.2f} | {wall:.2f} | {memory:.0f} | {gap} | {results[0]['value']:.12g} | {ratio} |")
-        sys.stdout.flush()
-
-
-def in_a_process(name: str, variants: int) -> dict[str, float]:
-    command = [sys.executable, __file__, "--measure", name, "--variants", str(variants)]
-    return dict(json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout))
-
-
-def measured(
-    prepare: Callable[[Variants, Variants], Callable[[], tuple[float, float | None]]], n: int
-) -> dict[str, float | None]:
-    work = prepare(loan_log(n, 1), loan_log(n, 2))
-    cpu, wall = time.process_time(), time.perf_counter()
-    value, gap = work()
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"cpu": cpu, "wall": wall, "rss": memory, "gap": gap, "value": value}
 
 
 def plain_pot(a: Variants, b: Variants) -> Callable[[], tuple[float, float | None]]:
@@ -147,5 +92,57 @@ MEASUREMENTS = {
     "maximum": maximum,
 }
 
-if __name__ == "__main__":
-    main()
+SMALL = ("pot", "matrix", "same matrix", "direct", "exact")
+LARGE = ("direct", "exact", "length", "maximum")
+
+
+def measure(given: Given, cell: Cell) -> Measured:
+    number = int(cell.get("variants"))
+    work = MEASUREMENTS[str(cell.get("way"))](loan_log(number, 1), loan_log(number, 2))
+    costs, (value, gap) = timed(work)
+    return Measured(costs | {"value": value, "gap": gap})
+
+
+def traces(number: int, seed: int) -> Variants:
+    """Traces of 5 to 25 events, practically all different."""
+    rng = np.random.default_rng(seed)
+    return Variants.from_sequences(
+        [tuple("abcdefghij"[i] for i in rng.integers(0, 10, n)) for n in rng.integers(5, 26, number)]
+    )
+
+
+def matching(given: Given, cell: Cell) -> Measured:
+    one, other = (traces(int(cell.get("traces")), seed) for seed in (1, 2))
+    how = "greedy" if cell.get("matching") == "greedy" else "optimal"
+    costs, found = timed(lambda: match(one, other, how, lambda text: None))
+    return Measured(costs | {"edit steps": found.cost})
+
+
+BENCHMARKS = (
+    benchmark(
+        "similarity",
+        "Similarity and difference of two logs against plain POT.",
+        measure,
+        [
+            grid(logs=NO_LOG, variants=4000, way=SMALL, quick={"variants": 1000}),
+            grid(logs=NO_LOG, variants=15_000, way=LARGE, quick={"variants": 3000}, once=True),
+        ],
+        (
+            *(CPU, WALL, PEAK, Column("gap", "gap", ".1e"), Column("value", "value", ".12g")),
+            Column("CPU / plain POT", "cpu", baseline={"way": "pot"}),
+        ),
+        note=" ".join(f"{name}: {(way.__doc__ or name).rstrip('.')}." for name, way in MEASUREMENTS.items()),
+        alone=True,
+        page="results/benchmarks.md",
+    ),
+    benchmark(
+        "matching",
+        "Optimal and greedy matchings of many traces.",
+        matching,
+        grid(logs=NO_LOG, traces=10_000, matching=("optimal", "greedy"), quick={"traces": 1000}),
+        (Column("edit steps", "edit steps", ",.0f"), CPU, PEAK),
+        runs=1,
+        alone=True,
+        page="results/pripel.md",
+    ),
+)

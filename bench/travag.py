@@ -1,50 +1,129 @@
-"""TraVaG against its published figures: as published and certified, with ablations.
+"""TraVaG: what a noised step of its networks costs against a plain one, draws, and a whole training as published.
 
-    python bench/travag.py --logs FOLDER [--runs 10]                              certified, and ablations
-    python bench/travag.py --logs FOLDER --published bpic13-1-0.01 --state FILE   one training as published
+A step: processor time of one thread, median of the repeats, at the paper's sizes: n columns, batches of 64
+(autoencoder) and 128 (critic). The plain step computes the same losses on batches of the same size and takes the same
+optimiser's step, with neither norms, clipping nor noise.
 
-The second is a long computation. Its state is kept in FILE (.npz) as it goes; started again with the same FILE it goes
-on where it was, and a finished one only draws again.
+``travag-published --set configuration=bpic13-1-0.01`` is a long computation: its state is kept as it goes, and the same
+command goes on where it was. The papers' figures themselves are ``veilog experiment travag-figures``.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-import veilog
+from benchmark import NO_LOG, benchmark, grid
+from timing import cpu_of, timed
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
+from veilog.experiments.summary import Column
+from veilog.logs.variants import Sequences, Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods.method import Request
 from veilog.methods.travag import PUBLISHED, Trained, TrainingState, sample, train
 from veilog.methods.travag.model import state_from, state_to
+from veilog.methods.travag.networks import Weights, backward, forward, gradients, initial
+from veilog.methods.travag.optimisers import adam, rmsprop
+from veilog.methods.travag.settings import CERTIFIED, Networks
+from veilog.methods.travag.training import autoencoder_factors, autoencoder_step, critic_step, generated, normals
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.training.accounting import NoisedSteps
+from veilog.privacy.training.gradients import Training
 
+CONFIGURATION = PUBLISHED["bpic13-1-1e-6"]
+SIZES = {846: 1050, 1511: 7554}
+"""Columns and cases of Sepsis and of BPIC13."""
+CLIPS = (CONFIGURATION.autoencoder_clip, CONFIGURATION.critic_clip)
 FILES = {"bpic13": "bpic2013_incidents", "sepsis": "sepsis"}
-DELTAS = ("0.01", "0.001", "1e-4", "1e-5", "1e-6")
-PAPER = {
-    "2": (0.779, 0.804, 0.800, 0.774, 0.801),
-    "1": (0.803, 0.783, 0.776, 0.795, 0.794),
-    "0.1": (0.669, 0.603, 0.535, 0.525, 0.601),
-    "0.01": (0.480, 0.479, 0.477, 0.456, 0.452),
-}
 SAVE_EVERY = 250
+REPEATS = 5
+Step = Callable[[], None]
 
 
-def read(logs: Path, name: str) -> veilog.Variants:
-    return veilog.read(logs / f"{FILES[name]}.xes.gz").variants
+def counts_of(columns: int, cases: int) -> np.ndarray:
+    """Cases a column, as uneven as in a log."""
+    shares = 1 / np.arange(1, columns + 1) ** 1.1
+    return np.maximum(1, np.rint(cases * shares / shares.sum())).astype(np.int64)
 
 
-# As published -------------------------------------------------------------------------------------------------------
+def steps(columns: int, cases: int) -> dict[str, tuple[Step, Step, int]]:
+    """For each network a noised step, a plain one, and how many weights are noised."""
+    networks = Networks.of(columns, CONFIGURATION)
+    rng = np.random.default_rng(0)
+    weights: Weights = {}
+    for network in networks.all():
+        weights.update(initial(network, rng))
+    counts = counts_of(columns, cases)
+    plan = (
+        NoisedSteps("autoencoder", 64 / counts.sum(), 6.0, 10**6),
+        NoisedSteps("critic", 128 / counts.sum(), 4.0, 10**6),
+    )
+    training = Training(counts, plan, CLIPS, (0, 0), noise.seeded(0), apart=True)
+    moments: Weights = {}
+    chances = counts / counts.sum()
+
+    def plain_autoencoder() -> None:
+        rows = rng.choice(columns, 64, p=chances)
+        encoder, decoder = autoencoder_factors(networks, weights, rows, False)
+        adam(networks.encoder, weights, moments, gradients(encoder), 0.005, scale=1 / 64)
+        adam(networks.decoder, weights, moments, gradients(decoder), 0.005, scale=1 / 64)
+
+    def plain_critic() -> None:
+        rows = rng.choice(columns, 128, p=chances)
+        made_up = generated(networks, CONFIGURATION, weights, normals(rng, 128, CONFIGURATION))
+        sums = None
+        for inputs, sign in ((made_up, 1.0), (rows, -1.0)):
+            trace = forward(networks.critic, weights, inputs)
+            factors, _ = backward(networks.critic, weights, trace, np.full_like(trace.output, sign))
+            if sums is None:
+                sums = gradients(factors)
+            else:
+                for (weight, bias), (other, other_bias) in zip(sums, gradients(factors), strict=True):
+                    weight += other
+                    bias += other_bias
+        assert sums is not None
+        rmsprop(networks.critic, weights, moments, sums, 0.005, scale=1 / 128, bound=0.01)
+
+    def noised_autoencoder() -> None:
+        autoencoder_step(networks, CONFIGURATION, training, 0, weights, moments, 64, encoder_free=True)
+
+    def noised_critic() -> None:
+        critic_step(networks, CONFIGURATION, training, 1, weights, moments, 128, rng, pairs=True)
+
+    return {
+        "autoencoder": (noised_autoencoder, plain_autoencoder, networks.decoder.parameters),
+        "critic": (noised_critic, plain_critic, networks.critic.parameters),
+    }
+
+
+def step(given: Given, cell: Cell) -> Measured:
+    columns = int(cell.get("columns"))
+    noised, plain, weights = steps(columns, SIZES[columns])[str(cell.get("network"))]
+    for warm in (noised, plain):
+        warm()
+    room, rng = np.empty(weights, np.float32), np.random.default_rng(0)
+    normal = cpu_of(lambda: rng.standard_normal(out=room, dtype=np.float32), REPEATS)
+    values = {"noised": cpu_of(noised, REPEATS), "plain": cpu_of(plain, REPEATS), "normal": normal}
+    return Measured({name: 1000 * value for name, value in values.items()} | {"weights": weights})
+
+
+def draw(given: Given, cell: Cell) -> Measured:
+    """Processor seconds of 100,000 draws."""
+    columns = int(cell.get("columns"))
+    configuration = CERTIFIED if cell.get("networks") == "certified" else CONFIGURATION
+    networks = Networks.of(columns, configuration)
+    rng = np.random.default_rng(0)
+    weights = {**initial(networks.generator, rng), **initial(networks.decoder, rng)}
+    known = Sequences(tuple(map(str, range(columns))), np.arange(columns, dtype=np.int32), np.arange(columns + 1))
+    trained = Trained(known, weights, configuration, 1)
+    return Measured({"cpu": cpu_of(lambda: sample(trained, 100_000, rng))})
 
 
 def keep(path: Path) -> Callable[[TrainingState], None]:
@@ -71,122 +150,83 @@ def kept(path: Path, name: str) -> TrainingState | None:
     return replace(state, configuration=PUBLISHED[name])
 
 
-def measured(variants: veilog.Variants, trained: Trained, draws: int) -> str:
-    """Mean similarity and difference of draws of log size."""
-    rng = np.random.default_rng(0)
-    similarities, differences, distinct = [], [], []
-    for draw in range(draws):
-        counts = sample(trained, variants.cases, rng)
-        columns = trained.columns
-        drawn = veilog.Variants.from_arrays(columns.labels, columns.codes, columns.offsets, counts)
-        similarities.append(relative_log_similarity(variants, drawn).value)
-        distinct.append(len(drawn))
-        if draw < max(1, draws // 10):  # the slow one, and it hardly varies
-            differences.append(absolute_log_difference(variants, drawn, buffer="maximum").value)
-    return (
-        f"similarity {statistics.fmean(similarities):.3f} ± {statistics.pstdev(similarities):.3f}, difference "
-        f"{statistics.fmean(differences):,.0f}, {statistics.fmean(distinct):.0f} variants, {draws} draws"
-    )
-
-
-def published(logs: Path, name: str, path: Path, draws: int) -> None:
-    log, epsilon, delta = name.split("-", 2)
-    variants = read(logs, log)
-    started, cpu = time.perf_counter(), time.process_time()
+def published(given: Given, cell: Cell) -> Measured:
+    """One training as published, and draws of log size from it."""
+    name, variants = str(cell.get("configuration")), given.log.variants
+    _, epsilon, delta = name.split("-", 2)
 
     def progress(text: str, fraction: float | None) -> None:
-        seconds, used = time.perf_counter() - started, time.process_time() - cpu
-        print(f"{seconds:8.0f} s {used:8.0f} CPU s  {text}", flush=True)
+        print(text, flush=True)
 
     request = Request(Fraction(epsilon), Fraction(delta), True, progress, lambda a, b: 0.0, print)
-    curator = Curator(variants, randomness=noise.seeded(1))
-    found = kept(path, name)
-    print(f"{name}: {'goes on' if found else 'starts'}", flush=True)
-    trained = train(curator, request, PUBLISHED[name], resume=found, checkpoint=keep(path))
-    print(f"{name}: trained in {time.process_time() - cpu:,.0f} CPU s of this run", flush=True)
-    np.savez(path.with_suffix(".trained.npz"), **trained.weights)
-    print(f"{name}: {measured(variants, trained, draws)}", flush=True)
-
-
-# Certified ----------------------------------------------------------------------------------------------------------
-
-
-def certified(variants: veilog.Variants, epsilon: str, delta: str, runs: int, **given: object) -> list[float]:
-    """Similarities of seeded runs; NaN where nothing was released."""
-    found = []
-    for seed in range(runs):
-        released = veilog.release(variants, "travag", epsilon=epsilon, delta=delta, seed=seed, **given).variants
-        found.append(relative_log_similarity(variants, released).value if released.cases else float("nan"))
-    return found
-
-
-def cell(values: list[float]) -> str:
-    there = [value for value in values if value == value]
-    if not there:
-        return "nothing released"
-    note = "" if len(there) == len(values) else f", {len(there)} of {len(values)} runs"
-    return f"{statistics.fmean(there):.3f} ± {statistics.pstdev(there):.3f}{note}"
-
-
-def table(variants: veilog.Variants, runs: int, paper: bool) -> None:
-    print("| epsilon | " + " | ".join(f"delta {d}" for d in DELTAS) + " |\n" + "|---" * (len(DELTAS) + 1) + "|")
-    for epsilon, cells in PAPER.items():
-        shown = []
-        for delta, theirs in zip(DELTAS, cells, strict=True):
-            found = cell(certified(variants, epsilon, delta, runs))
-            shown.append(f"{found} ({theirs:.3f})" if paper else found)
-        print(f"| {epsilon} | " + " | ".join(shown) + " |", flush=True)
-
-
-ABLATIONS: tuple[tuple[str, dict[str, object]], ...] = (
-    ("default", {}),
-    ("cases outside dropped", {"outside": "drop"}),
-    ("share 0.25 for the columns", {"columns_share": 0.25}),
-    ("share 0.75 for the columns", {"columns_share": 0.75}),
-    ("share 0.9 for the columns", {"columns_share": 0.9}),
-    ("critic in 100 steps at rate 1", {"critic_steps": 100}),
-    ("critic in 100 steps at rate 0.1", {"critic_steps": 100, "critic_rate": 0.1}),
-    ("critic in 1500 steps at rate 0.02", {"critic_steps": 1500, "critic_rate": 0.02}),
-    ("deep critic, 150 steps at rate 1", {"critic": "deep", "critic_steps": 150}),
-    ("deep critic, 1500 steps at rate 0.02", {"critic": "deep", "critic_steps": 1500, "critic_rate": 0.02}),
-    ("autoencoder: 100 noised steps, share 0.1", {"autoencoder_steps": 100, "autoencoder_share": 0.1}),
-    ("autoencoder: 100 noised steps, share 0.5", {"autoencoder_steps": 100, "autoencoder_share": 0.5}),
-)
-
-
-def ablations(variants: veilog.Variants, runs: int, budgets: tuple[tuple[str, str], ...]) -> None:
-    print("| | " + " | ".join(f"({e}, {d})" for e, d in budgets) + " |\n" + "|---" * (len(budgets) + 1) + "|")
-    for what, given in ABLATIONS:
-        cells = [cell(certified(variants, epsilon, delta, runs, **given)) for epsilon, delta in budgets]
-        print(f"| {what} | " + " | ".join(cells) + " |", flush=True)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--logs", type=Path, default=os.environ.get("VEILOG_LOGS"), required="VEILOG_LOGS" not in os.environ
+    curator, state = Curator(variants, randomness=noise.seeded(1)), given.folder / f"{name}.npz"
+    costs, trained = timed(
+        lambda: train(curator, request, PUBLISHED[name], resume=kept(state, name), checkpoint=keep(state))
     )
-    parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--published", choices=tuple(PUBLISHED))
-    parser.add_argument("--state", type=Path)
-    parser.add_argument("--draws", type=int, default=100)
-    parser.add_argument("--log", choices=tuple(FILES))
-    parser.add_argument("--only", choices=("table", "ablations"))
-    arguments = parser.parse_args()
-    logs = Path(arguments.logs)
-    if arguments.published:
-        published(logs, arguments.published, arguments.state or Path(f"{arguments.published}.npz"), arguments.draws)
-        return
-    for log in (arguments.log,) if arguments.log else FILES:
-        variants = read(logs, log)
-        if arguments.only != "ablations":
-            print(f"\n## {log}: certified, relative log similarity, mean ± spread of {arguments.runs} runs\n")
-            table(variants, arguments.runs, log == "bpic13")
-        if arguments.only != "table":
-            print(f"\n## {log}: ablations, {arguments.runs} runs\n")
-            budgets = (("1", "1e-6"), ("0.1", "1e-6")) if log == "bpic13" else (("1", "0.01"), ("0.1", "0.01"))
-            ablations(variants, arguments.runs, budgets)
+    rng = np.random.default_rng(0)
+    similarities, differences, distinct = [], [], []
+    for number in range(int(cell.get("draws"))):
+        columns = trained.columns
+        drawn = Variants.from_arrays(
+            columns.labels, columns.codes, columns.offsets, sample(trained, variants.cases, rng)
+        )
+        similarities.append(relative_log_similarity(variants, drawn).value)
+        distinct.append(len(drawn))
+        if number < max(1, int(cell.get("draws")) // 10):  # the slow one, and it hardly varies
+            differences.append(absolute_log_difference(variants, drawn, buffer="maximum").value)
+    values = {"similarity": similarities, "difference": differences, "variants": distinct}
+    means = {measure: statistics.fmean(found) for measure, found in values.items()}
+    return Measured(means | {"spread": statistics.pstdev(similarities), "cpu": costs["cpu"]})
 
 
-if __name__ == "__main__":
-    main()
+def published_cells(plan: Plan) -> Iterator[Cell]:
+    """Those of the logs that are there; ``--set configuration=`` for some of them."""
+    cells = grid("travag", logs=NO_LOG, configuration=tuple(PUBLISHED), draws=100, quick={"draws": 10})(plan)
+    for cell in cells:
+        log = FILES[str(cell.get("configuration")).partition("-")[0]]
+        if log in plan.logs:
+            yield replace(cell, log=log)
+
+
+BENCHMARKS = (
+    benchmark(
+        "travag-step",
+        "A noised step of TraVaG's networks against a plain one.",
+        step,
+        grid(logs=NO_LOG, columns=tuple(SIZES), network=("autoencoder", "critic")),
+        (
+            *(Column(f"{name}, ms", name, ".1f") for name in ("noised", "plain", "normal")),
+            Column("noised / plain", "noised", over="plain"),
+            Column("noised weights", "weights", ",.0f"),
+        ),
+        note="Normal: drawing as many float normals.",
+        alone=True,
+        page="results/travag.md",
+    ),
+    benchmark(
+        "travag-draws",
+        "100,000 draws from TraVaG's networks.",
+        draw,
+        [
+            grid(logs=NO_LOG, columns=(45, 150), networks="certified"),
+            grid(logs=NO_LOG, columns=(846, 1511), networks="published"),
+        ],
+        (Column("CPU s", "cpu"),),
+        alone=True,
+        page="results/travag.md",
+    ),
+    benchmark(
+        "travag-published",
+        "Whole trainings as published, each of which takes hours.",
+        published,
+        published_cells,
+        (
+            *(Column(name, name, ".3f") for name in ("similarity", "spread")),
+            *(Column(name, name, ",.0f") for name in ("difference", "variants")),
+            Column("CPU s of the last run", "cpu", ",.0f"),
+        ),
+        logs=tuple(FILES.values()),
+        runs=1,
+        page="results/travag.md",
+    ),
+)

@@ -91,7 +91,8 @@ def test_an_interrupted_run_keeps_what_is_finished(
     monkeypatch.delenv("VEILOG_TEST_STOPPED")
     resumed = run(COUNTED, folder, tmp_path, runs=4)
     assert resumed.computed == 2, "runs 0 and 1 were there"
-    assert sorted(p.suffix for p in (tmp_path / "counted" / "cells").iterdir()) == [".json"] * 4
+    kept = (tmp_path / "counted" / "cells.jsonl").read_text().splitlines()
+    assert [json.loads(line)["cell"]["run"] for line in kept] == [0, 1, 2, 3]
 
 
 def test_ctrl_c_ends_all_processes_and_keeps_what_is_finished(folder: Path, tmp_path: Path) -> None:
@@ -111,10 +112,10 @@ def test_ctrl_c_ends_all_processes_and_keeps_what_is_finished(folder: Path, tmp_
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    cells = tmp_path / "travas-figures" / "cells"
+    cells = tmp_path / "travas-figures" / "cells.jsonl"
     try:
         for _ in range(600):
-            if process.poll() is not None or (cells.is_dir() and len(list(cells.glob("*.json"))) >= 2):
+            if process.poll() is not None or (cells.exists() and cells.read_text().count("\n") >= 2):
                 break
             time.sleep(0.1)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: every process of it gets the signal
@@ -125,9 +126,9 @@ def test_ctrl_c_ends_all_processes_and_keeps_what_is_finished(folder: Path, tmp_
     assert process.returncode == 130, errors
     assert "interrupted" in errors
     assert "Traceback" not in errors
-    kept = list(cells.iterdir())
+    kept = cells.read_text().splitlines()
     assert len(kept) >= 2
-    assert all(json.loads(path.read_text())["values"] for path in kept)
+    assert all(json.loads(line)["values"] for line in kept)
 
 
 def test_a_cell_is_computed_again_when_its_method_has_changed(
@@ -149,20 +150,77 @@ def test_a_cell_is_computed_again_when_the_log_has_changed(tmp_path: Path, marks
     assert (again.computed, again.rows[0].get("cases")) == (1, 30.0)
 
 
-@pytest.mark.parametrize("left", ["", "{", '{"version": 1}', "[]"])
-def test_a_broken_cell_file_is_computed_again(folder: Path, tmp_path: Path, marks: Path, left: str) -> None:
+@pytest.mark.parametrize("left", ["", "{", '{"version": 1}', "[]", "null\n"])
+def test_a_broken_line_is_computed_again(folder: Path, tmp_path: Path, marks: Path, left: str) -> None:
     run(COUNTED, folder, tmp_path, runs=1)
-    (kept,) = (tmp_path / "counted" / "cells").iterdir()
+    kept = tmp_path / "counted" / "cells.jsonl"
     kept.write_text(left)
     assert run(COUNTED, folder, tmp_path, runs=1).computed == 1
-    assert json.loads(kept.read_text())["values"] == {"cases": 150}
+    assert json.loads(kept.read_text().splitlines()[-1])["values"] == {"cases": 150}
+    assert run(COUNTED, folder, tmp_path, runs=1).computed == 0
+
+
+def test_a_kept_row_says_which_code_and_machine_made_it(folder: Path, tmp_path: Path, marks: Path) -> None:
+    done = run(COUNTED, folder, tmp_path, runs=2)
+    rows = runner.kept_rows(runner.kept_file(tmp_path, COUNTED))
+    assert tuple(rows) == done.rows
+    assert rows[0].machine == versions.machine() != ""
+    assert [row.version for row in rows] == list(
+        runner.versions_of(COUNTED, [row.cell for row in rows], find(folder)).values()
+    )
+
+
+def made_up(given: Given, cell: Cell) -> Measured:
+    """Keeps a file of its own, as a large log that is made only once."""
+    with (given.folder / "own").open("a") as file:
+        file.write("x")
+    return Measured({"process": os.getpid()}, texts={"which": "its own"})
+
+
+MADE_UP = replace(COUNTED, name="made-up", cells=lambda plan: (Cell("", run=i) for i in range(3)), measure=made_up)
+
+
+def test_a_benchmark_needs_no_logs_and_has_a_process_for_each_cell(tmp_path: Path) -> None:
+    done = run(replace(MADE_UP, alone=True), None, tmp_path)
+    processes = {row.get("process") for row in done.rows}
+    assert len(processes) == 3
+    assert os.getpid() not in processes
+    assert [row.texts for row in done.rows] == [{"which": "its own"}] * 3
+    assert (tmp_path / "made-up" / "own").read_text() == "xxx"
+    assert done.rows[0].version.endswith("-"), "there is no log to have a digest"
+
+
+def test_the_file_of_a_log_is_missed_in_words(tmp_path: Path, marks: Path) -> None:
+    done = run(replace(COUNTED, cells=lambda plan: iter([Cell("sepsis")])), None, tmp_path)
+    assert done.rows[0].problem == "This needs the file of a log, and there is none."
+
+
+def test_the_version_of_a_benchmark_is_also_that_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "helped.py").write_text("from veilog.measures.complexity import complexity\n")
+    source = "import helped\ndef measure(given, cell): ...\n"
+    (tmp_path / "benched.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    import benched  # type: ignore[import-not-found]
+
+    def version() -> str:
+        versions._closure.cache_clear()
+        return versions.version_of("", (), benched.measure, False)
+
+    names = {path.name for path in versions._closure((), (tmp_path / "benched.py",))}
+    assert {"benched.py", "helped.py", "complexity.py"} <= names
+    first = version()
+    (tmp_path / "helped.py").write_text("")
+    second = version()
+    (tmp_path / "benched.py").write_text(source + "# another size\n")
+    assert len({first, second, version()}) == 3
 
 
 def test_the_version_of_a_method_is_that_of_the_sources_it_needs() -> None:
     laplace = versions._closure(("veilog.methods.laplace",))
     names = {path.name for path in laplace}
-    assert {"laplace.py", "tree.py", "curator.py", "noise.py"} <= names
-    assert not {"travas.py", "sacofa.py", "releasing.py"} & names
+    assert {"laplace.py", "curator.py", "noise.py"} <= names
+    assert "_prefix_tree" in {path.parent.name for path in laplace}
+    assert not {"travas.py", "run.py", "runner.py"} & names
 
     def version(method: str, measure: object = counted) -> str:
         return versions.version_of(method, (), measure, False)  # type: ignore[arg-type]

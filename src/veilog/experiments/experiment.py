@@ -1,17 +1,22 @@
-"""What an experiment is: cells to compute, how one is measured, and how they become tables and plots."""
+"""What an experiment is: cells to compute, how one is measured, and how they become tables and plots.
+
+A benchmark (see ``bench/``) is an experiment whose values are times and memory.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 from xml.sax.saxutils import unescape
 
 from veilog._plain import InJson, ToJson
+from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 
@@ -41,6 +46,7 @@ class Cell(ToJson):
     """One computation: a log, a method with its settings (or none), and the number of the run, which is its seed."""
 
     log: str
+    """The name of a log in the folder; of one that the measure makes up, or empty, where there is no such file."""
     method: str = ""
     settings: Annotated[tuple[tuple[str, Value], ...], InJson(as_=dict)] = ()
     """Keywords of :func:`veilog.release`; where there is no method, what the measure needs."""
@@ -53,20 +59,39 @@ class Cell(ToJson):
     def get(self, name: str, default: Value = "") -> Value:
         return dict(self.settings).get(name, default)
 
+    @staticmethod
+    def from_json(told: Mapping[str, Any]) -> Cell:
+        """Return the cell that was written as JSON."""
+        prefixes = int(told.get("prefixes", 0))
+        return Cell(told["log"], told["method"], tuple(told["settings"].items()), told["run"], told["models"], prefixes)
+
+    @property
+    def key(self) -> str:
+        """Equal for cells that ask the same, in whatever order their settings are."""
+        return json.dumps(self.to_json(), sort_keys=True)
+
     def in_words(self) -> str:
         settings = [f"{name} {value}" for name, value in self.settings if value is not True]
-        return ", ".join([self.log, *([self.method] if self.method else []), *settings, f"run {self.run}"])
+        return ", ".join([*(text for text in (self.log, self.method) if text), *settings, f"run {self.run}"])
 
 
 @dataclass(frozen=True)
 class Given:
-    """The log of a cell: the file, and what is in it."""
+    """What the measure of a cell is given: the file of its log and what is in it, and a place for files of its own."""
 
-    path: Path
+    path: Path | None
+    folder: Path = Path()
+    """Where the measure may keep what it makes up: a large log, say."""
 
     @cached_property
     def log(self) -> EventLog:
-        return files.read(self.path)
+        return files.read(self.file)
+
+    @property
+    def file(self) -> Path:
+        if self.path is None:
+            raise ParameterError("This needs the file of a log, and there is none.", parameter="logs")
+        return self.path
 
 
 @dataclass(frozen=True)
@@ -75,6 +100,8 @@ class Measured:
 
     values: Mapping[str, Number]
     problem: str | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """What was found that is no number: the attack that won, say."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +113,27 @@ class Row:
     problem: str | None
     seconds: float
     version: str
+    """Digests of the code that made it and of its log (:mod:`veilog.experiments.versions`)."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    machine: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "cell": self.cell.to_json(),
+            "version": self.version,
+            "values": dict(self.values),
+            "problem": self.problem,
+            "seconds": self.seconds,
+            "texts": dict(self.texts),
+            "machine": self.machine,
+        }
+
+    @staticmethod
+    def from_json(told: Mapping[str, Any]) -> Row:
+        cell = Cell.from_json(told["cell"])
+        values, texts = dict(told["values"]), dict(told["texts"])
+        seconds = float(told["seconds"])
+        return Row(cell, values, told["problem"], seconds, str(told["version"]), texts, str(told["machine"]))
 
     def get(self, measure: str) -> float | None:
         value = self.values.get(measure)
@@ -99,6 +147,8 @@ class Plan:
     logs: tuple[str, ...]
     runs: int
     quick: bool
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Further wishes that a benchmark has names for, such as another Python to compare with."""
 
 
 @dataclass(frozen=True)
@@ -132,27 +182,39 @@ class Plot:
         return unescape(found[1]) if found else self.name
 
 
+def _no_plots(rows: Sequence[Row]) -> list[Plot]:
+    return []
+
+
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of a paper, or a comparison of our own. All functions are top-level: processes import them."""
+    """A table or figure of a paper, a comparison of our own, or a benchmark.
+
+    All functions are top-level: processes import them.
+    """
 
     name: str
-    paper: str
     what: str
-    logs: tuple[str, ...]
-    """Those of the paper; empty where every log is wanted."""
-    methods: tuple[str, ...]
-    measures: tuple[str, ...]
     cells: Callable[[Plan], Iterator[Cell]]
     measure: Callable[[Given, Cell], Measured]
     tables: Callable[[Sequence[Row]], list[Table]]
-    plots: Callable[[Sequence[Row]], list[Plot]]
+    plots: Callable[[Sequence[Row]], list[Plot]] = _no_plots
+    paper: str = ""
+    logs: tuple[str, ...] = ()
+    """Those of the paper; empty where every log is wanted."""
+    methods: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
+    """What becomes a column of the files of results."""
     runs: int = 10
     quick_runs: int = 1
     quick_logs: tuple[str, ...] = ("sepsis", "bpic2013_incidents", "receipt")
     sources: tuple[str, ...] = ("veilog.measures.similarity.measure", "veilog.measures.similarity.difference")
     """Modules that a value depends on besides the method's own."""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    alone: bool = False
+    """Every cell in a fresh process, one after the other: where time or memory is measured."""
+    page: str = ""
+    """The page of the docs that has its tables."""
 
 
 def of(rows: Iterable[Row], log: str | None = None, method: str | None = None, **settings: Value) -> list[Row]:

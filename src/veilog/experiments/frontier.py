@@ -23,7 +23,7 @@ from veilog.experiments.experiment import (
     of,
     spread,
 )
-from veilog.experiments.measuring import models, released, utility
+from veilog.experiments.measuring import certainty, models, released, utility
 from veilog.experiments.plots import Series, lines, panels
 from veilog.measures.disclosure import risk
 from veilog.methods import METHODS
@@ -68,6 +68,9 @@ _TOLD = (
 )
 
 
+_CERTAIN = "What the release itself says; whether a variant is real only the owner of the log can tell: the next table."
+
+
 def cells(plan: Plan) -> Iterator[Cell]:
     for log in plan.logs:
         yield Cell(log, models=0.0 if plan.quick else 300.0)
@@ -93,6 +96,7 @@ def measure(given: Given, cell: Cell) -> Measured:
         epsilon, delta = compose(release.guarantee.charges)
         values = {"derived_epsilon": float(epsilon), "derived_delta": float(delta)}
         values |= {"seconds": release.owner_only.seconds, "cpu_seconds": used}
+        values |= certainty(original, release)
     values |= {"size_ratio": made.cases / original.cases, "variants": len(made)}
     if made.events == 0:
         return Measured({**values, "similarity": 0.0}, "Nothing was released; that counts as similarity 0.")
@@ -171,8 +175,10 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         ("f_score", "F-score of the discovered model (first run)", ".3f", ""),
         ("size_ratio", "Released cases over the log's", ".2f", ""),
         ("risk", f"Case disclosure of the release, {RISK[0]}s of {RISK[1]}", ".4f", _risks(rows)),
+        ("certain", "Released cases whose variant is certain to be real", ".0%", _CERTAIN),
+        ("real", "Released cases whose variant is real", ".0%", ""),
     ):
-        if measure_ == "f_score" and not known(rows, "f_score"):
+        if measure_ in ("f_score", "certain", "real") and not known(rows, measure_):
             continue
         lines_ = [
             (log, e, *(spread(_asked(_column(rows, log, n, e), measure_), measure_, form) for n in names))
@@ -247,12 +253,15 @@ FRONTIER = Experiment(
         "cpu_seconds",
         "derived_epsilon",
         "derived_delta",
+        "certain",
+        "real",
     ),
     cells=cells,
     measure=measure,
     tables=tables,
     plots=plots,
     runs=5,
+    page="results/evolve.md",
     quick_runs=2,
     sources=(
         "veilog.measures.similarity.measure",

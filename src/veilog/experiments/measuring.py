@@ -16,7 +16,7 @@ from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.result import Release
 from veilog.releasing.run import release
 
-__all__ = ["EMPTY", "PREFIXES", "added_columns", "heat_map_cell", "models", "released", "utility"]
+__all__ = ["EMPTY", "PREFIXES", "added_columns", "certainty", "heat_map_cell", "models", "released", "utility"]
 
 EMPTY = "Nothing was released."
 PREFIXES = 100
@@ -65,6 +65,19 @@ def _added(original: Variants, made: Variants) -> dict[str, Number]:
                 found = MEASURES[name].found_by(by, pair)
                 values |= zip(_columns(MEASURES[name]), MEASURES[name].numbers(found.value).values(), strict=True)
     return values
+
+
+def certainty(original: Variants, release: Release) -> dict[str, Number]:
+    """Shares of the released cases: those whose variant the release says is certain to be real, and those whose variant
+    is, which only the owner of the log can tell."""
+    cases, existing = release.variants.cases, original.to_dict()
+    real = sum(count for variant, count in release.variants.to_dict().items() if variant in existing)
+    said = next((r for r in release.remarks if "certain to be real, for" in r), "for 0 cases").partition("for ")[2]
+    every = release.method in ("travas", "utravas") or any(
+        "Every released variant is cer" in r for r in release.remarks
+    )
+    certain = cases if every else int(said.partition(" cases")[0])
+    return {"real": real / cases, "certain": certain / cases} if cases else {"real": 0.0, "certain": 0.0}
 
 
 def models(original: Variants, made: Variants, cell: Cell) -> tuple[dict[str, Number], str | None]:

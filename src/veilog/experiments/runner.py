@@ -7,21 +7,18 @@ on have changed, or the log. Ctrl-C leaves what is finished.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from veilog._files import atomic_target
 from veilog.errors import OutputError, ParameterError
 from veilog.experiments.experiment import Cell, Experiment, Plan, Row
 from veilog.experiments.known_logs import find, missing
-from veilog.experiments.versions import file_digest, version_of
+from veilog.experiments.versions import file_digest, machine, version_of
 from veilog.experiments.workers import Task, answers
 
-__all__ = ["Progress", "Run", "run"]
+__all__ = ["Progress", "Run", "kept_file", "kept_rows", "run", "versions_of"]
 
 Progress = Callable[[str, float | None], None]
 
@@ -40,47 +37,47 @@ class Run:
 
 def run(
     experiment: Experiment,
-    folder: Path,
+    folder: Path | None,
     out: Path,
     *,
     runs: int | None = None,
     methods: Iterable[str] = (),
     only: Iterable[str] = (),
     quick: bool = False,
+    options: Mapping[str, str] | None = None,
     processes: int = 1,
     progress: Progress = lambda text, fraction: None,
 ) -> Run:
-    """Compute what is not there yet of an experiment on the logs of a folder; keep every cell under ``out``."""
+    """Compute what is not there yet of an experiment on the logs of a folder, or without any where it makes up its own;
+    keep every cell under ``out``."""
     if runs is not None and runs < 1:
         raise ParameterError(f"runs must be at least 1, not {runs}.", parameter="runs")
     if processes < 1:
         raise ParameterError(f"processes must be at least 1, not {processes}.", parameter="processes")
-    there = find(folder)
+    there = {} if folder is None else find(folder)
     logs = _chosen_logs(experiment, there, tuple(only), quick)
-    plan = Plan(logs, runs or (experiment.quick_runs if quick else experiment.runs), quick)
+    plan = Plan(logs, runs or (experiment.quick_runs if quick else experiment.runs), quick, options or {})
     cells = list(_chosen_cells(experiment, plan, tuple(methods)))
-    kept = out / experiment.name / "cells"
+    place = kept_file(out, experiment)
     try:
-        kept.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"The folder cannot be made: {error.strerror}.", path=kept) from error
+        raise OutputError(f"The folder cannot be made: {error.strerror}.", path=place.parent) from error
 
-    versions = _versions(experiment, cells, there)
-    done: dict[Cell, Row] = {}
-    for cell in cells:
-        row = _read(kept / _file_name(cell), cell, versions[cell])
-        if row is not None:
-            done[cell] = row
+    versions = versions_of(experiment, cells, there)
+    kept = {row.cell.key: row for row in kept_rows(place)}
+    done = {cell: row for cell in cells if (row := kept.get(cell.key)) and row.version == versions[cell]}
     left = [cell for cell in cells if cell not in done]
-    tasks: list[Task] = [(cell, there[cell.log]) for cell in left]
+    tasks: list[Task] = [(cell, there.get(cell.log), place.parent) for cell in left]
     progress(f"{len(done)} of {len(cells)} cells were there", len(done) / len(cells))
-    with contextlib.closing(answers(experiment.measure, tasks, processes)) as coming:  # also ends processes on Ctrl-C
+    coming = answers(experiment.measure, tasks, processes, experiment.alone)
+    with contextlib.closing(coming):  # also ends processes on Ctrl-C
         for answer in coming:
-            cell = left[answer.place]
-            row = Row(cell, answer.measured.values, answer.measured.problem, answer.seconds, versions[cell])
+            cell, found = left[answer.place], answer.measured
+            row = Row(cell, found.values, found.problem, answer.seconds, versions[cell], found.texts, machine())
             done[cell] = row
             if answer.lasting:
-                _keep(kept / _file_name(cell), row)
+                _keep(place, row)
             progress(f"{len(done)} of {len(cells)} cells: {cell.in_words()}", len(done) / len(cells))
     remark = missing(experiment.logs, there)
     return Run(experiment, plan, tuple(done[cell] for cell in cells), len(left), (remark,) if remark else ())
@@ -99,7 +96,7 @@ def _chosen_logs(
         return only
     logs = tuple(name for name in experiment.logs if name in there) or tuple(there)
     small = tuple(name for name in logs if name in experiment.quick_logs)
-    return small or logs if quick else logs
+    return (small or logs) if quick else logs
 
 
 def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) -> Iterable[Cell]:
@@ -115,39 +112,41 @@ def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) 
     return dict.fromkeys(cells)
 
 
-def _versions(experiment: Experiment, cells: list[Cell], there: Mapping[str, Path]) -> dict[Cell, str]:
+def versions_of(experiment: Experiment, cells: Iterable[Cell], there: Mapping[str, Path]) -> dict[Cell, str]:
+    """The version that each cell has with the code of now and these logs; a log that is not there has no digest."""
+    cells = list(cells)
     models = any(cell.models for cell in cells)
     code = {
         method: version_of(method, experiment.sources, experiment.measure, models)
         for method in {cell.method for cell in cells}
     }
-    logs = {log: file_digest(there[log]) for log in {cell.log for cell in cells}}
-    return {cell: f"{code[cell.method]}-{logs[cell.log]}" for cell in cells}
+    logs = {log: file_digest(there[log]) for log in {cell.log for cell in cells} if log in there}
+    return {cell: f"{code[cell.method]}-{logs.get(cell.log, '')}" for cell in cells}
 
 
-def _file_name(cell: Cell) -> str:
-    text = json.dumps(cell.to_json(), sort_keys=True)
-    return f"{cell.log}-{cell.method or 'log'}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+def kept_file(out: Path, experiment: Experiment) -> Path:
+    """Where the finished cells of an experiment are."""
+    return out / experiment.name / "cells.jsonl"
 
 
-def _read(path: Path, cell: Cell, version: str) -> Row | None:
-    """The finished cell, if it is there, whole, and of this version."""
+def kept_rows(path: Path) -> list[Row]:
+    """The finished cells of a file, each once and as it was computed last; broken lines are left out."""
+    found: dict[str, Row] = {}
     try:
-        stored: dict[str, Any] = json.loads(path.read_text())
-        if stored["version"] != version or stored["cell"] != cell.to_json():
-            return None
-        return Row(cell, dict(stored["values"]), stored["problem"], float(stored["seconds"]), version)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        lines = path.read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    for line in lines:
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            row = Row.from_json(json.loads(line))
+            found[row.cell.key] = row
+    return list(found.values())
 
 
 def _keep(path: Path, row: Row) -> None:
-    stored = {
-        "cell": row.cell.to_json(),
-        "version": row.version,
-        "values": dict(row.values),
-        "problem": row.problem,
-        "seconds": row.seconds,
-    }
-    with atomic_target(path) as file:
-        file.write(json.dumps(stored, indent=1, allow_nan=False).encode())
+    """Add a line; one that was cut off before it, by a full disk, say, is ended first."""
+    with path.open("ab+") as file:
+        if file.tell():
+            file.seek(-1, 2)
+        broken = file.read(1) not in (b"", b"\n")
+        file.write(b"\n" * broken + json.dumps(row.to_json(), allow_nan=False).encode() + b"\n")

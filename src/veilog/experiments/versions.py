@@ -1,4 +1,4 @@
-"""Which version of the code made a cell: a digest of the sources that its values depend on."""
+"""What made a number: a digest of the sources that it depends on, of its log, and the machine."""
 
 from __future__ import annotations
 
@@ -6,33 +6,40 @@ import ast
 import hashlib
 import importlib.util
 import inspect
+import os
+import platform
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 
 import veilog.errors
 from veilog.experiments.measuring import added_columns
 from veilog.methods import METHODS
 
-__all__ = ["file_digest", "version_of"]
+__all__ = ["file_digest", "machine", "version_of"]
 
 _ROOT = Path(veilog.errors.__file__).parent
 _MEASURING = _ROOT / "experiments" / "measuring.py"
 
 
 def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., object], extras: bool) -> str:
-    """Digest of the method's module and of ``sources``, with all modules of veilog that they import, and of the
-    function that measures a cell with what it shares with others (``measuring.py``).
+    """Return a digest of the method's module and of ``sources``, with all modules of veilog that they import, and of
+    the function that measures a cell: with what experiments share (``measuring.py``), or, where it is a benchmark's,
+    with its file and all that this imports.
 
-    How tables and plots are made is not in it.
+    How tables and plots of experiments are made is not in it, nor is the harness.
 
     Measures that other packages add are in it by the versions of these packages. With ``extras`` also whether pm4py and
     scikit-learn are installed, without which values would be missing.
     """
     roots = {METHODS[method].run.__module__} if method else set()
+    own = Path(inspect.getfile(measured_by))
+    outside = () if own.is_relative_to(_ROOT) else (own,)
     digest = hashlib.sha256()
-    for path in _closure(tuple(sorted(roots | set(sources)))):
-        digest.update(f"{path.relative_to(_ROOT)}\0".encode() + path.read_bytes() + b"\0")
+    for path in _closure(tuple(sorted(roots | set(sources))), outside):
+        name = path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else path.name
+        digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
     digest.update(inspect.getsource(measured_by).encode() + _MEASURING.read_bytes())
     digest.update(" ".join(added_columns().values()).encode())
     if extras:
@@ -42,34 +49,48 @@ def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., o
 
 
 @lru_cache(maxsize=64)
-def _closure(modules: tuple[str, ...]) -> tuple[Path, ...]:
-    """The files of these modules and of all that they import from veilog, also inside functions."""
+def _closure(modules: tuple[str, ...], files: tuple[Path, ...] = ()) -> tuple[Path, ...]:
+    """The files of these modules, these files, and all that they import from veilog, also inside functions. A file
+    outside veilog also has those beside it."""
     found: set[Path] = set()
-    waiting = [path for module in modules if (path := _file(module)) is not None]
+    waiting = [*files, *(path for module in modules if (path := _file(module)) is not None)]
     while waiting:
         path = waiting.pop()
         if path in found:
             continue
         found.add(path)
+        beside = None if path.is_relative_to(_ROOT) else path.parent
         for node in ast.walk(ast.parse(path.read_bytes())):
             names: list[str] = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            waiting += [file for name in names if (file := _file(name)) is not None]
+            waiting += [file for name in names if (file := _file(name, beside)) is not None]
     return tuple(sorted(found))
 
 
-def _file(module: str) -> Path | None:
-    """Where the source of a module of veilog is; None for others, and for the public face, which imports all."""
+def _file(module: str, beside: Path | None = None) -> Path | None:
+    """Where the source of a module of veilog is, or of one ``beside`` a benchmark. None for others, for the harness,
+    and for the public face, which imports all."""
     first, *parts = module.split(".")
-    if first != "veilog" or not parts:
+    if beside is not None and not parts and (beside / f"{first}.py").is_file():
+        return beside / f"{first}.py"
+    if first != "veilog" or not parts or parts[0] == "experiments":
         return None
     for path in (_ROOT.joinpath(*parts).with_suffix(".py"), _ROOT.joinpath(*parts, "__init__.py")):
         if path.is_file():
             return path
     return None
+
+
+@lru_cache(maxsize=1)
+def machine() -> str:
+    """The machine in words, as far as it says: processors, memory, Python and numpy."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
+    memory = [f"{pages / 2**30:.0f} GiB"] if pages else []
+    parts = [f"{os.cpu_count()} cores {platform.machine()}", *memory, platform.system()]
+    return ", ".join([*parts, f"Python {platform.python_version()}", f"numpy {version('numpy')}"])
 
 
 def file_digest(path: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -17,7 +17,8 @@ from veilog.experiments.experiment import Cell, Given, Measured
 __all__ = ["Answer", "Measure", "Task", "answers"]
 
 Measure = Callable[[Given, Cell], Measured]
-Task = tuple[Cell, Path]
+Task = tuple[Cell, Path | None, Path]
+"""A cell, the file of its log if it has one, and the folder for what its measure makes up."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +32,17 @@ class Answer:
 
 
 @lru_cache(maxsize=2)
-def _given(path: Path, changed: int) -> Given:
+def _given(path: Path | None, folder: Path, changed: int) -> Given:
     """The log, read once for neighbouring cells; ``changed`` is when the file was written."""
-    return Given(path)
+    return Given(path, folder)
 
 
 def _measured(measure: Measure, place: int, task: Task) -> Answer:
-    cell, path = task
+    cell, path, folder = task
     started = time.perf_counter()
     lasting = True
     try:
-        found = measure(_given(path, path.stat().st_mtime_ns), cell)
+        found = measure(_given(path, folder, 0 if path is None else path.stat().st_mtime_ns), cell)
     except VeilogError as error:
         found = Measured({}, str(error))
     except OSError as error:
@@ -51,12 +52,21 @@ def _measured(measure: Measure, place: int, task: Task) -> Answer:
     return Answer(place, found, time.perf_counter() - started, lasting)
 
 
-def answers(measure: Measure, tasks: Sequence[Task], processes: int) -> Generator[Answer]:
-    """The answers as they come. With one process everything happens in this one."""
-    if processes == 1 or len(tasks) < 2:
+def answers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool = False) -> Generator[Answer]:
+    """The answers as they come. With one process everything happens in this one; ``alone``, each in a fresh one, one
+    after the other."""
+    if alone:
+        for place, task in enumerate(tasks):
+            for answer in _by_workers(measure, [task], 1):
+                yield replace(answer, place=place)
+    elif processes == 1 or len(tasks) < 2:
         for place, task in enumerate(tasks):
             yield _measured(measure, place, task)
-        return
+    else:
+        yield from _by_workers(measure, tasks, processes)
+
+
+def _by_workers(measure: Measure, tasks: Sequence[Task], processes: int) -> Generator[Answer]:
     workers: dict[Connection, _Worker] = {}
     waiting = list(enumerate(tasks))[::-1]
 

@@ -25,6 +25,7 @@ from veilog.methods._prefix_tree.lengths import length_quantile
 from veilog.methods._prefix_tree.tree import noise_threshold
 from veilog.methods._relations import SACOFA_PAPER
 from veilog.methods._relations.playout import LARGEST_TOTAL, play_out, play_out_guided
+from veilog.methods.measured import ahead
 from veilog.methods.method import Epsilon, Method, Request, advised
 from veilog.methods.settings import Bounds, LargestLog, Settings
 from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
@@ -273,5 +274,5 @@ DF_LAPLACE = Method(
     run=df_laplace,
     settings=RelationSettings,
     needs=needs_of_relation,
-    weighed="behind evolve in all measured cells",
+    weighed=f"behind evolve in {ahead('df-laplace')} measured cells",
 )

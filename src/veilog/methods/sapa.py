@@ -34,6 +34,7 @@ from veilog.methods.df_laplace import (
     refuse_small_budget,
     resized,
 )
+from veilog.methods.measured import ahead
 from veilog.methods.method import Epsilon, Method, Request
 from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
@@ -147,5 +148,5 @@ SAPA = Method(
     run=sapa,
     settings=SapaSettings,
     needs=needs_of_relation,
-    weighed="behind evolve in all measured cells",
+    weighed=f"behind evolve in {ahead('sapa')} measured cells",
 )

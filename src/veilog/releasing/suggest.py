@@ -22,6 +22,7 @@ from veilog.ledger.ledger import Ledger, Reservation, settling
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
+from veilog.methods.measured import ahead
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, parse_share
 from veilog.privacy.account.figures import exact
 from veilog.privacy.account.guarantee import Guarantee
@@ -137,7 +138,7 @@ def _chosen(scale: float, covered: float | None, frequent: int | None) -> tuple[
             return "evolve", f"{times}: {reason}", False
         return (
             "evolve",
-            f"{times}; without a delta, evolve resembled the original most in 18 of 20 measured cells.",
+            f"{times}; without a delta, evolve resembled the original most in {ahead('evolve')} measured cells.",
             True,
         )
     few = "1 surely frequent variant holds" if frequent == 1 else f"{frequent} surely frequent variants hold"

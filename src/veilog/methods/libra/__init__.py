@@ -33,6 +33,7 @@ from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
 from veilog.methods._sampling.times import noisy_cases
 from veilog.methods._sampling.transitions import annotated
 from veilog.methods.libra.lots import MOST_ORDER, accounted, informative, least_scale, renyi_of_sample
+from veilog.methods.measured import ahead
 from veilog.methods.method import DeltaOptional, Method, Request, WholeLog
 from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
@@ -270,5 +271,7 @@ LIBRA = Method(
     run=libra,
     settings=LibraSettings,
     needs=needs_of_query,
-    weighed="a whole log with times, from a sample; asks evolve too: variants behind evolve's in 15 of 20 cells",
+    weighed=(
+        f"a whole log with times, from a sample; asks evolve too: variants behind evolve's in {ahead('libra')} cells"
+    ),
 )

@@ -36,6 +36,7 @@ from veilog.methods._events.query import (
     variant_query,
     wanted_of,
 )
+from veilog.methods.measured import ahead
 from veilog.methods.method import DeltaOptional, Method, Request, WholeLog
 from veilog.methods.pripel.matching import How, match
 from veilog.methods.pripel.noise import bounded_noise
@@ -263,5 +264,8 @@ PRIPEL = Method(
     run=pripel,
     settings=PripelSettings,
     needs=needs_of_query,
-    weighed="a whole log with times; asks evolve with a part of epsilon: variants behind evolve's in 17 of 20 cells",
+    weighed=(
+        "a whole log with times; asks evolve with a part of epsilon: variants behind evolve's in "
+        f"{ahead('pripel')} cells"
+    ),
 )

@@ -40,6 +40,7 @@ from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
 from veilog.methods._prefix_tree.tree import PrefixTree, noise_threshold
 from veilog.methods._relations import SACOFA_PAPER
 from veilog.methods._relations.exponential import drawn_number
+from veilog.methods.measured import ahead
 from veilog.methods.method import Epsilon, Method, Request
 from veilog.methods.sacofa.rule_files import read_rules
 from veilog.methods.sacofa.rules import Rules, eventually_follows, exact_rules, no_rules, rules_from_counts
@@ -301,5 +302,5 @@ SACOFA = Method(
     run=sacofa,
     settings=SacofaSettings,
     needs=needs_of_tree,
-    weighed="behind evolve in 19 of 20 measured cells",
+    weighed=f"behind evolve in {ahead('sacofa')} measured cells",
 )

@@ -3,23 +3,26 @@
 Makes a log of a hospital's size and habits (deterministic), then reads it in fresh processes: expat without any handler
 (the least that a reader that checks well-formedness has to do), veilog with one and two processes, r4pm and pm4py where
 they can be imported. CPU seconds are those of a process and its children, without its imports and with them; peak
-memory is that of the largest process.
-
-    python bench/xes_reading.py [--events 1000000] [--runs 3] [--gz] [--python-r4pm PYTHON] [--python-pm4py PYTHON]
+memory is that of the largest process. ``--set r4pm=PYTHON`` and ``pm4py=PYTHON`` name other interpreters that have
+them, ``--set gz=yes`` has the log compressed.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import random
-import statistics
+import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
+from veilog.experiments.summary import Column
 
 _PRELUDE = """
 import json, os, resource, sys, time
@@ -30,8 +33,9 @@ def spent():
     return here.ru_utime + here.ru_stime + below.ru_utime + below.ru_stime
 
 def report(events):
-    here, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    peak = max(here.ru_maxrss, below.ru_maxrss) / 1024
+    below = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    peak = max(own, below.ru_maxrss) / 1024
     wall = time.perf_counter() - started
     print(json.dumps({"cpu": spent() - before, "all": spent(), "wall": wall, "peak": peak, "events": events}))
 """
@@ -116,54 +120,47 @@ def write_log(path: Path, events: int) -> None:
         file.write("</log>\n")
 
 
-def measure(python: str, code: str, path: Path) -> dict[str, float] | None:
-    """CPU, wall and peak memory of one reader in a process of its own; ``None`` if it cannot be run."""
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "reader.py"
-        script.write_text(_PRELUDE + code.replace("START", _START), encoding="utf-8")
-        command = [python, str(script), str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
+def cells(plan: Plan) -> Iterator[Cell]:
+    suffix = ".xes.gz" if plan.options.get("gz") else ".xes"
+    for cell in grid(logs=NO_LOG, events=1_000_000, file=suffix, reader=tuple(_READERS), quick={"events": 100_000})(
+        plan
+    ):
+        python = plan.options.get(str(cell.get("reader")))
+        yield replace(cell, settings=(*cell.settings, ("python", python))) if python else cell
+
+
+def measure(given: Given, cell: Cell) -> Measured:
+    """CPU, wall and peak memory of one reader in a process of its own."""
+    events, reader = int(cell.get("events")), str(cell.get("reader"))
+    path = given.folder / f"log-{events}{cell.get('file')}"
+    if not path.exists():
+        plain = given.folder / f"log-{events}.xes"
+        write_log(plain, events)
+        if path != plain:
+            with plain.open("rb") as source, gzip.open(path, "wb", 6) as target:
+                shutil.copyfileobj(source, target)
+    code = _PRELUDE + _READERS[reader].replace("START", _START)
+    command = [str(cell.get("python", sys.executable)), "-c", code, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
     if done.returncode:
-        last = done.stderr.strip().splitlines()
-        print(f"(left out: {last[-1] if last else done.returncode})", file=sys.stderr)
-        return None
-    result: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return result
+        return Measured({}, (done.stderr.strip().splitlines() or [str(done.returncode)])[-1])
+    found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    assert found["events"] in (None, events), f"{reader} lost events"
+    return Measured(found | {"size": path.stat().st_size / 1e6})
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--events", type=int, default=1_000_000)
-    options.add_argument("--runs", type=int, default=3)
-    options.add_argument("--gz", action="store_true", help="read the log compressed")
-    options.add_argument("--python-r4pm", metavar="PYTHON", help="another interpreter, one that has r4pm[polars]")
-    options.add_argument("--python-pm4py", metavar="PYTHON", help="another interpreter, one that has pm4py")
-    given = options.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "log.xes"
-        write_log(path, given.events)
-        print(f"{given.events:,} events, {path.stat().st_size / 1e6:.0f} MB, median of {given.runs} runs\n")
-        if given.gz:
-            packed = path.with_suffix(".xes.gz")
-            packed.write_bytes(gzip.compress(path.read_bytes(), 6))
-            path = packed
-        runs: dict[str, list[dict[str, float]]] = {name: [] for name in _READERS}
-        for _ in range(given.runs):
-            for name, code in _READERS.items():
-                python = {"r4pm": given.python_r4pm, "pm4py": given.python_pm4py}.get(name) or sys.executable
-                found = measure(python, code, path)
-                if found is not None:
-                    assert found["events"] in (None, given.events), f"{name} lost events"
-                    runs[name].append(found)
-    print("| reader | CPU s | with imports | wall s | peak MB | CPU / expat |\n|---|---:|---:|---:|---:|---:|")
-    base = statistics.median(r["cpu"] for r in runs["expat, no handlers"])
-    for name, results in runs.items():
-        if results:
-            cpu, every, wall, peak = (statistics.median(r[k] for r in results) for k in ("cpu", "all", "wall", "peak"))
-            print(f"| {name} | {cpu:.2f} | {every:.2f} | {wall:.2f} | {peak:.0f} | {cpu / base:.2f} |")
-        else:
-            print(f"| {name} | not available | | | | |")
-
-
-if __name__ == "__main__":
-    main()
+BENCHMARKS = (
+    benchmark(
+        "reading",
+        "How fast XES is read, against bare expat.",
+        measure,
+        cells,
+        (
+            *(Column("file MB", "size", ",.0f"), CPU, Column("with imports", "all"), WALL, PEAK),
+            Column("CPU / expat", "cpu", baseline={"reader": "expat, no handlers"}),
+        ),
+        sources=("veilog.logs.xes.read",),
+        runs=3,
+        page="results/benchmarks.md",
+    ),
+)

@@ -1,0 +1,96 @@
+"""A benchmark: an experiment that is told by its measure, a grid of settings, and the columns of its table."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table, Value
+from veilog.experiments.summary import Column, across, summary
+
+Cells = Callable[[Plan], Iterator[Cell]]
+CPU, WALL, PEAK = Column("CPU s", "cpu"), Column("wall s", "wall"), Column("peak MB", "peak", ",.0f")
+SIMILARITY = Column("similarity", "similarity", ".3f", "spread")
+NO_LOG = ("",)
+
+
+def grid(
+    method: str = "",
+    *,
+    logs: tuple[str, ...] = (),
+    once: bool = False,
+    quick: Mapping[str, Value | tuple[Value, ...]] | None = None,
+    **settings: Value | tuple[Value, ...],
+) -> Cells:
+    """Every combination of the settings, of which a tuple has several values, on every log of the plan or on ``logs``;
+    run by run, so that every one has something before any has everything. In a quick run those in ``quick`` count.
+    What ``--set`` names counts before all. ``method`` may name several, by commas."""
+
+    def cells(plan: Plan) -> Iterator[Cell]:
+        chosen = settings | dict(quick or {}) if plan.quick else settings
+        kinds = {name: value if isinstance(value, tuple) else (value,) for name, value in chosen.items()}
+        kinds |= {name: _read(plan.options[name], kinds[name]) for name in kinds if name in plan.options}
+        for run in range(1 if once else plan.runs):
+            for log, one, values in itertools.product(
+                logs or plan.logs, method.split(","), itertools.product(*kinds.values())
+            ):
+                yield Cell(log, one, tuple(zip(kinds, values, strict=True)), run)
+
+    return cells
+
+
+def _read(text: str, like: Sequence[Value]) -> tuple[Value, ...]:
+    """What ``--set`` gives, as values of the kind that the setting has."""
+    return tuple(type(like[0])(part) for part in text.split(","))
+
+
+def asked(*releases: tuple[str, Mapping[str, Value]], quick: int = 2) -> Cells:
+    """Methods with their settings; in a quick run the first few."""
+
+    def cells(plan: Plan) -> Iterator[Cell]:
+        for run in range(plan.runs):
+            for log in plan.logs:
+                for method, settings in releases[: quick if plan.quick else None]:
+                    yield Cell(log, method, tuple(settings.items()), run)
+
+    return cells
+
+
+def benchmark(
+    name: str,
+    what: str,
+    measure: Callable[[Given, Cell], Measured],
+    cells: Cells | Sequence[Cells],
+    columns: Sequence[Column],
+    *,
+    over: str = "",
+    note: str = "",
+    **more: Any,
+) -> Experiment:
+    """One table with the columns; with ``over`` one for each column, and in it a column for each value of that
+    setting."""
+    parts = [cells] if callable(cells) else list(cells)
+    return Experiment(
+        name=name,
+        what=what,
+        measure=measure,
+        cells=lambda plan: (cell for part in parts for cell in part(plan)),
+        tables=partial(_tables, what.rstrip("."), columns, over, note),
+        **{"quick_runs": 1, "quick_logs": ("sepsis",), "runs": 5, **more},
+    )
+
+
+def _tables(title: str, columns: Sequence[Column], over: str, note: str, rows: Sequence[Row]) -> list[Table]:
+    if not over:
+        return [summary(title, rows, identifying(rows), columns, note)]
+    by = [name for name in identifying(rows) if name != over]
+    return [across(f"{title}: {column.title}", rows, by, over, column, note) for column in columns]
+
+
+def identifying(rows: Sequence[Row]) -> list[str]:
+    """What tells the lines of a table from each other: the log and the method, if there are some, and the settings."""
+    cells = [row.cell for row in rows]
+    names = ["log"] * any(cell.log for cell in cells) + ["method"] * any(cell.method for cell in cells)
+    return [*names, *dict.fromkeys(name for cell in cells for name, _ in cell.settings)]

@@ -1,0 +1,138 @@
+"""What is published of results: the rows under bench/results, the tables of the docs, and the data of sentences.
+
+A table of a page stands between ``<!-- python bench/run.py NAME: TITLE -->`` and ``<!-- end -->``, and is never edited.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from veilog.experiments import frontier
+from veilog.experiments.experiment import Experiment, Plan, Row, Table
+from veilog.experiments.known_logs import find
+from veilog.experiments.runner import kept_file, kept_rows, versions_of
+from veilog.methods import METHODS, measured
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "bench" / "results"
+DOCS = ROOT / "docs"
+SENTENCES = Path(measured.__file__).with_name("measured.json")
+
+
+def publish(experiment: Experiment, out: Path, quick: bool = False, options: Mapping[str, str] | None = None) -> int:
+    """Take over the rows of a run, each in the place of the one before, and refresh the page and the sentences. Those
+    of quick runs only where they are asked for."""
+    ran = kept_rows(kept_file(out, experiment))
+    logs, runs = tuple(dict.fromkeys(row.cell.log for row in ran)), 1 + max((row.cell.run for row in ran), default=0)
+    wanted = {cell.key for cell in experiment.cells(Plan(logs, runs, quick, options or {}))}
+    new = [row for row in ran if row.cell.key in wanted]
+    place = kept_file(RESULTS, experiment)
+    rows = {row.cell.key: row for row in (*kept_rows(place), *new)}
+    if not rows:
+        print(f"{experiment.name}: nothing was run")
+        return 1
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows.values()))
+    print(f"{experiment.name}: {len(new)} of {len(rows)} rows are of this run")
+    tables = experiment.tables(list(rows.values()))
+    if experiment.page:
+        page = DOCS / experiment.page
+        before = page.read_text()
+        after, placed = refreshed(before, experiment.name, tables)
+        page.write_text(after)
+        print(f"docs/{experiment.page}: {placed} of {len(tables)} tables have a place there")
+    if experiment.name == "frontier":
+        SENTENCES.write_text(json.dumps(sentences(list(rows.values())), indent=1) + "\n")
+        print(f"written: {SENTENCES.relative_to(ROOT)}")
+    return 0
+
+
+def refreshed(page: str, name: str, tables: Sequence[Table]) -> tuple[str, int]:
+    """The page with the tables in the places that it has for them, and how many these are."""
+    placed = 0
+    for table in tables:
+        begin = f"<!-- python bench/run.py {name}: {table.title} -->\n"
+        body = "\n" + table.markdown().partition("\n\n")[2].rstrip() + "\n\n"
+        if begin in page:
+            placed += 1
+            page = re.sub(re.escape(begin) + r".*?(?=<!-- end -->)", lambda _: begin + body, page, flags=re.DOTALL)  # noqa: B023
+    return page, placed
+
+
+def sentences(rows: Sequence[Row]) -> dict[str, object]:
+    """What sentences about the methods are made from: mean similarities, and the code that made each."""
+    measured_rows = [row for row in rows if row.get("similarity") is not None]
+    logs = list(dict.fromkeys(row.cell.log for row in measured_rows))
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name in frontier.COLUMNS:
+        places = {
+            log: {epsilon: values for epsilon in frontier.EPSILONS if (values := _values(rows, log, name, epsilon))}
+            for log in logs
+        }
+        if all(len(of_log) == len(frontier.EPSILONS) for of_log in places.values()):
+            found[name] = {
+                log: {epsilon: round(statistics.fmean(values), 6) for epsilon, values in of_log.items()}
+                for log, of_log in places.items()
+            }
+    code = {name: sorted({r.version.split("-")[0] for r in _rows(measured_rows, name)}) for name in found}
+    return {
+        "made by": "python bench/run.py --publish frontier --quick",
+        "code": code,
+        "logs": logs,
+        "epsilons": list(frontier.EPSILONS),
+        "runs": max(row.cell.run for row in measured_rows) + 1,
+        "variants_only": [name for name in found if name in METHODS and _is_pure(name)],
+        "similarity": found,
+    }
+
+
+def _is_pure(name: str) -> bool:
+    return METHODS[name].budget != "epsilon and delta" and not METHODS[name].full_log
+
+
+def _rows(rows: Sequence[Row], name: str) -> list[Row]:
+    method, settings = frontier.COLUMNS[name]
+    return frontier.of(rows, None, method, **dict(settings))
+
+
+def _values(rows: Sequence[Row], log: str, name: str, epsilon: str) -> list[float]:
+    return frontier.known(frontier.of(_rows(rows, name), log, epsilon=epsilon), "similarity")
+
+
+def check(experiments: Sequence[Experiment], logs: Path | None) -> int:
+    """Say of each published number whether today's code made it, and from these logs; 1 where one is stale."""
+    there = find(logs) if logs else {}
+    stale_ones = 0
+    for experiment in experiments:
+        rows = kept_rows(kept_file(RESULTS, experiment))
+        if not rows:
+            if experiment.page:
+                print(f"{experiment.name}: no rows are kept; docs/{experiment.page} has numbers from before they were")
+            continue
+        stale = stale_rows(experiment, rows, there)
+        stale_ones += len(stale)
+        print(f"{experiment.name}: {len(stale)} of {len(rows)} rows are stale")
+        for (log, method), number in sorted(Counter((row.cell.log, row.cell.method) for row in stale).items()):
+            print(f"  {', '.join(part for part in (log, method) if part) or 'all'}: {number}")
+        if experiment.page:
+            page = (DOCS / experiment.page).read_text()
+            if refreshed(page, experiment.name, experiment.tables(rows))[0] != page:
+                stale_ones += 1
+                print(f"  docs/{experiment.page} does not have the tables of these rows: --publish {experiment.name}")
+    return 1 if stale_ones else 0
+
+
+def stale_rows(experiment: Experiment, rows: Sequence[Row], there: dict[str, Path]) -> list[Row]:
+    """The rows that other code than today's made, or, where the log is there, another log."""
+    now = versions_of(experiment, [row.cell for row in rows], there)
+
+    def same(row: Row) -> bool:
+        (code, _, log), (code_now, _, log_now) = row.version.partition("-"), now[row.cell].partition("-")
+        return code == code_now and (log == log_now or row.cell.log not in there)
+
+    return [row for row in rows if not same(row)]

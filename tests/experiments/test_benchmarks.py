@@ -1,0 +1,213 @@
+"""The benchmarks are experiments of the one harness: their cells, what is published, and what of that is stale."""
+
+import importlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from veilog.experiments import EXPERIMENTS
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
+from veilog.experiments.frontier import FRONTIER
+from veilog.experiments.runner import kept_file, kept_rows, run, versions_of
+from veilog.methods import METHODS
+
+ROOT = Path(__file__).parents[2]
+BENCH = ROOT / "bench"
+LOGS = ("sepsis", "receipt", "bpic2013_incidents", "traffic_fines", "unrineweginfectie", "ccc19")
+NEEDS = ("ot", "httpx")
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[None]:
+    """The folder of the benchmarks on the path, as when one is run; their names are gone afterwards."""
+    for name in NEEDS:
+        pytest.importorskip(name)
+    before = set(sys.modules)
+    sys.path.insert(0, str(BENCH))
+    yield
+    sys.path.remove(str(BENCH))
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(BENCH)):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def program(bench: None) -> ModuleType:
+    return importlib.import_module("run")
+
+
+@pytest.fixture
+def published(bench: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """With results and docs of its own."""
+    module = importlib.import_module("published")
+    monkeypatch.setattr(module, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(module, "DOCS", tmp_path)
+    return module
+
+
+def test_every_benchmark_has_cells_a_page_and_a_name_of_its_own(program: ModuleType) -> None:
+    found = list(program.benchmarks())
+    names = [experiment.name for experiment in found]
+    assert len(set(names)) == len(names) >= 30
+    assert not set(names) & set(EXPERIMENTS)
+    assert set(program.LONG) <= set(names)
+    for experiment in found:
+        logs = tuple(log for log in experiment.logs if log in LOGS) or LOGS
+        full = list(experiment.cells(Plan(logs, experiment.runs, False)))
+        small = list(experiment.cells(Plan(logs[:1], 1, True)))
+        assert 0 < len(small) <= len(full), experiment.name
+        assert len({cell.key for cell in full}) == len(full), f"{experiment.name} has a cell twice"
+        assert all(Cell.from_json(json.loads(cell.key)).key == cell.key for cell in full)
+        assert {cell.method for cell in full} <= {"", *METHODS}
+        assert (ROOT / "docs" / experiment.page).is_file(), experiment.name
+        assert experiment.tables([]) is not None
+
+
+def test_pages_name_benchmarks_that_there_are(program: ModuleType) -> None:
+    """Every name behind ``bench/run.py`` in the docs, the README and the Makefile."""
+    known = {experiment.name for experiment in program.benchmarks()} | set(EXPERIMENTS)
+    named = set()
+    for page in (ROOT / "README.md", ROOT / "Makefile", *(ROOT / "docs").rglob("*.md")):
+        for arguments in re.findall(r"bench/run\.py((?:\s+[a-z][a-z0-9-]*)*)", page.read_text()):
+            named |= set(arguments.split()) - {"for"}
+        programs = re.findall(r"bench/([a-z_]+\.py)", page.read_text())
+        assert set(programs) <= {"run.py", "mutants.py"}, page
+    assert named <= known
+
+
+def nothing(given: Given, cell: Cell) -> Measured:
+    return Measured({"cpu": 1.0 + cell.run})
+
+
+def one_table(rows: list[Row]) -> list[Table]:
+    return [Table("All of it", ("run", "cpu"), tuple((str(r.cell.run), str(r.get("cpu"))) for r in rows))]
+
+
+TOY = Experiment(
+    name="toy",
+    what="For tests.",
+    cells=lambda plan: (Cell("", run=i) for i in range(plan.runs)),
+    measure=nothing,
+    tables=one_table,
+    runs=2,
+    page="toy.md",
+)
+PAGE = "# Toy\n\n<!-- python bench/run.py toy: All of it -->\nold\n<!-- end -->\n\nAfter.\n"
+
+
+def test_publishing_puts_tables_into_their_places_and_nothing_else(published: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "toy.md").write_text(PAGE)
+    run(TOY, None, tmp_path / "out")
+    assert published.publish(TOY, tmp_path / "out") == 0
+    page = (tmp_path / "toy.md").read_text()
+    assert "| 0 | 1.0 |\n| 1 | 2.0 |\n" in page
+    assert "old" not in page
+    assert page.startswith("# Toy\n\n<!-- python bench/run.py toy: All of it -->\n\n| run |")
+    assert page.endswith("<!-- end -->\n\nAfter.\n")
+    assert published.refreshed(page, "toy", [])[0] == page
+    assert published.publish(replace(TOY, name="never-run"), tmp_path / "out") == 1
+
+
+def test_a_second_run_replaces_its_rows_and_leaves_the_others(published: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "toy.md").write_text(PAGE)
+    run(replace(TOY, runs=3), None, tmp_path / "out")
+    published.publish(TOY, tmp_path / "out")
+    again = Row(Cell("", run=1), {"cpu": 7.0}, None, 0.1, "other-")
+    kept_file(tmp_path / "more", TOY).parent.mkdir(parents=True)
+    kept_file(tmp_path / "more", TOY).write_text(json.dumps(again.to_json()) + "\n")
+    published.publish(TOY, tmp_path / "more")
+    rows = kept_rows(kept_file(published.RESULTS, TOY))
+    assert [row.values["cpu"] for row in rows] == [1.0, 7.0, 3.0]
+
+
+def test_rows_of_a_quick_run_are_published_only_where_that_is_asked_for(published: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "toy.md").write_text(PAGE)
+    small = replace(TOY, cells=lambda plan: iter([Cell("", settings=(("size", 1 if plan.quick else 9),))]))
+    run(small, None, tmp_path / "out", quick=True)
+    assert published.publish(small, tmp_path / "out") == 1
+    assert published.publish(small, tmp_path / "out", quick=True) == 0
+
+
+def test_a_number_of_other_code_or_of_an_edited_page_is_stale(
+    published: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "toy.md").write_text(PAGE)
+    assert published.check([TOY], None) == 0
+    assert "no rows are kept; docs/toy.md" in capsys.readouterr().out
+    run(TOY, None, tmp_path / "out")
+    published.publish(TOY, tmp_path / "out")
+    assert published.check([TOY], None) == 0
+    assert "toy: 0 of 2 rows are stale" in capsys.readouterr().out
+    (tmp_path / "toy.md").write_text((tmp_path / "toy.md").read_text().replace("| 2.0 |", "| 1.5 |"))
+    assert published.check([TOY], None) == 1
+    assert "docs/toy.md does not have the tables of these rows" in capsys.readouterr().out
+    published.publish(TOY, tmp_path / "out")
+    changed = replace(TOY, sources=("veilog.measures.complexity",))
+    assert published.check([changed], None) == 1
+    assert "toy: 2 of 2 rows are stale\n  all: 2\n" in capsys.readouterr().out
+
+
+def test_another_log_makes_a_row_stale_only_where_it_is_there(published: ModuleType, tmp_path: Path) -> None:
+    log = tmp_path / "hospital.csv"
+    log.write_text("case,activity\n1,a\n")
+    experiment = replace(TOY, cells=lambda plan: iter([Cell("hospital")]))
+    (version,) = versions_of(experiment, [Cell("hospital")], {"hospital": log}).values()
+    row = Row(Cell("hospital"), {}, None, 0.1, version)
+    assert published.stale_rows(experiment, [row], {}) == []
+    assert published.stale_rows(experiment, [row], {"hospital": log}) == []
+    log.write_text("case,activity\n1,b\n")
+    assert published.stale_rows(experiment, [row], {"hospital": log}) == [row]
+
+
+def test_what_is_published_is_what_the_kept_rows_say(program: ModuleType) -> None:
+    """The tables of the docs between their marks, and the data of the sentences."""
+    module = importlib.import_module("published")
+    known = {experiment.name: experiment for experiment in (*program.benchmarks(), FRONTIER)}
+    kept = [folder.name for folder in (BENCH / "results").iterdir()]
+    assert {"claims", "frontier"} <= set(kept) <= set(known)
+    for name in kept:
+        rows = kept_rows(kept_file(BENCH / "results", known[name]))
+        page = (ROOT / "docs" / known[name].page).read_text()
+        after, placed = module.refreshed(page, name, known[name].tables(rows))
+        assert placed >= 1
+        assert after == page, f"python bench/run.py --publish {name}"
+        if name == "frontier":
+            assert json.loads(module.SENTENCES.read_text()) == json.loads(json.dumps(module.sentences(rows)))
+
+
+def test_one_is_run_by_name(
+    program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(program, "benchmarks", lambda: iter([TOY]))
+    monkeypatch.delenv("VEILOG_LOGS", raising=False)
+    arguments = ["run.py", "toy", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert program.main() == 0
+    assert "| 1 | 2.0 |" in capsys.readouterr().out
+    first = kept_file(tmp_path, TOY).read_text()
+    assert program.main() == 0
+    assert kept_file(tmp_path, TOY).read_text() == first, "nothing was measured again"
+    monkeypatch.setattr(sys, "argv", [*arguments, "--again", "--runs", "3"])
+    assert program.main() == 0
+    assert len(kept_rows(kept_file(tmp_path, TOY))) == 3
+    monkeypatch.setattr(sys, "argv", ["run.py", "nowhere"])
+    with pytest.raises(SystemExit):
+        program.main()
+
+
+def test_a_grid_has_every_combination_and_what_is_set_counts(bench: None) -> None:
+    grid = importlib.import_module("benchmark").grid
+    cells = grid("laplace,sapa", epsilon=("1", "0.1"), depth=5, quick={"epsilon": "1"})
+    full = list(cells(Plan(("a", "b"), 2, False)))
+    assert len(full) == 2 * 2 * 2 * 2
+    assert {cell.settings for cell in full} == {(("epsilon", "1"), ("depth", 5)), (("epsilon", "0.1"), ("depth", 5))}
+    assert {cell.settings for cell in cells(Plan(("a",), 1, True))} == {(("epsilon", "1"), ("depth", 5))}
+    chosen = {cell.settings for cell in cells(Plan(("a",), 1, False, {"depth": "7,9"}))}
+    assert chosen == {(("epsilon", e), ("depth", d)) for e in ("1", "0.1") for d in (7, 9)}
+    assert {cell.log for cell in grid(logs=("",), size=(1, 2))(Plan(("a", "b"), 1, False))} == {""}

@@ -1,0 +1,74 @@
+"""Sentences about how methods did are made from the measured data, wherever they stand."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from veilog.errors import ParameterError
+from veilog.methods import METHODS
+from veilog.methods.measured import Measured, ahead, measured
+from veilog.releasing import suggest
+from veilog.web.pages.methods import cards
+
+ROOT = Path(__file__).parents[2]
+COUNTS = re.compile(r"\b(\d+ of (?:the )?\d+|all) (?:of the same )?(?:measured )?(?:cells|settings|rows)\b")
+
+
+def invented(**similarity: float) -> Measured:
+    """One log and two epsilons; the second is half as good."""
+    found = {name: {"log": {"1": value, "0.1": value / 2}} for name, value in similarity.items()}
+    return Measured(("log",), ("1", "0.1"), 5, tuple(similarity), found)
+
+
+def test_settings_are_counted_where_the_mean_is_above_all_others() -> None:
+    found = invented(evolve=0.8, laplace=0.6, sapa=0.8)
+    assert found.settings == 2
+    assert found.won("evolve", ("laplace",)) == 2
+    assert found.won("evolve", ("laplace", "sapa")) == 0, "equal is not ahead"
+
+
+def test_all_is_said_in_a_word_and_the_unknown_refused() -> None:
+    counts = {name: ahead(name) for name in ("evolve", "laplace", "sacofa", "df-laplace", "sapa", "pripel", "libra")}
+    assert all(re.fullmatch(rf"\d+ of {measured().settings}|all", said) for said in counts.values())
+    for name, said in counts.items():
+        if name != "evolve":
+            won = measured().won("evolve", (name,))
+            assert said == ("all" if won == measured().settings else f"{won} of {measured().settings}")
+    with pytest.raises(ParameterError, match="'pretsa'"):
+        ahead("pretsa")
+
+
+def considered() -> dict[str, str]:
+    return {name: method.weighed for name, method in METHODS.items() if method.weighed}
+
+
+def test_what_suggest_says_of_each_method_is_what_was_measured() -> None:
+    for name, said in considered().items():
+        counted = COUNTS.findall(said)
+        assert counted == ([ahead(name)] if counted else []), name
+    assert len([said for said in considered().values() if COUNTS.search(said)]) == 7
+    _, reason, _ = suggest._chosen(1000.0, None, None)
+    assert COUNTS.findall(reason) == [ahead("evolve")]
+
+
+def test_what_the_pages_say_of_each_method_is_what_was_measured() -> None:
+    said = {card.method.name: COUNTS.findall(" ".join((card.title, card.when))) for card in cards()}
+    assert {name: counted for name, counted in said.items() if counted} == {
+        "evolve": [ahead("evolve")],
+        "laplace": [ahead("laplace")],
+    }
+
+
+@pytest.mark.parametrize(
+    ("page", "methods"),
+    [
+        ("how-to/choose-a-method.md", ["evolve"]),
+        ("suggest.md", ["evolve", "pripel", "libra"]),
+        ("results/evolve.md", ["evolve"]),
+    ],
+)
+def test_what_the_docs_say_is_what_was_measured(page: str, methods: list[str]) -> None:
+    text = " ".join((ROOT / "docs" / page).read_text().split()).replace("of the 20 rows", "of 20 rows")
+    for name in methods:
+        assert re.search(rf"\b{ahead(name)}\b", text), name
