@@ -27,7 +27,7 @@ from veilog.methods.amun.priors import Precision, epsilons_of, prior_knowledge
 from veilog.privacy.account.guessing import epsilon_of
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
-from veilog.releasing.run import release
+from veilog.releasing.release import release
 
 LOGS = ("sepsis", "bpic2013_incidents", "unrineweginfectie", "ccc19", "traffic_fines")
 MODES = ("sampling", "filtering", "oversampling")

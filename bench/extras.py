@@ -27,7 +27,7 @@ from veilog.methods._events.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
-from veilog.releasing.run import release
+from veilog.releasing.release import release
 
 LOGS = ("sepsis", "bpic2013_incidents", "receipt", "unrineweginfectie", "traffic_fines")
 ERRORS = ("frequent", "by occurrence", "all", "medians", "duration", "hours", "weeks")

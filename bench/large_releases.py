@@ -36,7 +36,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import Unit, bounded
-from veilog.releasing.run import release
+from veilog.releasing.release import release
 
 ACTIVITIES = 20
 MODES = ("sampling", "filtering", "oversampling")

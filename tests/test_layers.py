@@ -149,3 +149,45 @@ def test_every_public_name_is_there_and_no_other() -> None:
     assert set(veilog.__all__) <= set(dir(veilog))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         veilog.nothing  # noqa: B018
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(("veilog", *(parts[:-1] if parts[-1] == "__init__" else parts)))
+
+
+def _imports() -> dict[str, set[str]]:
+    """Of every module those that it imports, also inside functions and under TYPE_CHECKING."""
+    modules = {_module(path): path for path in SOURCE.rglob("*.py")}
+    found: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        found[module] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "veilog":
+                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                found[module] |= {name if name in modules else node.module for name in names}
+            elif isinstance(node, ast.Import):
+                found[module] |= {alias.name for alias in node.names if alias.name in modules}
+    return found
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    left = {module: set(names) for module, names in _imports().items() if module != "veilog"}
+    while True:
+        free = {module for module, names in left.items() if not names & left.keys() - {module}}
+        if not free:
+            break
+        left = {module: names for module, names in left.items() if module not in free}
+    assert not left, f"a circle among {sorted(left)}"
+
+
+ROOMS_OF_THE_PAGES = ("jobs", "work", "pages", "access", "app", "serving")
+
+
+def test_a_room_of_the_pages_imports_those_before_it_only() -> None:
+    rank = {name: place for place, name in enumerate(ROOMS_OF_THE_PAGES)}
+    for module, names in _imports().items():
+        own = module.split(".")[2] if module.startswith("veilog.web.") else None
+        for name in names if own else ():
+            other = name.split(".")[2] if name.startswith("veilog.web.") else own
+            assert rank[other] <= rank[own], f"{module} imports {name}"  # type: ignore[index]

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
     from veilog.privacy.domain import Domain
     from veilog.releasing.plan import Plan, plan
+    from veilog.releasing.release import release
     from veilog.releasing.result import OwnerOnly, Release
-    from veilog.releasing.run import release
     from veilog.releasing.suggest import Suggestion, suggest
     from veilog.training.model import Model
     from veilog.training.training import train
@@ -108,7 +108,7 @@ _HOMES = {
     "plan": "veilog.releasing.plan",
     "read": "veilog.logs.files",
     "read_variants": "veilog.logs.files",
-    "release": "veilog.releasing.run",
+    "release": "veilog.releasing.release",
     "risk": "veilog.measures.disclosure",
     "suggest": "veilog.releasing.suggest",
     "train": "veilog.training.training",

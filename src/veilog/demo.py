@@ -13,7 +13,7 @@ from veilog import display, report
 from veilog.errors import OutputError
 from veilog.logs import files, simulate
 from veilog.measures import compare
-from veilog.releasing.run import release
+from veilog.releasing.release import release
 
 __all__ = ["run_demo"]
 

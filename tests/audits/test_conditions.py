@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import veilog
-from veilog.audits import auditing
 from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, Attempt, attempts
 from veilog.audits.auditing import AuditResult, audit
 from veilog.logs.variants import Variants
@@ -131,14 +130,16 @@ def test_a_slow_case_is_caught_where_seconds_are_published(monkeypatch: pytest.M
     pair = some(SLOW)[0]
     events = {"now": 0}
 
-    def release_timed(log: Any, *given: Any, **named: Any) -> Any:
+    run = veilog.Plan.run
+
+    def run_timed(self: veilog.Plan, log: Any, **named: Any) -> Any:
         events["now"] = log.events
-        return veilog.release(log, *given, **named)
+        return run(self, log, **named)
 
     def telling(self: veilog.Release) -> dict[str, object]:
         return honest(self) | {"guarantee": {"seconds": events["now"] * 1e-6}}
 
-    monkeypatch.setattr(auditing, "release", release_timed)
+    monkeypatch.setattr(veilog.Plan, "run", run_timed)
     monkeypatch.setattr(veilog.Release, "to_json", telling)
     found = audited("travas", [pair], epsilon=1, delta="1e-3")
     assert found.score == "seconds told" and found.audited_epsilon > 1

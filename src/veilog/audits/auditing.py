@@ -86,17 +86,8 @@ def audit(
         planned = method
     else:
         budget, values = _arguments(method_named(method), epsilon, delta, parameters)
-        planned = plan(
-            method,
-            **budget,
-            as_published=as_published,
-            domain=domain,
-            activities=activities,
-            unit=unit,
-            max_cases=max_cases,
-            weak_guarantee=True,
-            **values,
-        )
+        values |= {"domain": domain, "activities": activities, "unit": unit, "max_cases": max_cases}
+        planned = plan(method, **budget, as_published=as_published, weak_guarantee=True, **values)
     person = _person_cases(person_cases, planned.unit)
     _check_person(person, planned.unit, log)
     if log is None:
@@ -115,17 +106,17 @@ def audit(
             advice=f"At least {round(enough / _PROVING) + 1} runs would do.",
         )
     started = time.perf_counter()
-    report = progress or (lambda text, fraction: None)
-    seeds = np.random.SeedSequence(seed)
-    kinds = _kinds(pairs, derived, planned.unit.most_cases)
-    proofs: dict[Broken | None, Proof] = {}
-    count = _workers(processes)
-    with pool(count) as workers:
-        runner = _Runner(planned, report, workers, count)
-        for breaks, some in kinds.items():
-            number = runs if not proofs else max(round(runs * _BEYOND), min(runs, 2 * enough))
-            proofs[breaks] = audit_runs(runner, some, number, float(failure), confidence, seeds, report)
-            seeds = seeds.spawn(1)[0]
+    proofs = _proofs(
+        planned,
+        pairs,
+        derived,
+        (runs, enough),
+        float(failure),
+        confidence,
+        np.random.SeedSequence(seed),
+        processes,
+        progress,
+    )
     return _result(
         proofs,
         method=planned.method.name,
@@ -138,6 +129,32 @@ def audit(
         seconds=time.perf_counter() - started,
         conditions=derived.conditions,
     )
+
+
+def _proofs(
+    planned: Plan,
+    pairs: Sequence[Attempt],
+    derived: Guarantee,
+    numbers: tuple[int, int],
+    delta: float,
+    confidence: float,
+    seeds: np.random.SeedSequence,
+    processes: int | None,
+    progress: Progress | None,
+) -> dict[Broken | None, Proof]:
+    """What the attempts prove, by why the guarantee does not speak of them. The numbers are of runs, and of those that
+    are enough to see what is claimed."""
+    runs, enough = numbers
+    report = progress or (lambda text, fraction: None)
+    proofs: dict[Broken | None, Proof] = {}
+    count = _workers(processes)
+    with pool(count) as workers:
+        runner = _Runner(planned, report, workers, count)
+        for breaks, some in _kinds(pairs, derived, planned.unit.most_cases).items():
+            number = runs if not proofs else max(round(runs * _BEYOND), min(runs, 2 * enough))
+            proofs[breaks] = audit_runs(runner, some, number, delta, confidence, seeds, report)
+            seeds = seeds.spawn(1)[0]
+    return proofs
 
 
 def _result(proofs: dict[Broken | None, Proof], **facts: Any) -> AuditResult:
@@ -278,7 +295,7 @@ def _arguments(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The budget and the parameters of the releases."""
     if method.takes_epsilon:
-        return {"epsilon": epsilon, "delta": delta}, parameters
+        return {"epsilon": epsilon, "delta": delta}, dict(parameters)
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
         advantage = min(float(advantage_of(_parsed(epsilon, delta)[0])), 0.999)
         return {}, {"guessing_advantage": advantage, **parameters}

@@ -7,13 +7,14 @@ the command, a form or JSON, and from then on passed as one value.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-from veilog.errors import ParameterError, UndeclaredError
+from veilog.errors import ParameterError
+from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
@@ -24,110 +25,27 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import epsilon_of
-from veilog.privacy.domain import PRIVATELY, Domain, Fact, Window
+from veilog.privacy.domain import PRIVATELY, Domain, Window
 from veilog.privacy.unit import ONE_CASE, Unit
+from veilog.releasing import spelled
+from veilog.releasing.planned import Planned, checked_seed, uses_of
+from veilog.releasing.result import Release
+from veilog.releasing.run import run_plan
+from veilog.releasing.trial import tried
 
-if TYPE_CHECKING:
-    from veilog.ledger.ledger import Ledger
-    from veilog.releasing.result import Release
-
-__all__ = ["LARGEST_UNASKED", "Plan", "Uses", "plan"]
+__all__ = ["LARGEST_UNASKED", "Plan", "plan"]
 
 LARGEST_UNASKED = 10
 """A larger epsilon has to be asked for in words: odds change by a factor of up to 22,000 at this one."""
 
 
-class Uses(NamedTuple):
-    """What a delta is spent on, each with an equal part of it."""
-
-    flow: bool
-    labels: bool
-    values: bool
-
-
-@dataclass(frozen=True)
-class Plan:
+class Plan(Planned):
     """A release that was asked for; :func:`plan` makes one. It holds nothing of any log."""
-
-    method: Method
-    settings: Settings
-    epsilon: Fraction
-    """For one of the unit; 0 where the method has none."""
-    delta: Fraction
-    as_published: bool
-    declared: Domain
-    """The public facts, as somebody said them."""
-    unit: Unit
-    wanted: Wanted
-    """What is released beyond variants."""
-    seed: int | None
-    weak_guarantee: bool
-
-    @property
-    def public(self) -> Domain:
-        """The public facts that the release takes for granted: as published also what papers take from the log."""
-        return self.declared.taken_from_log(("activities", "max_length")) if self.as_published else self.declared
-
-    @property
-    def undeclared(self) -> list[Fact]:
-        """The public facts that the method needs and nobody has said anything about."""
-        return self.public.lacks(self.method.needs(self.settings))
-
-    @property
-    def uses(self) -> Uses:
-        """What its delta is for."""
-        return _uses(self.method, self.settings, self.declared, self.wanted)
-
-    @property
-    def needs_events(self) -> bool:
-        """Whether the events themselves are needed, and not only the variants."""
-        return bool(self.wanted) or self.unit.column is not None or self.method.full_log
-
-    @property
-    def bounded(self) -> bool:
-        """Whether what it costs is known beforehand: it is the budget, then."""
-        return self.method.takes_epsilon and not self.as_published and self.seed is None
 
     @cached_property
     def cost(self) -> Guarantee:
         """What it will guarantee, as an upper bound, from a dry run on a small made-up log; no data are touched."""
-        from veilog.releasing.trial import tried
-
         return tried(self)
-
-    def declaring(self, domain: Domain) -> Plan:
-        """Return the plan with these public facts."""
-        return replace(self, declared=domain)
-
-    def seeded(self, seed: int | None) -> Plan:
-        """Return the plan with this seed; with one it can be repeated, and guarantees nothing."""
-        return replace(self, seed=_checked_seed(seed))
-
-    def check(self, log: EventLog | StoredLog | Variants) -> None:
-        """Refuse, by public facts of the log and without asking it anything, what cannot be made of it."""
-        if self.undeclared:
-            raise UndeclaredError(self.method.name, self.undeclared)
-        if isinstance(log, Variants):
-            self._check_events()
-        if self.method.full_log and not self.method.in_pieces and isinstance(log, StoredLog):
-            raise ParameterError(
-                f"Method {self.method.name!r} needs all events in memory, so a log that is kept on disk will not do.",
-                parameter="log",
-                advice="Give the log as veilog.read() returns it, or take a method that releases variants.",
-            )
-
-    def _check_events(self) -> None:
-        """Refuse variants where events are needed."""
-        advice = "Give the log itself, as veilog.read() returns it."
-        if self.unit.column is not None:
-            problem = f"Whose cases they are ({self.unit.column!r}) is known of an event log only, not of variants."
-        elif self.wanted:
-            problem = "Times and attributes need an event log; variants have none."
-        elif self.method.full_log:
-            problem = f"Method {self.method.name!r} needs an event log; variants have neither times nor attributes."
-        else:
-            return
-        raise ParameterError(problem, parameter="log", advice=advice)
 
     def run(
         self,
@@ -137,27 +55,19 @@ class Plan:
         progress: Progress | None = None,
     ) -> Release:
         """Release a log as planned; with a ``ledger`` the release is entered there, and may be refused."""
-        from veilog.releasing.run import run_plan
-
         return run_plan(self, log, ledger=ledger, progress=progress)
 
     def command(self, log: str = "LOG", target: str = "RELEASE.xes", options: Iterable[tuple[str, str]] = ()) -> str:
         """Return the command that does the same; ``options`` say how the log is read; one may come twice."""
-        from veilog.releasing.spelled import as_command
-
-        return as_command(self, log, target, options)
+        return spelled.as_command(self, log, target, options)
 
     def python(self, log: str = "LOG", target: str = "RELEASE.xes", reading: Mapping[str, Any] | None = None) -> str:
         """Return the Python lines that do the same; ``reading`` are further arguments of ``veilog.read``."""
-        from veilog.releasing.spelled import as_python
-
-        return as_python(self, log, target, reading or {})
+        return spelled.as_python(self, log, target, reading or {})
 
     def arguments(self) -> dict[str, Any]:
         """Return what makes this plan beside its method, without what is as usual; numbers are exact texts."""
-        from veilog.releasing.spelled import arguments
-
-        return arguments(self)
+        return spelled.arguments(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON, which :meth:`from_json` reads."""
@@ -166,9 +76,7 @@ class Plan:
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Plan:
         """Return the plan that :meth:`to_json` wrote; it is checked as any other."""
-        from veilog.releasing.spelled import from_json
-
-        return from_json(values)
+        return plan(**spelled.read_back(values))
 
 
 def plan(
@@ -216,7 +124,7 @@ def plan(
     protected = Unit.of(unit, max_cases)
     if protected is not ONE_CASE:
         _check_unit(chosen, as_published)
-    of_use = any(_uses(chosen, settings, declared, wanted))
+    of_use = any(uses_of(chosen, settings, declared, wanted))
     eps, failure = _budget(chosen, epsilon, delta, of_use, weak_guarantee)
     protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
     return Plan(
@@ -228,23 +136,9 @@ def plan(
         declared=declared,
         unit=protected,
         wanted=wanted,
-        seed=_checked_seed(seed),
+        seed=checked_seed(seed),
         weak_guarantee=weak_guarantee,
     )
-
-
-def _uses(method: Method, settings: Settings, declared: Domain, wanted: Wanted) -> Uses:
-    return Uses(
-        flow=method.spends_delta(settings),
-        labels=declared.activities == PRIVATELY,
-        values=any(name not in declared.attributes for name in wanted.attributes),
-    )
-
-
-def _checked_seed(seed: int | None) -> int | None:
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
-    return seed
 
 
 def _declared(domain: Domain | None, activities: Iterable[str] | str | None) -> Domain:

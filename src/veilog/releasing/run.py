@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,98 +28,24 @@ from veilog.methods._events.assemble import (
     times_of,
 )
 from veilog.methods.method import Groups, Progress, Request
-from veilog.privacy.account.accounting import Number, compose
+from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Domain, Window
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import bounded
 from veilog.releasing.owner_notes import notes_for_owner
-from veilog.releasing.plan import Plan, plan
+from veilog.releasing.planned import Planned
 from veilog.releasing.result import Operation, OwnerOnly, Release
 
-__all__ = ["LABELS_SHARE", "claims", "opened", "release", "run_plan"]
+__all__ = ["LABELS_SHARE", "claims", "opened", "run_plan"]
 
 LABELS_SHARE = Fraction(1, 10)
 """The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
 
 
-def release(
-    log: EventLog | StoredLog | Variants,
-    method: str | Plan,
-    *,
-    epsilon: Number | None = None,
-    delta: Number = 0,
-    as_published: bool = False,
-    seed: int | None = None,
-    domain: Domain | None = None,
-    activities: Iterable[str] | str | None = None,
-    unit: str = "case",
-    max_cases: int | None = None,
-    times: Number | None = None,
-    window: Window | str | None = None,
-    attributes: Iterable[str] | None = None,
-    attributes_share: Number | None = None,
-    ledger: Ledger | str | Path | None = None,
-    guessing_advantage: Number | None = None,
-    weak_guarantee: bool = False,
-    progress: Progress | None = None,
-    **parameters: Any,
-) -> Release:
-    """Release a log with a method, or as a :class:`Plan` says.
-
-    The log may be a :class:`StoredLog`, whose events are never all in memory.
-
-    ``epsilon`` and ``delta`` are the budget: certified (the default) they are what the guarantee derives; with
-    ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
-    a run repeatable for experiments, and its guarantee "none". Further keywords are parameters of the method. An
-    epsilon above 10 protects nobody to speak of and needs ``weak_guarantee``.
-
-    ``domain`` declares public facts, and ``activities`` the labels alone: their names; ``"log"``, your word that those
-    of the log are public, which is a condition of the guarantee; or ``"privately"``, to have those found that enough
-    cases have, with a tenth of epsilon and a part of delta. A method that needs them refuses without.
-
-    ``unit`` is who is protected: a case; a person, named by an attribute of the log (its name), of whose cases at most
-    ``max_cases``, chosen at random, are looked at; or ``person`` where nobody has more than ``max_cases`` cases.
-
-    ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times;
-    ``"log"`` takes it from the log, which the guarantee says; None a made-up year). ``attributes`` are released with
-    ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
-
-    ``guessing_advantage`` takes the place of ``epsilon``: by how much at most the release may raise an attacker's
-    chance to guess that a case (or person) is in the log, delta included. A method that has a parameter of this name
-    gets it as that.
-
-    With a ``ledger`` (the file of one; made if there is none) the release is entered in the account of its data: what
-    it may cost is set aside before any question is asked, and refused if that would exceed their budget.
-    """
-    if isinstance(method, Plan):
-        planned = method
-    else:
-        planned = plan(
-            method,
-            epsilon=epsilon,
-            delta=delta,
-            as_published=as_published,
-            seed=seed,
-            domain=domain,
-            activities=activities,
-            unit=unit,
-            max_cases=max_cases,
-            times=times,
-            window=window,
-            attributes=attributes,
-            attributes_share=attributes_share,
-            guessing_advantage=guessing_advantage,
-            weak_guarantee=weak_guarantee,
-            **parameters,
-        )
-    return planned.run(log, ledger=ledger, progress=progress)
-
-
 def run_plan(
-    planned: Plan,
+    planned: Planned,
     log: EventLog | StoredLog | Variants,
     *,
     ledger: Ledger | str | Path | None = None,
@@ -160,7 +85,7 @@ def run_plan(
 Claim = Callable[[], Guarantee]
 
 
-def claims(planned: Plan, curator: Curator) -> tuple[Claim, Claim]:
+def claims(planned: Planned, curator: Curator) -> tuple[Claim, Claim]:
     """What the release claims, the budget that it had, and what its answers so far amount to; both when called."""
     spends_delta = planned.delta if planned.uses.flow and planned.delta else None
     derive = partial(
@@ -178,7 +103,7 @@ def opened(ledger: Ledger | str | Path, progress: Progress | None) -> Ledger:
     return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True, waiting=progress)
 
 
-def _reserved(planned: Plan, log: EventLog | StoredLog | Variants, ledger: Ledger) -> Reservation:
+def _reserved(planned: Planned, log: EventLog | StoredLog | Variants, ledger: Ledger) -> Reservation:
     """Set aside what the release may cost, or be refused."""
     return ledger.reserve(
         log,
@@ -203,7 +128,7 @@ class _Made:
     said: list[str]
 
 
-def _made(curator: Curator, planned: Plan, progress: Progress | None) -> _Made:
+def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Made:
     """Labels and domains of attributes, then the method, then times and attributes for what it released.
 
     Each use of a delta has an equal part of it.

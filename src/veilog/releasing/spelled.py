@@ -11,12 +11,12 @@ from typing import Any
 from veilog.errors import InputError
 from veilog.privacy.account.figures import exact
 from veilog.privacy.domain import Domain, Window
-from veilog.releasing.plan import Plan, plan
+from veilog.releasing.planned import Planned
 
-__all__ = ["arguments", "as_command", "as_python", "from_json"]
+__all__ = ["arguments", "as_command", "as_python", "read_back"]
 
 
-def arguments(planned: Plan) -> dict[str, Any]:
+def arguments(planned: Planned) -> dict[str, Any]:
     """Return what makes this plan beside its method, without what is as usual: numbers as exact text, no objects."""
     method, domain, wanted, unit = planned.method, planned.declared, planned.wanted, planned.unit
     usual = method.settings()
@@ -51,8 +51,8 @@ def _ends(window: Any) -> list[str]:
     return [end.isoformat() for end in window]
 
 
-def from_json(values: Mapping[str, Any]) -> Plan:
-    """Return the plan that was written as JSON; it is checked as any other."""
+def read_back(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a plan that was written as JSON."""
     given = dict(values)
     try:
         method, ends, attributes = given.pop("method"), given.pop("window", None), given.pop("domain", {})
@@ -65,12 +65,12 @@ def from_json(values: Mapping[str, Any]) -> Plan:
         domain = Domain(declared.activities, declared.max_length, {n: tuple(v) for n, v in attributes.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"This is no plan of a release: {error!r}.") from error
-    return plan(method, domain=domain, window=window, **{**given, **parameters})
+    return {"method": method, "domain": domain, "window": window, **given, **parameters}
 
 
-def as_command(planned: Plan, log: str, target: str, options: Iterable[tuple[str, str]]) -> str:
+def as_command(planned: Planned, log: str, target: str, options: Iterable[tuple[str, str]]) -> str:
     """Return the command; a list that has commas in its names is a file that has to be made."""
-    given = planned.arguments()
+    given = arguments(planned)
     words = ["veilog", "release", log, target, "--method", planned.method.name]
     ends = given.pop("window", None)
     pairs = [
@@ -113,9 +113,9 @@ def _values(values: list[Any]) -> str:
     return "..".join(f"{value:g}" for value in values)
 
 
-def as_python(planned: Plan, log: str, target: str, reading: Mapping[str, Any]) -> str:
+def as_python(planned: Planned, log: str, target: str, reading: Mapping[str, Any]) -> str:
     """Return lines that read the log, release it and save the release."""
-    given = planned.arguments()
+    given = arguments(planned)
     ends = given.pop("window", None)
     facts = [given.pop("activities", None), given.pop("max_length", None)]
     attributes = given.pop("domain", None)

@@ -17,7 +17,7 @@ from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.unit import ONE_CASE, Unit
-from veilog.releasing.plan import Plan
+from veilog.releasing.planned import Planned
 from veilog.releasing.run import LABELS_SHARE, run_plan
 
 __all__ = ["PATIENTS", "tried"]
@@ -32,7 +32,7 @@ _LESS_WORK: Mapping[str, Mapping[str, int]] = {
 """What shortens a trial and changes neither its questions nor their cost."""
 
 
-def tried(plan: Plan) -> Guarantee:
+def tried(plan: Planned) -> Guarantee:
     """Return the guarantee of a release of made-up patients; what the method refuses there for its budget or settings
     raises, as it would for the real log."""
     usual = plan.method.settings()
@@ -65,7 +65,7 @@ def tried(plan: Plan) -> Guarantee:
     return guarantee
 
 
-def _labels_found(plan: Plan) -> Charge:
+def _labels_found(plan: Planned) -> Charge:
     """What finding the labels privately costs."""
     epsilon, delta = plan.epsilon * LABELS_SHARE, plan.delta / (1 + plan.uses.flow)
     mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")

@@ -23,7 +23,7 @@ from veilog.privacy.account.account import Account
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.domain import Domain
 from veilog.releasing.plan import Plan, plan
-from veilog.releasing.run import release
+from veilog.releasing.release import release
 from veilog.testing.replaying import NOT_PER_CASE, recorded_and_replayed, same
 
 __all__ = ["check_method"]

@@ -102,12 +102,11 @@ def _train(
 ) -> Model:
     settings = trainable(planned.method.name) and planned.settings
     assert isinstance(settings, travag.TravagSettings), "the one method that can be trained"
-    values, asked = settings.to_json(), (planned.epsilon, planned.delta)
+    asked = planned.epsilon, planned.delta
     as_published, seed, protected = planned.as_published, planned.seed, planned.unit
     configuration = travag.configured(settings, as_published=as_published)
     planned.check(log)
     account = None if ledger is None else opened(ledger, progress)
-    declared, unit = planned.public, protected.column or protected.name
 
     keeper = None if checkpoint is None else Keeper(checkpoint)
     held = bounded(log, protected, choosing(keeper, seed))
@@ -116,30 +115,15 @@ def _train(
         before = Earlier()
         if keeper is not None:
             stack.callback(keeper.give_back)
-            given = {
-                "method": planned.method.name,
-                "epsilon": str(asked[0]),
-                "delta": str(asked[1]),
-                "as_published": as_published,
-                "seed": seed,
-                "unit": unit,
-                "max_cases": None if unit == "case" else protected.most_cases,
-                "activities": list(declared.alphabet) if declared.alphabet is not None else declared.activities,
-                "max_length": declared.max_length,
-                "ledger": None if account is None else str(account.path),
-                **{f"parameter {name}": value for name, value in values.items()},
-            }
-            before = earlier(keeper.begin(held.variants, given), keeper)
-        curator = Curator(held, domain=declared, randomness=source(seed, before.state))
+            before = earlier(keeper.begin(held.variants, _asked(planned, account)), keeper)
+        curator = Curator(held, domain=planned.public, randomness=source(seed, before.state))
         for reason in before.reasons:
             curator.peek(reason)
         derive = partial(curator.guarantee, nominal_epsilon=asked[0], nominal_delta=asked[1])
         found = entry = mark = None
         if account is not None:
-            cost = None if as_published or seed is not None else asked
             mark = None if keeper is None else secrets.token_hex(16)
-            given = {**values, **protected.in_ledger}
-            found = _reserved(account, before, cost, log, planned.method, asked[1], given, unit, as_published, mark)
+            found = _reserved(account, before, log, planned, mark)
             entry = replace(found, mark=mark)
             if found.mark is None and keeper is not None:  # begun before ledgers kept marks
                 before = replace(before, conditions=tuple(dict.fromkeys([*before.conditions, ONE_RUN])))
@@ -165,7 +149,7 @@ def _train(
     return Model(
         method=planned.method.name,
         as_published=as_published,
-        parameters=values,
+        parameters=settings.to_json(),
         trained=trained,
         guarantee=claimed(derive(at_least=least), before, keeper, checked=entry is not None),
         remarks=tuple(dict.fromkeys(remarks)),
@@ -174,29 +158,38 @@ def _train(
     )
 
 
+def _asked(planned: Plan, account: Ledger | None) -> dict[str, Any]:
+    """What a run was asked for, by which its checkpoint is known again."""
+    domain, unit = planned.public, planned.unit
+    return {
+        "method": planned.method.name,
+        "epsilon": str(planned.epsilon),
+        "delta": str(planned.delta),
+        "as_published": planned.as_published,
+        "seed": planned.seed,
+        "unit": unit.column or unit.name,
+        "max_cases": None if unit.name == "case" else unit.most_cases,
+        "activities": list(domain.alphabet) if domain.alphabet is not None else domain.activities,
+        "max_length": domain.max_length,
+        "ledger": None if account is None else str(account.path),
+        **{f"parameter {name}": value for name, value in planned.settings.to_json().items()},
+    }
+
+
 def _reserved(
-    account: Ledger,
-    before: Earlier,
-    cost: tuple[Fraction, Fraction] | None,
-    log: EventLog | Variants,
-    method: Method,
-    delta: Fraction,
-    values: dict[str, Any],
-    unit: str,
-    as_published: bool,
-    mark: str | None,
+    account: Ledger, before: Earlier, log: EventLog | Variants, planned: Plan, mark: str | None
 ) -> Reservation:
     """What an earlier part of this run reserved, if nobody else went on from its checkpoint, or one of its own."""
     if before.entry is not None:
         return account.resume(log, before.entry, marks=before.marks, complete=before.complete)
     return account.reserve(
         log,
-        method.name,
-        epsilon=None if cost is None else cost[0],
-        delta=delta,
-        parameters=values,
-        unit=unit,
-        as_published=as_published,
+        planned.method.name,
+        epsilon=planned.epsilon if planned.bounded else None,
+        delta=planned.delta,
+        parameters={**planned.settings.to_json(), **planned.unit.in_ledger},
+        unit=planned.unit.column or planned.unit.name,
+        as_published=planned.as_published,
         mark=mark,
     )
 

@@ -1,0 +1,92 @@
+"""``veilog.release``: the one-line front of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from veilog.ledger.ledger import Ledger
+from veilog.logs.eventlog import EventLog
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
+from veilog.methods.method import Progress
+from veilog.privacy.account.accounting import Number
+from veilog.privacy.domain import Domain, Window
+from veilog.releasing.plan import Plan, plan
+from veilog.releasing.result import Release
+
+__all__ = ["release"]
+
+
+def release(
+    log: EventLog | StoredLog | Variants,
+    method: str | Plan,
+    *,
+    epsilon: Number | None = None,
+    delta: Number = 0,
+    as_published: bool = False,
+    seed: int | None = None,
+    domain: Domain | None = None,
+    activities: Iterable[str] | str | None = None,
+    unit: str = "case",
+    max_cases: int | None = None,
+    times: Number | None = None,
+    window: Window | str | None = None,
+    attributes: Iterable[str] | None = None,
+    attributes_share: Number | None = None,
+    ledger: Ledger | str | Path | None = None,
+    guessing_advantage: Number | None = None,
+    weak_guarantee: bool = False,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> Release:
+    """Release a log with a method, or as a :class:`Plan` says.
+
+    The log may be a :class:`StoredLog`, whose events are never all in memory.
+
+    ``epsilon`` and ``delta`` are the budget: certified (the default) they are what the guarantee derives; with
+    ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
+    a run repeatable for experiments, and its guarantee "none". Further keywords are parameters of the method. An
+    epsilon above 10 protects nobody to speak of and needs ``weak_guarantee``.
+
+    ``domain`` declares public facts, and ``activities`` the labels alone: their names; ``"log"``, your word that those
+    of the log are public, which is a condition of the guarantee; or ``"privately"``, to have those found that enough
+    cases have, with a tenth of epsilon and a part of delta. A method that needs them refuses without.
+
+    ``unit`` is who is protected: a case; a person, named by an attribute of the log (its name), of whose cases at most
+    ``max_cases``, chosen at random, are looked at; or ``person`` where nobody has more than ``max_cases`` cases.
+
+    ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times;
+    ``"log"`` takes it from the log, which the guarantee says; None a made-up year). ``attributes`` are released with
+    ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
+
+    ``guessing_advantage`` takes the place of ``epsilon``: by how much at most the release may raise an attacker's
+    chance to guess that a case (or person) is in the log, delta included. A method that has a parameter of this name
+    gets it as that.
+
+    With a ``ledger`` (the file of one; made if there is none) the release is entered in the account of its data: what
+    it may cost is set aside before any question is asked, and refused if that would exceed their budget.
+    """
+    if isinstance(method, Plan):
+        planned = method
+    else:
+        planned = plan(
+            method,
+            epsilon=epsilon,
+            delta=delta,
+            as_published=as_published,
+            seed=seed,
+            domain=domain,
+            activities=activities,
+            unit=unit,
+            max_cases=max_cases,
+            times=times,
+            window=window,
+            attributes=attributes,
+            attributes_share=attributes_share,
+            guessing_advantage=guessing_advantage,
+            weak_guarantee=weak_guarantee,
+            **parameters,
+        )
+    return planned.run(log, ledger=ledger, progress=progress)
