@@ -4,22 +4,31 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format bench mutants docs clean
+.PHONY: demo test test-all coverage lint format bench mutants wheel docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo
 
+# Laws at small sizes: what people run after every change.
 test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# Everything; with VEILOG_LOGS=FOLDER also what needs real logs.
+test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+# What the quick set runs of the code.
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -q -m "not slow" --cov=veilog --cov-report=term:skip-covered
+
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench examples
+	$(BIN)/ruff format --check src tests bench examples
 	$(BIN)/mypy
 
 format: $(VENV)/.dev
-	$(BIN)/ruff check --fix src tests bench
-	$(BIN)/ruff format src tests bench
+	$(BIN)/ruff check --fix src tests bench examples
+	$(BIN)/ruff format src tests bench examples
 
 bench: $(VENV)/.bench
 	$(BIN)/python bench/run.py
@@ -28,11 +37,18 @@ bench: $(VENV)/.bench
 mutants: $(VENV)/.dev
 	$(BIN)/python bench/mutants.py
 
+# The wheel, installed where nothing else is: its command runs.
+wheel: $(VENV)/.dev
+	rm -rf $(VENV)/wheel dist && $(PYTHON) -m venv $(VENV)/wheel
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	$(VENV)/wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/veilog-*.whl
+	cd $(VENV) && wheel/bin/veilog --version && wheel/bin/veilog demo wheel/demo >wheel/demo.txt && tail -n 1 wheel/demo.txt
+
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build
 
 clean:
-	rm -rf $(VENV) demo docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("veilog needs Python 3.11 or newer: make PYTHON=/path/to/python3.11") if sys.version_info < (3, 11) else None'

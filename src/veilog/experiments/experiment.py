@@ -153,6 +153,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Table:
+    """One table of a report: its title, its head and its lines."""
+
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]

@@ -1,0 +1,1 @@
+"""What an event log is, how it comes in and goes out."""

@@ -152,7 +152,7 @@ def _close(path: list[_Open], keep: int, register: dict[tuple[int, ...], int]) -
 def _arrays(labels: tuple[str, ...], states: list[tuple[int, ...]]) -> Dafsa:
     """Number the states from the start on: they come with every target before its source and the start last."""
     last = len(states) - 1
-    states = states[::-1]
+    states.reverse()
     edges = np.array([len(state) // 2 for state in states], dtype=np.int64)
     flat = np.fromiter(_flat(states), dtype=np.int64).reshape(-1, 2)
     return Dafsa(

@@ -111,7 +111,8 @@ class Pair:
         for log, name in ((self.original, "original"), (self.released, "released")):
             if isinstance(log, Variants):
                 raise ParameterError(f"Of the {name} log only the variants were given.", parameter=name)
-        assert not isinstance(self.original, Variants) and not isinstance(self.released, Variants)
+        assert not isinstance(self.original, Variants)
+        assert not isinstance(self.released, Variants)
         return self.original, self.released
 
     def once(self, find: Callable[[Pair], T]) -> T:

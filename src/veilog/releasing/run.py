@@ -90,7 +90,7 @@ def claims(planned: Planned, curator: Curator) -> tuple[Claim, Claim]:
     spends_delta = planned.delta if planned.uses.flow and planned.delta else None
     derive = partial(
         curator.guarantee,
-        nominal_epsilon=planned.epsilon if planned.epsilon else None,
+        nominal_epsilon=planned.epsilon or None,
         nominal_delta=spends_delta,
     )
     if planned.as_published:

@@ -100,7 +100,7 @@ def suggest(
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True)
         limit = None if seed is not None else spent
         entry = book.reserve(log, "suggest", epsilon=limit, delta=spent_delta, parameters={"share": float(part)})
-    derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta if spent_delta else None)
+    derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta or None)
     with settling(entry, derive, lambda: curator.contacted):
         for_count = spent * _COUNT if failure else spent
         cases = max(0, curator.count(for_count, purpose="number of cases, to suggest a method"))

@@ -57,7 +57,7 @@ def _planned(method: Method, settings: Mapping[str, Any]) -> Plan:
     if method.needs_delta:
         budget["delta"] = _DELTA
     labels = tuple(sorted({label for log in (_log(), hospital(25, seed=2)) for label in log.variants.labels}))
-    with mock.patch("veilog.releasing.plan.method_named", lambda name: method):
+    with mock.patch("veilog.releasing.plan.method_named", return_value=method):
         return plan(
             method.name,
             **budget,

@@ -44,7 +44,8 @@ class Tape:
     position: int | None = None
 
     def next(self, asked: Any) -> tuple[Any, list[Any]]:
-        assert self.position is not None and self.position < len(self.entries), f"one question more: {asked}"
+        assert self.position is not None
+        assert self.position < len(self.entries), f"one question more: {asked}"
         known, answer, charges = self.entries[self.position]
         assert asked == known, "another question is asked"
         self.position += 1

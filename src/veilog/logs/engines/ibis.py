@@ -218,7 +218,7 @@ def _probe(events: Any) -> None:
             a=ibis.literal(activity),
             t=ibis.literal(second, kinds["t"])
             if kinds["t"].is_integer()
-            else ibis.literal(datetime(2024, 1, 1, 0, 0, second)).cast(kinds["t"]),
+            else ibis.literal(datetime(2024, 1, 1, 0, 0, second)).cast(kinds["t"]),  # noqa: DTZ001 - cast to the zone
             i=ibis.literal(position, kinds["i"]),
         )
         for case, second, position, activity in _PROBE

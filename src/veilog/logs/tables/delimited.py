@@ -69,7 +69,7 @@ def sniffed(source: Source) -> Dialect:
             best, chosen = header, delimiter
     if not best:
         raise InputError("The first line is too long for a header.", path=path)
-    names = tuple(name if name else f"column {i + 1}" for i, name in enumerate(best))
+    names = tuple(name or f"column {i + 1}" for i, name in enumerate(best))
     return Dialect(chosen, encoding, names)
 
 

@@ -86,7 +86,7 @@ def parse_date(text: str) -> tuple[int, int, bool] | None:
     if midnight and (int(minute) or int(second) or int(digits)):
         return None
     try:
-        moment = datetime(int(year), int(month), int(day), 0 if midnight else int(hour), int(minute), int(second))
+        moment = datetime(int(year), int(month), int(day), 0 if midnight else int(hour), int(minute), int(second))  # noqa: DTZ001
     except ValueError:
         return None
     us = (moment.replace(tzinfo=UTC) - ROOT_TIME) // timedelta(microseconds=1) + int(digits[:6])

@@ -107,7 +107,8 @@ def fitting(log: Population, table: Mask, which: IntArray, own: IntArray) -> Fit
 
 def near(log: Population, table: Mask, which: IntArray, own: IntArray, start: IntArray, reach: int) -> Fitting:
     """What fits and started within ``reach`` of ``start``."""
-    assert log.starts is not None and log.variant is not None
+    assert log.starts is not None
+    assert log.variant is not None
     low = np.searchsorted(log.starts, start - reach).tolist()
     high = np.searchsorted(log.starts, start + reach, side="right").tolist()
     same, others, highest, ties = (np.zeros(len(which), dtype=np.int64) for _ in range(4))

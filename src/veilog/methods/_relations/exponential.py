@@ -10,6 +10,6 @@ __all__ = ["drawn_number"]
 
 
 def drawn_number(most: int, rate: float, random: np.random.Generator) -> int:
-    """i from 0, ..., most with P(i) ~ exp(-rate i): the exponential mechanism over how many harmful ones enter."""
+    """I from 0, ..., most with P(i) ~ exp(-rate i): the exponential mechanism over how many harmful ones enter."""
     mass = -math.expm1(-rate * (most + 1))
     return min(most, int(-math.log1p(-random.random() * mass) / rate))

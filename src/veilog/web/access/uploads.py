@@ -49,7 +49,7 @@ async def receive(
     try:
         return await _received(chunks, content_type, content_length, target, limit)
     except BaseException as error:  # also when the browser has gone
-        target.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)  # noqa: ASYNC240 - at once
         if isinstance(error, Problem) or is_full(error):
             await _drain(chunks)
         if is_full(error):

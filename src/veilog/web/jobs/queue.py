@@ -204,7 +204,7 @@ class Jobs:
                 self._run(job, process)
                 process = None
             except (OSError, sqlite3.Error) as error:  # no process can be started, or the disk is full
-                print(f"veilog serve: {error}", file=sys.stderr)
+                print(f"veilog serve: {error}", file=sys.stderr)  # noqa: T201
                 time.sleep(1)
         if process is not None:
             process.end()
@@ -242,7 +242,7 @@ class Jobs:
             ended = process.end()
         if not (done or problem or running.stop):
             problem = DIED
-            print(f"veilog serve: a worker ended with {ended}", file=sys.stderr)
+            print(f"veilog serve: a worker ended with {ended}", file=sys.stderr)  # noqa: T201
         self._settle(job, running, done, problem)
         if done:
             process.end()
@@ -298,7 +298,7 @@ class Jobs:
             except FileNotFoundError:  # somebody cleared the folder
                 done, after, words = False, "failed", DIED
             except (OSError, sqlite3.Error) as error:
-                print(f"veilog serve: {error}", file=sys.stderr)
+                print(f"veilog serve: {error}", file=sys.stderr)  # noqa: T201
                 if self._stopping:
                     return  # the next start sees what is there
                 time.sleep(1)

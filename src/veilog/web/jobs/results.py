@@ -46,7 +46,7 @@ def _kept(lines: Any) -> Any:
     return [[name.replace("_", " "), _in_short(value), ""] for name, value in lines.items()]
 
 
-def _in_short(value: float | int | None) -> str:
+def _in_short(value: float | None) -> str:
     return "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 

@@ -41,7 +41,7 @@ def _day(moment: str) -> str:
     return f"{at.day} {at:%B} {at.year}"
 
 
-def _plain(value: float | int | str) -> str:
+def _plain(value: float | str) -> str:
     """A number as people write it, without an end of zeros."""
     if isinstance(value, str | bool):
         return str(value)
