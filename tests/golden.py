@@ -36,6 +36,8 @@ RELEASES = {
     "libra-published": ("--as-published", "--epsilon", "1", "--delta", "1e-4"),
     "amun-published": ("--as-published",),
 }
+
+
 def tasks() -> list[str]:
     return [f"{log} {what}" for log in LOGS for what in ("info", "risk", *(f"release {name}" for name in RELEASES))]
 

@@ -191,7 +191,7 @@ def test_row_6_a_release_that_fails_in_a_question_costs_its_ledger_what_was_aske
     path = tmp_path / "kept.ledger"
     original = METHODS["travas"].run
 
-    def failing(curator: Curator, request: Any) -> Any:
+    def failing(curator: Curator, request: Any, settings: Any) -> Any:
         curator.histogram(_raises, 2, request.epsilon / 2)
 
     object.__setattr__(METHODS["travas"], "run", failing)
@@ -411,8 +411,8 @@ def test_row_12_who_asks_nothing_guarantees_nothing(monkeypatch: pytest.MonkeyPa
     assert guarantee.reasons == ("nothing was asked of the data",)
     method = METHODS["travas"]
     monkeypatch.setattr(
-        "veilog.releasing.run.method_named",
-        lambda name: type(method)(**{**method.__dict__, "run": lambda curator, request: curator._variants}),
+        "veilog.releasing.plan.method_named",
+        lambda name: type(method)(**{**method.__dict__, "run": lambda curator, request, settings: curator._variants}),
     )
     released = veilog.release(SMALL, "travas", epsilon=1, delta="1e-3")
     assert not released.guarantee.proven and released.guarantee.strength == "none in practice"
