@@ -383,7 +383,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--sample", type=int, default=None, help="run so many of them, drawn at random but repeatably")
     parser.add_argument("--tests", default=None, help="a,b: the tests to run, in place of those of the table")
-    parser.add_argument("--all", action="store_true", help="run those, too, of which it is known why they live")
+    parser.add_argument("--new", action="store_true", help="not those of which it is known why they live")
     parser.add_argument("--list", action="store_true", help="say which there are, and run none")
     parser.add_argument("--out", type=Path, default=None, help="write what was found as JSON")
     given = parser.parse_args()
@@ -410,7 +410,7 @@ def main() -> None:
         print(f"{len(before.names)} tests fail without a mutant and are left out:", *before.names, sep="\n  ")
 
     def dies(mutant: Mutant) -> bool:
-        return (given.all or not reason_for(mutant)) and killed(mutant, before.names)
+        return not (given.new and reason_for(mutant)) and killed(mutant, before.names)
 
     started, lived = time.perf_counter(), []
     with ThreadPoolExecutor(given.processes) as pool:

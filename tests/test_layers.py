@@ -1,6 +1,7 @@
 """Data flows one way: a module imports its own layer and the layers before it, never a later one."""
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -138,6 +139,16 @@ def test_a_start_waits_for_nothing_that_it_does_not_use(start: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"numpy", "scipy", "pyarrow", "duckdb", "ot", "jinja2", "dp_accounting", "pandas", "veilog.privacy"}
     assert not heavy & set(done.stdout.split())
+
+
+@pytest.mark.slow
+def test_tests_do_not_hang_on_compiled_files_of_other_packages(tmp_path: Path) -> None:
+    """With nothing compiled yet, as in a copied environment."""
+    one = str(SOURCE.parents[1] / "tests" / "methods" / "test_travas.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "as_published_derives", one]
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def test_every_public_name_is_there_and_no_other() -> None:
