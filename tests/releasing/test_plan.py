@@ -181,6 +181,13 @@ def test_the_cost_is_known_before_and_is_what_the_release_claims(method: str) ->
     assert told.conditions == done.conditions and told.charges
 
 
+def test_the_cost_has_the_conditions_of_the_release_and_not_of_the_dry_run() -> None:
+    planned = veilog.plan("evolve", epsilon=1, unit="patient", max_cases=3)
+    assert planned.undeclared == ["activities"] and planned.cost.conditions == ()
+    said = planned.declaring(veilog.Domain("log"))
+    assert [condition.code for condition in said.cost.conditions] == ["activities-from-log"]
+
+
 def test_the_cost_of_labels_that_are_found_privately_is_in_it() -> None:
     planned = veilog.plan("evolve", epsilon=1, delta="1e-3", activities="privately")
     assert planned.cost.proven and planned.cost.charges[0].question == "labels"

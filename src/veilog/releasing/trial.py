@@ -15,6 +15,7 @@ from veilog.logs.simulate import hospital
 from veilog.methods._events.assemble import Wanted
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
+from veilog.privacy.domain import Fact
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.planned import Planned
@@ -30,6 +31,7 @@ _LESS_WORK: Mapping[str, Mapping[str, int]] = {
     "utravas": {"repetitions": 1},
 }
 """What shortens a trial and changes neither its questions nor their cost."""
+_TAKEN: Mapping[Fact, str] = {"activities": "activities-from-log", "max_length": "length-from-log"}
 
 
 def tried(plan: Planned) -> Guarantee:
@@ -62,7 +64,11 @@ def tried(plan: Planned) -> Guarantee:
         guarantee = replace(guarantee, charges=(found, *guarantee.charges))
         if guarantee.proven:
             guarantee = replace(guarantee, epsilon=round_up(plan.epsilon), delta=round_up(plan.delta))
-    return guarantee
+    # Made-up people have no column that tells them apart, and what nobody has said is no condition yet.
+    of_the_trial: set[str] = {_TAKEN[fact] for fact in plan.undeclared}
+    of_the_trial |= {"nobody-has-more"} if plan.unit.column is not None else set()
+    conditions = tuple(condition for condition in guarantee.conditions if condition.code not in of_the_trial)
+    return replace(guarantee, conditions=conditions)
 
 
 def _labels_found(plan: Planned) -> Charge:

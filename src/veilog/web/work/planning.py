@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -117,7 +117,7 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
     return DryRun(
         plan=planned,
         undeclared=undeclared(planned),
-        tried=None if tried is None else _shown(tried, planned),
+        tried=None if tried is None else _shown(tried),
         late=late,
         advantage=_percentage(advantage_of(*cost)) if cost is not None and proven else None,
         strength=worth(cost, _cases(log)) if proven else None,
@@ -145,13 +145,9 @@ def _trial(plan: str) -> Future[Guarantee]:
     return _TRIALS.submit(lambda: Plan.from_json(json.loads(plan)).cost)
 
 
-def _shown(guarantee: Guarantee, planned: Plan) -> Tried:
-    # Made-up people have no column that tells them apart, and what nobody has said is no condition yet.
-    not_asked_for = {"nobody-has-more"} if planned.unit.column is not None else set()
-    not_asked_for |= {"activities-from-log", "length-from-log"} if planned.undeclared else set()
-    promise = Promise.of(guarantee, _SHOWN)
+def _shown(guarantee: Guarantee) -> Tried:
     return Tried(
-        guarantee=replace(promise, conditions=tuple(c for c in promise.conditions if c.code not in not_asked_for)),
+        guarantee=Promise.of(guarantee, _SHOWN),
         chances=tuple(words.chances(guarantee)),
         more=max(0, len(guarantee.charges) - _SHOWN),
     )
