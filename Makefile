@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all coverage lint format bench mutants wheel docs clean
+.PHONY: demo test test-all lint format bench mutants wheel docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo
@@ -13,13 +13,10 @@ demo: $(VENV)/.core
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-# Everything; with VEILOG_LOGS=FOLDER also what needs real logs.
+# Everything, with what the quick tests run of the code; VEILOG_LOGS=FOLDER adds what needs real logs.
 test-all: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile
-
-# What the quick set runs of the code.
-coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -q -m "not slow" --cov=veilog --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests bench examples
