@@ -103,12 +103,14 @@ def run_blocks(page: Path, least: int, names: dict[str, object] | None = None) -
                 assert cli.main(arguments) == 0, line
 
 
+@pytest.mark.slow
 def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     run_blocks(DOCS / "tutorial.md", 8)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # pm4py and what it imports warn of things of their own
 @pytest.mark.parametrize("page", sorted((DOCS / "how-to").glob("*.md")), ids=lambda p: p.stem)
 def test_the_how_to_pages_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,6 +127,7 @@ ELSEWHERE = {"tutorial", "models"}
 WITH_BLOCKS = [p for p in PAGES if re.search(r"^```(sh|python)$", p.read_text(), re.MULTILINE)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(p for p in WITH_BLOCKS if p.stem not in ELSEWHERE), ids=lambda p: p.stem)
 def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a log under the names that the pages have for one."""

@@ -182,6 +182,7 @@ def _imports() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_no_modules_import_each_other_in_a_circle() -> None:
     left = {module: set(names) for module, names in _imports().items() if module != "veilog"}
     while True:
@@ -195,6 +196,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 ROOMS_OF_THE_PAGES = ("jobs", "work", "pages", "access", "app", "serving")
 
 
+@pytest.mark.slow
 def test_a_room_of_the_pages_imports_those_before_it_only() -> None:
     rank = {name: place for place, name in enumerate(ROOMS_OF_THE_PAGES)}
     for module, names in _imports().items():

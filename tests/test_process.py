@@ -96,6 +96,7 @@ def test_a_child_that_does_not_stop_is_ended_with_all_that_it_started() -> None:
     assert not is_running(other)
 
 
+@pytest.mark.slow
 @POSIX
 def test_memory_is_limited() -> None:
     for size, answer in ((1 << 20, 1 << 20), (1 << 30, "refused")):

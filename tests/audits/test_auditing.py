@@ -100,6 +100,7 @@ AUDITED = [(name, epsilon, 310) for name in QUICK for epsilon in ("0.5", "2")] +
 SOME = ["a canary variant", "a case with many new directly-follows pairs", "one more than 8 cases of a variant"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "epsilon", "runs"), AUDITED)
 def test_a_certified_method_keeps_its_epsilon(method: str, epsilon: str, runs: int) -> None:
     delta = "1e-3" if METHODS[method].needs_delta else 0
@@ -110,6 +111,7 @@ def test_a_certified_method_keeps_its_epsilon(method: str, epsilon: str, runs: i
     assert [attack for attack, _ in found.tried] == SOME
 
 
+@pytest.mark.slow
 def test_travas_is_audited_sharply() -> None:
     near = [a for a in attempts(False) if a.attack == "one more than 24 cases of a variant"]
     found = audit("travas", epsilon=1, delta="1e-3", pairs=near, runs=4000, seed=2, processes=1)
@@ -117,6 +119,7 @@ def test_travas_is_audited_sharply() -> None:
     assert "Nothing contradicts" in found.verdict
 
 
+@pytest.mark.slow
 def test_the_published_calibration_of_laplace_is_caught() -> None:
     near = [a for a in attempts(False) if a.attack == "one more than 4 cases of a variant"]
     found = audit("laplace", epsilon="0.5", as_published=True, depth=5, pairs=near, runs=2500, seed=1, processes=1)
@@ -125,6 +128,7 @@ def test_the_published_calibration_of_laplace_is_caught() -> None:
     assert "nominal epsilon does not hold" in found.verdict
 
 
+@pytest.mark.slow
 def test_a_person_with_many_cases_exceeds_the_epsilon_of_a_case_unless_people_are_protected() -> None:
     bare = audit("travas", epsilon=1, delta="1e-3", person_cases=20, runs=400, seed=1, processes=1)
     assert "promises nothing" in bare.verdict and "20 cases" in bare.verdict
@@ -136,11 +140,13 @@ def test_a_person_with_many_cases_exceeds_the_epsilon_of_a_case_unless_people_ar
     assert bounded.derived_epsilon == 1 and bounded.audited_epsilon <= 1
 
 
+@pytest.mark.slow
 def test_an_audit_repeats_itself_under_a_seed() -> None:
     first, second = (audit("travas", epsilon=1, delta="1e-3", runs=300, seed=4, processes=1) for _ in range(2))
     assert (first.attack, first.tally) == (second.attack, second.tally)
 
 
+@pytest.mark.slow
 def test_an_audit_says_everything_in_json() -> None:
     told = audit("travas", epsilon=1, delta="1e-3", runs=200, seed=4, processes=1).to_json()
     wanted = {"nominal_epsilon", "derived_epsilon", "audited_epsilon", "confidence", "attack", "runs"}
@@ -178,6 +184,7 @@ def test_neighbours_of_a_users_log_differ_by_one_of_its_cases(whole: bool) -> No
         assert all(n <= known[t] for t, n in less.items())
 
 
+@pytest.mark.slow
 def test_an_audit_attacks_the_users_own_log() -> None:
     log = Variants.from_dict({tuple("abc"): 50, tuple("ab"): 30, tuple("acb"): 20})
     found = audit("travas", epsilon=1, delta="1e-3", log=log, runs=400, seed=1, processes=1, confidence=SURE)
@@ -187,6 +194,7 @@ def test_an_audit_attacks_the_users_own_log() -> None:
 # Bad input ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_too_few_runs_to_say_anything_are_refused_with_how_many_would_do() -> None:
     with pytest.raises(ParameterError, match=r"At least (\d+) runs") as error:
         audit("travas", epsilon=3, delta="1e-3", runs=50)

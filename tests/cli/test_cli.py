@@ -60,6 +60,7 @@ def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> object:
     return json.loads(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(README_TABLE))
 def test_info_counts_the_public_logs(capsys: pytest.CaptureFixture[str], logs: Path, name: str) -> None:
     facts = as_json(capsys, "info", logs / f"{name}.xes.gz")
@@ -195,6 +196,7 @@ def test_senseless_questions_about_risk_are_refused(
     assert err.startswith("Error: ")
 
 
+@pytest.mark.slow
 def test_the_demo_leaves_a_release(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     status, out, _ = run(capsys, "demo", tmp_path / "demo")
     assert status == 0
@@ -202,6 +204,7 @@ def test_the_demo_leaves_a_release(capsys: pytest.CaptureFixture[str], tmp_path:
     assert "Differentially private for one case" in out
 
 
+@pytest.mark.slow
 def test_the_demo_declares_what_is_public(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     made = as_json(capsys, "demo", tmp_path / "demo")
     guarantee = made["released"]["guarantee"]
@@ -256,6 +259,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BROKEN))
 @pytest.mark.parametrize("command", ["info", "convert", "release"])
 def test_bad_input_is_one_clear_message_and_no_file(
@@ -277,6 +281,7 @@ def test_bad_input_is_one_clear_message_and_no_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "budget",
     [
@@ -347,6 +352,7 @@ def test_help_and_version_are_status_0(capsys: pytest.CaptureFixture[str]) -> No
     assert "--epsilon" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_declared_activities_come_from_a_list_or_a_file(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -377,6 +383,7 @@ def size_of(path: Path) -> int:
         return 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_nothing_half_written(folder: Path, tmp_path: Path) -> None:
     """Interrupt a conversion while its output is being written: status 130, one line, no file."""
     source = folder / "large.parquet"
@@ -449,6 +456,7 @@ def test_the_life_cycle_and_the_classifier_are_options(capsys: pytest.CaptureFix
     assert "dd/mm/yyyy or mm/dd/yyyy" in err
 
 
+@pytest.mark.slow
 def test_risk_and_compare_show_what_reading_dropped(capsys: pytest.CaptureFixture[str], visits: Path) -> None:
     drop = ("--on", "missing-timestamp=drop")
     _, out, _ = run(capsys, "risk", visits, *drop, "--size", "1")

@@ -32,6 +32,7 @@ def results(capsys: pytest.CaptureFixture[str], *arguments: str) -> object:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_a_folder_a_pattern_and_a_table_are_one_log(warehouse: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = results(capsys, "info", "warehouse")
     assert folder["cases"] == 60  # both months name their cases alike

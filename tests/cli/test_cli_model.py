@@ -67,6 +67,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return err
 
 
+@pytest.mark.slow
 def test_training_says_what_it_guarantees(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     facts = as_json(capsys, "train", log, tmp_path / "m", *LEARN)
     guarantee = facts["guarantee"]
@@ -79,6 +80,7 @@ def test_training_says_what_it_guarantees(capsys: pytest.CaptureFixture[str], lo
     assert sum(row["share"] for row in inspected["frequent"]) <= 1
 
 
+@pytest.mark.slow
 def test_inspect_shows_guarantee_and_variants(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     status, out, _ = run(capsys, "inspect", model)
     assert status == 0
@@ -88,6 +90,7 @@ def test_inspect_shows_guarantee_and_variants(capsys: pytest.CaptureFixture[str]
     assert "Registration" in words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".csv", ".tsv", ".parquet"])
 def test_cases_are_drawn_without_the_log(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path, suffix: str
@@ -101,6 +104,7 @@ def test_cases_are_drawn_without_the_log(
     assert (tmp_path / f"again{suffix}").read_bytes() == (tmp_path / f"out{suffix}").read_bytes()
 
 
+@pytest.mark.slow
 def test_many_cases_are_written_in_pieces_as_few_are(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +150,7 @@ def test_more_than_the_disk_holds_is_refused_at_once(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_stream_is_a_case_a_line(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     status, out, err = run(capsys, "sample", model, "--stream", "--cases", 2000, "--seed", 4)
     assert (status, err) == (0, "")
@@ -158,6 +163,7 @@ def test_a_stream_is_a_case_a_line(capsys: pytest.CaptureFixture[str], model: Pa
         assert shares[sequence] / 2000 == pytest.approx(count / 20_000, abs=0.06)
 
 
+@pytest.mark.slow
 def test_a_stream_ends_quietly_when_its_reader_goes(model: Path) -> None:
     command = [sys.executable, "-m", "veilog", "sample", str(model), "--stream"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -170,6 +176,7 @@ def test_a_stream_ends_quietly_when_its_reader_goes(model: Path) -> None:
     process.stderr.close()
 
 
+@pytest.mark.slow
 def test_a_stream_ends_quietly_on_ctrl_c(model: Path) -> None:
     command = [sys.executable, "-m", "veilog", "sample", str(model), "--stream"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -204,6 +211,7 @@ def test_what_is_no_model_is_one_clear_message(
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -266,6 +274,7 @@ def steps_that(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], None]) -> l
     return taken
 
 
+@pytest.mark.slow
 def test_a_stopped_training_goes_on_without_spending_twice(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +300,7 @@ class Killed(BaseException):
     """What nobody catches."""
 
 
+@pytest.mark.slow
 def test_a_killed_training_does_not_take_its_steps_again(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,6 +320,7 @@ def test_a_killed_training_does_not_take_its_steps_again(
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
 
 
+@pytest.mark.slow
 def test_a_complete_training_is_not_lost_before_its_model_is_saved(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,6 +335,7 @@ def test_a_complete_training_is_not_lost_before_its_model_is_saved(
         assert np.array_equal(second.trained.weights[name], array)
 
 
+@pytest.mark.slow
 def test_a_training_is_entered_once_in_the_ledger_of_its_log(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,6 +352,7 @@ def test_a_training_is_entered_once_in_the_ledger_of_its_log(
     assert facts["account"]
 
 
+@pytest.mark.slow
 def test_a_training_as_published_stays_without_guarantee(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

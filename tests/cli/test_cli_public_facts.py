@@ -99,6 +99,7 @@ def test_what_does_not_fit_is_refused_in_words(
     assert not (tmp_path / "out.xes").exists()
 
 
+@pytest.mark.slow
 def test_a_weak_guarantee_is_called_what_it_is(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.html"
     more = ["--activities", "log", "--weak-guarantee", "--report-outside", str(page)]
@@ -125,6 +126,7 @@ def test_columns_that_tell_persons_are_pointed_out(tmp_path: Path) -> None:
     assert not any("--unit" in note for note in protected["owner_only"]["notes"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 1)])
 def test_at_a_terminal_the_labels_are_shown_and_the_owner_is_asked(
     answer: str, status: int, log: Path, tmp_path: Path

@@ -51,6 +51,7 @@ def published(bench: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> M
     return module
 
 
+@pytest.mark.slow
 def test_every_benchmark_has_cells_a_page_and_a_name_of_its_own(program: ModuleType) -> None:
     found = list(program.benchmarks())
     names = [experiment.name for experiment in found]
@@ -165,6 +166,7 @@ def test_another_log_makes_a_row_stale_only_where_it_is_there(published: ModuleT
     assert published.stale_rows(experiment, [row], {"hospital": log}) == [row]
 
 
+@pytest.mark.slow
 def test_what_is_published_is_what_the_kept_rows_say(program: ModuleType) -> None:
     """The tables of the docs between their marks, and the data of the sentences."""
     module = importlib.import_module("published")

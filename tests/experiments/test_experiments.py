@@ -156,6 +156,7 @@ def test_precision_is_estimated_where_all_prefixes_take_too_long(monkeypatch: py
 # To the end on the made-up hospital --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["travas-figures", "amun-table-6", "amun-table-7", "quantification-figure-2", "quantification-table-3"]
 )
@@ -173,6 +174,7 @@ def compared(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run(frontier.FRONTIER, folder, tmp_path_factory.mktemp("out"), runs=1, methods=methods, quick=True)
 
 
+@pytest.mark.slow
 def test_the_frontier_compares_at_equal_derived_epsilon(compared: Run) -> None:
     cells = [row for row in compared.rows if row.cell.method]
     assert {row.cell.method for row in cells} == {"evolve", "laplace", "travas", "pripel"}
@@ -212,6 +214,7 @@ def test_the_frontier_takes_all_certified_methods_with_an_epsilon() -> None:
     assert set(frontier.CERTIFIED) == {m.name for m in METHODS.values() if m.certified and m.takes_epsilon}
 
 
+@pytest.mark.slow
 def test_the_command_writes_rows_for_machines_and_a_page_for_people(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,6 +74,7 @@ def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_finished_cell_is_never_computed_again(folder: Path, tmp_path: Path, marks: Path) -> None:
     first = run(COUNTED, folder, tmp_path, runs=3)
     again = run(COUNTED, folder, tmp_path, runs=4)
@@ -95,6 +96,7 @@ def test_an_interrupted_run_keeps_what_is_finished(
     assert [json.loads(line)["cell"]["run"] for line in kept] == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_all_processes_and_keeps_what_is_finished(folder: Path, tmp_path: Path) -> None:
     options = [
         "--logs",
@@ -180,6 +182,7 @@ def made_up(given: Given, cell: Cell) -> Measured:
 MADE_UP = replace(COUNTED, name="made-up", cells=lambda plan: (Cell("", run=i) for i in range(3)), measure=made_up)
 
 
+@pytest.mark.slow
 def test_a_benchmark_needs_no_logs_and_has_a_process_for_each_cell(tmp_path: Path) -> None:
     done = run(replace(MADE_UP, alone=True), None, tmp_path)
     processes = {row.get("process") for row in done.rows}
@@ -215,6 +218,7 @@ def test_the_version_of_a_benchmark_is_also_that_of_its_file(tmp_path: Path, mon
     assert len({first, second, version()}) == 3
 
 
+@pytest.mark.slow
 def test_the_version_of_a_method_is_that_of_the_sources_it_needs() -> None:
     laplace = versions._closure(("veilog.methods.laplace",))
     names = {path.name for path in laplace}
@@ -230,6 +234,7 @@ def test_the_version_of_a_method_is_that_of_the_sources_it_needs() -> None:
     assert version("laplace") != version("laplace", some_cells)
 
 
+@pytest.mark.slow
 def test_a_refused_cell_says_why_and_the_run_goes_on(
     folder: Path, tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +247,7 @@ def test_a_refused_cell_says_why_and_the_run_goes_on(
     assert run(COUNTED, folder, tmp_path, runs=3).computed == 0, "it would be refused again"
 
 
+@pytest.mark.slow
 def test_a_killed_process_costs_one_cell_which_is_tried_again(
     folder: Path, tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ def test_a_release_is_reserved_then_charged_then_written(path: Path, tmp_path: P
     assert len(entry.outputs) == 1
 
 
+@pytest.mark.slow
 def test_the_digest_in_the_ledger_is_that_of_the_file(path: Path, tmp_path: Path) -> None:
     released = openly.release(SMALL, "laplace", epsilon=1, ledger=path)
     released.save(tmp_path / "out.csv")
@@ -238,6 +239,7 @@ def _people() -> object:
     return pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)})
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.lists(st.tuples(st.fractions(Fraction(1, 50), 2, max_denominator=60), st.fractions(0, 1)), max_size=8))
 def test_the_sum_is_never_above_the_budget_at_any_moment(steps: list[tuple[Fraction, Fraction]]) -> None:
@@ -261,6 +263,7 @@ def test_the_sum_is_never_above_the_budget_at_any_moment(steps: list[tuple[Fract
 # Recognition ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_data_are_recognised_in_every_format(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     log = simulate.hospital(200, seed=5)
@@ -273,6 +276,7 @@ def test_the_same_data_are_recognised_in_every_format(tmp_path: Path) -> None:
     assert fingerprint(veilog.read(frame)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sepsis", "receipt"])
 def test_a_public_log_is_recognised_as_a_table(logs: Path, tmp_path: Path, name: str) -> None:
     log = veilog.read(logs / f"{name}.xes.gz")
@@ -297,6 +301,7 @@ def test_digests_differ_from_ledger_to_ledger(tmp_path: Path) -> None:
     assert fingerprint(SMALL).hex() not in digests
 
 
+@pytest.mark.slow
 def test_nothing_of_the_log_is_in_the_ledger(tmp_path: Path, path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     acts = [f"Zqx{i}deed" for i in range(5)]

@@ -105,6 +105,7 @@ def run_script(script: str, *arguments: object) -> list[int]:
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
+@pytest.mark.slow
 @forks
 def test_sixteen_at_once_on_a_budget_for_five(tmp_path: Path) -> None:
     ends = run_script(TOGETHER, tmp_path)
@@ -113,6 +114,7 @@ def test_sixteen_at_once_on_a_budget_for_five(tmp_path: Path) -> None:
     assert spent(tmp_path / "log.ledger") == 5
 
 
+@pytest.mark.slow
 @forks
 def test_killed_at_any_moment_no_output_is_without_its_charge(tmp_path: Path) -> None:
     kills = int(os.environ.get("VEILOG_KILLS", "15"))

@@ -30,6 +30,7 @@ def used(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_damaged_ledger_is_refused_and_never_read_as_less(used: Path, tmp_path: Path) -> None:
     whole = used.read_bytes()
     expected = Ledger.open(used).show()
@@ -123,6 +124,7 @@ def test_folders_and_links_to_nothing_are_refused_and_links_are_followed(used: P
     assert spent(used) == Fraction(9, 4)
 
 
+@pytest.mark.slow
 def test_a_locked_ledger_is_waited_for_and_then_refused(used: Path) -> None:
     told = []
     with contextlib.closing(sqlite3.connect(used, isolation_level=None)) as connection:

@@ -31,6 +31,7 @@ def log() -> EventLog:
     return hospital(60, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_what_is_written_is_read_again(tmp_path: Path, log: EventLog, suffix: str) -> None:
     path = tmp_path / f"log{suffix}"

@@ -77,6 +77,7 @@ READINGS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", READINGS)
 @pytest.mark.parametrize("base", BASES)
 def test_one_more_case_in_a_text_changes_no_other(tmp_path: Path, base: str, how: str) -> None:
@@ -113,6 +114,7 @@ def test_the_case_without_an_index_is_ordered_by_time_and_pointed_out(tmp_path: 
         files.read(path, policies={"event-index-missing": "fail"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["pandas", "parquet"])
 def test_one_more_case_in_a_typed_table_changes_no_other(tmp_path: Path, engine: str) -> None:
     rows = [[f"c{i}", 7 - j, f"2024-01-0{j + 1}", 2 - j, 1.0] for i in range(50) for j in range(2)]
@@ -168,6 +170,7 @@ XES_OTHERS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["keep", "drop", "complete", "classifier"])
 @pytest.mark.parametrize("timed", [True, False])
 def test_one_more_case_in_xes_changes_no_other(tmp_path: Path, how: str, timed: bool) -> None:
@@ -243,6 +246,7 @@ def test_a_log_without_cases_is_a_log(tmp_path: Path, suffix: str) -> None:
 # Life cycles
 
 
+@pytest.mark.slow
 def test_starts_and_completes_are_pointed_out_with_the_remedy(tmp_path: Path) -> None:
     path = tmp_path / "log.xes"
     both = [event("a", step="start"), event("a"), event("b", step="START"), event("b", step="COMPLETE")]

@@ -97,6 +97,7 @@ RELEASE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["info", "risk", "release", "release with times", "suggest", "convert"])
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_command_opens_its_log_once_and_sniffs_it_once(
@@ -143,6 +144,7 @@ def test_a_file_is_opened_again_to_say_on_which_line_something_is(
     assert (watched.opened, watched.sniffed) == (2, 1)
 
 
+@pytest.mark.slow
 def test_xes_that_other_processes_share_is_looked_at_once_more(
     tmp_path: Path, log: EventLog, watch: Callable[[Path], Watch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +209,7 @@ def test_a_source_lets_go_of_a_file_that_was_only_begun(tmp_path: Path) -> None:
     assert stream.closed
 
 
+@pytest.mark.slow
 def test_one_source_gives_columns_log_and_variants(tmp_path: Path, log: EventLog) -> None:
     for suffix in SUFFIXES:
         path = tmp_path / f"log{suffix}"
@@ -243,6 +246,7 @@ def test_a_column_that_another_file_of_the_log_lacks_is_named(tmp_path: Path) ->
         veilog.read_variants(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "other"), [(".xes", "tables.parquet"), (".csv", "xes.read")])
 def test_a_log_loads_the_reader_that_it_needs_and_no_engine(
     tmp_path: Path, log: EventLog, suffix: str, other: str

@@ -25,6 +25,7 @@ def test_noise_looks_less_normal_than_the_log_itself() -> None:
     assert strange.original == usual.original and strange.released < 0.2
 
 
+@pytest.mark.slow
 def test_the_share_weighs_cases_and_does_not_depend_on_the_order_of_rows() -> None:
     pytest.importorskip("sklearn")
     rows = list(hospital(200, seed=1).variants.to_dict().items())

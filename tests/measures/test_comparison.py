@@ -82,6 +82,7 @@ def test_false_positives_and_negatives_carry_their_cases() -> None:
     assert (counts.added_cases, counts.lost_cases) == (5, 5)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(some_logs, some_logs)
 def test_every_measure_has_a_finite_value_or_a_reason(a: Variants, b: Variants) -> None:

@@ -82,6 +82,7 @@ def test_moved_mass_without_edges_is_zero_or_undefined() -> None:
         moved_mass(log(("ab", 3)), log(("b", 1)))
 
 
+@pytest.mark.slow
 @given(some_logs, some_logs)
 def test_frequency_emd_is_the_wasserstein_distance_of_the_counts_as_samples(a: Variants, b: Variants) -> None:
     u, v = edge_frequencies(a), edge_frequencies(b)
@@ -90,6 +91,7 @@ def test_frequency_emd_is_the_wasserstein_distance_of_the_counts_as_samples(a: V
     assert frequency_emd(a, b) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
 @given(some_logs, some_logs)
 def test_distances_are_symmetric_and_zero_for_equal_logs(a: Variants, b: Variants) -> None:
     assert frequency_emd(a, b) == frequency_emd(b, a)

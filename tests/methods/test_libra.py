@@ -108,6 +108,7 @@ def test_a_lot_that_is_used_up_is_kept_whole() -> None:
 # As published --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", ["0.001", "0.0001"])
 def test_sepsis_is_clipped_to_nothing_from_a_thousandth_on_and_certified_it_is_not(logs: Path, delta: str) -> None:
     """As TraVaG's authors report of Libra; at a delta of 0.01 its most frequent variant survives."""
@@ -132,6 +133,7 @@ def test_as_published_derives_nothing_and_says_why() -> None:
     assert (np.diff(times)[same] >= 0).all()
 
 
+@pytest.mark.slow
 def test_more_noise_clips_more() -> None:
     kept = [openly.release(HOSPITAL, "libra", epsilon=5, seed=1, b=b, **PUBLISHED).variants for b in (0.5, 5, 30, 100)]
     assert [len(v) for v in kept] == sorted((len(v) for v in kept), reverse=True)
@@ -149,6 +151,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_certified_costs_exactly_the_budget_and_never_peeks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(self: Curator, reason: str) -> None:
@@ -167,6 +170,7 @@ def test_certified_costs_exactly_the_budget_and_never_peeks(name: str, monkeypat
     assert 0.4 * 509 < released.variants.cases < 1.8 * 509, "scaled to the size of the whole log"
 
 
+@pytest.mark.slow
 def test_a_person_with_several_cases_is_protected_too() -> None:
     released = openly.release(HOSPITAL, "libra", epsilon=3, query="laplace", unit="person", max_cases=2)
     assert released.guarantee.proven and released.guarantee.epsilon == pytest.approx(3)

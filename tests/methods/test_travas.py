@@ -65,6 +65,7 @@ def test_utravas_as_published_derives_nothing_and_says_why() -> None:
     assert len(guarantee.charges) == 2 * (2 + 3 + 4)
 
 
+@pytest.mark.slow
 def test_utravas_keeps_frequent_variants_near_their_counts() -> None:
     """Mean of 200 seeded runs within 5 standard errors of the truth, with room for the missing-answer estimate."""
     counts = [
@@ -124,6 +125,7 @@ def nonempty_runs(variants: Variants, epsilon: str, delta: str, runs: int = 10) 
     raise AssertionError("hardly any run releases anything")
 
 
+@pytest.mark.slow
 def test_travas_reproduces_the_published_similarities(real_log: tuple[str, Variants]) -> None:
     """Every cell of the papers' heat maps: the mean of 10 seeded runs within 0.03.
 
@@ -141,6 +143,7 @@ def test_travas_reproduces_the_published_similarities(real_log: tuple[str, Varia
     assert not far
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "epsilon", "delta", "published"),
     [

@@ -97,6 +97,7 @@ def summed(raw: list[Case], bound: int, resolution: int, **arguments: Any) -> np
     return asked.sums(unbounded, SIZE, bound, 1, alphabet=ALPHABET, codings=CODINGS, resolution=resolution)
 
 
+@pytest.mark.slow
 @given(raw=cases, extra=case, bound=st.integers(1, 9), resolution=st.sampled_from([1, 7, 1024]))
 def test_one_case_changes_the_sums_by_no_more_than_the_bound(
     raw: list[Case], extra: Case, bound: int, resolution: int
@@ -106,6 +107,7 @@ def test_one_case_changes_the_sums_by_no_more_than_the_bound(
     assert np.abs(difference).sum() <= bound * resolution
 
 
+@pytest.mark.slow
 @given(raw=cases, extra=case, length=st.integers(1, 3))
 def test_a_declared_domain_keeps_neighbours_neighbours(raw: list[Case], extra: Case, length: int) -> None:
     domain = Domain.of(list("abd"), length)
@@ -114,6 +116,7 @@ def test_a_declared_domain_keeps_neighbours_neighbours(raw: list[Case], extra: C
     assert np.abs(difference).sum() <= 20
 
 
+@pytest.mark.slow
 @given(raw=cases)
 def test_sums_are_asked_of_single_cases(raw: list[Case]) -> None:
     """The same vector whatever else is in the log: the sums of the log are those of its cases."""
@@ -123,6 +126,7 @@ def test_sums_are_asked_of_single_cases(raw: list[Case]) -> None:
     assert np.array_equal(together, alone)
 
 
+@pytest.mark.slow
 @given(raw=cases, extra=case)
 def test_one_case_changes_each_number_of_distinct_values_by_one(raw: list[Case], extra: Case) -> None:
     with noise_off():
@@ -133,6 +137,7 @@ def test_one_case_changes_each_number_of_distinct_values_by_one(raw: list[Case],
             assert (with_it >= without).all()
 
 
+@pytest.mark.slow
 @given(raw=cases, extra=case, most=st.integers(1, 3), above=st.integers(0, 4))
 def test_one_case_changes_the_selection_of_few_values(raw: list[Case], extra: Case, most: int, above: int) -> None:
     with noise_off(), patch.object(noise, "tsgd_bound", lambda epsilon, delta: above):
@@ -143,6 +148,7 @@ def test_one_case_changes_the_selection_of_few_values(raw: list[Case], extra: Ca
             assert len(with_it - without) <= most
 
 
+@pytest.mark.slow
 def test_a_single_value_is_released_with_probability_delta() -> None:
     """As for partitions, at epsilon and delta divided by the values a case may add; false-alarm rate 1e-4."""
     raw: list[Case] = [("u", [])]
@@ -179,6 +185,7 @@ def test_features_see_public_codes_only() -> None:
     assert set(vars(block)) == {"codes", "times", "offsets", "attributes", "of_events"}
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
 def test_numbers_beyond_the_declared_range_count_at_its_ends(numbers: list[float]) -> None:
     seen: list[Cases] = []

@@ -52,12 +52,14 @@ def bins(variants: Variants) -> np.ndarray:
     return Curator(variants).histogram(length_and_first, 11, 1)
 
 
+@pytest.mark.slow
 @given(cases=traces, extra=trace)
 def test_one_case_changes_the_count_by_one(cases: list[tuple[str, ...]], extra: tuple[str, ...]) -> None:
     with noise_off():
         assert Curator(log([*cases, extra])).count(1) - Curator(log(cases)).count(1) == 1
 
 
+@pytest.mark.slow
 @given(cases=traces, extra=trace, number=st.integers(1, 6), share=st.fractions("1/20", "19/20", max_denominator=20))
 def test_one_case_changes_the_concentration_by_no_more_than_it_is_charged_for(
     cases: list[tuple[str, ...]], extra: tuple[str, ...], number: int, share: Fraction
@@ -72,6 +74,7 @@ def test_one_case_changes_the_concentration_by_no_more_than_it_is_charged_for(
     assert without == q * sum(often) - p * len(cases)
 
 
+@pytest.mark.slow
 def test_the_noise_of_the_concentration_has_the_scale_that_is_charged() -> None:
     """Mean absolute value of 4000 draws within 7 standard errors of scale 14 (false-alarm rate below 1e-11)."""
     source = noise.seeded(5)
@@ -89,12 +92,14 @@ def test_a_concentration_that_makes_no_sense_is_refused_unasked(number: int, sha
     assert not curator.contacted
 
 
+@pytest.mark.slow
 @given(cases=traces, extra=trace)
 def test_one_case_changes_one_bin_by_one(cases: list[tuple[str, ...]], extra: tuple[str, ...]) -> None:
     with noise_off():
         assert np.abs(bins(log([*cases, extra])) - bins(log(cases))).sum() <= 1
 
 
+@pytest.mark.slow
 @given(cases=traces, extra=trace)
 def test_one_case_changes_one_variant_of_partitions_by_one(
     cases: list[tuple[str, ...]], extra: tuple[str, ...]
@@ -107,6 +112,7 @@ def test_one_case_changes_one_variant_of_partitions_by_one(
     assert {k: v for k, v in difference.items() if v} == {extra: 1}
 
 
+@pytest.mark.slow
 @given(cases=traces)
 def test_an_assignment_is_asked_for_single_sequences(cases: list[tuple[str, ...]]) -> None:
     """The same bin whatever else is in the log: the whole log's histogram is the sum over its cases."""
@@ -123,6 +129,7 @@ def test_only_sequences_and_no_counts_reach_an_assignment() -> None:
     assert not any(hasattr(s, "counts") for s in seen)
 
 
+@pytest.mark.slow
 @given(size=st.integers(4, 60), keep_above=st.integers(0, 3), seed=st.integers(0, 2**32))
 def test_sparse_bins_are_valid_and_above_the_threshold(size: int, keep_above: int, seed: int) -> None:
     curator = Curator(log([("a",), ("a", "b"), ("a", "b")]), randomness=noise.seeded(seed))
@@ -132,6 +139,7 @@ def test_sparse_bins_are_valid_and_above_the_threshold(size: int, keep_above: in
     assert np.all(answer.counts > keep_above)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep_above", [0, 2])
 def test_sparse_and_dense_histograms_have_one_distribution(keep_above: int) -> None:
     """Chi-squared over which of 5 bins survive (2 occupied, 3 empty) and, for one empty bin, with which count.
@@ -233,6 +241,7 @@ def test_a_variant_that_nobody_has_is_never_released() -> None:
         assert set(released.to_dict()) <= {("a",), ("b",)}
 
 
+@pytest.mark.slow
 def test_a_single_case_is_released_with_probability_delta() -> None:
     """delta = 0.1 at epsilon 1: k = 2 and P(k) = 0.0713; false-alarm rate 1e-4."""
     variants, source = log([("a",)]), noise.seeded(4)
@@ -305,6 +314,7 @@ def test_declared_facts_need_no_condition() -> None:
     assert curator.guarantee().conditions == ()
 
 
+@pytest.mark.slow
 @given(cases=traces, extra=trace, length=st.integers(1, 4))
 def test_fitting_a_domain_keeps_neighbours_neighbours(
     cases: list[tuple[str, ...]], extra: tuple[str, ...], length: int

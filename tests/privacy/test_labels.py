@@ -33,6 +33,7 @@ def units(cases: list[tuple[str, ...]]) -> Counter[str]:
 # Sensitivity ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(cases=st.lists(trace, max_size=12), extra=trace)
 def test_a_case_adds_its_weight_evenly_to_its_labels_and_to_no_other(
     cases: list[tuple[str, ...]], extra: tuple[str, ...]
@@ -182,6 +183,7 @@ def test_labels_are_found_as_often_as_the_noise_says() -> None:
     assert 0.2 < seen["b"] / runs < 0.8, "or the test shows little"
 
 
+@pytest.mark.slow
 def test_the_question_asks_what_it_is_charged_for() -> None:
     """The noise and the threshold of the question are those of the epsilon and delta that it charges: a label near the
     threshold is found with the chance that follows, at a false-alarm rate of 1e-9."""

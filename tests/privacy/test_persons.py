@@ -34,6 +34,7 @@ def kept(found: veilog.EventLog) -> Counter[object]:
     return Counter(found.cases.column("person").to_pylist())
 
 
+@pytest.mark.slow
 @given(owners=st.lists(st.sampled_from("pqrs"), min_size=1, max_size=30), most=st.integers(1, 5))
 def test_of_every_person_at_most_so_many_cases_are_left_and_no_fewer_than_there_are(
     owners: list[str], most: int
@@ -43,6 +44,7 @@ def test_of_every_person_at_most_so_many_cases_are_left_and_no_fewer_than_there_
     assert len(found) == 2 * found.cases.num_rows
 
 
+@pytest.mark.slow
 @given(
     owners=st.lists(st.sampled_from("pqrs"), min_size=1, max_size=12),
     more=st.integers(1, 8),
@@ -56,6 +58,7 @@ def test_adding_a_person_adds_at_most_so_many_cases_and_removes_none(owners: lis
     assert not without - extra
 
 
+@pytest.mark.slow
 def test_which_cases_are_left_is_drawn_at_random() -> None:
     counts: Counter[object] = Counter()
     for seed in range(600):

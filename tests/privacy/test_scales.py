@@ -90,12 +90,14 @@ def one_case_of(log: EventLog, source: noise.Randomness) -> Curator:
 # Laws -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_count_has_the_noise_of_its_epsilon() -> None:
     source = noise.seeded(1)
     drawn = [Curator(LOG, randomness=source).count("0.7") - 534 for _ in range(2000)]
     follows(np.array(drawn), laplace(0.7), 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "step"), [(Fraction(3, 10), 7), (Fraction(9, 10), 9)])
 def test_the_concentration_has_the_noise_of_its_step(share: Fraction, step: int) -> None:
     source, p, q = noise.seeded(2), share.numerator, share.denominator
@@ -113,6 +115,7 @@ def test_every_bin_of_a_histogram_has_the_noise_of_its_epsilon() -> None:
     follows(answer, laplace(0.4), 14)
 
 
+@pytest.mark.slow
 def test_occupied_bins_above_a_threshold_have_the_noise_of_their_epsilon() -> None:
     source = noise.seeded(4)
 
@@ -149,6 +152,7 @@ def test_sums_have_the_noise_of_their_bound(of_events: bool, bound: int, resolut
     follows(ask(nothing, 6000, bound, 2, resolution=resolution), laplace(2 / (bound * resolution)), 12)
 
 
+@pytest.mark.slow
 def test_numbers_of_distinct_values_have_half_the_epsilon_each() -> None:
     source, log = noise.seeded(7), events(6, ("red", "blue", None))
     drawn = np.array([one_case_of(log, source).events.distinct("colour", "1.2") for _ in range(1500)])
@@ -156,6 +160,7 @@ def test_numbers_of_distinct_values_have_half_the_epsilon_each() -> None:
     follows(drawn[:, 1] - 4, laplace(0.6), 9)
 
 
+@pytest.mark.slow
 def test_frequent_variants_have_the_noise_of_their_epsilon() -> None:
     source, epsilon, delta = noise.seeded(8), Fraction("0.5"), Fraction("0.001")
     k = noise.tsgd_bound(epsilon, delta)
@@ -166,6 +171,7 @@ def test_frequent_variants_have_the_noise_of_their_epsilon() -> None:
     follows(np.array(drawn), truncated(0.5, k), 11)
 
 
+@pytest.mark.slow
 def test_a_variant_is_released_iff_its_noisy_count_is_above_k() -> None:
     epsilon, delta = Fraction(1), Fraction("0.05")
     k = noise.tsgd_bound(epsilon, delta)
@@ -180,6 +186,7 @@ def test_a_variant_is_released_iff_its_noisy_count_is_above_k() -> None:
         assert stats.binomtest(seen[name], 2000, chance).pvalue > SURE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 3])
 def test_values_are_found_as_often_as_their_part_of_the_budget_says(most: int) -> None:
     epsilon, delta = Fraction(2), Fraction("0.3")
@@ -195,6 +202,7 @@ def test_values_are_found_as_often_as_their_part_of_the_budget_says(most: int) -
         assert stats.binomtest(seen[name], 1200, chance).pvalue > SURE
 
 
+@pytest.mark.slow
 def test_a_sample_holds_each_case_with_its_rate() -> None:
     source = noise.seeded(11)
     sizes = [Curator(LOG, randomness=source).subsample(Fraction(1, 3))._variants.cases for _ in range(800)]
@@ -290,6 +298,7 @@ def a_training(curator: Curator, epsilon: Fraction, delta: Fraction, **more: Any
     return curator.training(lambda b: np.zeros(len(b), np.int64), 1, PLAN, (0.5, 3.0), epsilon, delta, **more)
 
 
+@pytest.mark.slow
 def test_a_training_is_charged_what_it_may_cost_and_refused_below() -> None:
     delta = Fraction(1, 1000)
     cost = composed_epsilon(PLAN, delta)

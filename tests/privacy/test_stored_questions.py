@@ -65,6 +65,7 @@ QUESTIONS: dict[str, Callable[[EventQuestions], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 @given(CUTS, DOMAINS, st.integers(0, 5))
 @settings(max_examples=12, deadline=None)
@@ -94,6 +95,7 @@ def test_the_same_cases_of_every_person_are_chosen(cuts: set[int], most: int, se
     assert parts.variants == whole.variants
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [{}, {"unit": "age group", "max_cases": 5}])
 def test_a_release_is_that_of_the_log_in_memory(unit: dict[str, Any]) -> None:
     made = [

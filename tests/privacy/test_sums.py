@@ -37,6 +37,7 @@ def exact(cases: list[tuple[str, ...]], bound: int, resolution: int) -> np.ndarr
         return Curator(log(cases)).sums(letters, 4, bound, 1, resolution=resolution)
 
 
+@pytest.mark.slow
 @given(cases=traces, extra=trace, bound=st.integers(1, 12), resolution=st.sampled_from([1, 7, 1024]))
 def test_one_case_changes_the_sums_by_at_most_the_bound(
     cases: list[tuple[str, ...]], extra: tuple[str, ...], bound: int, resolution: int
@@ -52,6 +53,7 @@ def test_within_the_bound_nothing_is_changed(cases: list[tuple[str, ...]], resol
     assert (exact(cases, 27, resolution) == np.array(expected) * resolution).all()
 
 
+@pytest.mark.slow
 @given(cases=traces, bound=st.integers(1, 12))
 def test_what_a_case_contributes_does_not_depend_on_the_others(cases: list[tuple[str, ...]], bound: int) -> None:
     assert (exact(cases, bound, 8) == sum(exact([case], bound, 8) for case in cases)).all()

@@ -96,6 +96,7 @@ def test_row_1_no_curator_takes_a_log_whose_persons_were_not_bounded() -> None:
 # 2: labels are never taken from the log unasked -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["evolve", "laplace", "sacofa", "df-laplace", "sapa"])
 def test_row_2_a_label_of_one_case_is_published_by_the_owners_word_alone(method: str) -> None:
     secret = Variants.from_dict({**SMALL.to_dict(), ("secret",): 1})
@@ -110,6 +111,7 @@ def test_row_2_a_label_of_one_case_is_published_by_the_owners_word_alone(method:
     assert all([c.code for c in r.guarantee.conditions] == ["activities-from-log"] for r in said)
 
 
+@pytest.mark.slow
 def test_row_2_a_label_of_one_case_is_not_found_privately_but_for_delta() -> None:
     """At delta 1e-6 a label of one case is found once in a million runs: 300 runs show it with a chance of 3e-4."""
     log = Variants.from_dict({("a", "b"): 400, ("secret", "a"): 1})
@@ -145,6 +147,7 @@ ASKED: dict[str, Callable[[Curator, Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", sorted(ASKED))
 @pytest.mark.parametrize("function", BAD, ids=lambda f: f.__name__)
 def test_row_6_what_goes_wrong_in_a_function_is_paid_for_and_says_nothing_of_the_log(
@@ -316,6 +319,7 @@ def _with_a_label_first(block: Any) -> Any:
     return Sequences((FIRST, *block.labels), block.codes + 1, block.offsets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(SHIPPED))
 def test_row_7_every_function_that_a_certified_method_hands_to_a_question_is_per_case(
     method: str, monkeypatch: pytest.MonkeyPatch
@@ -464,6 +468,7 @@ def test_row_15_a_whole_number_that_no_float_holds_is_a_value_like_any_other(num
     assert told[0] == told[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(SHIPPED))
 def test_row_15_an_empty_log_is_released_like_any_other(method: str) -> None:
     """The same charges and conditions as a log of one case; both may come out empty or refuse for want of cases."""

@@ -16,6 +16,7 @@ QUICK: dict[str, dict[str, object]] = {"travag": {"free_generator_steps": 1}}
 WITH_EPSILON = sorted(name for name, m in METHODS.items() if m.takes_epsilon and m.certified and not m.full_log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_EPSILON)
 def test_every_method_with_an_epsilon_takes_a_guessing_advantage_and_keeps_it(name: str) -> None:
     delta = "1e-3" if METHODS[name].needs_delta else 0

@@ -42,6 +42,7 @@ def test_the_file_is_that_of_the_log_written_at_once(tmp_path: Path, suffix: str
     assert release.log.cases.equals(whole.cases)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_so_it_is_with_times_and_attributes(tmp_path: Path, suffix: str) -> None:

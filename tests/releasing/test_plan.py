@@ -90,6 +90,7 @@ def plan_called(name: str) -> veilog.Plan:
     return made[name]() if name in made else veilog.plan(name, **PLANS[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [*PLANS, "beyond", "named alike"])
 def test_the_command_of_a_plan_makes_the_same_plan(method: str) -> None:
     planned = plan_called(method)
@@ -118,6 +119,7 @@ def test_the_python_of_a_plan_makes_the_same_plan(method: str, monkeypatch: pyte
     assert made == [planned]
 
 
+@pytest.mark.slow
 @given(
     epsilon=st.fractions(Fraction(1, 1000), 10, max_denominator=1000),
     depth=st.none() | st.integers(1, 50),
@@ -172,6 +174,7 @@ def test_a_plan_asks_for_events_where_it_needs_them() -> None:
     assert not veilog.plan("evolve", epsilon=1, activities="log").needs_events
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["evolve", "laplace", "travas", "sapa"])
 def test_the_cost_is_known_before_and_is_what_the_release_claims(method: str) -> None:
     delta = "1e-3" if veilog.METHODS[method].needs_delta else 0

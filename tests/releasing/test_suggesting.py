@@ -100,6 +100,7 @@ def variants_of(log: Path) -> Variants:
     return veilog.read_variants(log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "epsilon", "expected"),
     [
@@ -168,6 +169,7 @@ def test_the_command_suggests(path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert cli.main(["suggest", str(path), "--epsilon", "0"]) == 1
 
 
+@pytest.mark.slow
 def test_the_command_leaves_reports(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pages = ["--report", str(tmp_path / "in.html"), "--report-outside", str(tmp_path / "out.html")]
     release = ["release", str(path), str(tmp_path / "r.xes"), "-m", "travas", "--epsilon", "1", "--delta", "1e-3"]

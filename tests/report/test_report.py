@@ -205,6 +205,7 @@ def test_hostile_labels_are_text_and_nothing_else() -> None:
         assert "and 476 more events" in page.text or "×500" in page.text
 
 
+@pytest.mark.slow
 def test_many_variants_are_cut_and_the_page_says_so() -> None:
     many = {("start", f"a{i % 40}", f"b{i // 40}"): 1 + i % 3 for i in range(100_000)}
     released = replace(veilog.release(LOG, "travas", epsilon=1, delta="1e-4"), variants=Variants.from_dict(many))
@@ -369,6 +370,7 @@ def test_what_a_file_states_is_text_and_bounded(tmp_path: Path) -> None:
     assert "And 160 more." in text
 
 
+@pytest.mark.slow
 def test_sepsis_has_a_page(logs: Path) -> None:
     log = veilog.read(logs / "sepsis.xes.gz")
     released = veilog.release(log, "evolve", epsilon=1, activities="log")

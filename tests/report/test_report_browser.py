@@ -43,6 +43,7 @@ def chromium() -> Iterator[sync_api.Browser]:
         browser.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("version", ["inside", "outside"])
 def test_a_report_asks_nobody_fails_nowhere_and_fits(
@@ -67,6 +68,7 @@ def test_a_report_asks_nobody_fails_nowhere_and_fits(
     context.close()
 
 
+@pytest.mark.slow
 def test_searching_leaves_the_variants_that_have_the_activity(
     chromium: sync_api.Browser, pages: dict[str, Path]
 ) -> None:

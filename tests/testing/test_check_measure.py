@@ -49,6 +49,7 @@ ASKED: Counter[object] = Counter()
 MODELS: dict[object, ModelQuality] = {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.usefixtures("known")
 def test_our_measures_keep_the_contract(name: str) -> None:
@@ -91,6 +92,7 @@ def changes(pair: Pair) -> float:
 COUNT = itertools.count()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "rule"),
     [

@@ -19,6 +19,7 @@ QUICK: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_our_methods_keep_the_contract(name: str) -> None:
     check_method(METHODS[name], **QUICK.get(name, {}))
@@ -80,6 +81,7 @@ def fails(curator: Curator, request: Request, settings: Settings) -> Variants:
     return answer if answer.cases > 9 else Variants.from_dict({("a",): 1 // 0})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("run", "named"),
     [

@@ -323,6 +323,7 @@ def entries(folder: Path) -> list[tuple[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_copied_checkpoint_is_not_finished_a_second_time(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two models came of it once, at the price of one."""
     model = trained(stopped, "run")
@@ -349,6 +350,7 @@ def test_a_copy_is_refused_from_the_moment_on_that_another_went_on(
     assert entries(stopped) == [("charged", 2)]
 
 
+@pytest.mark.slow
 def test_a_run_whose_copy_goes_on_comes_to_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the copy is made while it runs: only one of the two is charged, and only that one gives a model."""
     models: list[Model] = []
@@ -395,6 +397,7 @@ def test_a_crash_between_checkpoint_and_ledger_loses_nothing(stopped: Path, monk
         trained(stopped, "copy")
 
 
+@pytest.mark.slow
 def test_a_complete_run_gives_its_model_again_and_is_charged_once(tmp_path: Path) -> None:
     first = trained(tmp_path, "run")
     second = trained(tmp_path, "run")
@@ -405,6 +408,7 @@ def test_a_complete_run_gives_its_model_again_and_is_charged_once(tmp_path: Path
     assert entries(tmp_path) == [("written", 2)]
 
 
+@pytest.mark.slow
 def test_without_a_ledger_the_condition_remains(tmp_path: Path) -> None:
     model = veilog.train(PEOPLE, epsilon=2, delta="1e-3", free_generator_steps=1, checkpoint=tmp_path / "run")
     assert ONE_RUN in model.guarantee.conditions

@@ -37,6 +37,7 @@ def client(server: Served) -> Iterator[httpx.Client]:
         yield found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", PAGES + FILES)
 def test_without_a_cookie_nothing_is_shown(server: Served, address: str) -> None:
     with server.stranger() as stranger:
@@ -299,6 +300,7 @@ def planned(client: httpx.Client, log: str, epsilon: str = "0.1") -> str:
     return client.post(f"{log}/plan", data=form, headers={"hx-request": "true"}).text
 
 
+@pytest.mark.slow
 def test_the_account_of_a_log_says_nothing_to_whoever_guesses_the_log(server: Served) -> None:
     with server.browser() as owner, server.browser() as guesser:
         mine = upload(owner, SMALL, "ward-7-psychiatry.csv").headers["location"]
@@ -314,6 +316,7 @@ def test_the_account_of_a_log_says_nothing_to_whoever_guesses_the_log(server: Se
         assert planned(guesser, guessed) == planned(guesser, wrong), "a right guess looks like a wrong one"
 
 
+@pytest.mark.slow
 def test_a_budget_of_one_browser_is_none_of_anothers(server: Served) -> None:
     with server.browser() as owner, server.browser() as other:
         mine = upload(owner, SMALL, "ward-7.csv").headers["location"]
@@ -329,6 +332,7 @@ def test_a_budget_of_one_browser_is_none_of_anothers(server: Served) -> None:
         assert "would be refused" not in planned(other, theirs, "0.9")
 
 
+@pytest.mark.slow
 def test_a_ledger_that_the_operator_shares_names_nobodys_files(tmp_path: Path) -> None:
     with (
         served(tmp_path / "data", ledger=tmp_path / "all.ledger") as server,

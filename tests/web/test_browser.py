@@ -112,6 +112,7 @@ def released_by_command(log: Path, folder: Path, *options: str) -> bytes:
     return target.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "method", "options"),
     [("sepsis.xes.gz", "evolve", ()), ("receipt.xes.gz", "travas", ("--delta", "1e-6"))],
@@ -170,6 +171,7 @@ def test_a_log_is_brought_looked_at_released_and_downloaded(
     assert f"--method {method}" in page.locator("pre").first.inner_text()
 
 
+@pytest.mark.slow
 def test_columns_are_corrected_by_hand(visit: Visit, tmp_path: Path) -> None:
     rows = [f"{i // 4},nurse {i % 3},step {i % 4},2024-01-{i % 27 + 1:02d}" for i in range(80)]
     table = tmp_path / "ward.csv"
@@ -188,6 +190,7 @@ def test_columns_are_corrected_by_hand(visit: Visit, tmp_path: Path) -> None:
     assert page.get_by_role("link", name="ward.csv").is_visible()
 
 
+@pytest.mark.slow
 def test_a_job_shows_its_progress_and_is_cancelled(visit: Visit, patients: Path) -> None:
     page = visit.page
     visit.bring(patients)
@@ -204,6 +207,7 @@ def test_a_job_shows_its_progress_and_is_cancelled(visit: Visit, patients: Path)
     assert page.get_by_label("Budget ε", exact=True).input_value() == "2"
 
 
+@pytest.mark.slow
 def test_everything_can_be_done_without_javascript(visit_without_script: Visit, patients: Path, tmp_path: Path) -> None:
     visit = visit_without_script
     page = visit.page
@@ -231,6 +235,7 @@ def test_everything_can_be_done_without_javascript(visit_without_script: Visit, 
     assert page.get_by_text("Your releases").count() == 0
 
 
+@pytest.mark.slow
 def test_a_mistake_is_shown_beside_the_form(visit: Visit, patients: Path) -> None:
     page = visit.page
     visit.bring(patients)
@@ -244,6 +249,7 @@ def test_a_mistake_is_shown_beside_the_form(visit: Visit, patients: Path) -> Non
     visit.errors.clear()  # the browser notes the status 400, as it should
 
 
+@pytest.mark.slow
 def test_nothing_is_wider_than_the_window_whatever_things_are_called(visit: Visit, tmp_path: Path) -> None:
     names = ["<script>alert(1)</script>", "../../etc/passwd", "W" * 10_000, "\u202ereversed\u202c", "a\x07b", "'\"&"]
     lines = ["case,activity,timestamp," + "X" * 3_000]

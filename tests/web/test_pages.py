@@ -113,6 +113,7 @@ def each(ordinary: dict[str, str], hostile: dict[str, str]) -> list[tuple[str, s
     return [*ordinary.items(), *((f"hostile {name}", text) for name, text in hostile.items())]
 
 
+@pytest.mark.slow
 def test_nothing_on_a_page_needs_more_than_the_servers_own_files(
     ordinary: dict[str, str], hostile: dict[str, str]
 ) -> None:

@@ -112,6 +112,7 @@ def test_a_form_that_was_refused_can_be_corrected_and_sent_again(client: httpx.C
     assert right.status_code == 303
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -282,6 +283,7 @@ def test_forms_that_are_not_ours_are_refused_on_a_page(client: httpx.Client, log
     assert client.post("/logs", content=b"x", headers=form).status_code == 400
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_on_a_page_and_passes(server: Served, client: httpx.Client, log: str) -> None:
     connection = server.store._connection
     with server.store.lock:

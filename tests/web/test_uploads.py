@@ -44,6 +44,7 @@ def test_a_file_comes_with_its_fields(tmp_path: Path) -> None:
     assert got.path.read_bytes() == SMALL
 
 
+@pytest.mark.slow
 @given(content=st.binary(max_size=300), cuts=st.lists(st.integers(0, 600), max_size=8))
 def test_it_does_not_matter_how_the_network_cuts_it(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, cuts: list[int]
@@ -56,6 +57,7 @@ def test_it_does_not_matter_how_the_network_cuts_it(
     assert got.fields == {"once": "1"}
 
 
+@pytest.mark.slow
 @given(
     st.binary(max_size=400),
     st.sampled_from([FORM, "multipart/form-data", "text/plain", "", "multipart/form-data; boundary="]),

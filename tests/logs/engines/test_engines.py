@@ -47,6 +47,7 @@ gaps = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(cells, min_size=1, max_size=20), st.sampled_from(["s", "ms", "us", "ns"]), st.booleans())
 def test_plain_parquet_gives_the_variants_of_the_log_read_whole(
@@ -58,6 +59,7 @@ def test_plain_parquet_gives_the_variants_of_the_log_read_whole(
     assert files.read_variants(path) == files.read(path).variants
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(gaps, min_size=1, max_size=15), st.sampled_from([KEEP, DROP]))
 def test_gaps_are_treated_alike_under_every_policy(
@@ -183,6 +185,7 @@ def test_nothing_stays_in_the_temporary_directory(tmp_path: Path) -> None:
     assert list((tmp_path / "spill").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_very_many_activities_are_no_trouble(tmp_path: Path, suffix: str) -> None:
     count = 200_000
@@ -210,6 +213,7 @@ def test_no_file_is_an_error_and_no_row_is_a_log_without_cases(tmp_path: Path) -
     assert files.read(path).variants == files.read_variants(path) == Variants.from_dict({})
 
 
+@pytest.mark.slow
 def test_a_case_of_a_million_events_is_one_variant(tmp_path: Path) -> None:
     count = 1_000_000
     names = pa.array((np.arange(count) % 7).astype(str))

@@ -64,6 +64,7 @@ def read(events: pa.Table) -> Variants:
     return files.read(events.drop_columns(["seq"])).variants
 
 
+@pytest.mark.slow
 @settings(max_examples=20, phases=QUICKLY)
 @given(rows_of_logs, st.sampled_from(["s", "ms", "us", "ns"]), st.booleans())
 def test_ibis_on_duckdb_gives_the_variants_of_the_log_read_whole(rows, unit: str, zoned: bool) -> None:
@@ -112,6 +113,7 @@ def test_the_order_that_veilog_itself_has_written_stands_above_times() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "rule"),
     [("case", "case-without-name"), ("activity", "event-without-activity"), ("time", "missing-timestamp")],

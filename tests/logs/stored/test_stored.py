@@ -60,6 +60,7 @@ def same(log: EventLog, other: EventLog) -> bool:
     )
 
 
+@pytest.mark.slow
 @given(ROWS, st.integers(1, 9))
 @settings(max_examples=15, deadline=None)
 def test_the_pieces_are_the_log(

@@ -116,6 +116,7 @@ def test_the_delimiter_is_found_out(tmp_path: Path, delimiter: str) -> None:
     assert log.variants.to_dict() == {("a,b;c|d\te", 'say "x"\nand y'): 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1"])
 @pytest.mark.parametrize("header", [HEADER, "Fall,Tätigkeit,Datum\n"])
 def test_the_encoding_is_found_out_or_said(tmp_path: Path, encoding: str, header: str) -> None:
@@ -161,6 +162,7 @@ def test_timestamps_are_read_exactly(tmp_path: Path, text: str, micros: str) -> 
     assert times(read(tmp_path, f'{HEADER}1,a,"{text}"\n')) == [micros]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     """NA|yesterday|1709301909|2023-02-29|2024-13-01|2024-03-01 25:00|2024-03-01 24:00:00|32.01.2024|0000-01-01
@@ -335,6 +337,7 @@ def _mutant(rng: random.Random, data: bytes) -> bytes:
     return bytes(pieces)
 
 
+@pytest.mark.slow
 def test_every_mutant_is_an_error_or_adds_up_to_its_rows(tmp_path: Path) -> None:
     rng = random.Random(1)
     base = [["case", "activity", "time", "case:age", "note"]]

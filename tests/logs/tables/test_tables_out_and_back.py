@@ -107,6 +107,7 @@ def test_csv_gives_back_every_value_and_the_order(tmp_path: Path) -> None:
     same(again, log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet"])
 def test_a_second_round_trip_changes_nothing(tmp_path: Path, suffix: str) -> None:
     files.write(hospital(200, 7), tmp_path / f"one{suffix}")
@@ -128,6 +129,7 @@ rows = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(rows)
 def test_any_text_survives_csv_and_parquet(tmp_path_factory: pytest.TempPathFactory, data) -> None:
@@ -268,6 +270,7 @@ def test_damaged_notes_of_ours_in_parquet_are_refused(tmp_path: Path) -> None:
             files.read(tmp_path / "log.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sepsis", "receipt", "ccc19", "unrineweginfectie"])
 def test_real_logs_survive_parquet(tmp_path: Path, logs: Path, name: str) -> None:
     log = files.read(logs / f"{name}.xes.gz")
@@ -278,6 +281,7 @@ def test_real_logs_survive_parquet(tmp_path: Path, logs: Path, name: str) -> Non
     assert files.read_variants(tmp_path / "log.parquet") == log.variants
 
 
+@pytest.mark.slow
 def test_sepsis_survives_csv_with_its_case_called_na(tmp_path: Path, logs: Path) -> None:
     log = files.read(logs / "sepsis.xes.gz")
     files.write(log, tmp_path / "log.csv")

@@ -31,6 +31,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", BOMBS)
 def test_a_huge_value_is_refused_with_its_place(tmp_path: Path, what: str) -> None:
     name, head, unit, words = BOMBS[what]
@@ -43,6 +44,7 @@ def test_a_huge_value_is_refused_with_its_place(tmp_path: Path, what: str) -> No
         files.read(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_what_is_just_long_is_read(tmp_path: Path) -> None:
     value = "x" * (MAX_VALUE - 1000)
     named = "<trace><string key='concept:name' value='1'/>"
@@ -51,6 +53,7 @@ def test_what_is_just_long_is_read(tmp_path: Path) -> None:
     assert files.read(tmp_path / "log.xes").variants.to_dict() == {(value,): 1}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the most memory of one program")
 def test_memory_stays_bounded_however_much_is_unpacked(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "bomb.xes.gz", "wb", compresslevel=1) as out:

@@ -104,6 +104,7 @@ def outcome(path: Path) -> EventLog | InputError:
         return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_every_mutant_is_refused_or_read_exactly(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
@@ -134,6 +135,7 @@ def test_every_mutant_is_refused_or_read_exactly(tmp_path: Path, seed: int, monk
     assert 10 <= read <= 90, "mutants that are all broken, or all whole, test little"
 
 
+@pytest.mark.slow
 def test_truncations_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "short.xes"
     whole = len(SEED.rstrip())

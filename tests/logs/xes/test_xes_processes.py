@@ -24,6 +24,7 @@ def big_log(cases: int) -> bytes:
     return "\n".join([*lines, '<int key="after" value="1"/></log>']).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("processes", [2, 3])
 def test_several_processes_read_the_same(
@@ -42,6 +43,7 @@ def test_several_processes_read_the_same(
     assert used == [processes - 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trouble", [b"<!-- <trace> -->", b"<![CDATA[<trace>]]>", b"<x><trace/></x>", b"<trace>", b"&x;"]
 )

@@ -82,6 +82,7 @@ def saved(release: Release, path: Path) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_release_is_valid_by_the_rules(released: Release, tmp_path: Path) -> None:
     document = saved(released, tmp_path / "out.xes")
     assert problems(document) == []
@@ -94,6 +95,7 @@ def test_a_release_is_valid_by_the_schema(
     assert by_schema(saved(released, tmp_path / "out.xes"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".xes.gz", ".csv", ".parquet"])
 def test_every_released_event_has_a_life_cycle(released: Release, tmp_path: Path, suffix: str) -> None:
     released.save(tmp_path / f"out{suffix}")
@@ -151,6 +153,7 @@ def test_a_file_does_not_give_the_seed_away(tmp_path: Path) -> None:
 # Other tools --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pm4py_opens_a_release(released: Release, tmp_path: Path) -> None:
     pm4py = pytest.importorskip("pm4py")
     saved(released, tmp_path / "out.xes")

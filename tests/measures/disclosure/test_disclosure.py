@@ -97,6 +97,7 @@ traces = st.lists(st.sampled_from(LABELS), max_size=7).map(tuple)
 some_logs = st.dictionaries(traces, st.integers(1, 4), max_size=8).map(Variants.from_dict)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, max_examples=150, deadline=None)
 @given(some_logs, st.sampled_from(BACKGROUNDS), st.integers(1, 5))
 def test_exact_values_are_those_of_the_definitions(variants: Variants, background: str, size: int) -> None:
@@ -127,6 +128,7 @@ def test_weights_weigh_candidates_by_their_activities(variants: Variants, backgr
         assert result.unique == alone
 
 
+@pytest.mark.slow
 @settings(derandomize=True, max_examples=40, deadline=None)
 @given(some_logs, st.sampled_from(BACKGROUNDS))
 def test_sizes_together_or_alone_in_memory_or_depth_first_give_the_same(variants: Variants, background: str) -> None:
@@ -176,6 +178,7 @@ def test_sepsis_has_the_published_and_recomputed_values(logs: Path) -> None:
     assert [r.candidates for r in risk(sepsis, "sequence", range(1, 5))] == [16, 163, 1285, 7974]
 
 
+@pytest.mark.slow
 def test_sepsis_multisets_as_the_papers_program_counts_them_and_as_the_paper_defines_them(logs: Path) -> None:
     sepsis = files.read(logs / "sepsis.xes.gz").variants
     program = risk(sepsis, "multiset", (1, 2, 3), arrangements=True)
@@ -199,6 +202,7 @@ def test_receipt_has_the_recomputed_values(logs: Path) -> None:
     assert [round(r.case_disclosure or 0, 4) for r in results] == [0.1285, 0.3230, 0.4966, 0.6411, 0.7565]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("background", BACKGROUNDS)
 def test_intervals_of_estimates_contain_the_exact_value(background: str) -> None:
     """95 % intervals: at least 93 % of 200 seeded repetitions."""
@@ -217,6 +221,7 @@ def test_intervals_of_estimates_contain_the_exact_value(background: str) -> None
     assert min(case, trace, number) >= 186, (case, trace, number)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, max_examples=30, deadline=None)
 @given(some_logs, st.sampled_from(BACKGROUNDS), st.integers(1, 3))
 def test_the_sampler_draws_every_pattern_of_a_variant_equally_often(
@@ -271,6 +276,7 @@ def test_estimates_follow_weights_and_arrangements(monkeypatch: pytest.MonkeyPat
         assert rough.candidates == pytest.approx(exact.candidates, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_million_activities_are_counted_and_estimated() -> None:
     million = Variants.from_arrays([f"a{i}" for i in range(10**6)], np.arange(10**6), np.arange(0, 10**6 + 1, 1000))
     one, two = risk(million, "sequence", (1, 2), samples=50)

@@ -31,6 +31,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
 
 
+@pytest.mark.slow
 def test_what_was_reached_before_the_time_was_over_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     body = """print(json.dumps({"fitness": 0.5, "stage": "replaying prefixes"}), flush=True)\ntime.sleep(60)"""
     fake(monkeypatch, tmp_path, body)
@@ -106,18 +107,21 @@ def test_precision_counts_enabled_activities_that_the_log_never_takes() -> None:
     assert worker._precision(enabled, following, passing) == pytest.approx(1 - 8 / (10 + 24))
 
 
+@pytest.mark.slow
 @needs_pm4py
 def test_a_perfect_log_has_a_perfect_model() -> None:
     result = model_quality(Variants.from_dict({("a", "b"): 9}), Variants.from_dict({("a", "b"): 4}))
     assert (result.fitness, result.precision, result.f_score) == (1.0, 1.0, 1.0)
 
 
+@pytest.mark.slow
 @needs_pm4py
 def test_cases_without_events_and_unknown_activities_do_no_harm() -> None:
     result = model_quality(Variants.from_dict({(): 2, ("a", "b"): 9, ("x",): 1}), SMALL)
     assert result.not_computed == {} and 0.0 < (result.fitness or 0) < 1.0
 
 
+@pytest.mark.slow
 @needs_pm4py
 def test_receipt_against_itself(logs: Path) -> None:
     receipt = files.read(logs / "receipt.xes.gz").variants
@@ -126,6 +130,7 @@ def test_receipt_against_itself(logs: Path) -> None:
     assert [round(v or 0, 4) for v in values] == [0.9447, 0.2662, 0.6411]
 
 
+@pytest.mark.slow
 @needs_pm4py
 def test_precision_from_some_prefixes_is_near_that_from_all(logs: Path) -> None:
     receipt = files.read(logs / "receipt.xes.gz").variants
@@ -133,6 +138,7 @@ def test_precision_from_some_prefixes_is_near_that_from_all(logs: Path) -> None:
     assert result.precision != pytest.approx(0.2662, abs=1e-4) and result.precision == pytest.approx(0.2662, abs=0.05)
 
 
+@pytest.mark.slow
 @needs_pm4py
 def test_sacofa_as_published_gives_a_better_model_than_laplace(logs: Path) -> None:
     """The claim of the SaCoFa paper's Figure 2, at the settings of its Table 4; all cells are in the benchmark."""

@@ -48,6 +48,7 @@ def check(released: dict[Trace, int], traces: list[Trace]) -> int:
     return fit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_random_logs_are_replayed_as_pm4py_does(seed: int) -> None:
     draw = random.Random(seed)
@@ -59,6 +60,7 @@ def test_random_logs_are_replayed_as_pm4py_does(seed: int) -> None:
     assert fit > 0
 
 
+@pytest.mark.slow
 def test_sepsis_under_noise_is_replayed_as_pm4py_does(logs: Path) -> None:
     original = veilog.read_variants(logs / "sepsis.xes.gz")
     released = openly.release(original, "laplace", epsilon=1, seed=0).variants

@@ -48,6 +48,7 @@ def few_arcs(monkeypatch):
     monkeypatch.setattr(transport_module, "_BLOCK", 64)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(0, 10**6), st.booleans(), st.booleans())
 def test_optimum_of_small_problems(rows, columns, seed, integral, generate):
@@ -219,6 +220,7 @@ def test_more_activities_than_there_are_characters(monkeypatch):
     assert np.array_equal(levenshtein_block(a, b), expected)
 
 
+@pytest.mark.slow
 def test_activities_whose_codes_are_no_characters_of_their_own():
     """Codes from 0xD800 to 0xDFFF stand for halves of characters in UTF-16."""
     labels = [f"{i:05}" for i in range(0xD802)]

@@ -31,6 +31,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest, "_HASHES", 50)
 
 
+@pytest.mark.slow
 @given(LOG, LOG, st.sampled_from(["direct", "exact"]))
 @settings(max_examples=60, deadline=None)
 def test_the_similarity_is_in_its_interval(original: Variants, released: Variants, matching: Matching) -> None:
@@ -41,6 +42,7 @@ def test_the_similarity_is_in_its_interval(original: Variants, released: Variant
     assert bounded.bounded == (true.rows * true.columns > 0)
 
 
+@pytest.mark.slow
 @given(LOG, LOG, st.sampled_from(["length", "maximum"]))
 @settings(max_examples=60, deadline=None)
 def test_the_difference_is_in_its_interval(original: Variants, released: Variants, buffer: Buffer) -> None:
@@ -61,6 +63,7 @@ def test_exact_matching_is_bounded_by_what_direct_matching_leaves(original: Vari
         assert between.lower == pytest.approx(direct.value, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(st.lists(SEQUENCE, min_size=1, max_size=20, unique=True), st.lists(SEQUENCE, min_size=1, max_size=20))
 @settings(max_examples=60, deadline=None)
 def test_no_sequence_is_nearer_than_said(some: list[tuple[str, ...]], others: list[tuple[str, ...]]) -> None:

@@ -82,6 +82,7 @@ def test_a_release_that_is_the_original_has_the_risk_of_the_original() -> None:
     assert in_words(result).endswith("So the release tells more about people than others' cases do.")
 
 
+@pytest.mark.slow
 def test_an_independent_log_of_the_same_process_tells_no_more_than_others_cases() -> None:
     """Another sample of the simulated hospital has never seen the people of the first."""
     for seed in range(3):
@@ -191,6 +192,7 @@ def test_cases_without_a_start_are_attacked_without_it() -> None:
     assert (blind.people, knowing.people) == (100, 99)
 
 
+@pytest.mark.slow
 def test_no_value_depends_on_the_order_of_cases() -> None:
     events = hospital(120, seed=5)
     turned = events.only(np.arange(events.cases.num_rows)[::-1])

@@ -155,6 +155,7 @@ def test_by_equation_1_a_prior_is_never_smaller_and_more_is_filtered() -> None:
 # Real logs ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_on_sepsis_the_distance_is_that_of_table_6(logs: Path) -> None:
     """Sampling at 0.2: published 56.84; the runs of a setting vary, the mean of ten is within a third of it."""
     log = veilog.read(logs / "sepsis.xes.gz")

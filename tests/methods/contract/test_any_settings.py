@@ -138,6 +138,7 @@ def printed(released: veilog.Release, epsilon: Fraction, delta: Fraction) -> Non
     assert Fraction(Decimal(up(derived))) >= derived
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_certified_method_claims_what_was_asked_at_any_settings(name: str) -> None:
     rng = np.random.default_rng([7, NAMES.index(name)])
@@ -154,6 +155,7 @@ def test_a_certified_method_claims_what_was_asked_at_any_settings(name: str) -> 
         done += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["evolve", "laplace", "sacofa", "df-laplace", "sapa"])
 def test_a_method_that_finds_its_labels_claims_what_was_asked(name: str) -> None:
     log = veilog.Variants.from_dict({("a", "b"): 3000, ("b", "a"): 2000, ("b",): 900, ("c",): 1})

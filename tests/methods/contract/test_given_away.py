@@ -26,6 +26,7 @@ def slow() -> Variants:
     return Variants.from_dict({**LOG.to_dict(), tuple(walk): 1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "settings"), [("evolve", {}), ("travas", {"delta": 1e-2}), ("laplace", {}), ("sapa", {"k": 2})]
 )

@@ -52,6 +52,7 @@ def every(method: str) -> list[dict[str, Any]]:
     return [s for s in settings if not (s.get("rules") and s.get("rule_share"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(CHOICES))
 def test_certified_releases_never_peek(method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     rules = tmp_path / "rules.txt"

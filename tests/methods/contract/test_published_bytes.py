@@ -124,6 +124,7 @@ def published(released: Release, folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(NEIGHBOURS))
 @pytest.mark.parametrize(("method", "wanted", "conditions"), CASES, ids=NAMES)
 def test_neighbouring_logs_publish_the_same_bytes(
@@ -139,6 +140,7 @@ def test_neighbouring_logs_publish_the_same_bytes(
     assert [name for name in one if one[name] != other[name]] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["evolve", "sacofa", "laplace"])
 def test_neighbouring_logs_publish_the_same_bytes_where_labels_are_found_privately(method: str, tmp_path: Path) -> None:
     domain, log = Domain(activities=PRIVATELY, max_length=15), hospital(300, seed=1)

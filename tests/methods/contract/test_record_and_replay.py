@@ -104,6 +104,7 @@ def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(travag, "CERTIFIED", short)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "settings"), CASES, ids=NAMES)
 def test_with_equal_answers_a_neighbouring_log_gives_the_same_release(method: str, settings: dict[str, Any]) -> None:
     first, second, tape = recorded_and_replayed(planned(method, **{"epsilon": 2} | settings), LOG, neighbour(LOG))
@@ -119,6 +120,7 @@ def test_with_equal_answers_a_neighbouring_log_gives_the_same_release(method: st
     assert len(first.guarantee.charges) == len(paid) + opened.count("training")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["evolve", "sacofa", "travas", "pripel", "libra"])
 def test_with_equal_answers_a_log_of_other_people_gives_the_same_release(method: str) -> None:
     settings: dict[str, Any] = {"delta": 1e-2} if "delta" in str(METHODS[method].budget) else {}

@@ -69,6 +69,7 @@ def released(log: EventLog = COLOURED, **changes: Any) -> veilog.Release:
 # Budget and sensitivity
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attributes", [["kind"], ["colour", "kind"], ["colour", "fast", "kind"]])
 @pytest.mark.parametrize(("times", "share"), [(None, "0.25"), ("0.3", "0.333"), ("0.1", "0.8")])
 def test_attributes_cost_exactly_their_share(attributes: list[str], times: str | None, share: str) -> None:
@@ -156,6 +157,7 @@ some_cases = st.lists(
 COMPLETE = ({"kind": "new"}, [{"activity": "ask", "colour": "red", "price": 1.5}])
 
 
+@pytest.mark.slow
 @given(raw=some_cases)
 def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[Any]) -> None:
     """The complete case is in every log so that its columns have their types."""
@@ -281,6 +283,7 @@ def test_an_attribute_that_tells_cases_apart_is_refused_by_a_noisy_count() -> No
         released(attributes=["ticket"])
 
 
+@pytest.mark.slow
 def test_noise_alone_refuses_no_attribute() -> None:
     for seed in range(40):
         released(attributes=["kind"], epsilon="0.1", seed=seed)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from veilog.methods._events.gap_shapes import BINS, EDGES, bins_of, draw_gaps, estimated, least_squares, slopes
 
 
+@pytest.mark.slow
 @given(st.integers(0, BINS - 1), st.lists(st.floats(0, 1), min_size=BINS, max_size=BINS), st.integers(0, 2**20))
 def test_a_gap_is_drawn_inside_its_bin(bin_: int, q: list[float], seed: int) -> None:
     steep = slopes(np.array([q]))
@@ -20,6 +21,7 @@ def test_a_gap_is_drawn_inside_its_bin(bin_: int, q: list[float], seed: int) -> 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=BINS, max_size=BINS)
 
 
+@pytest.mark.slow
 @given(rows=st.lists(numbers, min_size=1, max_size=4), expected=st.floats(1, 1e6), scale=st.floats(0.01, 1e4))
 def test_whatever_the_noise_says_distributions_come_out(rows: list[list[float]], expected: float, scale: float) -> None:
     noisy = np.array(rows)

@@ -30,6 +30,7 @@ from veilog.privacy.mechanisms import noise
 # Budget and sensitivity
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [None, "log", YEAR])
 @pytest.mark.parametrize(("epsilon", "share"), [("1", "0.3"), ("0.7", "0.333"), ("3", "0.9")])
 def test_times_cost_exactly_their_share(window: Any, epsilon: str, share: str) -> None:
@@ -93,6 +94,7 @@ def test_five_questions_are_asked() -> None:
     ]
 
 
+@pytest.mark.slow
 @given(raw=raw_cases)
 def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[list[tuple[str, int | None]]]) -> None:
     """The answers for a log are the sums of those for its single cases, each of which is within the bound."""
@@ -124,6 +126,7 @@ def test_a_log_without_any_time_still_gets_some() -> None:
 # What comes out
 
 
+@pytest.mark.slow
 def test_events_follow_each_other_and_start_in_the_window() -> None:
     cases, times = timed(HOSPITAL, "1", 1)
     assert all((gaps >= 0).all() for gaps in gaps_of(cases, times).values())
@@ -132,6 +135,7 @@ def test_events_follow_each_other_and_start_in_the_window() -> None:
     assert starts.max() < YEAR[1].timestamp()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [0.5, 3, 10])
 def test_a_window_need_not_hold_whole_weeks(days: float) -> None:
     window = (YEAR[0], YEAR[0] + datetime.timedelta(days=days))
@@ -141,6 +145,7 @@ def test_a_window_need_not_hold_whole_weeks(days: float) -> None:
     assert starts.max() < window[1].timestamp()
 
 
+@pytest.mark.slow
 def test_a_window_beside_the_log_gives_even_starts() -> None:
     """A declared window is not checked against the log: cases outside count in no week, so only noise is left."""
     window = (datetime.datetime(1990, 1, 1, tzinfo=UTC), datetime.datetime(1991, 1, 1, tzinfo=UTC))
@@ -150,6 +155,7 @@ def test_a_window_beside_the_log_gives_even_starts() -> None:
     assert starts.max() < window[1].timestamp()
 
 
+@pytest.mark.slow
 def test_without_a_window_cases_start_in_a_made_up_year_and_the_release_says_so() -> None:
     release = openly.release(HOSPITAL, "travas", epsilon=2, delta="0.01", times="0.5")
     starts = [t.as_py() for t in release.log.events.column("time:timestamp").take(pa.array(release.log.offsets[:-1]))]
@@ -159,17 +165,20 @@ def test_without_a_window_cases_start_in_a_made_up_year_and_the_release_says_so(
     assert release.guarantee.conditions == ()
 
 
+@pytest.mark.slow
 def test_a_window_from_the_log_is_a_condition() -> None:
     release = openly.release(HOSPITAL, "travas", epsilon=2, delta="0.01", times="0.5", window="log")
     assert [(c.code, c.said_by) for c in release.guarantee.conditions] == [("window-from-log", "owner")]
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_times() -> None:
     arguments = {"epsilon": 2, "delta": "0.01", "times": "0.5", "seed": 4}
     first, second = (openly.release(HOSPITAL, "travas", **arguments).log.events for _ in range(2))
     assert first.equals(second)
 
 
+@pytest.mark.slow
 def test_released_times_are_not_called_artificial() -> None:
     metadata = openly.release(HOSPITAL, "travas", epsilon=2, delta="0.01", times="0.5", window=YEAR).log.metadata
     assert [a.key for a in metadata.attributes] == ["privacy:anonymizations"]
@@ -189,6 +198,7 @@ def copied(original: dict[tuple[str, str], np.ndarray], released: dict[tuple[str
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["1", "1000"])
 def test_no_gap_is_copied_more_often_than_chance(epsilon: str) -> None:
     """A gap equals an original one no more often than it equals one that is some seconds longer: 4 deviations."""
@@ -199,6 +209,7 @@ def test_no_gap_is_copied_more_often_than_chance(epsilon: str) -> None:
     assert copied(original, original, 0) > 4 * np.mean(chance) > 0, "the test would notice copies"
 
 
+@pytest.mark.slow
 def test_no_gap_of_sepsis_is_copied_more_often_than_chance(logs: Any) -> None:
     log = veilog.read(logs / "sepsis.xes.gz")
     original = gaps_of(*original_of(log))
@@ -208,6 +219,7 @@ def test_no_gap_of_sepsis_is_copied_more_often_than_chance(logs: Any) -> None:
     assert copied(original, released, 0) <= np.mean(chance) + 4 * np.sqrt(np.mean(chance) + 1)
 
 
+@pytest.mark.slow
 def test_busy_hours_and_weekdays_survive_a_large_budget() -> None:
     log = simulate.hospital(4000, seed=6)
     cases, times = timed(log, "20", 1)
@@ -224,6 +236,7 @@ def test_busy_hours_and_weekdays_survive_a_large_budget() -> None:
     assert days > 0.8
 
 
+@pytest.mark.slow
 def test_times_of_sepsis_are_close(logs: Any) -> None:
     """At an epsilon of 1 for times, mean of 5 seeds: the pairs of at least 100 occurrences, and the median case."""
     log = veilog.read(logs / "sepsis.xes.gz")
@@ -243,6 +256,7 @@ def test_times_of_sepsis_are_close(logs: Any) -> None:
     assert np.mean(of_cases) <= 0.30
 
 
+@pytest.mark.slow
 def test_mean_durations_of_all_pairs_of_a_release_are_off_by_half_at_most(logs: Any) -> None:
     """Sepsis, a release of evolve at epsilon 1, epsilon 1 for times: the median over all pairs that both logs have,
     rare ones too, each counting the same; mean of 5 seeds."""

@@ -41,6 +41,7 @@ def run(log: Variants, epsilon: str, seed: int, domain: Domain | None = None) ->
     return evolve(curator, request, EvolveSettings()), curator, remarks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "1/3", "30"])
 @pytest.mark.parametrize("log", [LOG, variants_only(300, 70, 8.0)], ids=["few activities", "many activities"])
 def test_the_charges_add_up_to_epsilon_exactly(log: Variants, epsilon: str) -> None:
@@ -63,6 +64,7 @@ def test_with_a_declared_alphabet_nothing_is_assumed() -> None:
     assert released.guarantee.conditions == ()
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_the_release_whatever_the_order_of_the_cases() -> None:
     shuffled = Variants.from_dict(dict(reversed(LOG.to_dict().items())))
     first, again = (openly.release(log, "evolve", epsilon=0.5, seed=7).variants for log in (LOG, shuffled))
@@ -71,6 +73,7 @@ def test_a_seed_repeats_the_release_whatever_the_order_of_the_cases() -> None:
     assert first != other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.00002", "0.05", "5"])
 @pytest.mark.parametrize("log", SMALL_OR_ODD.values(), ids=SMALL_OR_ODD.keys())
 def test_odd_logs_and_tiny_budgets_end_in_a_release(log: Variants, epsilon: str) -> None:
@@ -80,6 +83,7 @@ def test_odd_logs_and_tiny_budgets_end_in_a_release(log: Variants, epsilon: str)
     assert sum(charge.epsilon for charge in curator.guarantee().charges) == Fraction(epsilon)
 
 
+@pytest.mark.slow
 def test_released_traces_keep_to_the_length_bound() -> None:
     log = SMALL_OR_ODD["traces far above the length bound"]
     assert openly.release(log, "evolve", epsilon=10, seed=1).variants.lengths.max() <= 60
@@ -121,6 +125,7 @@ def test_the_release_says_what_it_is_and_which_epsilon_would_do() -> None:
     assert "Map activities to fewer" in " ".join(wide.remarks)
 
 
+@pytest.mark.slow
 def test_frequent_activities_of_a_wide_log_are_asked_for_first() -> None:
     _, curator, _ = run(variants_only(2000, 80, 6.0), "3", 1)
     purposes = [charge.purpose for charge in curator.guarantee().charges]
@@ -128,6 +133,7 @@ def test_frequent_activities_of_a_wide_log_are_asked_for_first() -> None:
     assert purposes[2].startswith("directly-follows relations")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "epsilon", "at_least"),
     [

@@ -49,6 +49,7 @@ def found_by(log: Variants, **wanted: object) -> tuple[veilog.Release, dict[tupl
     return release, answer.to_dict()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.001", "1", "1/3", "30"])
 @pytest.mark.parametrize("share", [0.2, 0.07, 1e-5, 0.9])
 def test_with_a_delta_epsilon_and_delta_are_exactly_what_was_asked(epsilon: str, share: float) -> None:
@@ -61,6 +62,7 @@ def test_with_a_delta_epsilon_and_delta_are_exactly_what_was_asked(epsilon: str,
     assert (released.guarantee.delta, released.guarantee.nominal_delta) == (1e-6, 1e-6)
 
 
+@pytest.mark.slow
 def test_without_a_delta_the_share_for_real_variants_changes_nothing() -> None:
     first, other = (openly.release(LOG, "evolve", epsilon=1, seed=4, real_share=share) for share in (0.2, 0.9))
     assert first.variants == other.variants
@@ -73,6 +75,7 @@ def test_where_no_share_finds_real_variants_a_delta_is_refused() -> None:
         openly.release(LOG, "evolve", epsilon=1, delta="1e-6", real_share=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.00002", "0.001", "0.1", "1", "1/3", "30"])
 @pytest.mark.parametrize("log", [LOG, MANY, variants_only(300, 70, 8.0)], ids=["few variants", "many", "wide"])
 def test_by_default_too_the_charges_add_up_to_epsilon_and_delta_exactly(log: Variants, epsilon: str) -> None:
@@ -82,6 +85,7 @@ def test_by_default_too_the_charges_add_up_to_epsilon_and_delta_exactly(log: Var
     assert all(charge.epsilon > 0 for charge in charges)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [None, 0.2])
 @pytest.mark.parametrize("log", [LOG, MANY], ids=["few variants", "many"])
 def test_real_variants_that_are_found_are_all_released_and_it_says_so(log: Variants, share: float | None) -> None:
@@ -106,18 +110,21 @@ def test_a_log_without_frequent_variants_is_released_without_real_ones() -> None
     assert max(charge.delta for charge in release.guarantee.charges) == Fraction("1e-6"), "asked and charged"
 
 
+@pytest.mark.slow
 def test_where_few_variants_hold_most_cases_no_relations_are_asked() -> None:
     release = openly.release(LOG, "evolve", epsilon=1, delta="1e-4", seed=1)
     assert asked(release) == ["count", "concentration", "partitions", "histogram", "histogram"][: len(asked(release))]
     assert "starts from those that are certain to be real" in str(release.remarks)
 
 
+@pytest.mark.slow
 def test_where_they_do_not_relations_are_asked() -> None:
     release = openly.release(MANY, "evolve", epsilon=1, delta="1e-4", seed=1)
     assert asked(release)[:4] == ["count", "concentration", "partitions", "sums"]
     assert "starts from" not in str(release.remarks)
 
 
+@pytest.mark.slow
 def test_a_given_share_asks_for_no_concentration_and_coverage_alone_decides() -> None:
     few, many = (openly.release(log, "evolve", epsilon=1, delta="1e-4", seed=1, real_share=0.3) for log in (LOG, MANY))
     assert asked(few)[:3] == ["partitions", "count", "histogram"]
@@ -132,6 +139,7 @@ def test_a_share_that_cannot_find_anything_is_kept_small() -> None:
     assert float(found.epsilon) / 0.05 == pytest.approx(0.02, abs=0.003)
 
 
+@pytest.mark.slow
 def test_a_wide_log_of_few_variants_needs_no_frequent_activities() -> None:
     """The alphabet has 200 activities; four of them are in the two variants that nearly everybody follows."""
     rare = {tuple(f"x{j}" for j in range(i, i + 3)): 1 for i in range(196)}
@@ -143,6 +151,7 @@ def test_a_wide_log_of_few_variants_needs_no_frequent_activities() -> None:
     assert relative_log_similarity(log, release.variants).value > 0.9
 
 
+@pytest.mark.slow
 def test_real_variants_that_are_too_long_to_imagine_are_released_all_the_same() -> None:
     log = Variants.from_dict({("a", "b") * 100: 900, ("a",): 300})
     for longest in (1, 60):
@@ -210,6 +219,7 @@ def test_only_real_variants_need_a_delta_and_a_share(wrong: dict[str, object]) -
         openly.release(LOG, "evolve", epsilon=1, only_real=True, **wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sepsis", "bpic2013_incidents", "unrineweginfectie"])
 def test_only_real_variants_are_nearer_to_the_log_than_those_of_travas(logs: Path, name: str) -> None:
     log = veilog.read(logs / f"{name}.xes.gz").variants
@@ -251,6 +261,7 @@ def test_the_chain_of_known_variants_counts_as_the_question_for_relations_does()
     assert (chain.support == (chain.flow > 0)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "epsilon", "at_least"),
     [("receipt", "1", 0.955), ("unrineweginfectie", "1", 0.979), ("unrineweginfectie", "0.1", 0.915)],

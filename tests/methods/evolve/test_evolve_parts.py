@@ -129,6 +129,7 @@ def test_medoids_of_candidates_that_are_all_alike_are_the_first() -> None:
     assert sorted(medoids(alike, np.ones(100), 100).tolist()) == list(range(100))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_the_fit_minimises_its_objective(rounds: int) -> None:
     rng = np.random.default_rng(rounds)

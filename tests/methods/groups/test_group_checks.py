@@ -28,6 +28,7 @@ def passes_pretsa(log: EventLog, k: int, t: float = 1, sensitive: str | None = N
     return True
 
 
+@pytest.mark.slow
 @given(
     traces, st.sampled_from(("set", "multiset", "sequence")), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3)
 )
@@ -39,6 +40,7 @@ def test_k_anonymity_is_accepted_where_it_holds_and_nowhere_else(
     assert passes_tlkc(log_of(log), background, k, known) == (not violations(log, background, k, known))
 
 
+@pytest.mark.slow
 @given(traces, st.sampled_from(("set", "multiset", "sequence")), st.sampled_from([0.5, 0.6, 0.75]), st.data())
 @settings(max_examples=150)
 def test_confidence_is_accepted_where_it_holds_and_nowhere_else(
@@ -51,6 +53,7 @@ def test_confidence_is_accepted_where_it_holds_and_nowhere_else(
     assert passes_tlkc(given_log, background, 2, 2, c, "disease") == expected
 
 
+@pytest.mark.slow
 @given(traces, st.lists(st.integers(0, 2), min_size=80, max_size=80), st.integers(1, 3))
 @settings(max_examples=100)
 def test_relative_times_are_part_of_what_is_known(log: list[tuple[str, ...]], hours: list[int], k: int) -> None:
@@ -90,6 +93,7 @@ def test_the_message_says_what_fails() -> None:
         check_tlkc(log, {"k": 2, "l": 1, "c": 1, "background": "set", "sensitive": None})
 
 
+@pytest.mark.slow
 @given(traces, st.integers(1, 5), st.integers(1, 3))
 @settings(max_examples=200)
 def test_prefixes_and_complete_traces_are_accepted_where_they_are_many_and_nowhere_else(

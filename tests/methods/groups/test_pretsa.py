@@ -42,6 +42,7 @@ def test_every_prefix_and_every_complete_trace_is_that_of_k_cases(log: list[tupl
     assert all(number >= k for number in itertools.chain(prefixes.values(), Counter(rows).values()))
 
 
+@pytest.mark.slow
 @given(traces, st.integers(1, 4), st.sampled_from([0.1, 0.3, 0.6]), st.data())
 @settings(max_examples=60)
 def test_values_after_each_prefix_are_close_to_those_of_the_activity(
@@ -214,6 +215,7 @@ def test_durations_need_times() -> None:
 # Real logs ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_sepsis_with_k_8(logs: Path) -> None:
     log = veilog.read(logs / "sepsis.xes.gz")
     variants = released(log, k=8).variants

@@ -27,6 +27,7 @@ def released(log: EventLog, **parameters: object) -> veilog.Release:
     return openly.release(log, "tlkc", **parameters)
 
 
+@pytest.mark.slow
 @given(
     traces,
     st.sampled_from(("set", "multiset", "sequence")),
@@ -48,6 +49,7 @@ def test_no_release_has_a_pattern_that_too_few_cases_match(
     assert violations(traces_of(release.log), background, k, known) == []
 
 
+@pytest.mark.slow
 @given(traces, st.sampled_from(BACKGROUNDS), st.integers(1, 3), st.integers(1, 3), st.data())
 @settings(max_examples=80)
 def test_no_pattern_of_a_release_tells_a_sensitive_value_too_surely(
@@ -71,6 +73,7 @@ def test_no_pattern_of_a_release_tells_a_sensitive_value_too_surely(
     assert violations(rows, background, k, known, told, 0.7) == []
 
 
+@pytest.mark.slow
 @given(traces, st.sampled_from(("set", "sequence")), st.integers(1, 4), st.integers(1, 4))
 @settings(max_examples=100)
 def test_minimal_violating_and_maximal_frequent_patterns_are_those_of_the_definition(
@@ -98,6 +101,7 @@ def test_minimal_violating_and_maximal_frequent_patterns_are_those_of_the_defini
     assert {tuple(p) for part in patterns for p in part.tolist()} == longest
 
 
+@pytest.mark.slow
 @given(traces, st.sampled_from(("set", "multiset", "sequence")), st.integers(2, 4))
 @settings(max_examples=60)
 def test_a_search_in_several_rounds_leaves_nothing_that_violates(
@@ -153,6 +157,7 @@ def test_cases_without_any_event_left_leave_the_log() -> None:
     assert release.variants.to_dict() == {("a",): 5}
 
 
+@pytest.mark.slow
 @given(traces, st.sampled_from(("set", "multiset", "sequence")))
 @settings(max_examples=60)
 def test_the_largest_k_in_the_message_leaves_something_and_one_more_does_not(
@@ -354,6 +359,7 @@ def sepsis(logs: Path) -> EventLog:
     return veilog.read(logs / "sepsis.xes.gz")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("k", "ties", "expected"),
     [
@@ -370,6 +376,7 @@ def test_the_published_sizes_of_sepsis(sepsis: EventLog, k: int, ties: str, expe
     assert variants.cases == 1050
 
 
+@pytest.mark.slow
 def test_by_cost_more_of_sepsis_is_kept(sepsis: EventLog) -> None:
     published, cost = (
         released(sepsis, k=20, l=2, background="sequence", score=score).variants.events
@@ -388,6 +395,7 @@ def test_case_disclosure_falls_and_nobody_is_singled_out(sepsis: EventLog) -> No
         assert risk.case_disclosure < before.case_disclosure / 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("known", "background"), [(2, "sequence"), (3, "sequence"), (3, "multiset"), (2, "relative")])
 def test_stronger_backgrounds_on_sepsis_pass_the_check(sepsis: EventLog, known: int, background: str) -> None:
     variants = released(sepsis, k=20, l=known, background=background, time="days").variants

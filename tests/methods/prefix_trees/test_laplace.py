@@ -67,6 +67,7 @@ def key(prefix: tuple[str, ...]) -> tuple[int, ...]:
 # What it costs ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     cases=traces,
@@ -89,6 +90,7 @@ def test_as_published_a_depth_of_23_costs_23_times_epsilon(cases: Variants) -> N
     assert (guarantee.status, guarantee.epsilon, guarantee.nominal_epsilon) == ("proven", 23.0, 1.0)
 
 
+@pytest.mark.slow
 @given(epsilon=st.fractions(Fraction(1, 10**6), 100), depth=st.integers(1, 80))
 @pytest.mark.parametrize("split", ["uniform", "decreasing"])
 def test_shares_of_the_depths_are_positive_and_add_up(epsilon: Fraction, depth: int, split: str) -> None:
@@ -107,6 +109,7 @@ def test_the_conditions_name_what_was_taken_from_the_log() -> None:
 # What it counts ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(cases=traces)
 @pytest.mark.parametrize("rest", ["stop", "drop", "share"])
@@ -116,6 +119,7 @@ def test_without_noise_to_speak_of_it_releases_the_log(rest: str, cases: list[tu
     assert release(variants, "laplace", epsilon=900, seed=1, depth=8, as_published=True).variants == variants
 
 
+@pytest.mark.slow
 def test_traces_longer_than_the_depth_are_cut_there() -> None:
     cut = {("a", "b"): 61, ("a", "c"): 30, ("b",): 20}
     assert release(SMALL, "laplace", epsilon=900, seed=1, depth=2).variants.to_dict() == cut
@@ -134,6 +138,7 @@ def test_what_happens_to_cases_whose_continuation_did_not_survive() -> None:
     assert released("share") == {("a", "b"): 52}
 
 
+@pytest.mark.slow
 @given(cases=traces, depth=st.integers(1, 5), others=traces)
 def test_a_case_is_counted_at_its_own_prefix_whatever_else_is_in_the_log(
     cases: list[tuple[str, ...]], depth: int, others: list[tuple[str, ...]]
@@ -146,6 +151,7 @@ def test_a_case_is_counted_at_its_own_prefix_whatever_else_is_in_the_log(
             assert assign(unique)[0] == together[list(sequences([*others, *cases])).index(case)], i
 
 
+@pytest.mark.slow
 @given(cases=traces, depth=st.integers(1, 6))
 def test_the_longest_surviving_prefixes_make_up_the_log_cut_at_the_depth(
     cases: list[tuple[str, ...]], depth: int
@@ -160,6 +166,7 @@ def test_the_longest_surviving_prefixes_make_up_the_log_cut_at_the_depth(
 # Post-processing ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(cases=traces, seed=st.integers(0, 999), depth=st.integers(1, 5))
 def test_reconciled_counts_are_the_least_squares_solution(cases: list[tuple[str, ...]], seed: int, depth: int) -> None:
     """Against numpy's solver on the written-out equations."""
@@ -187,6 +194,7 @@ def test_reconciled_counts_are_the_least_squares_solution(cases: list[tuple[str,
     assert np.concatenate(_reconciled(tree, here, budgets, own)) == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.slow
 @given(cases=traces, seed=st.integers(0, 999), depth=st.integers(1, 5))
 def test_sharing_keeps_the_number_of_cases(cases: list[tuple[str, ...]], seed: int, depth: int) -> None:
     tree = whole_tree(cases, depth)
@@ -199,6 +207,7 @@ def test_sharing_keeps_the_number_of_cases(cases: list[tuple[str, ...]], seed: i
 # What noise may add -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(bins=st.integers(1, 10**15), expected=st.floats(1e-3, 1e3), epsilon=st.fractions(Fraction(1, 1000), 5))
 def test_the_threshold_is_the_smallest_that_keeps_noise_out(bins: int, expected: float, epsilon: Fraction) -> None:
     def survivors(threshold: int) -> float:
@@ -210,6 +219,7 @@ def test_the_threshold_is_the_smallest_that_keeps_noise_out(bins: int, expected:
     assert threshold == 0 or survivors(threshold - 1) >= expected * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_as_many_noise_prefixes_survive_as_were_expected() -> None:
     """One case, 500 activities, one level: 3 of 501 continuations are expected (mean of 300 runs, 4.5 sigma)."""
     domain = Domain(tuple(f"activity {i}" for i in range(500)), 3)
@@ -256,6 +266,7 @@ def test_nonsense_is_refused(parameters: dict) -> None:
         release(SMALL, "laplace", **{"epsilon": 1, **parameters})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "sacofa", "df-laplace", "sapa"])
 def test_a_budget_at_which_nothing_can_survive_is_refused_with_one_at_which_something_can(method: str) -> None:
     with pytest.raises(ParameterError, match=r"From epsilon = [\d.e-]+ on") as refused:
@@ -265,6 +276,7 @@ def test_a_budget_at_which_nothing_can_survive_is_refused_with_one_at_which_some
     assert release(SMALL, method, epsilon="1e-5", largest_log=10**12).guarantee.proven
 
 
+@pytest.mark.slow
 def test_as_published_a_tree_that_runs_away_is_stopped() -> None:
     domain = Domain(tuple(f"activity {i}" for i in range(300)), 50)
     variants = Variants.from_dict({("activity 1",): 5})
@@ -283,6 +295,7 @@ def test_certified_a_threshold_far_below_the_noise_cannot_make_the_tree_run_away
 # Real logs ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "sacofa"])
 @pytest.mark.parametrize("name", ["sepsis", "receipt", "bpic2013_incidents", "unrineweginfectie", "ccc19"])
 def test_no_blow_up_on_real_logs_as_deep_as_the_longest_trace(logs: Path, name: str, method: str) -> None:

@@ -43,6 +43,7 @@ def test_exact_rules_are_those_that_every_case_obeys(cases: list[tuple[str, ...]
                 assert rules.before[i, j] == (a != b and all(precedes(case, a, b) for case in having_b))
 
 
+@pytest.mark.slow
 @given(cases=traces)
 def test_what_a_case_contributes_to_the_rules_does_not_depend_on_the_others(cases: list[tuple[str, ...]]) -> None:
     features = eventually_follows(ABC)

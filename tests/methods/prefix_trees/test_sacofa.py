@@ -47,6 +47,7 @@ def rules_broken(rules: Rules, prefix: tuple[int, ...], ended: bool) -> int:
     return broken
 
 
+@pytest.mark.slow
 @given(
     never=squares, always=squares, before=squares, first=st.lists(st.booleans(), min_size=3, max_size=3),
     walk=st.lists(st.integers(0, 2), min_size=1, max_size=6),

@@ -38,6 +38,7 @@ def cost_of(found: Matching, a: Variants, b: Variants) -> int:
     return sum(n * Levenshtein.distance(left[i], right[j]) for i, j, n in pairs)
 
 
+@pytest.mark.slow
 @given(one=side, other=side)
 def test_every_matching_is_one_to_one_and_uses_up_the_smaller_side(one: dict, other: dict) -> None:
     a, b = Variants.from_dict(one), Variants.from_dict(other)

@@ -249,6 +249,7 @@ def shifted_hits(released: Gaps, original: Gaps, seconds: int, least: int) -> in
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "least"),
     [
@@ -301,6 +302,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_certified_costs_exactly_the_budget_and_never_peeks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(self: Curator, reason: str) -> None:

@@ -29,6 +29,7 @@ def log(cases: list[tuple[str, ...]]) -> Variants:
     return Variants.from_dict(Counter(cases))
 
 
+@pytest.mark.slow
 @given(cases=traces)
 def test_the_relation_counts_each_step_with_start_and_end(cases: list[tuple[str, ...]]) -> None:
     expected: Counter[tuple[int, int]] = Counter()
@@ -39,6 +40,7 @@ def test_the_relation_counts_each_step_with_start_and_end(cases: list[tuple[str,
     assert {place: n for place, n in np.ndenumerate(relation) if n} == dict(expected)
 
 
+@pytest.mark.slow
 @given(cases=traces)
 def test_what_a_case_contributes_is_its_own_and_one_for_each_step(cases: list[tuple[str, ...]]) -> None:
     variants = log(cases)
@@ -49,6 +51,7 @@ def test_what_a_case_contributes_is_its_own_and_one_for_each_step(cases: list[tu
         assert sorted(columns[rows == i].tolist()) == sorted(np.asarray(pairs(ABC)(alone)[1]).tolist())
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     cases=traces, epsilon=st.fractions(Fraction(1, 10), 20), bound=st.none() | st.integers(1, 9),
@@ -104,6 +107,7 @@ def test_the_number_of_cases_is_asked_for_and_made_up_for(method: str, bound: in
     assert release(variants, method, epsilon=900, seed=1, bound=bound).variants.cases == 400
 
 
+@pytest.mark.slow
 @given(counts=st.lists(st.integers(1, 50), min_size=1, max_size=3), cases=st.integers(1, 500), seed=st.integers(0, 99))
 def test_resizing_copies_all_traces_and_draws_the_rest(counts: list[int], cases: int, seed: int) -> None:
     played = Variants.from_dict(dict(zip([("a",), ("b", "a"), ("c",)], counts, strict=False)))
@@ -147,6 +151,7 @@ def test_nonsense_is_refused(parameters: dict) -> None:
         release(SMALL, "df-laplace", epsilon=1, **parameters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["df-laplace", "sapa"])
 @pytest.mark.parametrize("name", ["sepsis", "receipt"])
 @pytest.mark.parametrize("epsilon", ["1", "0.1"])
@@ -158,6 +163,7 @@ def test_as_published_the_number_of_traces_stays_within_a_fifth(
     assert released.cases == pytest.approx(variants.cases, rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["df-laplace", "sapa"])
 @pytest.mark.parametrize("name", ["sepsis", "receipt"])
 @pytest.mark.parametrize("epsilon", ["1", "0.3"])

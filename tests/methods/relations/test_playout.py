@@ -55,6 +55,7 @@ def all_outcomes(relation: tuple[tuple[int, ...], ...]) -> dict[tuple[tuple[str,
     return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "relation",
     [
@@ -88,6 +89,7 @@ def test_no_relation_is_used_more_often_than_it_is_counted(relation: np.ndarray,
     assert (used(variants, ABC) <= relation).all()
 
 
+@pytest.mark.slow
 @given(cases=logs, seed=st.integers(0, 99))
 def test_the_guided_play_out_of_a_log_uses_up_its_whole_relation(cases: list[tuple[str, ...]], seed: int) -> None:
     variants = Variants.from_dict(Counter(cases))
@@ -96,6 +98,7 @@ def test_the_guided_play_out_of_a_log_uses_up_its_whole_relation(cases: list[tup
     assert (used(play_out_guided(ABC, relation, np.random.default_rng(seed)), ABC) == relation).all()
 
 
+@pytest.mark.slow
 @given(relation=relations, seed=st.integers(0, 99))
 def test_the_guided_play_out_uses_up_what_balance_leaves_and_the_start_reaches(relation: np.ndarray, seed: int) -> None:
     flow = balanced(relation)
@@ -108,6 +111,7 @@ def test_the_guided_play_out_uses_up_what_balance_leaves_and_the_start_reaches(r
     assert (rest[reached] == 0).all()
 
 
+@pytest.mark.slow
 @given(numbers=st.lists(st.integers(0, 2), min_size=9, max_size=9))
 def test_the_balanced_relation_is_a_nearest_one(numbers: list[int]) -> None:
     """Against all balanced relations over two activities with entries up to 4."""

@@ -46,6 +46,7 @@ def curator(variants: Variants = LOG, seed: int | None = 1) -> Curator:
 # What it costs -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-5"), ("0.3", "0.001")])
 def test_certified_it_costs_exactly_what_was_asked_for(epsilon: str, delta: str, monkeypatch: Any) -> None:
     def refused(self: Curator, reason: str) -> Variants:
@@ -58,6 +59,7 @@ def test_certified_it_costs_exactly_what_was_asked_for(epsilon: str, delta: str,
     assert "float" not in guarantee.numerics
 
 
+@pytest.mark.slow
 def test_the_noise_of_the_gradients_is_what_their_charge_pays_for() -> None:
     asked = curator()
     states: list[TrainingState] = []
@@ -67,6 +69,7 @@ def test_the_noise_of_the_gradients_is_what_their_charge_pays_for() -> None:
     assert 0.99 * charge.epsilon <= cost <= charge.epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "values",
     [
@@ -87,6 +90,7 @@ def test_every_setting_costs_the_same_and_draws_from_its_columns_only(values: di
     assert sample(trained, 500, np.random.default_rng(0)).sum() == 500
 
 
+@pytest.mark.slow
 def test_encoder_and_decoder_are_noised_together_when_they_are_noised_at_all() -> None:
     """Clipping the decoder's gradients alone would not bound what a case does to the encoder."""
     configuration = replace(QUICK, autoencoder_steps=3, autoencoder_share=0.5, free_autoencoder_steps=0)
@@ -130,6 +134,7 @@ def test_the_deep_critic_of_the_paper_costs_more_than_the_paper_says() -> None:
 # What it learns ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_draws_have_the_shares_of_the_nearest_variants() -> None:
     """cc (4 cases) and bb (3) are too rare to be columns; they count in what is nearest to them."""
     trained = train(curator(), request("2", "1e-5"), replace(QUICK, free_generator_steps=300))
@@ -141,6 +146,7 @@ def test_draws_have_the_shares_of_the_nearest_variants() -> None:
         assert found[variant] == pytest.approx(cases / 937, abs=0.03), variant
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same() -> None:
     one, other = (openly.release(LOG, "travag", epsilon=1, delta=1e-5, seed=3, free_generator_steps=20) for _ in "ab")
     assert one.variants == other.variants and not one.guarantee.proven
@@ -181,6 +187,7 @@ def test_shares_are_the_closest_to_what_the_gradients_say_that_respects_the_colu
     assert shares(np.array([30, 10]), None, 5.0, 0.0) == pytest.approx([0.75, 0.25])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [{("a",): 500}, {(): 500}, {("a",): 500, ("b", "a"): 400}])
 def test_logs_with_one_or_two_variants_can_be_learned(counts: dict[tuple[str, ...], int]) -> None:
     released = openly.release(
@@ -205,6 +212,7 @@ def test_there_are_no_more_columns_than_memory_allows() -> None:
 # Interruptions -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "configuration",
     [
@@ -232,6 +240,7 @@ def test_an_interrupted_run_goes_on_and_costs_what_one_run_costs(configuration: 
     assert [charge.question for charge in guarantee.charges] == ["count", "partitions", "gradients"]
 
 
+@pytest.mark.slow
 def test_a_run_does_not_go_on_with_another_budget_or_configuration() -> None:
     states: list[TrainingState] = []
     train(curator(), request(), QUICK, checkpoint=states.append)
@@ -300,6 +309,7 @@ def test_as_published_logs_that_do_not_fit_are_refused_in_words() -> None:
 # Real logs -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta", "paper"), [("1", "1e-6", 0.794), ("0.1", "1e-6", 0.601)])
 def test_on_bpic13_it_beats_the_published_similarity_at_the_same_budget(
     logs: Any, epsilon: str, delta: str, paper: float

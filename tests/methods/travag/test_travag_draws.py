@@ -6,6 +6,7 @@ import pytest
 from veilog.methods.travag.draws import by_chance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [1, 2, 31, 32, 33, 64, 100])
 def test_shares_of_draws_are_the_probabilities(columns: int) -> None:
     rng = np.random.default_rng(columns)

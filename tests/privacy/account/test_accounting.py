@@ -38,6 +38,7 @@ def test_a_number_is_taken_as_written(value: object) -> None:
     assert parse_epsilon(value) == Fraction(1, 10)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=100))
 def test_what_is_printed_never_understates_what_is_spent(value: Fraction) -> None:
     printed = Fraction(Decimal(repr(round_up(value))))

@@ -194,6 +194,7 @@ def draws(mechanism: Mechanism) -> set[tuple[str, tuple[Fraction | int, ...]]]:
     raise AssertionError(f"nothing is drawn from {mechanism}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [Fraction(7, 10), Fraction(13, 3)])
 @pytest.mark.parametrize("question", sorted(QUESTIONS))
 def test_the_charge_names_what_was_drawn_from_and_its_epsilon_follows(

@@ -39,12 +39,14 @@ def test_a_printed_float_is_not_below_what_it_prints_as(value: float, digits: in
     assert read(up(value, digits)) >= Fraction(Decimal(repr(value)))
 
 
+@pytest.mark.slow
 @given(one=positive, other=positive)
 def test_printed_numbers_keep_their_order(one: Fraction, other: Fraction) -> None:
     low, high = sorted((one, other))
     assert read(up(low)) <= read(up(high))
 
 
+@pytest.mark.slow
 @given(value=positive)
 @example(value=Fraction("0.1"))
 @example(value=Fraction(1, 3))
@@ -132,6 +134,7 @@ def test_more_epsilon_or_delta_or_cases_is_never_better(
     assert strength_of(None, delta, cases) == STRENGTHS[-1]
 
 
+@pytest.mark.slow
 @given(
     epsilon=st.fractions("1/20", 6, max_denominator=1000),
     more=st.fractions(0, 3, max_denominator=1000),

@@ -40,6 +40,7 @@ def largest_belief(epsilon: float, delta: float, prior: float) -> float:
     return delta * beliefs.get(True, 0.0) + (1 - delta) * beliefs[False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 def test_the_bound_is_what_the_two_point_mechanism_attains(epsilon: str, delta: str) -> None:
     rises = []
@@ -51,6 +52,7 @@ def test_the_bound_is_what_the_two_point_mechanism_attains(epsilon: str, delta: 
     assert max(rises) - 1e-12 <= worst <= max([*rises, float(delta)]) + 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 def test_it_bounds_the_mean_belief_in_the_truth_and_every_guess(epsilon: str, delta: str) -> None:
     answers = outcomes(float(epsilon), float(delta))

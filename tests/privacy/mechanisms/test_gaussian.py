@@ -116,6 +116,7 @@ def test_large_deviations_look_normal_in_body_tail_moments_and_low_order_bits(va
     assert stats.chisquare(bits).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_what_lies_beyond_the_cells_has_the_law_too() -> None:
     """So rare that no draw shows it: its proposals by themselves. False alarm: 1e-4."""
     variance = Fraction(40) ** 2

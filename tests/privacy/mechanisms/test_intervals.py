@@ -30,6 +30,7 @@ def real(expression: str, x: Fraction) -> Real:
     }[expression]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expression", ["exp", "1-", "odds", "power"])
 @given(x=positive, bits=st.integers(8, 300))
 def test_the_interval_encloses_the_number(expression: str, x: Fraction, bits: int) -> None:
@@ -39,6 +40,7 @@ def test_the_interval_encloses_the_number(expression: str, x: Fraction, bits: in
         assert low <= scaled <= high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expression", ["exp", "1-", "odds", "power"])
 @given(x=positive)
 def test_the_digits_are_the_true_ones(expression: str, x: Fraction) -> None:

@@ -147,6 +147,7 @@ def test_tsgd_fits_its_distribution(epsilon: str, delta: str) -> None:
     assert chi_squared(np.bincount(drawn + k, minlength=2 * k + 1), n * tsgd_probability(float(eps), k)) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.5, 1.0, 10.0])
 def test_discrete_laplace_agrees_with_opendp(scale: float) -> None:
     """Two samples, ours and OpenDP's, from one distribution. OpenDP cannot be seeded: false-alarm rate 1e-6."""

@@ -31,6 +31,7 @@ def true_value(epsilon: Fraction, rate: Fraction) -> mpmath.mpf:
         return mpmath.log(1 + mpmath.mpf(rate.numerator) / rate.denominator * mpmath.expm1(e))
 
 
+@pytest.mark.slow
 @given(epsilon=epsilons, rate=rates)
 def test_amplified_is_the_theorem_rounded_up(epsilon: Fraction, rate: Fraction) -> None:
     exact = true_value(epsilon, rate)
@@ -39,6 +40,7 @@ def test_amplified_is_the_theorem_rounded_up(epsilon: Fraction, rate: Fraction) 
     assert amplified(epsilon, rate) <= epsilon
 
 
+@pytest.mark.slow
 @given(epsilon=epsilons, rate=rates)
 def test_unamplified_spends_the_budget_and_no_more(epsilon: Fraction, rate: Fraction) -> None:
     within = unamplified(epsilon, rate)
@@ -107,6 +109,7 @@ def test_enumerated_selection_from_a_sample_costs_the_amplified_pair(
     assert hockey_stick(more, one, bound) <= float(rate) * float(delta) + 1e-9
 
 
+@pytest.mark.slow
 def test_a_sample_holds_each_case_by_itself_with_the_rate() -> None:
     source = noise.seeded(4)
     drawn = [poisson_sample(LOG, Fraction(3, 10), source).to_dict() for _ in range(3000)]

@@ -157,6 +157,7 @@ def test_a_layer_without_bias_has_none_in_its_norm_and_none_in_its_sum() -> None
     assert not clipped_sums([[term]], 1e3, [1])[0][1].any()
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
@@ -268,6 +269,7 @@ def training(
     return Training(np.array(counts), plan, (clip,) * len(plan), done, noise.seeded(seed), apart=apart)
 
 
+@pytest.mark.slow
 def test_a_step_takes_each_case_with_the_rate_and_adds_noise_of_the_stated_size() -> None:
     steps = NoisedSteps("all", 0.3, 2.0, 4000)
     run = training([40, 0], steps)
@@ -412,6 +414,7 @@ def test_steps_with_nobody_in_them_still_give_noise_of_the_right_shape() -> None
 PARTS = (NoisedSteps("autoencoder", 64 / 7554, 6, 20_000), NoisedSteps("critic", 128 / 7554, 4, 22_500))
 
 
+@pytest.mark.slow
 def test_the_total_is_that_of_dp_accounting_for_the_same_events() -> None:
     accountant = pld.PLDAccountant(dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE)
     for rate, multiplier, steps in ((64 / 7554, 6, 20_000), (128 / 7554, 4, 22_500)):
@@ -435,6 +438,7 @@ def discrete(variance: float, reach: int) -> npt.NDArray[np.float64]:
     return np.asarray(weights / weights.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [1.0, 0.3])
 @pytest.mark.parametrize("multiplier", [0.5, 2.0])
 def test_discrete_noise_costs_no_more_than_the_accountant_says(multiplier: float, rate: float) -> None:
@@ -458,6 +462,7 @@ def test_the_noise_has_the_variance_that_the_proof_asks_for() -> None:
     assert integer_variance(0.75, GRID) == (Fraction(3, 4) * 2**GRID) ** 2 + 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.0001", "0.01", "1", "20", "500"])
 def test_calibrated_noise_costs_what_was_asked_for_and_never_more(epsilon: str) -> None:
     asked = Fraction(epsilon)
@@ -481,6 +486,7 @@ def test_the_bound_is_tight_for_little_and_for_much_noise(multiplier: float) -> 
     assert delta(found * 0.99) > 1e-6
 
 
+@pytest.mark.slow
 def test_what_no_noise_can_pay_for_is_refused() -> None:
     with pytest.raises(ParameterError, match="No training step is affordable"):
         calibrated([NoisedSteps("all", 1.0, 1.0, 1000)], Fraction(1, 10**8), Fraction(1, 10**12))
@@ -510,6 +516,7 @@ def by_length(sequences: Sequences) -> npt.NDArray[np.int64]:
     return np.where(sequences.lengths == 1, 0, np.where(sequences.lengths == 2, 1, -1))
 
 
+@pytest.mark.slow
 def test_the_question_charges_the_whole_plan_at_once() -> None:
     curator = Curator(LOG)
     plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
@@ -524,6 +531,7 @@ def test_the_question_charges_the_whole_plan_at_once() -> None:
     assert curator.guarantee().charges == guarantee.charges
 
 
+@pytest.mark.slow
 def test_a_plan_that_costs_more_than_is_set_aside_is_refused_and_nothing_is_charged() -> None:
     curator = Curator(LOG)
     with pytest.raises(ParameterError, match=r"more than the 0\.5 set aside"):
@@ -550,6 +558,7 @@ def test_a_training_of_cases_apart_has_no_guarantee() -> None:
     assert not curator.guarantee().proven
 
 
+@pytest.mark.slow
 def test_a_plan_that_costs_hardly_more_than_is_set_aside_is_refused_too() -> None:
     curator = Curator(LOG)
     plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(101, 200), Fraction(1, 10**5))

@@ -74,6 +74,7 @@ def queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
     made.close()
 
 
+@pytest.mark.slow
 def test_a_job_is_done_with_its_files(queue: Queue) -> None:
     first, second = (queue.submit("short", text="mine") for _ in range(2))
     job = queue.ended(first)
@@ -93,6 +94,7 @@ def test_a_job_is_done_with_its_files(queue: Queue) -> None:
     assert other.entry != job.result.entry, "every job has a process of its own"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("do", "words"),
     [
@@ -111,6 +113,7 @@ def test_whatever_ends_a_job_is_told(queue: Queue, do: str, words: str) -> None:
     assert queue.files(job.id) == []
 
 
+@pytest.mark.slow
 def test_what_runs_tells_its_progress_and_can_be_cancelled(queue: Queue) -> None:
     job = queue.submit("long")
     seen = queue.until(job, lambda record: record.fraction is not None)
@@ -126,6 +129,7 @@ def test_what_runs_tells_its_progress_and_can_be_cancelled(queue: Queue) -> None
     assert queue.files(job) == []
 
 
+@pytest.mark.slow
 def test_cancelling_at_any_moment_leaves_all_or_nothing(queue: Queue) -> None:
     """Between starting and done there is no moment at which a cancelled job keeps files or a done one loses them."""
     for pause in (0.0, 0.05, 0.3):
@@ -138,6 +142,7 @@ def test_cancelling_at_any_moment_leaves_all_or_nothing(queue: Queue) -> None:
         assert queue.files(job) == (["release.xes", "result.json"] if ended.state == "done" else [])
 
 
+@pytest.mark.slow
 def test_cancelling_what_does_not_listen_ends_it_too(queue: Queue) -> None:
     job = queue.submit("deaf")
     queue.until(job, lambda record: record.text == "deaf")
@@ -146,6 +151,7 @@ def test_cancelling_what_does_not_listen_ends_it_too(queue: Queue) -> None:
     assert queue.files(job) == []
 
 
+@pytest.mark.slow
 def test_deleting_what_runs_ends_it_with_its_files(queue: Queue) -> None:
     job = queue.submit("deaf")
     queue.until(job, lambda record: record.text == "deaf")
@@ -170,6 +176,7 @@ def test_what_waits_says_how_many_are_before_it_and_can_be_cancelled(tmp_path: P
     queue.close()
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_killed_while_it_waited_costs_no_job(tmp_path: Path) -> None:
     queue = Queue(tmp_path / "data")
     queue.jobs.start()
@@ -186,6 +193,7 @@ def test_a_worker_that_was_killed_while_it_waited_costs_no_job(tmp_path: Path) -
         queue.close()
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_before_it_hears_of_its_job_costs_no_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +217,7 @@ def test_a_worker_that_dies_before_it_hears_of_its_job_costs_no_job(
         queue.close()
 
 
+@pytest.mark.slow
 def test_a_release_that_is_cancelled_stays_in_the_ledger(queue: Queue) -> None:
     job = queue.submit("release and stop")
     queue.until(job, lambda record: record.text == "asked 3")
@@ -223,6 +232,7 @@ def test_a_release_that_is_cancelled_stays_in_the_ledger(queue: Queue) -> None:
     assert Ledger.open(queue.settings.ledger).show() == (account,)
 
 
+@pytest.mark.slow
 def test_a_release_whose_worker_is_killed_stays_reserved_in_full(queue: Queue) -> None:
     before = {e.number for account in Ledger.open(queue.settings.ledger, create=True).show() for e in account.entries}
     job = queue.submit("release and stop")
@@ -244,6 +254,7 @@ def _works_in(process: Path, folder: Path) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_what_ran_when_the_server_stopped_failed_and_what_waited_goes_on(tmp_path: Path) -> None:
     first = Queue(tmp_path / "data")
     first.jobs.start()
@@ -295,6 +306,7 @@ def test_a_job_keeps_the_columns_it_was_queued_with(tmp_path: Path) -> None:
     queue.close()
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 4), max_size=30), st.dictionaries(st.integers(0, 4).map(str), st.integers(0, 9)))
 def test_turns_are_fair(sessions: list[int], served: dict[str, int]) -> None:
     """Nobody is served a second time while another waits for a first, and everybody's jobs keep their order."""

@@ -48,6 +48,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 # What may be known.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(name for name, m in METHODS.items() if m.certified and m.takes_epsilon))
 def test_without_a_word_on_what_may_be_known_nothing_is_released(
     method: str, path: Path, log: LogRecord, settings: Settings, tmp_path: Path
@@ -101,6 +102,7 @@ def test_labels_that_are_found_privately_are_a_question_of_their_own(log: LogRec
     assert sum(q.delta for q in both.guarantee.charges) == pytest.approx(1e-6)
 
 
+@pytest.mark.slow
 def test_the_longest_cases_that_may_be_imagined_have_a_dry_run(log: LogRecord, settings: Settings) -> None:
     found = dry_run(log, {**EVOLVE, "p_max_length": "1000"}, settings)
     assert isinstance(found, DryRun) and found.plan.settings.to_json()["max_length"] == 1000
@@ -147,6 +149,7 @@ def verdict(page: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "tone", "strength", "learnt"),
     [
@@ -180,6 +183,7 @@ def test_words_and_colour_follow_the_strength_everywhere(
     assert result.account.strength == strength
 
 
+@pytest.mark.slow
 def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Settings, tmp_path: Path) -> None:
     log = record(read(path))
     for number in range(3):
@@ -241,6 +245,7 @@ def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(stays: Path, sett
     assert "one person with all the cases that count" in guarantee.protects
 
 
+@pytest.mark.slow
 def test_times_and_numbers_of_every_size_name_nobody(path: Path) -> None:
     measured = read(path).measured
     assert measured is not None

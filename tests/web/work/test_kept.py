@@ -97,6 +97,7 @@ def test_a_release_that_cannot_be_kept_yet_waits_for_room(
     assert len(Ledger.open(settings.ledger_of("")).show()[0].entries) == 1
 
 
+@pytest.mark.slow
 def test_what_had_no_room_is_written_again_without_another_question(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +132,7 @@ def test_what_had_no_room_is_written_again_without_another_question(
         write_again(first, second, settings, silent)
 
 
+@pytest.mark.slow
 def test_a_release_without_any_file_of_its_log_is_not_called_ready(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 # Reading.
 
 
+@pytest.mark.slow
 def test_what_is_read_is_what_the_library_says_of_the_log(hospital_file: Path) -> None:
     log, result = files.read(hospital_file), read(hospital_file)
     assert result.problem is None and result.measured is not None
@@ -181,6 +182,7 @@ def test_no_parameter_that_is_offered_names_a_file() -> None:
 # The dry run.
 
 
+@pytest.mark.slow
 def test_a_plan_tells_cost_and_questions_and_leaves_the_account_as_it_is(
     hospital_file: Path, settings: Settings
 ) -> None:
@@ -195,6 +197,7 @@ def test_a_plan_tells_cost_and_questions_and_leaves_the_account_as_it_is(
     assert not settings.ledger.exists()
 
 
+@pytest.mark.slow
 def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path, settings: Settings) -> None:
     data = files.read(hospital_file)
     Ledger.open(settings.ledger, create=True).set_budget(data, "1")
@@ -210,6 +213,7 @@ def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path
     assert "not for these data" in dry_run(other, {"method": "evolve", "epsilon": "0.1"}, settings).account.refused
 
 
+@pytest.mark.slow
 def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +237,7 @@ def test_a_plan_says_where_nothing_would_be_guaranteed(settings: Settings) -> No
     assert found.advantage is None
 
 
+@pytest.mark.slow
 def test_a_plan_warns_of_a_delta_that_is_too_large_for_the_log(hospital_file: Path, settings: Settings) -> None:
     log = record(read(hospital_file))
     assert dry_run(log, {"method": "travas", "epsilon": "1", "delta": "0.01"}, settings).warnings
@@ -246,6 +251,7 @@ def test_a_mistake_is_told_and_raises_nothing(settings: Settings) -> None:
 # The release.
 
 
+@pytest.mark.slow
 def test_a_release_leaves_its_files_and_is_entered(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
     out = tmp_path / "out"
     request = {"method": "evolve", "epsilon": "1", "times": "0.3", "labels": "log"}
@@ -268,6 +274,7 @@ def test_a_release_leaves_its_files_and_is_entered(hospital_file: Path, settings
     assert "NOT FOR RELEASE" not in (out / "outside.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_librarys_release(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
     test_mode = Settings(folder=tmp_path, ledger=settings.ledger, token="t", seed=11)
     released(hospital_file, {"method": "evolve", "epsilon": "2", "labels": "log"}, test_mode, tmp_path / "out")
@@ -276,6 +283,7 @@ def test_the_same_seed_gives_the_librarys_release(hospital_file: Path, settings:
     assert (tmp_path / "out" / "release.xes").read_bytes() == (tmp_path / "again.xes").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "request_",
     [
@@ -336,6 +344,7 @@ def test_what_the_account_cannot_pay_is_refused_and_costs_nothing(
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_measures_that_fail_do_not_lose_the_release(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,6 +368,7 @@ class OwnSettings(LaplaceSettings):
     kindness: Annotated[int, "how kind it is", Bounds(1, 9)] = 3
 
 
+@pytest.mark.slow
 def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,6 +407,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
 # From the server to the worker.
 
 
+@pytest.mark.slow
 def test_a_worker_takes_the_plan_and_reads_no_form(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
