@@ -39,6 +39,7 @@ def words(picture: ET.Element) -> str:
     return " | ".join(element.text or "" for element in picture.iter(f"{SVG}text"))
 
 
+@pytest.mark.slow
 def test_the_picture_is_self_contained_and_names_its_axes() -> None:
     text = comparison_svg(compare(LOG, hospital(40, seed=2)))
     picture = ET.fromstring(text)
@@ -119,6 +120,7 @@ def test_durations_in_words(hours: float, text: str) -> None:
     assert lasting(hours) == text
 
 
+@pytest.mark.slow
 def test_the_command_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files.write(LOG, tmp_path / "a.xes")
     files.write(hospital(50, seed=5), tmp_path / "b.xes")

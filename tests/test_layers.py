@@ -56,6 +56,7 @@ def imported(path: Path) -> set[str]:
     return parts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
 def test_a_module_imports_only_its_own_layer_and_those_before(path: Path) -> None:
     own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
@@ -98,6 +99,7 @@ def test_the_kernel_imports_errors_and_three_data_types(path: Path) -> None:
         assert names <= DATA_TYPES.get(module, set()), f"{path.name} imports {sorted(names)} from {module}"
 
 
+@pytest.mark.slow
 def test_the_kernel_waits_for_no_reader_of_logs() -> None:
     """What is imported with it is what an event log itself stands on: a stored log is known by its type alone."""
     code = "import sys, veilog.privacy.curator; print(*(m for m in sys.modules if m.split('.')[0] == 'veilog'))"

@@ -64,6 +64,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_child_has_one_thread_and_is_not_hit_by_ctrl_c() -> None:
     child = Child(settings_of, *ONE_THREAD)
     assert child.pipe.recv() == ["1"] * len(ONE_THREAD)
@@ -72,6 +73,7 @@ def test_a_child_has_one_thread_and_is_not_hit_by_ctrl_c() -> None:
     assert not child.alive
 
 
+@pytest.mark.slow
 @POSIX
 def test_a_child_that_is_asked_to_stop_tidies_up() -> None:
     child = Child(wait_politely)
@@ -81,6 +83,7 @@ def test_a_child_that_is_asked_to_stop_tidies_up() -> None:
     assert child.end(patience=30) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="this system has no /proc")
 def test_a_child_that_does_not_stop_is_ended_with_all_that_it_started() -> None:
     child = Child(wait_with_another)

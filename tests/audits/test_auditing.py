@@ -47,6 +47,7 @@ def test_a_sound_mechanism_is_cleared_and_the_audit_is_sharp(epsilon: float) -> 
     assert 0.85 * epsilon < found.tally.epsilon <= epsilon
 
 
+@pytest.mark.slow
 def test_noise_that_int_cuts_off_is_caught() -> None:
     """int() makes 0 of all noise in (-1, 1): a nominal 0.01 becomes 0.01 + ln 2."""
 

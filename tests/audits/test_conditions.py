@@ -94,6 +94,7 @@ def test_a_label_of_ones_own_log_breaks_the_condition_too() -> None:
 # A person with many cases ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_person_with_20_cases_is_attacked_in_every_audit() -> None:
     names = [attempt.attack for attempt in attempts(False)]
     assert {LABEL, SLOW, PERSON_20} <= set(names)

@@ -102,6 +102,7 @@ def test_validate_lists_findings(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert as_json(capsys, "info", path, "--on", "bad-timestamp=keep")["events"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".xes.gz", ".csv", ".parquet"])
 def test_convert_keeps_the_variants(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, suffix: str) -> None:
     target = tmp_path / f"out{suffix}"
@@ -155,6 +156,7 @@ def test_release_shows_what_was_kept_but_never_writes_it(
     assert "relative log similarity" not in run(capsys, *arguments, "--no-compare")[1]
 
 
+@pytest.mark.slow
 def test_compare_measures_the_loss(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     same = as_json(capsys, "compare", log, log)
     assert same["relative_log_similarity"] == 1
@@ -175,6 +177,7 @@ def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Pat
     assert "case disclosure" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -345,6 +348,7 @@ def test_wrong_usage_is_status_2(capsys: pytest.CaptureFixture[str], arguments: 
     assert err
 
 
+@pytest.mark.slow
 def test_help_and_version_are_status_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert veilog.__version__ in capsys.readouterr().out

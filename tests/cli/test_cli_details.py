@@ -50,6 +50,7 @@ def test_the_time_distance_is_shown(capsys: pytest.CaptureFixture[str], log: Pat
     assert "directly-follows time EMD" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

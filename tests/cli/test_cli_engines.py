@@ -57,6 +57,7 @@ def test_a_release_from_a_table_within_a_memory_limit(warehouse: Path, capsys: p
     assert not list(warehouse.glob("veilog-*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -105,6 +105,7 @@ def test_a_link_to_the_log_leads_to_its_ledger(capsys: pytest.CaptureFixture[str
     assert (status, "does not suffice" in err) == (1, True)
 
 
+@pytest.mark.slow
 def test_ledger_names_another_and_no_ledger_none(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     assert "account" not in as_json(capsys, *released(log, "1"))
     run(capsys, "ledger", "set", log, "--epsilon", "1")
@@ -129,6 +130,7 @@ def test_a_grown_log_is_put_on_the_account_of_the_old(capsys: pytest.CaptureFixt
     assert as_json(capsys, *released(log, "1"))["account"]["left"]["epsilon"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

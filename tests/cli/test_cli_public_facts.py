@@ -68,6 +68,7 @@ def test_a_declaration_that_leaves_labels_out_is_remarked_on_to_the_owner_alone(
     assert "leaves out" not in json.dumps(facts)
 
 
+@pytest.mark.slow
 def test_labels_are_found_privately_with_a_delta(log: Path, tmp_path: Path) -> None:
     facts = told(
         *(log, tmp_path / "out.xes", "-m", "evolve", "--epsilon", "8", "--delta", "1e-3"),
@@ -80,6 +81,7 @@ def test_labels_are_found_privately_with_a_delta(log: Path, tmp_path: Path) -> N
     assert set(veilog.read(tmp_path / "out.xes").variants.labels) < set(veilog.read(log).variants.labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "words"),
     [

@@ -97,6 +97,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, capsys: pytest.CaptureFixt
         assert "cannot listen" in refused(capsys, "--port", port, "--folder", str(tmp_path / "data"))
 
 
+@pytest.mark.slow
 def test_without_the_extra_it_says_what_to_install() -> None:
     """In a process of its own: modules imported twice here would be two of each to other tests."""
     without = "import sys; sys.modules['uvicorn'] = None; from veilog.cli import main; sys.exit(main(['serve']))"

@@ -35,6 +35,7 @@ def made_up(name: str, quick: bool = False) -> Iterator[Row]:
         yield Row(cell, dict.fromkeys(experiment.measures, (i % 7 + 1) / 8), None, 0.1, "v")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(EXPERIMENTS))
 def test_tables_and_plots_hold_every_cell(name: str) -> None:
     experiment = EXPERIMENTS[name]

@@ -52,6 +52,7 @@ def test_the_digest_in_the_ledger_is_that_of_the_file(path: Path, tmp_path: Path
     assert list(account.entries[0].outputs) == digests
 
 
+@pytest.mark.slow
 def test_a_ledger_that_vanished_is_told_after_the_file_is_written(path: Path, tmp_path: Path) -> None:
     released = openly.release(SMALL, "laplace", epsilon=3, ledger=path)
     path.unlink()
@@ -60,6 +61,7 @@ def test_a_ledger_that_vanished_is_told_after_the_file_is_written(path: Path, tm
     assert (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.slow
 def test_sums_are_exact_so_that_ten_tenths_fit_into_one(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(SMALL, 1)

@@ -52,6 +52,7 @@ def test_the_example_of_the_paper_has_its_five_states_and_six_transitions() -> N
     assert np.flatnonzero(automaton.final).tolist() == [s3]
 
 
+@pytest.mark.slow
 @given(WORDS)
 def test_it_accepts_its_sequences_and_no_others(words: set[tuple[str, ...]]) -> None:
     automaton = dafsa(sequences(*words))
@@ -60,6 +61,7 @@ def test_it_accepts_its_sequences_and_no_others(words: set[tuple[str, ...]]) -> 
     assert (np.diff(automaton.sources * 10 + automaton.codes) > 0).all()
 
 
+@pytest.mark.slow
 @given(WORDS)
 def test_it_has_one_state_for_each_way_to_go_on(words: set[tuple[str, ...]]) -> None:
     """The states of the minimal automaton are the different sets of suffixes (Myhill, Nerode)."""
@@ -67,6 +69,7 @@ def test_it_has_one_state_for_each_way_to_go_on(words: set[tuple[str, ...]]) -> 
     assert dafsa(sequences(*words)).states == len({rest_of(words, prefix) for prefix in prefixes})
 
 
+@pytest.mark.slow
 @given(WORDS, st.randoms(use_true_random=False))
 def test_every_event_is_annotated_with_the_transition_that_it_takes(
     words: set[tuple[str, ...]], random: object

@@ -37,6 +37,7 @@ def neighbours() -> tuple[EventLog, EventLog]:
     return log, log.only(np.delete(np.arange(30), 11))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reader", "suffix"),
     [(XES, ".xes"), (XES, ".xes.gz"), (TEXT, ".csv"), (TEXT, ".csv.gz"), (TEXT, ".tsv"), (PARQUET, ".parquet")],

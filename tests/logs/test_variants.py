@@ -21,6 +21,7 @@ def test_counts_lengths_and_sizes_of_a_small_multiset() -> None:
     assert variants.lengths.tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 @given(sequences, st.randoms(use_true_random=False))
 def test_equal_multisets_are_equal_in_memory_whatever_the_order(found: list[tuple[str, ...]], random) -> None:
     variants = Variants.from_sequences(found)
@@ -32,6 +33,7 @@ def test_equal_multisets_are_equal_in_memory_whatever_the_order(found: list[tupl
     assert variants.to_dict() == Counter(found)
 
 
+@pytest.mark.slow
 @given(sequences)
 def test_sequences_are_sorted_by_length_then_code(found: list[tuple[str, ...]]) -> None:
     rows = Variants.from_sequences(found).sequences.code_tuples()

@@ -15,6 +15,7 @@ def log(*rows: tuple[str, int]) -> Variants:
     return Variants.from_dict({tuple(text): count for text, count in rows})
 
 
+@pytest.mark.slow
 def test_noise_looks_less_normal_than_the_log_itself() -> None:
     pytest.importorskip("sklearn")
     original = hospital(400, seed=1).variants

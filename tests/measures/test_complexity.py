@@ -75,6 +75,7 @@ def reference(counts: dict[tuple[str, ...], int]) -> tuple[list[int], list[int]]
     return events, states
 
 
+@pytest.mark.slow
 @given(some_logs)
 def test_the_levels_give_what_a_walk_through_the_tree_gives(counts: dict[tuple[str, ...], int]) -> None:
     events, states = reference(counts)
@@ -86,6 +87,7 @@ def test_the_levels_give_what_a_walk_through_the_tree_gives(counts: dict[tuple[s
         assert value is None or 0.0 <= value <= 1.0
 
 
+@pytest.mark.slow
 @given(some_logs, st.integers(0, 99))
 def test_complexity_does_not_depend_on_the_order_of_rows(counts: dict[tuple[str, ...], int], seed: int) -> None:
     rows = list(counts.items())

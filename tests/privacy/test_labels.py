@@ -68,6 +68,7 @@ def test_weights_by_hand() -> None:
 # Threshold ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 def test_the_threshold_holds_for_every_number_of_labels_and_is_hardly_too_large(
     epsilon: Fraction, delta: Fraction
@@ -168,6 +169,7 @@ def test_without_a_delta_nothing_can_be_found() -> None:
 # The question ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_labels_are_found_as_often_as_the_noise_says() -> None:
     """2000 times from a log with labels about the threshold; chi-square tests at a false-alarm rate of 1e-9 each."""
     epsilon, delta = Fraction(1), Fraction(1, 20)
@@ -201,6 +203,7 @@ def test_the_question_asks_what_it_is_charged_for() -> None:
     assert stats.binomtest(found, runs, chance).pvalue > 1e-9
 
 
+@pytest.mark.slow
 @given(cases=st.lists(trace, min_size=1, max_size=12))
 @example(cases=[("a",)])
 def test_a_label_that_nobody_has_is_never_found_and_a_frequent_one_is(cases: list[tuple[str, ...]]) -> None:

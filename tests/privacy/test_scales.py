@@ -315,6 +315,7 @@ def test_a_training_is_charged_what_it_may_cost_and_refused_below() -> None:
         assert charge.plain().sensitivity == "0.5, 3 (L2, clipped)"
 
 
+@pytest.mark.slow
 def test_a_training_has_the_steps_and_the_noise_of_its_plan() -> None:
     """The standard deviation of 8000 coordinates within 6 of its standard errors."""
     training = a_training(Curator(LOG, randomness=noise.seeded(1)), Fraction(20), Fraction(1, 1000), taken=(38, 0))

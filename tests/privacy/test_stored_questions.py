@@ -83,6 +83,7 @@ def test_every_question_is_tried() -> None:
     assert public == {"sums", "distinct", "frequent_values", "window", "level", "kind"}
 
 
+@pytest.mark.slow
 @given(CUTS, st.integers(1, 3), st.integers(0, 5), st.sampled_from(["age group", "urgency"]))
 @settings(max_examples=12, deadline=None)
 def test_the_same_cases_of_every_person_are_chosen(cuts: set[int], most: int, seed: int, column: str) -> None:

@@ -46,6 +46,7 @@ def test_one_case_changes_the_sums_by_at_most_the_bound(
     assert np.abs(difference).sum() <= bound * resolution
 
 
+@pytest.mark.slow
 @given(cases=traces, resolution=st.sampled_from([1, 16]))
 def test_within_the_bound_nothing_is_changed(cases: list[tuple[str, ...]], resolution: int) -> None:
     sums = Counter(letter for case in cases for letter in case)
@@ -59,6 +60,7 @@ def test_what_a_case_contributes_does_not_depend_on_the_others(cases: list[tuple
     assert (exact(cases, bound, 8) == sum(exact([case], bound, 8) for case in cases)).all()
 
 
+@pytest.mark.slow
 @given(
     entries=st.lists(st.tuples(st.integers(0, 3), st.integers(-(2**29), 2**29)), max_size=30),
     bound=st.integers(1, 2**20),

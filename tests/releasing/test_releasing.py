@@ -127,6 +127,7 @@ def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
         openly.release(LOG, "trevas", epsilon=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name, m in veilog.METHODS.items() if m.certified and not m.full_log])
 def test_a_log_without_cases_is_released_like_any_other(method: str) -> None:
     """Whether there is a case must not show: one case more or less, and the one is refused and the other is not."""
@@ -139,6 +140,7 @@ def test_a_log_without_cases_is_released_like_any_other(method: str) -> None:
     assert made[0].proven and made[0].charges[0] == made[1].charges[0]
 
 
+@pytest.mark.slow
 def test_a_paid_release_with_cases_without_events_can_be_a_table(tmp_path: Path) -> None:
     log = veilog.Variants.from_dict({(): 3000, ("a", "b"): 5000})
     released = openly.release(log, "laplace", epsilon=1, seed=1)

@@ -31,6 +31,7 @@ def test_it_costs_its_share_and_leaves_the_rest() -> None:
     assert third.guarantee.delta == 0
 
 
+@pytest.mark.slow
 def test_what_is_left_can_be_released_with() -> None:
     found = veilog.suggest(FEW, epsilon="0.5", delta="1e-5")
     words = found.arguments().split()

@@ -91,6 +91,7 @@ def test_the_chances_follow_bayes_and_are_never_understated(proven: veilog.Relea
     )
 
 
+@pytest.mark.slow
 def test_inside_it_compares_with_the_original_and_is_marked(released: veilog.Release) -> None:
     page = page_of(released, LOG)
     for said in (
@@ -235,6 +236,7 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, proven: veilog.
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
 
 
+@pytest.mark.slow
 def test_durations_stand_where_times_were_released_and_a_reason_where_not(
     released: veilog.Release, proven: veilog.Release
 ) -> None:
@@ -282,6 +284,7 @@ def in_containers(log: EventLog) -> EventLog:
     return replace(log, metadata=replace(log.metadata, attributes=(box, *others)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".xes", ".parquet"])
 def test_every_form_of_the_file_tells_the_same(tmp_path: Path, suffix: str) -> None:
     from veilog.report.told import told_by_file
@@ -344,6 +347,7 @@ def test_a_file_that_proves_nothing_is_not_believed(tmp_path: Path, facts: str) 
     assert not any("good" in (facts.get("class") or "") for _, facts in page.tags)
 
 
+@pytest.mark.slow
 def test_what_a_file_states_is_text_and_bounded(tmp_path: Path) -> None:
     evil = "&lt;script&gt;alert(1)&lt;/script&gt;" + "y" * 10_000
     names = (

@@ -367,6 +367,7 @@ def test_a_run_whose_copy_goes_on_comes_to_no_result(tmp_path: Path, monkeypatch
         trained(tmp_path, "run")
 
 
+@pytest.mark.slow
 def test_two_runs_from_copies_at_the_same_moment_are_one(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both have seen that the mark is right before either takes over: the second to take over is refused."""
     take_over, taken = Reservation.take_over, during(monkeypatch, 0, lambda: None)
@@ -384,6 +385,7 @@ def test_two_runs_from_copies_at_the_same_moment_are_one(stopped: Path, monkeypa
     assert len(models) == 1 and len(taken) == STEPS - 5 and entries(stopped) == [("charged", 2)]
 
 
+@pytest.mark.slow
 def test_a_crash_between_checkpoint_and_ledger_loses_nothing(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(self: Reservation, mark: str, *, complete: bool = False) -> Reservation:
         raise SystemExit(1)

@@ -173,6 +173,7 @@ FORGED: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lie", sorted(FORGED))
 def test_a_forged_file_with_a_right_checksum_is_refused(path: Path, lie: str) -> None:
     content = modelfile.read(path, "model")

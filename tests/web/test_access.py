@@ -249,6 +249,7 @@ def test_a_mark_that_was_made_up_does_nothing(client: httpx.Client, once: str) -
     assert upload(client, SMALL, once=once).status_code == 400
 
 
+@pytest.mark.slow
 def test_a_restart_knows_its_browsers(tmp_path: Path) -> None:
     with served(tmp_path / "data") as server, server.browser() as client:
         log = upload(client, SMALL).headers["location"]
@@ -258,6 +259,7 @@ def test_a_restart_knows_its_browsers(tmp_path: Path) -> None:
         assert client.get(log).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_new_token_in_the_file_shuts_out_whoever_came_with_the_old_one(tmp_path: Path) -> None:
     with served(tmp_path / "data", lasting_token=True) as server, server.browser() as client:
         log = upload(client, SMALL).headers["location"]

@@ -249,6 +249,7 @@ def test_small_and_odd_logs_have_their_pages(tmp_path: Path, settings: Settings,
         assert [tag for tag, _ in Reader(text).tags].count("h1") == 1
 
 
+@pytest.mark.slow
 def test_the_usual_choice_is_made_beforehand(settings: Settings) -> None:
     path = settings.folder / "beforehand.xes"
     files.write(hospital(60, seed=1), path)

@@ -48,6 +48,7 @@ def send(client: httpx.Client, page: str, action: str, **fields: str) -> httpx.R
     return client.post(action, data={"once": once_of(client.get(page)), **fields})
 
 
+@pytest.mark.slow
 def test_the_way_from_a_log_to_a_release_and_back_to_nothing(server: Served, client: httpx.Client) -> None:
     log = upload(client, SMALL, "ward.csv").headers["location"]
     assert "ward.csv" in client.get(log).text
@@ -134,6 +135,7 @@ def test_no_job_is_started_before_all_is_said_that_has_to_be(
     assert ask(client, log, **said).status_code == 303
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fields", [{"method": "sacofa", "p_rules": "/etc/passwd"}, {"method": "evolve", "activities": "@/etc/passwd"}]
 )
@@ -157,6 +159,7 @@ def test_the_dry_run_is_a_part_or_a_page_and_asks_nothing(server: Served, client
     assert not list((server.settings.folder / "ledgers").iterdir())
 
 
+@pytest.mark.slow
 def test_progress_is_told_until_the_end(client: httpx.Client, log: str) -> None:
     job = ask(client, log).headers["location"]
     with client.stream("GET", f"{job}/events") as events:
@@ -171,6 +174,7 @@ def test_progress_is_told_until_the_end(client: httpx.Client, log: str) -> None:
     assert json.loads(rest[-2].removeprefix("data: "))["state"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_deleted_job_ends_its_stream(client: httpx.Client, log: str) -> None:
     job = ask(client, log).headers["location"]
     with client.stream("GET", f"{job}/events") as events:

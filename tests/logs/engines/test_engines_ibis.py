@@ -89,6 +89,7 @@ def test_whole_numbers_and_dates_are_taken_as_they_are_elsewhere() -> None:
     assert files.read_variants(on_duckdb(events)).to_dict() == {("3", "1"): 1, ("2",): 1}
 
 
+@pytest.mark.slow
 def test_open_ties_are_refused_and_counted_unless_they_make_no_difference() -> None:
     events = table([("1", "a", 0), ("1", "b", 0), ("2", "c", 1), ("2", "c", 1), ("3", "x", 0), ("3", "y", 0)])
     with pytest.raises(InputError, match=r"^2 times, a case has several activities at once.*--index"):
@@ -188,6 +189,7 @@ def test_what_was_not_read_yet_is_no_log_to_release_or_judge(tmp_path: Path) -> 
             veilog.release(other, "evolve", epsilon=1)
 
 
+@pytest.mark.slow
 def test_an_engine_that_no_test_runs_on_is_probed_first(monkeypatch: pytest.MonkeyPatch) -> None:
     there = on_duckdb(table([("1", "a", 0), ("1", "b", 1)]))
     monkeypatch.setattr(engines_ibis, "_TESTED", ())
@@ -221,6 +223,7 @@ def test_a_url_that_leads_nowhere_is_told_without_its_password(url: str, said: s
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_url_of_duckdb_and_a_table_in_it(tmp_path: Path) -> None:
     import duckdb
 

@@ -89,6 +89,7 @@ def test_gaps_are_counted_and_refused_or_left_out(tmp_path: Path) -> None:
     assert files.read_variants("gaps", engine=engine, policies=drop).to_dict() == {("a",): 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [

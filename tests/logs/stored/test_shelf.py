@@ -13,6 +13,7 @@ from veilog.logs.stored.spilled_cases import Columns, Shelf, runs
 ROWS = st.lists(st.lists(st.tuples(st.integers(-(2**62), 2**62), st.integers(0, 4)), max_size=12), max_size=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(ROWS)
 def test_columns_come_row_by_row_and_rows_as_they_came(

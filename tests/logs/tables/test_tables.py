@@ -264,6 +264,7 @@ def test_a_row_without_an_activity_stops_or_is_dropped(tmp_path: Path) -> None:
 # Bad files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -20,6 +20,7 @@ def pieces(log: EventLog, size: int) -> Iterator[EventLog]:
         yield EventLog(events, log.cases.slice(start, size), log.metadata)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".csv", ".tsv.gz", ".parquet"])
 def test_pieces_are_the_same_log(tmp_path: Path, suffix: str) -> None:
     log = simulate.hospital(100, seed=1)

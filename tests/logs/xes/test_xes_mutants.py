@@ -146,6 +146,7 @@ def test_truncations_are_refused(tmp_path: Path) -> None:
     assert facts(read_xes(path, findings=Findings(LENIENT))) == oracle(SEED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 31, 64, 257, 1000])
 def test_block_borders_change_nothing(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "seed.xes"

@@ -117,6 +117,7 @@ def test_a_release_that_is_kept_on_disk_is_the_same(tmp_path: Path) -> None:
     assert set(on_disk.log.events.column(LIFECYCLE).to_pylist()) == {"complete"}
 
 
+@pytest.mark.slow
 def test_a_life_cycle_that_was_released_stays() -> None:
     domain = veilog.Domain(attributes={LIFECYCLE: ["start", "complete"]})
     made = openly.release(LOG, "evolve", epsilon=8, attributes=[LIFECYCLE], domain=domain)
@@ -252,6 +253,7 @@ LIST = '<string key="a" value="x"><list key="b"><values><int key="c" value="1"/>
 CONTAINER = '<container key="a"><int key="b" value="1"/></container>'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["log", "event"])
 @pytest.mark.parametrize(("inner", "version"), [(NESTED, "1.0"), (LIST, "2.0"), (CONTAINER, "2.0")])
 @pytest.mark.parametrize("given", ['xes.version="1.0"', 'xes.version="1"', ""])

@@ -112,6 +112,7 @@ def test_exact_values_are_those_of_the_definitions(variants: Variants, backgroun
         assert result.trace_disclosure == pytest.approx(trace, abs=1e-12)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, max_examples=60, deadline=None)
 @given(some_logs, st.sampled_from(BACKGROUNDS), st.integers(1, 4))
 def test_weights_weigh_candidates_by_their_activities(variants: Variants, background: str, size: int) -> None:
@@ -168,6 +169,7 @@ SEPSIS_CASE = {
 SEPSIS_TRACE = {"set": (0.0297, 0.0336, 0.0534), "sequence": (0.0297, 0.0429, 0.0995, 0.1717)}
 
 
+@pytest.mark.slow
 def test_sepsis_has_the_published_and_recomputed_values(logs: Path) -> None:
     sepsis = files.read(logs / "sepsis.xes.gz").variants
     for background, case in SEPSIS_CASE.items():
@@ -196,6 +198,7 @@ def reference_multisets_of_two(variants: Variants) -> float:
     return sum(1 / n for n in sizes if n) / sum(n > 0 for n in sizes)
 
 
+@pytest.mark.slow
 def test_receipt_has_the_recomputed_values(logs: Path) -> None:
     receipt = files.read(logs / "receipt.xes.gz").variants
     results = risk(receipt, "set", range(1, 6))
@@ -262,6 +265,7 @@ def test_beyond_the_work_limit_the_result_says_that_it_is_an_estimate() -> None:
     assert (again.case_disclosure, again.interval) == (large.case_disclosure, large.interval)
 
 
+@pytest.mark.slow
 def test_estimates_follow_weights_and_arrangements(monkeypatch: pytest.MonkeyPatch) -> None:
     variants = hospital(60, seed=5).variants
     weights = {variants.labels[0]: 0.2, variants.labels[1]: 4.0}

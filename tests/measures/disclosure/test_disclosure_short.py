@@ -15,6 +15,7 @@ LOG = st.dictionaries(
 ).map(Variants.from_dict)
 
 
+@pytest.mark.slow
 @given(LOG, st.sampled_from([None, {"a": 3.0}, {"a": 0.0}]))
 @settings(max_examples=60, deadline=None)
 def test_without_tables_it_is_the_same(log: Variants, weights: Mapping[str, float] | None) -> None:

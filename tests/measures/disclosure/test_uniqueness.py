@@ -45,6 +45,7 @@ def test_by_hand() -> None:
     assert (exact.share, exact.interval) == (0.5, None)
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.lists(st.sampled_from("abc"), max_size=5).map(tuple), st.integers(1, 2), min_size=1, max_size=6),
     st.sampled_from(("multiset", "sequence")),
@@ -56,6 +57,7 @@ def test_all_points_known_is_exact(counts: dict[tuple[str, ...], int], backgroun
     assert result.share == pytest.approx(reference(variants, 5, background))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("background", ["multiset", "sequence"])
 def test_the_interval_contains_the_value_over_all_choices(background: str) -> None:
     variants = hospital(40, seed=2).variants

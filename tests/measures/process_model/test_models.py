@@ -48,6 +48,7 @@ def test_a_crash_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert "stopped with code 1" in result.not_computed["fitness"] and "a strange net" in result.not_computed["fitness"]
 
 
+@pytest.mark.slow
 def test_memory_is_limited_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake(
         monkeypatch,

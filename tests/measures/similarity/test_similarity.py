@@ -149,6 +149,7 @@ def test_similarity_is_the_optimum_of_the_linear_programme(a, b):
         assert result.gap <= 1e-9
 
 
+@pytest.mark.slow
 @given(small_logs, small_logs, st.sampled_from(["length", "maximum"]))
 def test_difference_is_the_minimum_cost_flow(a, b, buffer):
     result = absolute_log_difference(log(a), log(b), buffer=buffer)
@@ -156,6 +157,7 @@ def test_difference_is_the_minimum_cost_flow(a, b, buffer):
     assert result.unmatched == abs(sum(a.values()) - sum(b.values()))
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(small_logs, small_logs, st.randoms(use_true_random=False))
 def test_neither_sides_nor_order_of_rows_nor_unused_labels_matter(a, b, random):

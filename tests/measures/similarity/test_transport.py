@@ -65,6 +65,7 @@ def test_optimum_of_small_problems(rows, columns, seed, integral, generate):
     assert plan.gap <= (0 if integral else 1e-9 * a.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integral", [False, True])
 @pytest.mark.parametrize(("rows", "columns"), [(300, 260), (900, 30), (30, 900)])
 def test_column_generation_agrees_with_all_arcs(rows, columns, integral, monkeypatch):
@@ -100,6 +101,7 @@ def test_all_costs_equal(integral):
     assert transport(a, b, matrix_costs(matrix)).cost == a.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 400), (400, 1), (1, 1), (2, 70_000)])
 def test_one_row_or_one_column(shape):
     a, b, matrix = problem(*shape, 4)

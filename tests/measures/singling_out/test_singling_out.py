@@ -71,6 +71,7 @@ def test_a_worked_example() -> None:
     assert row.beyond.value == pytest.approx(0.0) and not row.more
 
 
+@pytest.mark.slow
 def test_a_release_that_is_the_original_has_the_risk_of_the_original() -> None:
     events = hospital(300, seed=1)
     result = singling_out(events, events)

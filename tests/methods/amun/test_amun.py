@@ -94,6 +94,7 @@ def brute_force(values: list[int], precision: int, advantage: float, clamped: bo
     return [float(distribution(min(v + precision, highest)) - distribution(max(v - precision, lowest))) for v in values]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 40)), min_size=1, max_size=25),
     st.integers(1, 20),
@@ -217,6 +218,7 @@ def test_as_many_cases_come_and_go_as_the_noise_says_and_none_goes_twice() -> No
     assert sampled_counts(view, np.array([0, -40]), rng).tolist() == [30, 0]
 
 
+@pytest.mark.slow
 def test_transitions_are_picked_by_their_counts() -> None:
     """x (400 cases) needs three more cases, a (300 of them) one. If a comes first, its case and three for x make four;
     if x does, only the one time in 64 that none of its three took a. So four come with 300/700 + 400/700/64."""

@@ -168,6 +168,7 @@ def test_on_sepsis_the_distance_is_that_of_table_6(logs: Path) -> None:
     assert np.mean(distances) == pytest.approx(56.84, rel=1 / 3)
 
 
+@pytest.mark.slow
 def test_a_released_xes_file_says_that_nothing_is_proven_and_holds_no_old_name(logs: Path, tmp_path: Path) -> None:
     log = veilog.read(logs / "sepsis.xes.gz")
     result = released(log, mode="filtering", guessing_advantage=0.4, seed=1)

@@ -90,6 +90,7 @@ def test_each_operation_says_what_it_cost() -> None:
     assert [c.key for c in children] == ["privacy:operation1", "privacy:operation2", "privacy:operation3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "to_flow"), [(0.2, "5e-4"), (0, "0")])
 def test_evolve_splits_a_delta_with_attributes_exactly(share: float, to_flow: str) -> None:
     more: dict[str, Any] = {"times": "0.1", "attributes": ["kind"], "attributes_share": "0.3"}

@@ -98,6 +98,7 @@ def test_a_budget_without_noise_to_speak_of_gives_the_log_back() -> None:
     assert released.cases == pytest.approx(LOG.cases, abs=2)
 
 
+@pytest.mark.slow
 def test_rounds_are_what_was_asked() -> None:
     for rounds in (1, 3):
         charges = openly.release(LOG, "evolve", epsilon=1, seed=1, rounds=rounds).guarantee.charges
@@ -112,6 +113,7 @@ def test_too_many_activities_are_refused_with_advice_before_anything_is_asked() 
     assert curator.guarantee().charges == ()
 
 
+@pytest.mark.slow
 def test_the_release_says_what_it_is_and_which_epsilon_would_do() -> None:
     released = openly.release(LOG, "evolve", epsilon=0.1, seed=1)
     text = " ".join(released.remarks)

@@ -44,6 +44,7 @@ def by_case(features: tuple[np.ndarray, np.ndarray, np.ndarray], cases: int, siz
     return matrix
 
 
+@pytest.mark.slow
 @given(CASES)
 def test_distinct_traces_come_in_the_order_of_their_codes_whether_keys_are_numbers_or_bytes(
     cases: list[list[int]],
@@ -56,6 +57,7 @@ def test_distinct_traces_come_in_the_order_of_their_codes_whether_keys_are_numbe
         assert sums.tolist() == [sum(tuple(case) == trace for case in cases) for trace in expected]
 
 
+@pytest.mark.slow
 @given(CASES)
 def test_relations_and_triples_of_a_case_are_those_of_the_padded_sequence(cases: list[list[int]]) -> None:
     codes, offsets = columns(cases)
@@ -73,6 +75,7 @@ def test_relations_and_triples_of_a_case_are_those_of_the_padded_sequence(cases:
         assert (triples[i] == expected).all()
 
 
+@pytest.mark.slow
 @given(CASES, st.integers(1, 4))
 def test_what_a_case_adds_does_not_depend_on_the_other_cases(cases: list[list[int]], longest: int) -> None:
     shortened = Shortened(np.array([0, -1, 1, 2], dtype=np.int32), 3, longest)
@@ -87,6 +90,7 @@ def test_what_a_case_adds_does_not_depend_on_the_other_cases(cases: list[list[in
         assert (present[i] == [code in case for code in range(4)]).all()
 
 
+@pytest.mark.slow
 @given(CASES, CASES)
 def test_a_vote_is_for_the_first_nearest_prototype_whatever_else_is_in_the_log(
     cases: list[list[int]], prototypes: list[list[int]]

@@ -1,5 +1,6 @@
 """Real variants in a synthetic release: all of them, at their counts, in the place of what is nearest."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ def test_a_variant_that_is_there_keeps_its_cases() -> None:
     assert with_real(SYNTHETIC, Variants.from_dict({("x", "y"): 10})) == SYNTHETIC
 
 
+@pytest.mark.slow
 @given(synthetic=some, real=some)
 def test_real_variants_are_all_there_and_the_number_of_cases_stays(
     synthetic: dict[tuple[str, ...], int], real: dict[tuple[str, ...], int]

@@ -26,6 +26,7 @@ def released(log: EventLog, **parameters: object) -> veilog.Release:
     return openly.release(log, "pretsa", **parameters)
 
 
+@pytest.mark.slow
 @given(traces, st.integers(1, 6))
 @settings(max_examples=60)
 def test_every_prefix_and_every_complete_trace_is_that_of_k_cases(log: list[tuple[str, ...]], k: int) -> None:
@@ -71,6 +72,7 @@ def test_values_after_each_prefix_are_close_to_those_of_the_activity(
         assert not width or wasserstein_distance(there, all_) / width <= t + 1e-9
 
 
+@pytest.mark.slow
 @given(traces)
 def test_the_tree_has_a_node_for_each_prefix_and_each_end(log: list[tuple[str, ...]]) -> None:
     sequences = sorted({tuple(map(ord, trace)) for trace in log})
@@ -224,6 +226,7 @@ def test_sepsis_with_k_8(logs: Path) -> None:
     assert veilog.compare(log.variants, variants).relative_log_similarity > 0.5
 
 
+@pytest.mark.slow
 def test_sepsis_with_close_durations(logs: Path) -> None:
     release = released(veilog.read(logs / "sepsis.xes.gz"), k=8, sensitive="duration", t=0.1)
     assert release.variants.cases == 1050 and release.variants.counts.min() >= 8

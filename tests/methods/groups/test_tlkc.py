@@ -308,6 +308,7 @@ def test_senseless_requests_are_refused(parameters: dict[str, object], words: st
         released(RICH, **{"k": 2, **parameters})
 
 
+@pytest.mark.slow
 def test_the_command_refuses_in_words_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     veilog.logs.files.write(log_of([("a", "b")] * 3), tmp_path / "log.csv")
     target = tmp_path / "out.xes"
@@ -385,6 +386,7 @@ def test_by_cost_more_of_sepsis_is_kept(sepsis: EventLog) -> None:
     assert cost > 1.3 * published
 
 
+@pytest.mark.slow
 def test_case_disclosure_falls_and_nobody_is_singled_out(sepsis: EventLog) -> None:
     (before,) = veilog.risk(sepsis, "set", 6)
     after = [veilog.risk(released(sepsis, k=k, l=6, background="set").variants, "set", 6)[0] for k in (20, 40, 60)]

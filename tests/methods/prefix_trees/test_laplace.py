@@ -310,6 +310,7 @@ def test_no_blow_up_on_real_logs_as_deep_as_the_longest_trace(logs: Path, name: 
         assert released.variants.lengths.max(initial=0) <= longest
 
 
+@pytest.mark.slow
 def test_as_published_sepsis_is_inflated_more_than_a_hundredfold_at_epsilon_001(logs: Path) -> None:
     """Figure 7 of the paper; settings of its Table 4."""
     variants = files.read(logs / "sepsis.xes.gz").variants

@@ -28,6 +28,7 @@ def precedes(trace: tuple[str, ...], a: str, b: str) -> bool:
     return b in trace and a in trace[: len(trace) - 1 - trace[::-1].index(b)]
 
 
+@pytest.mark.slow
 @given(cases=traces)
 def test_exact_rules_are_those_that_every_case_obeys(cases: list[tuple[str, ...]]) -> None:
     rules = exact_rules(Variants.from_dict(Counter(cases)), ABC)

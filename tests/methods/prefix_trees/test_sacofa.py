@@ -67,6 +67,7 @@ def test_the_rules_a_prefix_breaks_are_counted_as_defined(
         assert broken[3] == rules_broken(rules, prefix, True)
 
 
+@pytest.mark.slow
 @given(cases=traces)
 def test_no_prefix_of_a_log_breaks_the_never_and_first_rules_of_that_log(cases: list[tuple[str, ...]]) -> None:
     rules = exact_rules(log(cases), ABC)
@@ -110,6 +111,7 @@ def test_harmful_prefixes_need_the_higher_count(tmp_path: Path) -> None:
     assert seen[("c", "a")] > 0
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(cases=traces, epsilon=st.fractions(Fraction(1, 10), 20), rule_share=st.none() | st.sampled_from([0, 0.3]))
 def test_certified_the_charges_add_up_to_epsilon_exactly(

@@ -52,6 +52,7 @@ def test_every_matching_is_one_to_one_and_uses_up_the_smaller_side(one: dict, ot
         assert len(set(zip(found.released.tolist(), found.original.tolist(), strict=True))) == len(found.numbers)
 
 
+@pytest.mark.slow
 @given(one=side, other=side)
 def test_the_optimal_matching_costs_the_least_of_all(one: dict, other: dict) -> None:
     a, b = Variants.from_dict(one), Variants.from_dict(other)

@@ -206,6 +206,7 @@ def test_a_pair_that_always_takes_equally_long_gets_noise_too() -> None:
     assert max(gaps["a", "b"]) <= 3_600
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("matching", ["optimal", "greedy"])
 @pytest.mark.parametrize("query", ["laplace", "sacofa", "sapa", "evolve", "df-laplace"])
 def test_any_variant_method_is_a_query(query: str, matching: str) -> None:

@@ -19,6 +19,7 @@ graphs = st.lists(st.booleans(), min_size=16, max_size=16).map(lambda bits: np.a
 SMALL = Variants.from_dict({("a", "b", "c"): 300, ("a", "c"): 200, ("b",): 100})
 
 
+@pytest.mark.slow
 @given(cases=traces, k=st.integers(1, 9))
 def test_pairs_within_a_distance_are_those_of_some_trace(cases: list[tuple[str, ...]], k: int) -> None:
     expected = np.zeros((4, 4), dtype=bool)

@@ -110,6 +110,7 @@ def test_a_budget_that_affords_no_step_is_refused_before_anything_is_asked() -> 
         train(asked, request(enough, "1e-9"), QUICK)
 
 
+@pytest.mark.slow
 def test_the_deep_critic_of_the_paper_costs_more_than_the_paper_says() -> None:
     """With every critic step charged, the configurations cost 3 to 4 times the nominal epsilon, and more."""
     from dp_accounting import NeighboringRelation, rdp
@@ -256,6 +257,7 @@ def shortened(name: str = "sepsis-1-1e-6") -> Configuration:
     return replace(PUBLISHED[name], autoencoder_steps=20, critic_steps=30, latent=16, noise=16)
 
 
+@pytest.mark.slow
 def test_as_published_nothing_can_be_derived_and_the_reasons_are_said() -> None:
     remarks: list[str] = []
     asked = curator(seed=None)

@@ -237,6 +237,7 @@ def test_a_charge_in_words(question: str) -> None:
     assert list(told) == ["question", "purpose", "mechanism", "sensitivity", "epsilon", "delta"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", sorted(set(QUESTIONS) - {"find_activities"}))
 def test_a_person_costs_so_many_cases(question: str) -> None:
     """Epsilon is that of a case as often as a person has cases; mechanism and sensitivity are those of one."""

@@ -24,6 +24,7 @@ def read(text: str) -> Fraction:
 # Numbers --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(value=positive, digits=st.integers(1, 15))
 @example(value=Fraction("1.0000049"), digits=6)
 @example(value=Fraction("0.99999999"), digits=6)
@@ -116,6 +117,7 @@ def test_nothing_proven_is_worth_nothing() -> None:
     assert strength_of(None) == strength_of(None, 0.0, 5) == "none in practice"
 
 
+@pytest.mark.slow
 @given(
     advantage=st.floats(0, 1),
     more=st.floats(0, 1),

@@ -82,6 +82,7 @@ def test_epsilon_is_the_published_formula(d: str) -> None:
         assert float(epsilon_of(d, prior)) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, max_examples=50, deadline=None)
 @given(advantages, st.sampled_from(["0", "1e-9", "1e-7", "5e-7"]), st.sampled_from([None, "0.0005", "0.0009"]))
 def test_a_budget_made_from_an_advantage_never_exceeds_it(d: object, delta: str, prior: str | None) -> None:

@@ -97,6 +97,7 @@ def test_drawn_numbers_have_the_law(variance: Fraction) -> None:
     assert stats.chi2.sf(statistic, len(expected) - 1) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", [VARIANCES[5], Fraction(3 * 2**34) ** 2 + 16, Fraction(2**57) ** 2])
 def test_large_deviations_look_normal_in_body_tail_moments_and_low_order_bits(variance: Fraction) -> None:
     """Kolmogorov-Smirnov, binomial tails, four moments and the last four bits. False alarm: 1e-4 each."""

@@ -137,6 +137,7 @@ def test_geometric_fits_its_distribution(epsilon: str) -> None:
     assert chi_squared(np.bincount(np.minimum(drawn, reach), minlength=reach + 1), expected) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
 def test_tsgd_fits_its_distribution(epsilon: str, delta: str) -> None:
     eps = Fraction(epsilon)

@@ -473,6 +473,7 @@ def test_calibrated_noise_costs_what_was_asked_for_and_never_more(epsilon: str) 
     assert found[1].noise_multiplier / found[0].noise_multiplier == pytest.approx(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("multiplier", [1.0, 100.0, 1e5])
 def test_the_bound_is_tight_for_little_and_for_much_noise(multiplier: float) -> None:
     found = composed_epsilon([NoisedSteps("all", 1.0, multiplier, 1)], 1e-6)

@@ -324,6 +324,7 @@ def test_turns_are_fair(sessions: list[int], served: dict[str, int]) -> None:
         left[job.session] -= 1
 
 
+@pytest.mark.slow
 def test_who_was_served_longest_ago_is_next() -> None:
     waiting = [Waiting("1", "a"), Waiting("2", "a"), Waiting("3", "b"), Waiting("4", "c")]
     assert [job.id for job in in_turn(waiting, {})] == ["1", "3", "4", "2"]

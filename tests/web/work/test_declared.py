@@ -124,6 +124,7 @@ def test_the_owners_word_is_read_as_it_was_said(form: dict[str, str], activities
     assert (asked.declared.activities, asked.declared.max_length) == (activities, max_length)
 
 
+@pytest.mark.slow
 def test_a_list_that_leaves_out_activities_is_remarked_on_to_the_owner_alone(
     path: Path, log: LogRecord, settings: Settings, tmp_path: Path
 ) -> None:
@@ -225,6 +226,7 @@ def stays(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("stays") / "stays.csv", header, *rows)
 
 
+@pytest.mark.slow
 def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(stays: Path, settings: Settings, tmp_path: Path) -> None:
     log = record(read(stays))
     assert log.measured is not None

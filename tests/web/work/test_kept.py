@@ -72,6 +72,7 @@ def test_without_room_for_its_files_nothing_is_asked(
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="room is set aside where the system can")
 def test_the_room_is_taken_before_the_first_question(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -86,6 +87,7 @@ def test_the_room_is_taken_before_the_first_question(
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_release_that_cannot_be_kept_yet_waits_for_room(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
