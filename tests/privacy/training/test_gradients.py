@@ -540,6 +540,9 @@ def test_a_plan_that_costs_more_than_is_set_aside_is_refused_and_nothing_is_char
     with pytest.raises(ParameterError, match="More steps were taken"):
         curator.training(by_length, 2, [NoisedSteps("critic", 1.0, 99.0, 3)], (1.0,), "0.5", "1e-5", taken=(4,))
     assert curator.charges == ()
+    for taken, left in (((3,), (3,)), (None, (0,))):  # none is left to take; none was taken
+        run = curator.training(by_length, 2, [NoisedSteps("critic", 1.0, 99.0, 3)], (1.0,), "0.5", "1e-5", taken=taken)
+        assert run.taken == left
 
 
 @pytest.mark.parametrize("clip", [1e-46, 0.0, -1.0, 9e-7, 1.1e6, math.inf, math.nan])
