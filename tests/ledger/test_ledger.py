@@ -309,7 +309,7 @@ def test_nothing_of_the_log_is_in_the_ledger(tmp_path: Path, path: Path) -> None
     acts = [f"Zqx{i}deed" for i in range(5)]
     rows = [
         (f"Wvy{i}case", acts[(i + j) % 5], f"2024-03-{1 + i % 28:02}T0{j}:00:00", f"Kjh{(i + j) % 3}value")
-        for i in range(60)
+        for i in range(900)
         for j in range(3)
     ]
     names = ("case:concept:name", "concept:name", "time:timestamp", "ward")

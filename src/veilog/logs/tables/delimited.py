@@ -11,6 +11,7 @@ import codecs
 import csv
 import io
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,11 +202,13 @@ class _Checked(io.RawIOBase):
     """The bytes of a file as UTF-8, watched: encoding, quotes, NUL. At a fault the stream ends and ``error`` says why.
     ``foreign`` values were no UTF-8 before, the first of them on ``foreign_line``.
 
-    The error is kept instead of raised because the reader above runs in threads of its own.
+    The error is kept instead of raised because the reader above runs in threads of its own; they read ahead, also while
+    the rest is drained, so one reads at a time.
     """
 
     def __init__(self, source: BinaryIO, dialect: Dialect, path: Path) -> None:
         self.error: Exception | None = None
+        self._one_at_a_time = threading.Lock()
         self._source = source
         self._path = path
         self.foreign = 0
@@ -227,14 +230,15 @@ class _Checked(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")
-        if not self._rest and self.error is None:
-            try:
-                self._rest = self._next(max(len(view), 1 << 20))
-            except InputError as error:
-                self.error = error
-        size = min(len(view), len(self._rest))
-        view[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
+        with self._one_at_a_time:
+            if not self._rest and self.error is None:
+                try:
+                    self._rest = self._next(max(len(view), 1 << 20))
+                except InputError as error:
+                    self.error = error
+            size = min(len(view), len(self._rest))
+            view[:size] = self._rest[:size]
+            self._rest = self._rest[size:]
         return size
 
     def _next(self, size: int) -> bytes:
