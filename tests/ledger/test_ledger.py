@@ -29,15 +29,15 @@ def path(tmp_path: Path) -> Path:
 def test_a_release_is_reserved_then_charged_then_written(path: Path, tmp_path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     held = ledger.reserve(SMALL, "laplace", epsilon=Fraction(1), parameters={"depth": 3})
-    (entry,) = held.account().entries
+    (entry,) = held.entered.account().entries
     assert (entry.state, entry.epsilon, entry.parameters) == ("reserved", 1, {"depth": 3})
     held.settle(guarantee(Fraction(1, 3)))
-    (entry,) = held.account().entries
+    (entry,) = held.entered.account().entries
     assert (entry.state, entry.epsilon) == ("charged", Fraction(1, 3))
     assert entry.guarantee is not None and entry.guarantee["status"] == "proven"
     (tmp_path / "out").write_bytes(b"released")
-    held.written(tmp_path / "out")
-    (entry,) = held.account().entries
+    held.entered.written(tmp_path / "out")
+    (entry,) = held.entered.account().entries
     assert entry.state == "written"
     assert len(entry.outputs) == 1
 
@@ -145,7 +145,7 @@ def test_a_method_that_breaks_its_word_is_withheld_and_stays_reserved(path: Path
         held = ledger.reserve(SMALL, "x", epsilon=Fraction(1))
         with pytest.raises(BudgetError, match="withheld"):
             held.settle(broken)
-        assert held.account().entries[-1].state == "reserved"
+        assert held.entered.account().entries[-1].state == "reserved"
     assert spent(path) == 3
 
 
@@ -255,7 +255,7 @@ def test_the_sum_is_never_above_the_budget_at_any_moment(steps: list[tuple[Fract
             except BudgetError:
                 assert expected + asked > 2
                 continue
-            assert held.account().spent == (expected + asked, 0)
+            assert held.entered.account().spent == (expected + asked, 0)
             assert expected + asked <= 2
             held.settle(guarantee(asked * share))
             expected += asked * share

@@ -151,12 +151,12 @@ def test_without_a_writable_ledger_there_is_no_release(used: Path, monkeypatch: 
 def test_names_that_are_no_text_can_be_entered(path: Path) -> None:
     ledger = Ledger.open(path, create=True, name="log\udcff.xes")
     held = ledger.reserve(SMALL, "x", epsilon=Fraction(1), unit="\udcff", parameters={"rules": "\udcff"})
-    assert held.account().name == "log?.xes"
-    json.dumps(held.account().to_json()).encode()
+    assert held.entered.account().name == "log?.xes"
+    json.dumps(held.entered.account().to_json()).encode()
 
 
 def test_fractions_of_any_length_are_kept_and_never_shrink(path: Path) -> None:
     long = Fraction(1, 3) + Fraction(1, 10**4000)
     held = Ledger.open(path, create=True).reserve(SMALL, "x", epsilon=long)
-    (kept, _) = held.account().spent or (Fraction(0), None)
+    (kept, _) = held.entered.account().spent or (Fraction(0), None)
     assert long <= kept < long + Fraction(1, 10**100)

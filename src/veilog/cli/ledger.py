@@ -134,7 +134,7 @@ def set_(
             limit = None if epsilon.strip().lower() == "none" else epsilon
             found = kept.set_budget(data, limit, delta or 0, unit=unit, account=account)
     out.json({"ledger": str(kept.path)} | found.to_json())
-    out.show(account_view(kept, found))
+    out.show(account_view(kept.path, found))
 
 
 @app.command
@@ -156,9 +156,9 @@ def export(
     out.show(display.key_values([("releases", releases), ("written to", str(target))]))
 
 
-def account_view(kept: Ledger, account: Account) -> RenderableType:
+def account_view(path: Path, account: Account) -> RenderableType:
     """What is spent and left, in few lines."""
-    return Group(display.key_values([("ledger", str(kept.path)), *_facts(account)]), *_remarks(account))
+    return Group(display.key_values([("ledger", str(path)), *_facts(account)]), *_remarks(account))
 
 
 def _facts(account: Account) -> list[tuple[str, str]]:

@@ -113,7 +113,7 @@ def train(
     out.json(facts | ({} if account is None else {"account": account.totals()}))
     out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
     if trained.entry is not None and account is not None:
-        out.show(account_view(trained.entry.ledger, account))
+        out.show(account_view(trained.entry.path, account))
     out.show(f"Draw from it as often as you like: veilog sample {model} OUT")
 
 

@@ -114,7 +114,7 @@ def release(
     out.json(released.to_json() | ({} if account is None else {"account": account.totals()}))
     out.show(display.release_view(released, str(target)))
     if released.entry is not None and account is not None:
-        out.show(account_view(released.entry.ledger, account))
+        out.show(account_view(released.entry.path, account))
     if isinstance(original, StoredLog):
         original = original.variants  # what is shown beyond them takes all events in memory
     comparison = _show_kept(out, original, released) if compare and json != "-" else None

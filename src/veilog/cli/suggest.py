@@ -70,7 +70,7 @@ def suggest(
     for note in notes:
         out.show(Text(f"For you only: {note}", style="magenta"))
     if found.entry is not None and account is not None:
-        out.show(account_view(found.entry.ledger, account))
+        out.show(account_view(found.entry.path, account))
 
 
 def _view(found: Suggestion, log: str) -> Group:

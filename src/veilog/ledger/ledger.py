@@ -37,7 +37,7 @@ from veilog.privacy.account.accounting import Number, compose, parse_delta, pars
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
 
-__all__ = ["Account", "Data", "Entry", "Ledger", "Reservation", "fingerprint", "settling"]
+__all__ = ["Account", "Data", "Entered", "Entry", "Ledger", "Reservation", "fingerprint", "settling"]
 
 _PATIENCE = 10.0
 
@@ -262,37 +262,50 @@ class Reservation:
                 )
             derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
         said = json.dumps(guarantee.to_json())
-        self._update("epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*_texts(derived), said), "reserved")
+        self._update("epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*_texts(derived), said))
 
     def withdraw(self) -> None:
         """Give back all of it: for a release that failed before anything was asked of the data."""
-        self._update("epsilon = '0', delta = '0', state = 'withdrawn'", (), "reserved")
+        self._update("epsilon = '0', delta = '0', state = 'withdrawn'", ())
 
-    def written(self, path: str | os.PathLike[str]) -> None:
+    @property
+    def entered(self) -> Entered:
+        """Where it is entered, for what comes of it."""
+        return Entered(self.ledger.path, self.number)
+
+    def _update(self, changes: str, values: tuple[str | None, ...]) -> None:
+        with self.ledger._writing() as book:
+            check_mark(book, self.number, (self.mark,))
+            _change(self.ledger, book, self.number, changes, values, "reserved")
+
+
+@dataclass(frozen=True)
+class Entered:
+    """Where a release is entered: in this ledger, under this number."""
+
+    path: Path
+    number: int
+
+    def written(self, path: str | os.PathLike[str], *, waiting: Waiting | None = None) -> None:
         """Note the SHA-256 of a file that the release was written to."""
         try:
             with Path(path).open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise OutputError("The file that was just written cannot be read.", path=os.fspath(path)) from error
-        self._update("state = 'written', output = trim(output || ' ' || ?)", (digest,), "charged", "written")
+        ledger = Ledger(self.path, waiting=waiting)
+        changes = "state = 'written', output = trim(output || ' ' || ?)"
+        with ledger._writing() as book:
+            _change(ledger, book, self.number, changes, (digest,), "charged", "written")
 
     def account(self) -> Account:
-        """The account, with this release in it."""
-        with self.ledger._reading() as book:
+        """Return the account, with this release in it."""
+        ledger = Ledger(self.path)
+        with ledger._reading() as book:
             owner = {entry.number: entry.account for entry in book.entries}
             if self.number not in owner:
-                raise _lost(self.ledger)
+                raise _lost(ledger)
             return _account(book, owner[self.number])
-
-    def _update(self, changes: str, values: tuple[str | None, ...], *states: str) -> None:
-        with self.ledger._writing() as book:
-            if "reserved" in states:
-                check_mark(book, self.number, (self.mark,))
-            held = {entry.number: entry.state for entry in book.entries}
-            if held.get(self.number) not in states:
-                raise _lost(self.ledger)
-            book.connection.execute(f"UPDATE releases SET {changes} WHERE release = ?", (*values, self.number))
 
 
 @contextlib.contextmanager
@@ -319,6 +332,16 @@ def settling(
                 reservation.withdraw()
         raise
     reservation.settle(claimed())
+
+
+def _change(
+    ledger: Ledger, book: Book, number: int, changes: str, values: tuple[str | None, ...], *states: str
+) -> None:
+    """Change an entry that is in one of these states, or say that the ledger lost it."""
+    held = {entry.number: entry.state for entry in book.entries}
+    if held.get(number) not in states:
+        raise _lost(ledger)
+    book.connection.execute(f"UPDATE releases SET {changes} WHERE release = ?", (*values, number))
 
 
 def _account(book: Book, number: int) -> Account:

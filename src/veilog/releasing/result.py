@@ -16,7 +16,7 @@ from veilog._plain import ToJson, to_json
 from veilog._typing import Int32Array
 from veilog._version import __version__
 from veilog.errors import OutputError, VeilogError
-from veilog.ledger.ledger import Reservation
+from veilog.ledger.ledger import Entered
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.logs.findings import Finding
@@ -24,7 +24,7 @@ from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata, extensio
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.logs.xes.columns import legal_keys
-from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of, rows_of, shuffled
+from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of, rows_of
 from veilog.privacy.account.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -73,14 +73,14 @@ class Release:
     """For the owner of the log alone; nothing else here, and nothing that is written, holds any of it."""
     remarks: tuple[str, ...] = ()
     """What the reader should know, from public and released quantities only."""
-    order: np.random.Generator = field(default_factory=np.random.default_rng, repr=False, compare=False)
-    """Where the order of the released cases comes from."""
+    order: Int32Array = field(default_factory=lambda: np.zeros(0, dtype=np.int32), repr=False, compare=False)
+    """Of each released case its variant, in random order; empty where ``details`` or ``full`` have the cases."""
     operations: tuple[Operation, ...] = ()
     details: Details | None = None
     """The released cases with their times and attributes, where these were asked for."""
     full: EventLog | StoredLog | None = None
     """What a method released that makes whole logs, with fresh case names; on disk, if the original was."""
-    entry: Reservation | None = None
+    entry: Entered | None = None
     """Where it is entered in the ledger of its data, if it is."""
 
     @cached_property
@@ -93,13 +93,8 @@ class Release:
         if self.full is not None:
             whole = self.full.whole() if isinstance(self.full, StoredLog) else self.full
             return as_released(whole, _metadata(self))
-        details = self.details or Details(rows_of(self.variants.sequences, self._owner))
+        details = self.details or Details(rows_of(self.variants.sequences, self.order))
         return as_released(assembled(details, Metadata()), _metadata(self))
-
-    @cached_property
-    def _owner(self) -> Int32Array:
-        """Of each released case its variant, in random order."""
-        return shuffled(self.variants, self.order)
 
     def to_pandas(self) -> pd.DataFrame:
         """The released events as a DataFrame with pm4py's columns."""
@@ -128,22 +123,21 @@ class Release:
         elif self.full is not None:
             files.write(self.log, path, lossy=lossy)
         else:
-            owner = np.zeros(0, dtype=np.int32) if self.details is not None else self._owner
-            empty = eventless(self.variants, owner, self.details)
-            pieces = self._written(self._assembled(owner), say)
+            empty = eventless(self.variants, self.order, self.details)
+            pieces = self._written(self._assembled(), say)
             files.write_pieces(pieces, path, lossy=lossy, eventless=empty if empty.num_rows else None)
         if self.entry is None:
             return
         try:
-            self.entry.written(path)
+            self.entry.written(path, waiting=progress)
         except VeilogError as error:
             raise OutputError(
                 f"The release is written, and was charged, but its ledger could not note the file. {error}", path=path
             ) from error
 
-    def _assembled(self, owner: Int32Array) -> Iterator[EventLog]:
+    def _assembled(self) -> Iterator[EventLog]:
         done = 0
-        for piece in pieces_of(self.variants, owner, self.details):
+        for piece in pieces_of(self.variants, self.order, self.details):
             log = assembled(piece, Metadata(), before=done)
             yield log
             done += log.cases.num_rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -12,21 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
+from veilog._typing import Int32Array
 from veilog.ledger.ledger import Ledger, Reservation, settling
 from veilog.logs.eventlog import EventLog
 from veilog.logs.source import refuse_unread
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
-from veilog.methods._events.assemble import (
-    Details,
-    Wanted,
-    anonymous,
-    attributes_before,
-    attributes_of,
-    released_cases,
-    times_of,
-)
+from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
+from veilog.methods._events.extras import enriched
 from veilog.methods.method import Groups, Progress, Request
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import round_up
@@ -42,6 +36,8 @@ __all__ = ["LABELS_SHARE", "claims", "opened", "run_plan"]
 
 LABELS_SHARE = Fraction(1, 10)
 """The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
+
+_NO_ORDER = np.zeros(0, dtype=np.int32)
 
 
 def run_plan(
@@ -78,7 +74,7 @@ def run_plan(
         operations=_operations(made, guarantee),
         details=made.details,
         full=made.full,
-        entry=entry,
+        entry=None if entry is None else entry.entered,
     )
 
 
@@ -116,15 +112,15 @@ def _reserved(planned: Planned, log: EventLog | StoredLog | Variants, ledger: Le
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Made:
     """What came out, and which charges were for what."""
 
     variants: Variants
     full: EventLog | StoredLog | None
     details: Details | None
-    order: np.random.Generator
-    done: list[tuple[str, str, list[int]]]
+    order: Int32Array
+    done: list[tuple[str, str, Sequence[int]]]
     said: list[str]
 
 
@@ -133,7 +129,7 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
 
     Each use of a delta has an equal part of it.
     """
-    method, wanted, uses, as_published = planned.method, planned.wanted, planned.uses, planned.as_published
+    uses = planned.uses
     epsilon, delta = planned.unit.of_one_case(planned.epsilon, planned.delta)
     part = delta / max(1, sum(uses))
     said: list[str] = []
@@ -141,52 +137,62 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
         names = curator.find_activities(epsilon * LABELS_SHARE, part)
         said.append(f"{len(names)} activities were found privately; rarer ones do not exist for this release.")
         epsilon *= 1 - LABELS_SHARE
-    for_labels = len(curator.charges)
-    found, rest = attributes_before(curator, wanted, epsilon, part if uses.values else Fraction(0), said.append)
-    flow_epsilon = epsilon * (1 - wanted.times - wanted.attributes_share)
-    asked_before = len(curator.charges)
-    if not found:  # nothing to release of them: the control flow has what is left
-        flow_epsilon, rest = flow_epsilon + rest, Fraction(0)
     request = Request(
-        epsilon=flow_epsilon,
+        epsilon=epsilon,
         delta=part if uses.flow else Fraction(0),
-        as_published=as_published,
+        as_published=planned.as_published,
         progress=progress or (lambda text, fraction: None),
         score=lambda original, released: relative_log_similarity(original, released).value,
         remark=said.append,
     )
+    if not planned.wanted:
+        return _alone(curator, planned, request, said)
+    return _with_extras(curator, planned, request, part if uses.values else Fraction(0), said)
+
+
+def _alone(curator: Curator, planned: Planned, request: Request, said: list[str]) -> _Made:
+    """What the method releases, with its cases in random order."""
+    method = planned.method
     released = method.run(curator, request, planned.settings)
-    order = noise.generator(curator.randomness)
-    full: EventLog | StoredLog | None = None
+    rng = noise.generator(curator.randomness)
+    charges = range(len(curator.charges))
+    if isinstance(released, Variants):
+        done = ("control flow (variants)", _name(planned), charges)
+        return _Made(released, None, None, shuffled(released, rng), [done], said)
     if isinstance(released, EventLog):
         if isinstance(method.releases, Groups):
             method.releases.check(released, planned.settings)
-        full = anonymous(released, order)
-        released = full.variants
-    elif not isinstance(released, Variants):
+        full: EventLog | StoredLog = anonymous(released, rng)
+    else:
         request.progress("shuffling cases", None)
-        full = released.shuffled(order)
-        released = full.variants
-    name = method.name + (" (as published)" if as_published else "")
-    charges = curator.charges
-    target = "control flow (variants)" if full is None else "events"
-    last = len(charges)
-    done = [(target, name, [*range(for_labels), *range(asked_before, last)])]
-    details = None
-    if wanted:
-        cases = released_cases(released, order)
-        given = times_of(curator, wanted, epsilon, cases, said.append)
-        if given is not None:
-            done.append(("timestamps", "times", [*range(last, len(curator.charges))]))
-        before = len(curator.charges)
-        columns = attributes_of(curator, rest, cases, found)
-        if columns.events or columns.cases:
-            target = "attributes: " + ", ".join([*columns.cases, *columns.events])
-            done.append(
-                (target, "attributes", [*range(for_labels, asked_before), *range(before, len(curator.charges))])
-            )
-        details = Details(cases, given, columns)
-    return _Made(released, full, details, order, done, said)
+        full = released.shuffled(rng)
+    return _Made(full.variants, full, None, _NO_ORDER, [("events", _name(planned), charges)], said)
+
+
+def _with_extras(curator: Curator, planned: Planned, request: Request, delta: Fraction, said: list[str]) -> _Made:
+    """What a method of variants releases, with times and attributes."""
+
+    def flow(epsilon: Fraction) -> Variants:
+        released = planned.method.run(curator, replace(request, epsilon=epsilon), planned.settings)
+        assert isinstance(released, Variants), "a plan refuses times and attributes for other methods"
+        return released
+
+    for_labels = range(len(curator.charges))
+    made = enriched(curator, planned.wanted, request.epsilon, delta, flow, said.append)
+    done: list[tuple[str, str, Sequence[int]]] = [
+        ("control flow (variants)", _name(planned), [*for_labels, *made.for_flow])
+    ]
+    if made.details.times is not None:
+        done.append(("timestamps", "times", made.for_times))
+    columns = made.details.columns
+    if columns.events or columns.cases:
+        target = "attributes: " + ", ".join([*columns.cases, *columns.events])
+        done.append((target, "attributes", made.for_attributes))
+    return _Made(made.variants, None, made.details, _NO_ORDER, done, said)
+
+
+def _name(planned: Planned) -> str:
+    return planned.method.name + (" (as published)" if planned.as_published else "")
 
 
 def _beyond(wanted: Wanted) -> dict[str, object]:

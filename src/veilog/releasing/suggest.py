@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated
 
 from veilog._plain import InJson, ToJson
-from veilog.ledger.ledger import Ledger, Reservation, settling
+from veilog.ledger.ledger import Entered, Ledger, settling
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
@@ -67,7 +67,7 @@ class Suggestion(ToJson):
     remarks: tuple[str, ...]
     guarantee: Annotated[Guarantee, InJson(then=("arguments",))]
     """What the suggestion itself cost, and what that guarantees."""
-    entry: Annotated[Reservation | None, InJson(left_out="always")] = None
+    entry: Annotated[Entered | None, InJson(left_out="always")] = None
 
     def arguments(self) -> str:
         """What to add to ``veilog release LOG TARGET`` to release with what is left."""
@@ -123,7 +123,7 @@ def suggest(
         considered={name: method.weighed for name, method in METHODS.items() if method.weighed},
         remarks=tuple(_remarks(method, cases, left_delta, domain)),
         guarantee=derive(),
-        entry=entry,
+        entry=None if entry is None else entry.entered,
     )
 
 

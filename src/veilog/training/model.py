@@ -18,14 +18,14 @@ import numpy as np
 
 from veilog import modelfile
 from veilog._plain import Misfit, from_plain, to_plain
-from veilog._typing import IntArray
+from veilog._typing import Int32Array, IntArray
 from veilog.errors import InputError, OutputError, ParameterError
-from veilog.ledger.ledger import Reservation
+from veilog.ledger.ledger import Entered
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods._events.assemble import Details, assembled, rows_of
+from veilog.methods._events.assemble import Details, assembled, rows_of, shuffled
 from veilog.methods.travag import Trained, sample
 from veilog.methods.travag.model import trained_from, trained_to
 from veilog.modelfile import Content, Damaged
@@ -65,7 +65,7 @@ class Model:
     remarks: tuple[str, ...] = ()
     software: str = ""
     """What trained it, with its version."""
-    entry: Reservation | None = None
+    entry: Entered | None = None
     """Where its training is entered in the ledger of its data, if it is; not part of its file."""
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class Model:
                 parameter="cases",
                 advice="Write them to a file as they are drawn: Model.write, or veilog sample.",
             )
-        return self._released(variants, _generator(seed), time.perf_counter() - started)
+        return self._released(variants, shuffled(variants, _generator(seed)), time.perf_counter() - started)
 
     def draws(self, cases: int | None, *, seed: int | None = None) -> Iterator[IntArray]:
         """So many cases, without end where that is None, as places in :attr:`columns`, in pieces of limited size."""
@@ -178,7 +178,7 @@ class Model:
         columns = self.columns
         return Variants.from_arrays(columns.labels, columns.codes, columns.offsets, counts)
 
-    def _released(self, variants: Variants, order: np.random.Generator, seconds: float) -> Release:
+    def _released(self, variants: Variants, order: Int32Array, seconds: float) -> Release:
         name = self.method + (" (as published)" if self.as_published else "")
         epsilon, delta = compose(self.guarantee.charges)
         operation = Operation("control flow (variants)", name, round_up(epsilon), round_up(delta))
@@ -198,7 +198,7 @@ class Model:
         """What a release from this model says about itself."""
         one = np.zeros(len(self.columns), dtype=np.int64)
         one[0] = 1
-        return self._released(self._variants(one), _generator(0), 0.0).log.metadata
+        return self._released(self._variants(one), np.zeros(1, dtype=np.int32), 0.0).log.metadata
 
     def _piece(self, owner: IntArray, before: int, metadata: Metadata) -> EventLog:
         """These cases as an event log, their names counting on from so many before."""

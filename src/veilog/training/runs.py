@@ -174,7 +174,7 @@ def settling(
                 else:
                     entry.withdraw()
         raise
-    states = {row.number: row.state for row in entry.account().entries}
+    states = {row.number: row.state for row in entry.entered.account().entries}
     if not again or states.get(entry.number) == "reserved":
         entry.settle(derive())
 

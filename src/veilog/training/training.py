@@ -154,7 +154,7 @@ def _train(
         guarantee=claimed(derive(at_least=least), before, keeper, checked=entry is not None),
         remarks=tuple(dict.fromkeys(remarks)),
         software=f"veilog {__version__}",
-        entry=entry,
+        entry=None if entry is None else entry.entered,
     )
 
 

@@ -4,7 +4,7 @@ released cases with their times and attributes."""
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
@@ -18,10 +18,8 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Metadata
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods._events.attributes import Chosen, ReleasedColumns, choose, released_attributes
-from veilog.methods._events.timestamps import released_times
+from veilog.methods._events.attributes import ReleasedColumns
 from veilog.privacy.account.accounting import Number, parse_share
-from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 
 __all__ = [
@@ -29,14 +27,11 @@ __all__ = [
     "Wanted",
     "anonymous",
     "assembled",
-    "attributes_before",
-    "attributes_of",
     "eventless",
     "pieces_of",
     "released_cases",
     "rows_of",
     "shuffled",
-    "times_of",
 ]
 
 DEFAULT_ATTRIBUTES_SHARE = Fraction(1, 4)
@@ -136,33 +131,6 @@ def rows_of(sequences: Sequences, owner: npt.NDArray[np.integer]) -> Sequences:
     position = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
     codes = sequences.codes[np.repeat(sequences.offsets[owner], lengths) + position]
     return Sequences(sequences.labels, codes, offsets)
-
-
-def attributes_before(
-    curator: Curator, wanted: Wanted, epsilon: Fraction, delta: Fraction, remark: Callable[[str], None]
-) -> tuple[tuple[Chosen, ...], Fraction]:
-    """The attributes with their domains, found before the control flow so that a refusal costs little; and what is
-    left of the epsilon for attributes."""
-    if not wanted.attributes:
-        return (), Fraction(0)
-    return choose(curator, wanted.attributes, epsilon * wanted.attributes_share, delta, remark)
-
-
-def times_of(
-    curator: Curator, wanted: Wanted, epsilon: Fraction, cases: Sequences, remark: Callable[[str], None]
-) -> IntArray | None:
-    """Times for the released events, where asked for and there are any events."""
-    if not wanted.times or len(cases.codes) == 0:
-        return None
-    window = curator.events.window if wanted.window == "log" else wanted.window or curator.domain.window
-    return released_times(curator, epsilon * wanted.times, cases, window=window, remark=remark)
-
-
-def attributes_of(curator: Curator, epsilon: Fraction, cases: Sequences, chosen: tuple[Chosen, ...]) -> ReleasedColumns:
-    """Attributes for the released cases and events, where any were chosen."""
-    if not chosen or len(cases) == 0:
-        return ReleasedColumns({}, {})
-    return released_attributes(curator, epsilon, cases, chosen)
 
 
 def pieces_of(variants: Variants, owner: npt.NDArray[np.integer], details: Details | None) -> Iterator[Details]:

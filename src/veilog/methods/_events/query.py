@@ -12,21 +12,13 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Variants
-from veilog.methods._events.assemble import (
-    Details,
-    Wanted,
-    assembled,
-    attributes_before,
-    attributes_of,
-    released_cases,
-    times_of,
-)
+from veilog.methods._events.assemble import Wanted, assembled
+from veilog.methods._events.extras import enriched
 from veilog.methods.method import Method, OfVariants, Request
 from veilog.methods.registry import METHODS
 from veilog.methods.settings import Bounds, Settings
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain, Fact, Window
-from veilog.privacy.mechanisms.noise import generator
 
 __all__ = ["Query", "QuerySettings", "names_in", "needs_of_query", "released_log", "variant_query", "wanted_of"]
 
@@ -144,13 +136,12 @@ def released_log(
     if request.delta and not (spends_delta or open_values):
         raise ParameterError("Nothing needs a delta here; the release costs epsilon only.", parameter="delta")
     flow_delta = Fraction(0) if not spends_delta else request.delta / 2 if open_values else request.delta
-    found, rest = attributes_before(curator, wanted, request.epsilon, request.delta - flow_delta, request.remark)
-    flow = request.epsilon * (1 - wanted.times - wanted.attributes_share)
-    if not found:  # nothing to release of them: the control flow has what is left
-        flow, rest = flow + rest, Fraction(0)
-    variants = variants_at(replace(request, epsilon=flow, delta=flow_delta))
-    cases = released_cases(variants, generator(curator.randomness))
-    if wanted.times and len(cases.codes) == 0:
-        request.remark("The release has no events, so its share for times was not spent.")
-    times = times_of(curator, wanted, request.epsilon, cases, request.remark)
-    return assembled(Details(cases, times, attributes_of(curator, rest, cases, found)), Metadata())
+    made = enriched(
+        curator,
+        wanted,
+        request.epsilon,
+        request.delta - flow_delta,
+        lambda epsilon: variants_at(replace(request, epsilon=epsilon, delta=flow_delta)),
+        request.remark,
+    )
+    return assembled(made.details, Metadata())

@@ -15,7 +15,7 @@ from veilog import report
 from veilog._files import atomic_target
 from veilog.charts import comparison_svg
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.ledger import Ledger, Reservation
+from veilog.ledger.ledger import Entered, Ledger
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -113,7 +113,7 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, s
     for name in result.files:
         _linked(kept / name, out / name)
     (out / _SPARE).unlink()
-    entry = Reservation(Ledger.open(settings.ledger_of(session)), result.entry, None)
+    entry = Entered(settings.ledger_of(session), result.entry)
     missing, unwritten = [], []
     for name in result.unwritten:
         progress(f"writing {name}", None)
@@ -241,7 +241,7 @@ def _about(released: Release) -> ReleasedLog:
     )
 
 
-def _account(entry: Reservation, cases: int) -> Account:
+def _account(entry: Entered, cases: int) -> Account:
     now = entry.account()
     spent = None if now.spent is None else Amount(*map(round_up, now.spent))
     left = None if now.left is None else Amount(*(-round_up(-part) if part else 0.0 for part in now.left))

@@ -1,0 +1,90 @@
+"""The one way from a release of variants to one with times and attributes, each with its share of the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from veilog._typing import IntArray
+from veilog.logs.variants import Sequences, Variants
+from veilog.methods._events.assemble import Details, Wanted, released_cases
+from veilog.methods._events.attributes import Chosen, ReleasedColumns, choose, released_attributes
+from veilog.methods._events.timestamps import released_times
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms.noise import generator
+
+__all__ = ["Enriched", "enriched"]
+
+
+@dataclass(frozen=True, eq=False)
+class Enriched:
+    """Released variants with times and attributes, and by their places the charges that each part caused."""
+
+    variants: Variants
+    details: Details
+    for_flow: range
+    for_times: range
+    for_attributes: tuple[int, ...]
+
+
+def enriched(
+    curator: Curator,
+    wanted: Wanted,
+    epsilon: Fraction,
+    delta: Fraction,
+    flow: Callable[[Fraction], Variants],
+    remark: Callable[[str], None],
+) -> Enriched:
+    """Return what ``flow`` releases with the epsilon that the shares of ``wanted`` leave it, with times and attributes.
+
+    ``delta`` is for the values of attributes that are not declared. They are found before the control flow is asked
+    for, so that a refusal costs little; where none can be released, the flow has their share.
+    """
+
+    def asked() -> int:
+        return len(curator.charges)
+
+    begun = asked()
+    found, rest = _attributes(curator, wanted, epsilon, delta, remark)
+    flow_epsilon = epsilon * (1 - wanted.times - wanted.attributes_share)
+    if not found:
+        flow_epsilon, rest = flow_epsilon + rest, Fraction(0)
+    before_flow = asked()
+    variants = flow(flow_epsilon)
+    after_flow = asked()
+    cases = released_cases(variants, generator(curator.randomness))
+    times = _times(curator, wanted, epsilon, cases, remark)
+    after_times = asked()
+    columns = ReleasedColumns({}, {})
+    if found and len(cases):
+        columns = released_attributes(curator, rest, cases, found)
+    return Enriched(
+        variants,
+        Details(cases, times, columns),
+        range(before_flow, after_flow),
+        range(after_flow, after_times),
+        (*range(begun, before_flow), *range(after_times, asked())),
+    )
+
+
+def _attributes(
+    curator: Curator, wanted: Wanted, epsilon: Fraction, delta: Fraction, remark: Callable[[str], None]
+) -> tuple[tuple[Chosen, ...], Fraction]:
+    """The attributes with their domains, and what is left of the epsilon for attributes."""
+    if not wanted.attributes:
+        return (), Fraction(0)
+    return choose(curator, wanted.attributes, epsilon * wanted.attributes_share, delta, remark)
+
+
+def _times(
+    curator: Curator, wanted: Wanted, epsilon: Fraction, cases: Sequences, remark: Callable[[str], None]
+) -> IntArray | None:
+    """Times for the released events, where asked for and there are any events."""
+    if not wanted.times:
+        return None
+    if len(cases.codes) == 0:
+        remark("The release has no events, so it has no times.")
+        return None
+    window = curator.events.window if wanted.window == "log" else wanted.window or curator.domain.window
+    return released_times(curator, epsilon * wanted.times, cases, window=window, remark=remark)
