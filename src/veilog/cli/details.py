@@ -1,4 +1,4 @@
-"""The options of ``veilog release`` for what is released beyond variants: times and attributes."""
+"""The options of ``veilog release`` for what is released: times and attributes beyond variants, and of which cases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["NOTHING_MORE", "Beyond", "declared_list"]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Beyond:
-    """What is released beyond variants."""
+    """What is released beyond variants, and of which cases."""
 
     times: Annotated[str | None, Parameter(help="Share of epsilon that gives the events times, e.g. 0.3.")] = None
     window: Annotated[
@@ -38,6 +38,15 @@ class Beyond:
         ),
     ] = ()
 
+    part: Annotated[
+        str | None,
+        Parameter(
+            help="Release these cases alone: month=2024-03 (or week=2024-W11, quarter=2024-Q1, year=2024) by their "
+            "start in UTC, or ATTRIBUTE=VALUE; none for those without. Different parts of one rule cost a case no more "
+            "than one of them."
+        ),
+    ] = None
+
     @property
     def wanted(self) -> bool:
         return self.times is not None or self.attributes is not None
@@ -50,6 +59,7 @@ class Beyond:
             "window": None if self.window is None else _window(self.window),
             "attributes": names,
             "attributes_share": self.attributes_share,
+            "part": self.part,
         }
 
     def domains(self) -> dict[str, Values]:

@@ -30,7 +30,8 @@ from veilog.cli.common import (
     shown_progress,
 )
 from veilog.errors import InputError, ParameterError
-from veilog.ledger.accounts import Cost, in_figures
+from veilog.ledger.accounts import in_figures
+from veilog.ledger.costs import Cost
 from veilog.ledger.ledger import Account, Ledger
 
 __all__ = ["AS_THERE_IS", "Keeping", "account_view", "app"]
@@ -168,6 +169,8 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     facts.append(("protection left", account.strength))
     if account.most_cases is not None:
         facts.append(("holds for", f"a person of at most {account.most_cases} cases, the least that a release said"))
+    if account.of_parts:
+        facts.append(("parts", "of those of one rule the dearest counts, if every case stays in its part"))
     if account.budget is not None and left is not None:
         facts.append(("left", f"{_cost(left, down=True)} of {_cost(account.budget)}"))
     return facts
@@ -191,7 +194,10 @@ def _unit(account: Account) -> str:
 
 def _account_table(account: Account) -> Group:
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for name in ("release", "time", "method", "epsilon", "delta", "unit", "state", "SHA-256 of the file"):
+    parted = any(entry.part is not None for entry in account.entries)
+    for name in ("release", "time", "method", "epsilon", "delta", "unit", "cases", "state", "SHA-256 of the file"):
+        if name == "cases" and not parted:
+            continue
         table.add_column(name, justify="right" if name in ("release", "epsilon", "delta") else "left")
     for entry in account.entries:
         table.add_row(
@@ -201,6 +207,7 @@ def _account_table(account: Account) -> Group:
             "none" if entry.epsilon is None else in_figures(entry.epsilon),
             "none" if entry.delta is None else in_figures(entry.delta),
             escape(entry.unit),
+            *([escape(entry.part or "all")] if parted else []),
             entry.state,
             " ".join(digest[:12] for digest in entry.outputs),
         )

@@ -91,7 +91,7 @@ def release(
         raise UndeclaredError(planned.method.name, planned.undeclared)
     keeping.of(log)
     if planned.needs_events:
-        grouping.needs_events("A release with times, attributes or persons")
+        grouping.needs_events("A release with times, attributes, persons or a part of the cases")
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     original: EventLog | StoredLog | Variants
@@ -115,6 +115,8 @@ def release(
     out.show(display.release_view(released, str(target)))
     if released.entry is not None and account is not None:
         out.show(account_view(released.entry.path, account))
+    if planned.part is not None:
+        original = planned.part.of_log(original)
     if isinstance(original, StoredLog):
         original = original.variants  # what is shown beyond them takes all events in memory
     comparison = _show_kept(out, original, released) if compare and json != "-" else None

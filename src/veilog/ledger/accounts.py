@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilog.errors import BudgetError
+from veilog.ledger.costs import Cost, most_of_a_case
 from veilog.ledger.file import AccountRow, Entry
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import Strength, strength_of
 
-__all__ = ["Account", "Cost", "as_csv", "as_json", "check_paid", "check_unknown", "in_figures"]
-
-Cost = tuple[Fraction, Fraction]
-"""Epsilon and delta, exactly."""
+__all__ = ["Account", "as_csv", "as_json", "check_paid", "check_unknown", "in_figures"]
 
 _UNTOUCHED = "Nothing was asked of the data."
 
@@ -38,26 +36,35 @@ class Account:
 
     @property
     def spent(self) -> Cost | None:
-        """The sum of all charges and reservations. None if nothing bounds it: there was a release without a
-        guarantee, or one for another unit."""
-        epsilon, delta = Fraction(0), Fraction(0)
-        for entry in self.entries:
-            if entry.state == "withdrawn":
-                continue
-            if entry.epsilon is None or entry.delta is None or entry.unit != self.unit:
-                return None
-            epsilon, delta = epsilon + entry.epsilon, delta + entry.delta
-        return epsilon, delta
+        """What all charges and reservations cost together: their sum, and of parts the largest. None if nothing bounds
+        it: there was a release without a guarantee, or one for another unit."""
+        return self.spent_on(None)
 
     @property
     def left(self) -> Cost | None:
-        """What may still be spent; None without a limit."""
+        """What may still be spent on the whole log; None without a limit."""
+        return self.left_for(None)
+
+    def spent_on(self, part: str | None) -> Cost | None:
+        """What was spent on any case, or on those of a part of the cases."""
+        entries = [entry for entry in self.entries if entry.state != "withdrawn"]
+        if any(entry.epsilon is None or entry.delta is None or entry.unit != self.unit for entry in entries):
+            return None
+        return most_of_a_case(entries, self.unit, _cost_of, part)
+
+    def left_for(self, part: str | None) -> Cost | None:
+        """What may still be spent on the whole log, or on a part of its cases; None without a limit."""
         if self.budget is None:
             return None
-        spent = self.spent
+        spent = self.spent_on(part)
         if spent is None:
             return Fraction(0), Fraction(0)
         return max(self.budget[0] - spent[0], Fraction(0)), max(self.budget[1] - spent[1], Fraction(0))
+
+    @property
+    def of_parts(self) -> bool:
+        """Whether there are releases of parts of the cases, of which only the largest sums count."""
+        return self.unit == "case" and any(entry.part for entry in self.entries if entry.state != "withdrawn")
 
     @property
     def strength(self) -> Strength:
@@ -91,9 +98,11 @@ class Account:
         return {**self.totals(), "releases": [_entry_json(entry, guarantees) for entry in self.entries]}
 
 
-def check_paid(account: Account, cost: Cost | None, unit: str) -> None:
-    """:class:`BudgetError` if a release of this cost (None: nothing bounds it) would exceed the account's budget."""
-    if account.budget is None or account.left is None:
+def check_paid(account: Account, cost: Cost | None, unit: str, part: str | None = None) -> None:
+    """:class:`BudgetError` if a release of this cost (None: nothing bounds it), of this part of the cases (None: of
+    all), would exceed the account's budget."""
+    left = account.left_for(part)
+    if account.budget is None or left is None:
         return
     number = account.number
     if cost is None:
@@ -116,11 +125,12 @@ def check_paid(account: Account, cost: Cost | None, unit: str) -> None:
             account=number,
             advice=f"{_UNTOUCHED} See veilog ledger show.",
         )
-    for word, asked, rest, limit in zip(("epsilon", "delta"), cost, account.left, account.budget, strict=True):
+    for word, asked, rest, limit in zip(("epsilon", "delta"), cost, left, account.budget, strict=True):
         if asked > rest:
             raise BudgetError(
                 f"The budget of these data does not suffice: {word} = {in_figures(asked)} was asked for, and of "
-                f"{in_figures(limit)} in all {in_figures(rest, down=True)} is left.",
+                f"{in_figures(limit)} in all {in_figures(rest, down=True)} is left"
+                + ("." if part is None else f" for the cases of {part}."),
                 account=number,
                 advice=f"{_UNTOUCHED} Ask for less, or raise the budget: veilog ledger set.",
             )
@@ -153,16 +163,18 @@ def as_json(accounts: Iterable[Account], *, guarantees: bool) -> str:
 
 
 def as_csv(accounts: Iterable[Account]) -> str:
-    """One row a release."""
-    text = io.StringIO()
+    """One row a release; the part of the cases that it is of, where there are parts."""
+    text, shown = io.StringIO(), tuple(accounts)
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*_COLUMNS, "guarantee"])
-    for account in accounts:
+    of_parts = any(entry.part is not None for account in shown for entry in account.entries)
+    columns = [*_COLUMNS, "guarantee", *(["part"] if of_parts else [])]
+    writer.writerow(columns)
+    for account in shown:
         for entry in account.entries:
             facts = _entry_json(entry, True) | {"account": account.number, "name": account.name}
             facts |= {"parameters": json.dumps(entry.parameters), "outputs": " ".join(entry.outputs)}
             facts["guarantee"] = "" if entry.guarantee is None else json.dumps(entry.guarantee)
-            writer.writerow(["" if facts[name] is None else facts[name] for name in [*_COLUMNS, "guarantee"]])
+            writer.writerow(["" if facts.get(name) is None else facts[name] for name in columns])
     return text.getvalue()
 
 
@@ -188,8 +200,13 @@ def _entry_json(entry: Entry, guarantees: bool) -> dict[str, object]:
         "delta_exact": None if entry.delta is None else str(entry.delta),
         "state": entry.state,
         "outputs": list(entry.outputs),
+        **({} if entry.part is None else {"part": entry.part}),
     }
     return facts | ({"guarantee": entry.guarantee} if guarantees else {})
+
+
+def _cost_of(entry: Entry) -> Cost:
+    return entry.epsilon or Fraction(0), entry.delta or Fraction(0)
 
 
 def _cost_json(cost: Cost | None, *, down: bool = False) -> dict[str, float] | None:

@@ -56,7 +56,7 @@ Waiting = Callable[[str, float | None], None]
 State = Literal["reserved", "charged", "written", "withdrawn"]
 
 _APPLICATION = 0x7665696C
-_VERSION = 2
+_VERSION = 3
 _TABLES = (
     "CREATE TABLE book (id INTEGER PRIMARY KEY, key BLOB NOT NULL, seal TEXT NOT NULL)",
     "CREATE TABLE accounts (account INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, epsilon TEXT, "
@@ -66,8 +66,13 @@ _TABLES = (
     "method TEXT NOT NULL, as_published INTEGER NOT NULL, parameters TEXT NOT NULL, unit TEXT NOT NULL, "
     "epsilon TEXT, delta TEXT, state TEXT NOT NULL, guarantee TEXT, output TEXT NOT NULL)",
     "CREATE TABLE runs (release INTEGER PRIMARY KEY, mark TEXT NOT NULL)",
+    "CREATE TABLE parts (release INTEGER PRIMARY KEY, part TEXT NOT NULL)",
+    "CREATE TABLE counting (account INTEGER PRIMARY KEY, counting TEXT NOT NULL)",
 )
-"""The last came with version 2; a ledger of version 1 gets it when it is next written."""
+"""Those after the first came with later versions; an older ledger gets them when it is next written."""
+_TABLES_OF = {1: 4, 2: 5, 3: 7}
+"""How many of them a ledger of each version has."""
+_NAMES = ("book", "accounts", "data", "releases", "runs", "parts", "counting")
 _SETTINGS = ("PRAGMA synchronous = EXTRA", "PRAGMA trusted_schema = OFF")
 _ONCE = 0.25
 """Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
@@ -97,6 +102,8 @@ class Entry:
     guarantee: dict[str, Any] | None
     outputs: tuple[str, ...]
     """SHA-256 of the files it was written to."""
+    part: str | None = None
+    """Of which cases it is; all, where this is None."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +115,15 @@ class AccountRow:
     unit: str
     epsilon: Fraction | None
     delta: Fraction | None
+    counting: str | None = None
+    """How its releases are counted against the budget; None: by the sum."""
 
 
 @dataclass(frozen=True)
 class Book:
     """All of a ledger, and the open transaction on it."""
 
+    path: Path
     connection: sqlite3.Connection
     key: bytes
     accounts: dict[int, AccountRow]
@@ -218,8 +228,9 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
         insist("BEGIN IMMEDIATE" if write else "BEGIN")
         insist("SELECT count(*) FROM sqlite_master")
         book = _loaded(connection, place)
-        if write and _version(connection) == 1:
-            insist(_TABLES[-1])
+        if write and _version(connection) < _VERSION:
+            for table in _TABLES[_TABLES_OF[_version(connection)] :]:
+                insist(table)
             insist(f"PRAGMA user_version = {_VERSION}")
         yield book
         if write:
@@ -257,8 +268,7 @@ def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
 
 
 def _sealed(connection: sqlite3.Connection, key: bytes) -> str:
-    tables = ("accounts", "data", "releases") if _version(connection) == 1 else ("accounts", "data", "releases", "runs")
-    content = [_rows(connection, table) for table in tables]
+    content = [_rows(connection, table) for table in _NAMES[1 : _TABLES_OF[_version(connection)]]]
     return hmac.new(key, json.dumps(content).encode(), hashlib.sha256).hexdigest()
 
 
@@ -284,24 +294,30 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         )
     tables = connection.execute("SELECT sql FROM sqlite_master ORDER BY rootpage").fetchall()
     try:
-        expected = _TABLES if version == _VERSION else _TABLES[:-1]
-        if version not in (1, _VERSION) or sorted(sql for (sql,) in tables) != sorted(expected):
+        if sorted(sql for (sql,) in tables) != sorted(_TABLES[: _TABLES_OF.get(version, 0)]):
             raise ValueError("not our tables")
         ((_, key, seal),) = _rows(connection, "book")
         if not isinstance(key, bytes) or not hmac.compare_digest(_sealed(connection, key), str(seal)):
             raise ValueError("the seal is broken")
+        runs, parts, counting = (_noted(connection, table) for table in _NAMES[4:])
         accounts = [
-            AccountRow(n, str(s), str(u), _fraction(e), _fraction(d)) for n, s, u, e, d in _rows(connection, "accounts")
+            AccountRow(n, str(s), str(u), _fraction(e), _fraction(d), counting.get(n))
+            for n, s, u, e, d in _rows(connection, "accounts")
         ]
-        entries = tuple(_entry(row) for row in _rows(connection, "releases"))
+        entries = tuple(_entry(row, parts.get(int(row[0]))) for row in _rows(connection, "releases"))
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
-        runs = {} if version == 1 else {int(number): str(mark) for number, mark in _rows(connection, "runs")}
     except (ValueError, TypeError) as error:  # also what JSON and UTF-8 say of damage
         raise _damaged(place) from error
-    return Book(connection, key, {row.number: row for row in accounts}, data, entries, runs)
+    return Book(place, connection, key, {row.number: row for row in accounts}, data, entries, runs)
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
+def _noted(connection: sqlite3.Connection, table: str) -> dict[int, str]:
+    """What is noted by number in a table that a ledger of this version may not have yet."""
+    there = table in _NAMES[: _TABLES_OF[_version(connection)]]
+    return {int(number): str(text) for number, text in _rows(connection, table)} if there else {}
+
+
+def _entry(row: tuple[Any, ...], part: str | None) -> Entry:
     number, account, when, method, as_published, parameters, unit, epsilon, delta, state, guarantee, output = row
     if state not in _STATES:
         raise ValueError(state)
@@ -318,6 +334,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
         state=state,
         guarantee=None if guarantee is None else dict(json.loads(guarantee)),
         outputs=tuple(str(output).split()),
+        part=part,
     )
 
 

@@ -15,7 +15,6 @@ The sums are for one unit: a guarantee for cases does not say what a person with
 from __future__ import annotations
 
 import contextlib
-import datetime
 import hashlib
 import json
 import os
@@ -27,15 +26,29 @@ from pathlib import Path
 from typing import Any
 
 from veilog._files import atomic_target, check_writable
-from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError
+from veilog.errors import BudgetError, OutputError, ParameterError, VeilogError
 from veilog.ledger import file as ledger_file
-from veilog.ledger.accounts import Account, Cost, as_csv, as_json, check_paid, check_unknown
+from veilog.ledger.accounts import Account, as_csv, as_json, check_paid, check_unknown
+from veilog.ledger.book import (
+    account_of,
+    change,
+    limit,
+    lost,
+    opened,
+    plain,
+    put_together,
+    reserved,
+    texts,
+    usual_unit,
+)
+from veilog.ledger.costs import Cost
 from veilog.ledger.file import Book, Data, Entry, Waiting, fingerprint, short
 from veilog.ledger.runs import check_mark, is_open, put_mark
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, compose, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.part import Part
 
 __all__ = ["Account", "Data", "Entered", "Entry", "Ledger", "Reservation", "fingerprint", "settling"]
 
@@ -80,7 +93,7 @@ class Ledger:
         if self.create and not self.path.exists():
             return ()
         with self._reading() as book:
-            return tuple(_account(book, number) for number in sorted(book.accounts))
+            return tuple(account_of(book, number) for number in sorted(book.accounts))
 
     def account(self, data: Data | bytes) -> Account | None:
         """The account of these data (or of those with this fingerprint), if they have one here."""
@@ -89,7 +102,7 @@ class Ledger:
         mark = data if isinstance(data, bytes) else fingerprint(data)
         with self._reading() as book:
             number = book.data.get(book.digest(mark))
-            return None if number is None else _account(book, number)
+            return None if number is None else account_of(book, number)
 
     def set_budget(
         self,
@@ -128,29 +141,35 @@ class Ledger:
         unit: str = "case",
         as_published: bool = False,
         mark: str | None = None,
+        part: Part | None = None,
     ) -> Reservation:
         """Set aside what a release may cost at most, durably, before anything is asked of the data.
 
         ``epsilon`` None: nothing bounds it beforehand (as published, seeded, or another kind of guarantee). ``mark`` is
-        that of the checkpoints of a run that can be interrupted.
+        that of the checkpoints of a run that can be interrupted. ``part`` is which cases it is of, if not of all.
         :class:`BudgetError` if the account cannot pay for it, or if the ledger has budgets but none for these data.
         """
         known = fingerprint(data)
-        given = json.dumps(dict(parameters or {}), default=str)
         cost = None if epsilon is None else (short(epsilon), short(delta))
+        cases = None if part is None else plain(str(part))
         self._made()
         with self._writing() as book:
             number = book.data.get(book.digest(known))
             if number is None:
                 check_unknown(book.accounts.values())
-                number = _opened(book, known, _plain(unit), self._name_of(data))
+                number = opened(book, known, plain(unit), self._name_of(data))
             else:
-                check_paid(_account(book, number), cost, _plain(unit))
-            row = book.connection.execute(
-                "INSERT INTO releases VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, 'reserved', NULL, '')",
-                (number, _now(), method, int(as_published), given, _plain(unit), *_texts(cost)),
+                check_paid(account_of(book, number), cost, plain(unit), cases)
+            number = reserved(
+                book,
+                number,
+                method,
+                cost,
+                parameters=parameters or {},
+                unit=plain(unit),
+                as_published=as_published,
+                part=cases,
             )
-            number = int(row.lastrowid or 0)
             if mark is not None:
                 put_mark(book, number, mark)
             return Reservation(self, number, cost, mark)
@@ -187,20 +206,17 @@ class Ledger:
         with self._writing() as book:
             number = book.data.get(book.digest(mark))
             if account is not None:
-                number = _joined(book, mark, number, account)
+                number = put_together(book, mark, number, account)
             elif number is None:
-                number = _opened(book, mark, "case", self._name_of(data))
+                number = opened(book, mark, "case", self._name_of(data))
             elif unit is None and limits:
-                unit = _usual_unit(book, number)
+                unit = usual_unit(book, number)
             if unit is not None:
-                book.connection.execute("UPDATE accounts SET unit = ? WHERE account = ?", (_plain(unit), number))
-            for limit in limits:
-                values = (*_texts(limit), number)
-                book.connection.execute("UPDATE accounts SET epsilon = ?, delta = ? WHERE account = ?", values)
-        found = self.account(data)
-        if found is None:
-            raise _lost(self)
-        return found
+                book.connection.execute("UPDATE accounts SET unit = ? WHERE account = ?", (plain(unit), number))
+            for budget in limits:
+                limit(book, number, budget)
+        with self._reading() as book:
+            return account_of(book, number)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write all accounts, with the guarantees of their releases, to a JSON or CSV file (by its suffix)."""
@@ -214,7 +230,7 @@ class Ledger:
 
     def _name_of(self, data: Data) -> str:
         source = (None if isinstance(data, Variants) else data.source) or self.name
-        return _plain(Path(source or "").name) or "data"
+        return plain(Path(source or "").name) or "data"
 
     def _made(self) -> None:
         if self.create and not self.path.exists():
@@ -242,7 +258,7 @@ class Reservation:
         """The reservation for the run whose checkpoints have this ``mark`` from here on, and for no other."""
         with self.ledger._writing() as book:
             if not any(entry.number == self.number and is_open(entry, complete) for entry in book.entries):
-                raise _lost(self.ledger)
+                raise lost(book)
             check_mark(book, self.number, (self.mark,))
             put_mark(book, self.number, mark)
         return replace(self, mark=mark)
@@ -262,7 +278,7 @@ class Reservation:
                 )
             derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
         said = json.dumps(guarantee.to_json())
-        self._update("epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*_texts(derived), said))
+        self._update("epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*texts(derived), said))
 
     def withdraw(self) -> None:
         """Give back all of it: for a release that failed before anything was asked of the data."""
@@ -276,7 +292,7 @@ class Reservation:
     def _update(self, changes: str, values: tuple[str | None, ...]) -> None:
         with self.ledger._writing() as book:
             check_mark(book, self.number, (self.mark,))
-            _change(self.ledger, book, self.number, changes, values, "reserved")
+            change(book, self.number, changes, values, "reserved")
 
 
 @dataclass(frozen=True)
@@ -296,7 +312,7 @@ class Entered:
         ledger = Ledger(self.path, waiting=waiting)
         changes = "state = 'written', output = trim(output || ' ' || ?)"
         with ledger._writing() as book:
-            _change(ledger, book, self.number, changes, (digest,), "charged", "written")
+            change(book, self.number, changes, (digest,), "charged", "written")
 
     def account(self) -> Account:
         """Return the account, with this release in it."""
@@ -304,8 +320,8 @@ class Entered:
         with ledger._reading() as book:
             owner = {entry.number: entry.account for entry in book.entries}
             if self.number not in owner:
-                raise _lost(ledger)
-            return _account(book, owner[self.number])
+                raise lost(book)
+            return account_of(book, owner[self.number])
 
 
 @contextlib.contextmanager
@@ -334,58 +350,6 @@ def settling(
     reservation.settle(claimed())
 
 
-def _change(
-    ledger: Ledger, book: Book, number: int, changes: str, values: tuple[str | None, ...], *states: str
-) -> None:
-    """Change an entry that is in one of these states, or say that the ledger lost it."""
-    held = {entry.number: entry.state for entry in book.entries}
-    if held.get(number) not in states:
-        raise _lost(ledger)
-    book.connection.execute(f"UPDATE releases SET {changes} WHERE release = ?", (*values, number))
-
-
-def _account(book: Book, number: int) -> Account:
-    row = book.accounts[number]
-    own = tuple(entry for entry in book.entries if entry.account == number)
-    budget = None if row.epsilon is None or row.delta is None else (row.epsilon, row.delta)
-    return Account(row.number, row.name, row.unit, budget, own)
-
-
-def _opened(book: Book, mark: bytes, unit: str, name: str) -> int:
-    execute = book.connection.execute
-    number = int(execute("INSERT INTO accounts VALUES (NULL, ?, ?, NULL, NULL)", (name, unit)).lastrowid or 0)
-    execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), number))
-    return number
-
-
-def _joined(book: Book, mark: bytes, old: int | None, account: int) -> int:
-    """Put data on another account, with all that was spent of the old one, and with its limit if there is none yet."""
-    if account not in book.accounts:
-        known = ", ".join(str(number) for number in sorted(book.accounts))
-        raise ParameterError(
-            f"The ledger has no account {account}.", parameter="account", advice=f"It has: {known or 'none'}."
-        )
-    execute = book.connection.execute
-    if old is None:
-        execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), account))
-    elif old != account:
-        before = book.accounts[old]
-        if book.accounts[account].epsilon is None and before.epsilon is not None and before.delta is not None:
-            values = (before.unit, *_texts((before.epsilon, before.delta)), account)
-            execute("UPDATE accounts SET unit = ?, epsilon = ?, delta = ? WHERE account = ?", values)
-        execute("UPDATE data SET account = ? WHERE account = ?", (account, old))
-        execute("UPDATE releases SET account = ? WHERE account = ?", (account, old))
-        execute("DELETE FROM accounts WHERE account = ?", (old,))
-    return account
-
-
-def _usual_unit(book: Book, number: int) -> str | None:
-    """Whom the releases of an account that has no limit yet protect, if they agree."""
-    account = _account(book, number)
-    units = {entry.unit for entry in account.entries if entry.state != "withdrawn"}
-    return units.pop() if account.budget is None and len(units) == 1 else None
-
-
 def _derived(guarantee: Guarantee) -> Cost | None:
     """What a release cost, exactly where its charges just add up; None without a guarantee."""
     if not guarantee.proven or guarantee.epsilon is None or guarantee.delta is None:
@@ -394,20 +358,3 @@ def _derived(guarantee: Guarantee) -> Cost | None:
     if round_up(epsilon) != guarantee.epsilon or round_up(delta) != guarantee.delta:
         return Fraction(Decimal(repr(guarantee.epsilon))), Fraction(Decimal(repr(guarantee.delta)))
     return epsilon, delta
-
-
-def _plain(text: str) -> str:
-    """Text that can be stored: names of files may hold bytes that are no text."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def _lost(ledger: Ledger) -> InputError:
-    return InputError("The ledger no longer has the entry of this release.", path=ledger.path)
-
-
-def _texts(cost: Cost | None) -> tuple[str | None, str | None]:
-    return (None, None) if cost is None else (str(cost[0]), str(cost[1]))
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -66,8 +66,9 @@ class Curator:
 
         Questions are asked and charged for one case; the guarantee says what they cost the ``unit`` together.
         """
+        part = None
         if isinstance(held, Bounded):
-            unit = held.unit
+            unit, part = held.unit, held.part
             log = None if isinstance(held.log, Variants) else held.log
             held = held.variants
         elif unit.column is not None:
@@ -79,10 +80,12 @@ class Curator:
         self._variants = self.domain.fit(held)
         self._log = log
         self._randomness = randomness or noise.operating_system()
-        self._account = Account(unit, seeded=self._randomness.seed is not None)
+        self._account = Account(unit, seeded=self._randomness.seed is not None, part=part)
         together = held.read_together if log is None else log.read_together
         if together:
             self._account.assume(Condition("columns-read-together", "program", " ".join(together)))
+        if part is not None and not part.of_time:
+            self.events.assume_columns()
         self._whole: Curator | None = None
 
     # Public facts ---------------------------------------------------------------------------------------------------

@@ -83,12 +83,12 @@ class EventQuestions:
 
     def level(self, name: str) -> Level:
         """Whether an attribute is one of cases or of events; from the log's columns, which the guarantee then says."""
-        self._assume_columns()
+        self.assume_columns()
         return attribute_level(self._log.shape, name)
 
     def kind(self, name: str) -> Kind:
         """What the values of an attribute are; from the log's columns, which the guarantee then says."""
-        self._assume_columns()
+        self.assume_columns()
         return attribute_kind(self._log.shape, name)
 
     @property
@@ -108,7 +108,8 @@ class EventQuestions:
         first, last = min(ends) // _DAY, max(ends) // _DAY
         return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=last + 1)
 
-    def _assume_columns(self) -> None:
+    def assume_columns(self) -> None:
+        """Take for granted that the columns of the log are public, and how they were read."""
         self._account.assume(_COLUMNS_FROM_LOG)
         together = self._log.attributes_read_together
         if together:

@@ -30,6 +30,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, E
 from veilog.logs.variants import Variants
 from veilog.privacy.account.guarantee import NEIGHBOURS, Charge, Condition
 from veilog.privacy.mechanisms.noise import Randomness
+from veilog.privacy.part import Part
 
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
@@ -146,29 +147,39 @@ def _growth(epsilon: Fraction, most: int) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """The token that a log holds no more cases of a person than its unit says: what :func:`bounded` makes of one.
+    """The token that a log holds no more cases of a person than its unit says, and only those of its part: what
+    :func:`bounded` makes of one.
 
     A curator whose unit is told by a column takes nothing else, so that no way to it can leave out the bounding.
     """
 
     log: EventLog | StoredLog | Variants
     unit: Unit
+    part: Part | None = None
+    """The cases that it holds; all, where this is None."""
 
     @property
     def variants(self) -> Variants:
         return self.log if isinstance(self.log, Variants) else self.log.variants
 
 
-def bounded(log: EventLog | StoredLog | Variants, unit: Unit, randomness: Randomness) -> Bounded:
-    """The log with at most ``most_cases`` cases of every person, chosen at random where there are more.
+def bounded(
+    log: EventLog | StoredLog | Variants, unit: Unit, randomness: Randomness, part: Part | None = None
+) -> Bounded:
+    """The cases of the part, and of these at most ``most_cases`` of a person, chosen at random where there are more.
+
+    Which part a case is in is known of the case alone (:mod:`veilog.privacy.part`), so a person's cases of the part
+    come or go with the person.
 
     Each person's cases are chosen by themselves, so adding a person adds at most ``most_cases`` cases to the result
     and changes nothing else: whatever is proved for logs that differ by so many cases holds for a person. Whose a case
     is, is known of all cases at once, also where their events are on disk.
     """
+    if part is not None:
+        log = part.of_log(log)
     if unit.column is None:
         _refuse_namesake(log, unit)
-        return Bounded(log, unit)
+        return Bounded(log, unit, part)
     if isinstance(log, Variants):
         raise ParameterError(
             f"Whose cases they are ({unit.column!r}) is known of an event log only, not of variants.",
@@ -182,7 +193,7 @@ def bounded(log: EventLog | StoredLog | Variants, unit: Unit, randomness: Random
     first = np.flatnonzero(np.diff(owner[order], prepend=-1))
     place = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
     kept = np.sort(order[place < unit.most_cases])
-    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit)
+    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit, part)
 
 
 def _refuse_namesake(log: EventLog | StoredLog | Variants, unit: Unit) -> None:
@@ -220,6 +231,8 @@ def _owners(log: EventLog, column: str) -> pa.ChunkedArray:
 
 def _numbered(owners: list[pa.ChunkedArray], column: str, source: str | None) -> IntArray:
     """The persons as numbers, of all pieces together."""
+    if not owners:
+        return np.zeros(0, dtype=np.int64)  # a part without cases
     values = pa.chunked_array([chunk for piece in owners for chunk in piece.chunks], owners[0].type)
     missing = values.null_count
     if missing:

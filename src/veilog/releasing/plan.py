@@ -26,6 +26,7 @@ from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import epsilon_of
 from veilog.privacy.domain import PRIVATELY, Domain, Window
+from veilog.privacy.part import Part
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing import spelled
 from veilog.releasing.planned import Planned, checked_seed, uses_of
@@ -96,6 +97,7 @@ def plan(
     attributes_share: Number | None = None,
     guessing_advantage: Number | None = None,
     weak_guarantee: bool = False,
+    part: Part | str | None = None,
     **parameters: Any,
 ) -> Plan:
     """Plan a release: the arguments are those of :func:`veilog.release`, but for the log.
@@ -138,6 +140,7 @@ def plan(
         wanted=wanted,
         seed=checked_seed(seed),
         weak_guarantee=weak_guarantee,
+        part=Part.of(part) if isinstance(part, str) else part,
     )
 
 

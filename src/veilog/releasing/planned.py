@@ -13,6 +13,7 @@ from veilog.logs.variants import Variants
 from veilog.methods import Method, Settings
 from veilog.methods._events.assemble import Wanted
 from veilog.privacy.domain import PRIVATELY, Domain, Fact
+from veilog.privacy.part import Part
 from veilog.privacy.unit import Unit
 
 __all__ = ["Planned", "Uses", "checked_seed", "uses_of"]
@@ -52,6 +53,8 @@ class Planned:
     """What is released beyond variants."""
     seed: int | None
     weak_guarantee: bool
+    part: Part | None = None
+    """Which cases it is of; all, where this is None."""
 
     @property
     def public(self) -> Domain:
@@ -71,7 +74,7 @@ class Planned:
     @property
     def needs_events(self) -> bool:
         """Whether the events themselves are needed, and not only the variants."""
-        return bool(self.wanted) or self.unit.column is not None or self.method.full_log
+        return bool(self.wanted or self.part) or self.unit.column is not None or self.method.full_log
 
     @property
     def bounded(self) -> bool:
@@ -92,6 +95,8 @@ class Planned:
             raise UndeclaredError(self.method.name, self.undeclared)
         if isinstance(log, Variants):
             self._check_events()
+            if self.part is not None:
+                self.part.of_log(log)  # refuses
         if self.method.full_log and not self.method.in_pieces and isinstance(log, StoredLog):
             raise ParameterError(
                 f"Method {self.method.name!r} needs all events in memory, so a log that is kept on disk will not do.",

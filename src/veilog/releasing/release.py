@@ -13,6 +13,7 @@ from veilog.logs.variants import Variants
 from veilog.methods.method import Progress
 from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
+from veilog.privacy.part import Part
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
 
@@ -38,6 +39,7 @@ def release(
     ledger: Ledger | str | Path | None = None,
     guessing_advantage: Number | None = None,
     weak_guarantee: bool = False,
+    part: Part | str | None = None,
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Release:
@@ -60,6 +62,11 @@ def release(
     ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times;
     ``"log"`` takes it from the log, which the guarantee says; None a made-up year). ``attributes`` are released with
     ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
+
+    ``part`` releases some of the cases alone, by a public rule that looks at each case by itself: ``"month=2024-03"``
+    (also ``week=2024-W11``, ``quarter=2024-Q1``, ``year=2024``) those that start then, ``"ward=A"`` those with this
+    value of an attribute, ``none`` those without. In a ledger, releases of different parts of one rule cost a case
+    their maximum and not their sum.
 
     ``guessing_advantage`` takes the place of ``epsilon``: by how much at most the release may raise an attacker's
     chance to guess that a case (or person) is in the log, delta included. A method that has a parameter of this name
@@ -87,6 +94,7 @@ def release(
             attributes_share=attributes_share,
             guessing_advantage=guessing_advantage,
             weak_guarantee=weak_guarantee,
+            part=part,
             **parameters,
         )
     return planned.run(log, ledger=ledger, progress=progress)

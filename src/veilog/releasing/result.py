@@ -243,6 +243,7 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     )
     if guarantee.charges:
         facts.insert(1, ("privacy:level", f"{guarantee.unit}: {guarantee.neighbours}", "string"))
+    facts += [] if guarantee.part is None else [("privacy:part", str(guarantee.part), "string")]
     facts += [(key, value, "float") for key, value in pairs if value is not None]
     facts += [(f"privacy:condition-{code}", text, "string") for code, text in _conditions(guarantee).items()]
     held = " ".join(statement.holds for statement in guarantee.statements)

@@ -51,9 +51,9 @@ def run_plan(
     refuse_unread(log)
     planned.check(log)
     source = noise.operating_system() if planned.seed is None else noise.seeded(planned.seed)
-    held = bounded(log, planned.unit, source)
+    held = bounded(log, planned.unit, source, planned.part)
     # Before anything is paid for: what goes wrong in here must not cost a release.
-    notes = notes_for_owner(log, planned.public, planned.unit, ledger is not None)
+    notes = notes_for_owner(held.log, planned.public, planned.unit, ledger is not None)
     curator = Curator(held, domain=planned.public, randomness=source)
     started = time.perf_counter()
     claimed, derive = claims(planned, curator)
@@ -109,6 +109,7 @@ def _reserved(planned: Planned, log: EventLog | StoredLog | Variants, ledger: Le
         parameters={**planned.settings.to_json(), **_beyond(planned.wanted), **planned.unit.in_ledger},
         unit=planned.unit.column or planned.unit.name,
         as_published=planned.as_published,
+        part=planned.part,
     )
 
 

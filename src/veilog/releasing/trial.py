@@ -53,6 +53,7 @@ def tried(plan: Planned) -> Guarantee:
         settings=replace(plan.settings, **changed),
         declared=declared,
         unit=plan.unit if plan.unit is ONE_CASE else Unit("person", plan.unit.most_cases),
+        part=None,  # made-up patients are of no month; what a part is asked is what the whole is
         wanted=replace(plan.wanted, attributes=(), attributes_share=Wanted().attributes_share),
     )
     if found is not None:  # so few patients have no labels that are frequent enough
@@ -68,7 +69,10 @@ def tried(plan: Planned) -> Guarantee:
     of_the_trial: set[str] = {_TAKEN[fact] for fact in plan.undeclared}
     of_the_trial |= {"nobody-has-more"} if plan.unit.column is not None else set()
     conditions = tuple(condition for condition in guarantee.conditions if condition.code not in of_the_trial)
-    return replace(guarantee, conditions=conditions)
+    if plan.part is None:
+        return replace(guarantee, conditions=conditions)
+    neighbours = plan.part.among(guarantee.neighbours)
+    return replace(guarantee, conditions=conditions, part=plan.part, neighbours=neighbours)
 
 
 def _labels_found(plan: Planned) -> Charge:

@@ -21,6 +21,7 @@ from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, State
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Subsampled
 from veilog.privacy.mechanisms.sampling import amplified
+from veilog.privacy.part import Part
 from veilog.privacy.unit import Unit
 
 __all__ = ["Account", "SampleAccount"]
@@ -31,9 +32,11 @@ M = TypeVar("M", bound=Mechanism)
 class Account:
     """What a run has asked of a log so far."""
 
-    def __init__(self, unit: Unit, *, seeded: bool) -> None:
-        """``unit`` is whom the guarantee speaks of; with ``seeded`` noise there is none."""
+    def __init__(self, unit: Unit, *, seeded: bool, part: Part | None = None) -> None:
+        """``unit`` is whom the guarantee speaks of, ``part`` the cases that were looked at, if not all; with ``seeded``
+        noise there is none."""
         self.unit = unit
+        self.part = part
         self.seeded = seeded
         self._charges: list[Charge] = []
         self._conditions: dict[Condition, None] = dict.fromkeys(unit.conditions)
@@ -115,7 +118,8 @@ class Account:
             nominal_epsilon=None if nominal_epsilon is None else float(parse_epsilon(nominal_epsilon)),
             nominal_delta=None if nominal_delta is None else float(parse_delta(nominal_delta)),
             unit=self.unit.name,
-            neighbours=self.unit.neighbours,
+            neighbours=self.unit.neighbours if self.part is None else self.part.among(self.unit.neighbours),
+            part=self.part,
             numerics=numerics,
             conditions=tuple(self._conditions),
             reasons=tuple(reasons),
@@ -131,7 +135,7 @@ class SampleAccount(Account):
     is what the sum has grown by (why together: :mod:`veilog.privacy.mechanisms.sampling`)."""
 
     def __init__(self, whole: Account, rate: Fraction) -> None:
-        super().__init__(whole.unit, seeded=whole.seeded)
+        super().__init__(whole.unit, seeded=whole.seeded, part=whole.part)
         self._whole, self._rate = whole, rate
         self._conditions, self._reasons, self._statements = whole._conditions, whole._reasons, whole._statements
 

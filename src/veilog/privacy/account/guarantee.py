@@ -15,6 +15,7 @@ from veilog.privacy.account.figures import round_up, up
 from veilog.privacy.account.strength import Strength, strength_of
 from veilog.privacy.account.words import mechanism_in_words, sensitivity_in_words
 from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Stated
+from veilog.privacy.part import Part
 
 __all__ = ["NEIGHBOURS", "Charge", "Code", "Condition", "Guarantee", "PlainCharge", "SaidBy", "Statement", "Status"]
 
@@ -163,6 +164,8 @@ class Guarantee:
     """The same but for the failures that delta allows; None where there is no delta."""
     cases: int | None = None
     """How many cases are released, which a delta is judged by; None before the release."""
+    part: Part | None = None
+    """Which cases it is of; all, where this is None. It protects every case: of others nothing was looked at."""
 
     @property
     def strength(self) -> Strength:
@@ -192,7 +195,8 @@ class Guarantee:
         pair = f"epsilon = {up(self.epsilon)}" + (f", delta = {up(self.delta)}" if self.delta else "")
         given = " if its conditions hold" if self.conditions else ""
         first = f"Differentially private for one {self.unit}{given}, {pair}: protection is {self.strength}."
-        return f"{first}{self._guessing()} {self.protects}"
+        only = "" if self.part is None else f" The release is of the {self.part.in_words} alone."
+        return f"{first}{self._guessing()} {self.protects}{only}"
 
     def _guessing(self) -> str:
         if self.guessing_advantage is None:
@@ -216,6 +220,7 @@ class Guarantee:
             "unit": self.unit,
             "protects": self.protects,
             "neighbours": self.neighbours,
+            **({} if self.part is None else {"part": str(self.part)}),
             "numerics": self.numerics,
             "conditions": [condition.to_json() for condition in self.conditions],
             "reasons": list(self.reasons),

@@ -45,7 +45,7 @@ _FILES = (
 )
 _READING = ("case", "activity", "timestamp", "time_format")
 """How a log was read, where that was chosen."""
-_MORE = ("unit", "max_cases", "times", "window_start", "window_end", "attributes")
+_MORE = ("unit", "max_cases", "part", "times", "window_start", "window_end", "attributes")
 
 
 def home(logs: Sequence[LogRecord], jobs: Sequence[JobRecord], settings: Settings | None, once: str) -> str:

@@ -14,7 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from veilog.errors import BudgetError, ParameterError, VeilogError
-from veilog.ledger.accounts import Cost, check_paid, in_figures
+from veilog.ledger.accounts import check_paid, in_figures
+from veilog.ledger.costs import Cost
 from veilog.ledger.ledger import Account, Ledger
 from veilog.privacy.account.accounting import LARGEST_EPSILON
 from veilog.privacy.account.figures import up
@@ -173,10 +174,11 @@ def _foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Settin
     try:
         ledger = Ledger.open(settings.ledger_of(log.session), create=True)
         account = None if log.measured is None else ledger.account(bytes.fromhex(log.measured.fingerprint))
-        refused = _refused(ledger, account, cost, planned.unit.column or planned.unit.name)
+        part = None if planned.part is None else str(planned.part)
+        refused = _refused(ledger, account, cost, planned.unit.column or planned.unit.name, part)
     except (VeilogError, ValueError) as error:
         return InAccount(shared, problem=clean(str(error)))
-    before = (Fraction(0), Fraction(0)) if account is None else account.spent
+    before = (Fraction(0), Fraction(0)) if account is None else account.spent_on(part)
     strength = None
     if cost is not None:
         total = None if before is None else (before[0] + cost[0], before[1] + cost[1])
@@ -189,19 +191,19 @@ def _foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Settin
         known=True,
         releases=sum(entry.state != "withdrawn" for entry in account.entries),
         budget=_figures(account.budget),
-        spent=_figures(account.spent),
-        left=_figures(account.left, down=True),
-        after=_figures(_after(account, cost), down=account.budget is not None),
+        spent=_figures(before),
+        left=_figures(account.left_for(part), down=True),
+        after=_figures(_after(account, cost, part), down=account.budget is not None),
         strength=strength,
     )
 
 
-def _refused(ledger: Ledger, account: Account | None, cost: Cost | None, unit: str) -> str | None:
+def _refused(ledger: Ledger, account: Account | None, cost: Cost | None, unit: str, part: str | None) -> str | None:
     try:
         if account is None:
             refuse_unknown(ledger)
         else:
-            check_paid(account, cost, unit)
+            check_paid(account, cost, unit, part)
     except (BudgetError, ParameterError) as error:
         return clean(str(error))
     return None
@@ -219,12 +221,13 @@ def refuse_unknown(ledger: Ledger) -> None:
         )
 
 
-def _after(account: Account, cost: Cost | None) -> Cost | None:
-    if cost is None or account.spent is None:
+def _after(account: Account, cost: Cost | None, part: str | None) -> Cost | None:
+    spent, left = account.spent_on(part), account.left_for(part)
+    if cost is None or spent is None:
         return None
-    if account.left is None:
-        return account.spent[0] + cost[0], account.spent[1] + cost[1]
-    return max(account.left[0] - cost[0], Fraction(0)), max(account.left[1] - cost[1], Fraction(0))
+    if left is None:
+        return spent[0] + cost[0], spent[1] + cost[1]
+    return max(left[0] - cost[0], Fraction(0)), max(left[1] - cost[1], Fraction(0))
 
 
 def _figures(cost: Cost | None, *, down: bool = False) -> tuple[str, str] | None:

@@ -253,6 +253,8 @@ def _seen_by_owner(released: Release, log: EventLog, out: Path, progress: Progre
     if released.variants.cases == 0:
         return None
     told = told_by_release(released)
+    part = released.guarantee.part
+    log = log if part is None else part.of_log(log)
     original: EventLog | Variants = log if told.timed else log.variants
     facts = gathered(told, released, original, progress=progress)
     with atomic_target(out / "inside.html") as file:

@@ -18,7 +18,7 @@ __all__ = ["FIELDS", "WEAK", "asked_for", "offered", "plan_of", "undeclared"]
 FIELDS = (
     *("method", "epsilon", "delta", "as_published", "unit", "max_cases"),
     *("times", "window_start", "window_end", "attributes", "weak_guarantee"),
-    *("labels", "activities", "longest", "max_length"),
+    *("labels", "activities", "longest", "max_length", "part"),
 )
 """The fields of the form; a parameter of a method is called ``p_`` and its name."""
 
@@ -73,6 +73,7 @@ def asked_for(form: Mapping[str, Any]) -> Plan:
         "attributes": _listed(given.get("attributes", "")) or None,
         "domain": Domain(_labels(given), _longest(given)),
         "weak_guarantee": _is_weak(given.get("weak_guarantee", "")),
+        "part": given.get("part"),
     }
     _check(method, asked)
     return plan(method.name, **{**asked, **parameters})

@@ -1,0 +1,272 @@
+"""A part of the cases of a log, by a public rule that looks at each case alone.
+
+A rule puts every case into exactly one part: by the month in which it starts, or by an attribute that it has one value
+of. Which part a case is in follows from that case and from nothing else, so leaving out the cases of all other parts
+is a map of single cases: it takes neighbouring logs to neighbouring logs, or to the same log. Whatever is proved of a
+question holds for a question to a part.
+
+*Parallel composition.* Logs D and D' that differ by one case c are the same in every part of a rule but that of c. A
+release of another part has the same law whether it is made of D or of D', also where what is asked is chosen after
+seeing earlier releases. So of all releases of parts of one rule only those of the part that c is in can tell D from D',
+and what they cost together, with the releases of the whole log, is what c loses: at most the largest sum of any part.
+Of two rules c is in one part each, so their largest sums add up.
+
+That c is in one part only is meant of all that is ever released of it: where a log grows or is corrected, a case must
+keep its part. A case that started in March still did when April's events have been added to it.
+
+Persons have cases in several parts, so for them releases of parts add up as those of whole logs do.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
+from veilog.logs.variants import Variants
+
+if TYPE_CHECKING:
+    from veilog.logs.stored.store import StoredLog
+
+__all__ = ["NONE", "RULES_OF_TIME", "Part"]
+
+BoolArray = npt.NDArray[np.bool_]
+
+NONE = "none"
+"""The part of the cases that a rule finds nothing in: without a start time, or without one value of the attribute."""
+
+RULES_OF_TIME = {"month": "2024-03", "week": "2024-W11", "quarter": "2024-Q1", "year": "2024"}
+"""The rules about the start of a case, each with an example of a value."""
+
+_PREFIX = "case:"
+_RESERVED = frozenset({ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED})
+_LONGEST = 200
+_EPOCH = datetime.date(1970, 1, 1)
+_DAY = 86_400_000_000
+_TEXTS = {
+    "month": re.compile(r"([0-9]{4})-([0-9]{2})"),
+    "week": re.compile(r"([0-9]{4})-W([0-9]{2})"),
+    "quarter": re.compile(r"([0-9]{4})-Q([1-4])"),
+    "year": re.compile(r"([0-9]{4})"),
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """The cases that a rule gives one value: those that started in a month, or that have a value of an attribute."""
+
+    rule: str
+    """``month``, ``week``, ``quarter`` or ``year`` of the start, in UTC; or the name of an attribute."""
+    value: str
+
+    @staticmethod
+    def of(text: str) -> Part:
+        """Return the part that is spelled ``month=2024-03`` or ``ward=A``. An attribute that is called as a rule of
+        time is spelled ``case:month``."""
+        rule, equals, value = text.partition("=")
+        rule = rule.strip()
+        if not equals or not rule or not value.strip():
+            raise ParameterError(f"A part is RULE=VALUE, not {text!r}.", parameter="part", advice=_ADVICE)
+        if rule in RULES_OF_TIME:
+            _check_time(rule, value)
+            return Part(rule, value)
+        name = rule.removeprefix(_PREFIX)
+        if not name or name in _RESERVED or not value.isprintable() or not rule.isprintable() or len(text) > _LONGEST:
+            raise ParameterError(f"{text[:_LONGEST]!r} names no part of the cases.", parameter="part", advice=_ADVICE)
+        # One attribute is one rule, however it is spelled.
+        return Part(_PREFIX + name if name in RULES_OF_TIME or name.startswith(_PREFIX) else name, value)
+
+    def __str__(self) -> str:
+        return f"{self.rule}={self.value}"
+
+    @property
+    def of_time(self) -> bool:
+        """Whether the rule looks at the start of a case, and not at an attribute."""
+        return self.rule in RULES_OF_TIME
+
+    @property
+    def in_words(self) -> str:
+        """Which cases these are."""
+        if self.of_time:
+            return "cases without a start time" if self.value == NONE else f"cases that started in {self.value} (UTC)"
+        name = self.rule.removeprefix(_PREFIX)
+        if self.value == NONE:
+            return f"cases that have no single {name!r}, or one called {NONE!r}"
+        return f"cases whose {name!r} is {self.value!r}"
+
+    def among(self, neighbours: str) -> str:
+        """Return what is told apart, with the cases that alone were looked at."""
+        return f"{neighbours}; only {self.in_words} were looked at"
+
+    @overload
+    def of_log(self, log: EventLog) -> EventLog: ...
+
+    @overload
+    def of_log(self, log: EventLog | StoredLog | Variants) -> EventLog | StoredLog: ...
+
+    def of_log(self, log: EventLog | StoredLog | Variants) -> EventLog | StoredLog:
+        """Return the log with the cases of this part alone, in their order. Of variants nobody knows.
+
+        Each case is kept or left out for what it is itself: the result changes by the case, or not at all, when a case
+        is added or removed.
+        """
+        if isinstance(log, Variants):
+            raise ParameterError(
+                f"Which cases are in a part ({self}) is known of an event log only, not of variants.",
+                parameter="log",
+                advice="Give the log itself, as veilog.read() returns it.",
+            )
+        if not self.of_time:
+            self._check_attribute(log.shape)
+        held = [self._holds(piece) for piece in log.pieces()]
+        kept: BoolArray = np.concatenate([np.zeros(0, dtype=np.bool_), *held])
+        return log if kept.all() else log.only(np.flatnonzero(kept))
+
+    def _holds(self, log: EventLog) -> BoolArray:
+        """Which cases are in this part."""
+        return self._started(log) if self.of_time else self._valued(log)
+
+    def _started(self, log: EventLog) -> BoolArray:
+        """A case starts at the earliest time of its events."""
+        times = pc.fill_null(log.events.column(TIMESTAMP).cast(pa.int64()), _NEVER).to_numpy()
+        start = np.full(log.cases.num_rows, _NEVER, dtype=np.int64)
+        filled = np.flatnonzero(np.diff(log.offsets))
+        if len(filled):
+            start[filled] = np.minimum.reduceat(times, log.offsets[:-1][filled])
+        if self.value == NONE:
+            return np.asarray(start == _NEVER)
+        first, end = _days(self.rule, self.value)
+        return np.asarray((start >= first * _DAY) & (start < end * _DAY))
+
+    def _check_attribute(self, shape: EventLog) -> None:
+        """Refuse an attribute that the log has not, or whose values have no plain text."""
+        columns = _columns(shape, self.rule.removeprefix(_PREFIX))
+        if not columns:
+            known = [f"{_PREFIX}{c}" for c in shape.cases.column_names if c not in _RESERVED]
+            known += [c for c in shape.events.column_names if c not in _RESERVED]
+            raise ParameterError(
+                f"The log has no attribute {self.rule!r} that could part its cases.",
+                parameter="part",
+                advice=f"It has: {', '.join(known) or 'none'}. Or take a rule of time: {_ADVICE}",
+            )
+        for column, _ in columns:
+            if not _has_texts(column.type):
+                raise ParameterError(
+                    f"The attribute {self.rule!r} holds values of type {column.type}, which part no cases.",
+                    parameter="part",
+                    advice="Take one that holds text, whole numbers, or true and false.",
+                )
+
+    def _valued(self, log: EventLog) -> BoolArray:
+        """The value of a case is that of its attribute, or, where it has none, that which all of its events have.
+
+        Where else in the log the attribute is one of cases or of events is of no concern: a reader that finds a column
+        constant in all cases makes it one of cases, and what a case has is then what it would have here.
+        """
+        found = np.zeros(log.cases.num_rows, dtype=np.bool_)
+        undecided = np.ones(log.cases.num_rows, dtype=np.bool_)
+        for column, of_events in _columns(log, self.rule.removeprefix(_PREFIX)):
+            codes, wanted = _coded(column, self.value)
+            if of_events:
+                said, same = _of_cases(codes, log)
+            else:
+                said, same = codes, np.ones(len(codes), dtype=np.bool_)
+            found |= undecided & same & np.isin(said, wanted)
+            if self.value == NONE:
+                found |= undecided & ~same
+            undecided &= same & (said < 0)  # what differs within the case is decided, too
+        return found | undecided if self.value == NONE else found
+
+
+_ADVICE = "Such as " + ", ".join(f"{rule}={value}" for rule, value in RULES_OF_TIME.items()) + ", or ATTRIBUTE=VALUE."
+_NEVER = int(np.iinfo(np.int64).max)
+
+
+def _check_time(rule: str, value: str) -> None:
+    if value == NONE:
+        return
+    try:
+        _days(rule, value)
+    except (ValueError, OverflowError):
+        raise ParameterError(
+            f"{value!r} is no {rule}.", parameter="part", advice=f"Write {rule}={RULES_OF_TIME[rule]}."
+        ) from None
+
+
+def _days(rule: str, value: str) -> tuple[int, int]:
+    """The first day and the day after the last, counted from 1970; :class:`ValueError` for what is none."""
+    match = _TEXTS[rule].fullmatch(value)
+    if match is None:
+        raise ValueError(value)
+    year, *rest = (int(number) for number in match.groups())
+    if rule == "week":
+        first = datetime.date.fromisocalendar(year, rest[0], 1)
+        return (first - _EPOCH).days, (first - _EPOCH).days + 7
+    months = {"month": 1, "quarter": 3, "year": 12}[rule]
+    month = (rest[0] - 1) * months + 1 if rest else 1
+    first = datetime.date(year, month, 1)
+    end = datetime.date(year + (month - 1 + months) // 12, (month - 1 + months) % 12 + 1, 1)
+    return (first - _EPOCH).days, (end - _EPOCH).days
+
+
+def _columns(log: EventLog, name: str) -> list[tuple[pa.ChunkedArray, bool]]:
+    """Where an attribute is, of cases first; and whether it is one of events."""
+    events = [log.events.column(n) for n in (_PREFIX + name, name) if n in log.events.column_names]
+    cases = [log.cases.column(name)] if name in log.cases.column_names else []
+    return [*((column, False) for column in cases), *((column, True) for column in events)]
+
+
+def _has_texts(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_boolean,
+    )
+    return bool(pa.types.is_null(kind) or any(test(kind) for test in tests))
+
+
+def _coded(column: pa.ChunkedArray, value: str) -> tuple[npt.NDArray[np.int64], list[int]]:
+    """The values as numbers, -1 where there is none; and which numbers stand for the value asked for."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), None, column)
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.dictionary(pa.int32(), pa.string()))
+    codes = np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return codes, [code for code, held in enumerate(encoded.dictionary.to_pylist()) if _text(held) == value]
+
+
+def _text(value: Any) -> str | None:
+    """A value as it is spelled: a whole number alike whatever else its column holds."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return str(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
+    return None if value is None else str(value)
+
+
+def _of_cases(codes: npt.NDArray[np.int64], log: EventLog) -> tuple[npt.NDArray[np.int64], BoolArray]:
+    """The first value of each case (-1: none), and whether all of its events have the same."""
+    lengths = np.diff(log.offsets)
+    filled = np.flatnonzero(lengths)
+    said = np.full(log.cases.num_rows, -1, dtype=np.int64)
+    said[filled] = codes[log.offsets[:-1][filled]]
+    same = np.ones(log.cases.num_rows, dtype=np.bool_)
+    same[np.repeat(np.arange(len(lengths)), lengths)[codes != np.repeat(said, lengths)]] = False
+    return said, same
