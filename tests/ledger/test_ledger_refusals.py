@@ -14,6 +14,7 @@ from ledger_tools import SMALL, spent
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger import file as ledger_file
 from veilog.ledger.ledger import Ledger
+from veilog.privacy.part import Part
 
 
 @pytest.fixture
@@ -68,18 +69,23 @@ def test_removed_rows_are_noticed(used: Path) -> None:
         Ledger.open(used)
 
 
-def test_a_ledger_of_version_1_is_read_and_becomes_one_of_version_2_when_it_is_written(used: Path) -> None:
+@pytest.mark.parametrize(("version", "later"), [(1, ("runs", "parts", "counting")), (2, ("parts", "counting"))])
+def test_an_older_ledger_is_read_and_becomes_one_of_ours_when_it_is_written(
+    used: Path, version: int, later: tuple[str, ...]
+) -> None:
     before = Ledger.open(used).show()
     with contextlib.closing(sqlite3.connect(used)) as connection, connection:
-        connection.execute("DROP TABLE runs")
-        connection.execute("PRAGMA user_version = 1")
+        for table in later:
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute(f"PRAGMA user_version = {version}")
         ledger_file._seal(connection)
     assert Ledger.open(used).show() == before
-    Ledger.open(used).reserve(SMALL, "training", epsilon=Fraction(1), mark="first")
+    Ledger.open(used).reserve(SMALL, "training", epsilon=Fraction(1), mark="first", part=Part.of("year=2024"))
     (account,) = Ledger.open(used).show()
     assert account.entries[:2] == before[0].entries and account.entries[2].state == "reserved"
     with ledger_file.transaction(used, write=False, patience=1, waiting=None) as book:
         assert book.runs == {3: "first"}
+    assert account.spent == (Fraction(9, 4), 0) and account.entries[2].part == "year=2024"
     with contextlib.closing(sqlite3.connect(used)) as connection, connection:
         connection.execute("UPDATE runs SET mark = 'another'")
     with pytest.raises(InputError, match="damaged"):

@@ -25,6 +25,7 @@ PLANS: dict[str, dict[str, Any]] = {
     "travas": {"epsilon": Fraction(1, 3), "delta": "1e-6", "unit": "patient", "max_cases": 2},
     "pripel": {"epsilon": 1, "activities": "log", "attribute_names": "age", "times_share": 0.2},
     "tlkc": {"k": 5, "sensitive": "a, b"},
+    "sacofa": {"epsilon": 1, "activities": "log", "part": "ward=A, or 'B'"},
     "amun": {"as_published": True, "guessing_advantage": 0.3, "seed": 4},
 }
 

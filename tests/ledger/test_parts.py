@@ -1,0 +1,153 @@
+"""Releases of parts of the cases: an account spends what the dearest case lost, and refuses before that is too much."""
+
+import contextlib
+import csv
+import io
+import itertools
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import openly
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ledger_tools import SMALL, guarantee
+
+from veilog.cli import main
+from veilog.errors import BudgetError
+from veilog.ledger.accounts import Account, as_csv, check_paid
+from veilog.ledger.costs import Cost
+from veilog.ledger.file import Entry
+from veilog.ledger.ledger import Ledger
+from veilog.logs.simulate import hospital
+from veilog.privacy.part import Part
+
+VALUES = {"month": ["2024-01", "2024-02", "none"], "ward": ["A", "B"]}
+PARTS = [None, *(f"{rule}={value}" for rule, values in VALUES.items() for value in values)]
+NOTHING = Fraction(0), Fraction(0)
+COSTS = st.tuples(st.integers(0, 20), st.integers(0, 9)).map(lambda n: (Fraction(n[0], 10), Fraction(n[1], 1000)))
+RELEASES = st.lists(st.tuples(st.sampled_from(PARTS), COSTS), max_size=12)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "log.ledger"
+
+
+def account(releases: list[tuple[str | None, Cost]], budget: Cost | None = None, unit: str = "case") -> Account:
+    entries = tuple(
+        Entry(i, 1, "now", "laplace", False, {}, unit, *cost, "charged", None, (), part)
+        for i, (part, cost) in enumerate(releases)
+    )
+    return Account(1, "log", unit, budget, entries)
+
+
+def of_cases(releases: list[tuple[str | None, Cost]], fixed: str | None = None) -> list[Cost]:
+    """What each case lost that there could be: one for each choice of a part of each rule."""
+    lost = []
+    for chosen in itertools.product(*([f"{rule}={value}" for value in values] for rule, values in VALUES.items())):
+        mine = [cost for part, cost in releases if part is None or part in chosen]
+        if fixed is None or fixed in chosen:
+            lost.append((sum((e for e, _ in mine), Fraction(0)), sum((d for _, d in mine), Fraction(0))))
+    return lost
+
+
+@pytest.mark.slow
+@given(releases=RELEASES, part=st.sampled_from(PARTS))
+def test_an_account_spends_what_the_dearest_case_lost(
+    releases: list[tuple[str | None, Cost]], part: str | None
+) -> None:
+    lost = of_cases(releases, part)
+    assert account(releases).spent_on(part) == (max(e for e, _ in lost), max(d for _, d in lost))
+    assert account(releases).spent == account(releases).spent_on(None)
+
+
+@pytest.mark.slow
+@given(releases=RELEASES, budget=COSTS)
+def test_whatever_was_let_through_no_case_lost_more_than_the_budget(
+    releases: list[tuple[str | None, Cost]], budget: Cost
+) -> None:
+    let_through: list[tuple[str | None, Cost]] = []
+    for part, cost in releases:
+        with contextlib.suppress(BudgetError):
+            check_paid(account(let_through, budget), cost, "case", part)
+            let_through.append((part, cost))
+            continue
+        after = of_cases([*let_through, (part, cost)])
+        assert any(lost > limit for case in after for lost, limit in zip(case, budget, strict=True)), "refused in vain"
+    assert all(e <= budget[0] and d <= budget[1] for e, d in of_cases(let_through))
+
+
+@pytest.mark.slow
+@given(releases=RELEASES)
+def test_persons_have_cases_in_several_parts_so_theirs_add_up(releases: list[tuple[str | None, Cost]]) -> None:
+    total = [sum((cost[i] for _, cost in releases), Fraction(0)) for i in (0, 1)]
+    assert list(account(releases, unit="patient").spent or ()) == total
+
+
+def test_months_cost_their_maximum_and_the_whole_adds_to_each(path: Path) -> None:
+    ledger = Ledger.open(path, create=True)
+    ledger.set_budget(SMALL, 1)
+    for month, epsilon in (("2024-01", "0.5"), ("2024-02", "0.3"), ("2024-03", "0.5")):
+        held = ledger.reserve(SMALL, "laplace", epsilon=Fraction(epsilon), part=Part.of(f"month={month}"))
+        held.settle(guarantee(Fraction(epsilon)))
+    found = ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.4")).entered.account()
+    assert found.spent == (Fraction("0.9"), 0) and found.left == (Fraction("0.1"), 0)
+    assert found.left_for("month=2024-02") == (Fraction("0.3"), 0)
+    with pytest.raises(
+        BudgetError, match=r"0\.2 was asked for, and of 1 in all 0\.1 is left for the cases of month=2024-01"
+    ):
+        ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.2"), part=Part.of("month=2024-01"))
+    ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.2"), part=Part.of("month=2024-02"))
+    with pytest.raises(BudgetError, match=r"0\.1 is left\."):
+        ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.2"))
+    ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.1"), part=Part.of("ward=A"))
+    assert ledger.show()[0].spent == (1, 0), "another rule adds its own largest"
+    with pytest.raises(BudgetError):
+        ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.1"), part=Part.of("month=2024-03"))
+
+
+def test_releases_of_months_are_entered_and_refused_before_any_question(path: Path) -> None:
+    log = hospital(300, seed=3)
+    ledger = Ledger.open(path, create=True)
+    ledger.set_budget(log, 1)
+    for month in ("2024-01", "2024-02"):
+        openly.release(log, "laplace", epsilon=1, part=f"month={month}", ledger=ledger)
+    (found,) = ledger.show()
+    assert found.spent == (1, 0)
+    assert [entry.part for entry in found.entries] == ["month=2024-01", "month=2024-02"]
+    assert [entry.guarantee and entry.guarantee["part"] for entry in found.entries] == [e.part for e in found.entries]
+    with pytest.raises(BudgetError, match="for the cases of month=2024-02"):
+        openly.release(log, "laplace", epsilon=1, part="month=2024-02", ledger=ledger)
+    with pytest.raises(BudgetError, match="0 is left"):
+        openly.release(log, "laplace", epsilon=1, ledger=ledger)
+
+
+def test_a_part_of_one_account_is_that_of_the_account_it_is_put_on(path: Path) -> None:
+    """A log that has grown: what was released of a month of it counts for the cases of that month."""
+    ledger = Ledger.open(path, create=True)
+    ledger.reserve(SMALL, "laplace", epsilon=Fraction(1), part=Part.of("month=2024-01"))
+    grown = replace(SMALL, counts=SMALL.counts + 5)
+    ledger.enter(grown, account=1)
+    ledger.reserve(grown, "laplace", epsilon=Fraction(1), part=Part.of("month=2024-02"))
+    assert ledger.show()[0].spent == (1, 0)
+    ledger.reserve(grown, "laplace", epsilon=Fraction(1), part=Part.of("month=2024-01"))
+    assert ledger.show()[0].spent == (2, 0)
+
+
+def test_the_part_is_shown_and_exported(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.open(path, create=True)
+    ledger.reserve(SMALL, "laplace", epsilon=Fraction(1))
+    assert "cases" not in capsys.readouterr().out
+    (before,) = csv.DictReader(io.StringIO(as_csv(ledger.show())))
+    assert "part" not in before and "part" not in json.dumps(ledger.show()[0].to_json())
+    ledger.reserve(SMALL, "laplace", epsilon=Fraction(1), part=Part.of("ward=[b]A"))
+    assert main(["ledger", "show", str(path), "--json", str(tmp_path / "out.json")]) == 0
+    shown = capsys.readouterr().out
+    assert "ward=[b]A" in shown and "the dearest counts, if every case stays in its part" in shown
+    (told,) = json.loads((tmp_path / "out.json").read_text())["accounts"]
+    assert [release.get("part") for release in told["releases"]] == [None, "ward=[b]A"]
+    rows = list(csv.DictReader(io.StringIO(as_csv(ledger.show()))))
+    assert [row["part"] for row in rows] == ["", "ward=[b]A"]

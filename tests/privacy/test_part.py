@@ -1,0 +1,235 @@
+"""Parts of the cases: each case is in exactly one part of a rule, for what it is itself; and a release says which."""
+
+import calendar
+import datetime
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import openly
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_stored_questions import in_pieces
+
+import veilog
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.stored.store import StoredLog
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.part import NONE, Part
+from veilog.privacy.unit import ONE_CASE, Unit, bounded
+
+DAY = datetime.timedelta(days=1)
+WARDS = ["A", "B", "none", None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case as the tests know it: for each event its day (None: unknown) and ward, and a ward of its own."""
+
+    events: tuple[tuple[datetime.datetime | None, str | None], ...]
+    ward: str | None = None
+
+
+def log(cases: list[Case]) -> EventLog:
+    """The log with these cases, named by their places; the ward is an attribute of events and of cases."""
+    rows = [(i, *event) for i, case in enumerate(cases) for event in case.events]
+    events = {
+        CASE_INDEX: pa.array([i for i, _, _ in rows], pa.int64()),
+        EVENT_INDEX: pa.array(range(len(rows)), pa.int64()),
+        ACTIVITY: pa.array(["a" for _ in rows], pa.string()).dictionary_encode(),
+        TIMESTAMP: pa.array([time for _, time, _ in rows], TIMESTAMP_TYPE),
+        "ward": pa.array([ward for _, _, ward in rows], pa.string()),
+    }
+    own = {ACTIVITY: pa.array(map(str, range(len(cases)))), "ward": pa.array([c.ward for c in cases], pa.string())}
+    return EventLog(pa.table(events), pa.table(own))
+
+
+def names(found: object) -> list[str]:
+    assert isinstance(found, EventLog | StoredLog)
+    return [name for piece in found.pieces() for name in piece.cases.column(ACTIVITY).to_pylist()]
+
+
+TIMES = st.none() | st.datetimes(datetime.datetime(2023, 11, 1), datetime.datetime(2024, 4, 1)).map(
+    lambda t: t.replace(tzinfo=datetime.UTC)
+)
+EVENTS = st.tuples(TIMES, st.sampled_from(WARDS))
+CASES = st.builds(Case, st.lists(EVENTS, max_size=3).map(tuple), st.sampled_from([None, None, *WARDS]))
+
+
+def part_of(rule: str, case: Case) -> str:
+    """The part that a case is in, found without arrays."""
+    if rule == "ward":
+        told = {ward for _, ward in case.events}
+        return case.ward or (told.pop() if len(told) == 1 else None) or NONE
+    known = [time for time, _ in case.events if time is not None]
+    if not known:
+        return NONE
+    start = min(known)
+    year, week, _ = start.isocalendar()
+    return {
+        "month": f"{start:%Y-%m}",
+        "week": f"{year}-W{week:02}",
+        "quarter": f"{start.year}-Q{(start.month + 2) // 3}",
+        "year": str(start.year),
+    }[rule]
+
+
+RULES = st.sampled_from(["month", "week", "quarter", "year", "ward"])
+
+
+@pytest.mark.slow
+@given(cases=st.lists(CASES, max_size=8), rule=RULES)
+def test_the_parts_of_a_rule_are_disjoint_and_together_they_are_the_log(cases: list[Case], rule: str) -> None:
+    whole = log(cases)
+    expected = [part_of(rule, case) for case in cases]
+    found = {value: names(Part.of(f"{rule}={value}").of_log(whole)) for value in {*expected, NONE}}
+    assert found == {value: [str(i) for i, v in enumerate(expected) if v == value] for value in found}
+    assert Counter(name for part in found.values() for name in part) == Counter(names(whole))
+
+
+@pytest.mark.slow
+@given(cases=st.lists(CASES, max_size=6), one=CASES, rule=RULES, place=st.integers(0, 6))
+def test_a_case_more_changes_one_part_by_that_case(cases: list[Case], one: Case, rule: str, place: int) -> None:
+    more = [*cases[:place], one, *cases[place:]]
+    for value in {part_of(rule, case) for case in more} | {NONE}:
+        part = Part.of(f"{rule}={value}")
+        held = [cases[int(name)] for name in names(part.of_log(log(cases)))]
+        now = [more[int(name)] for name in names(part.of_log(log(more)))]
+        assert Counter(now) == Counter(held) + Counter([one] if value == part_of(rule, one) else [])
+
+
+def test_where_else_an_attribute_is_changes_no_part() -> None:
+    """A column of cases, one of events, and one that is called so and not constant elsewhere, all say the same."""
+    rows = [("1", "A"), ("1", "A"), ("2", "B"), ("3", "A")]
+    frame = pd.DataFrame(
+        [{"case": c, "activity": "a", "time": f"2024-01-0{i + 1}", "case:ward": w} for i, (c, w) in enumerate(rows)]
+    )
+    other = pd.concat([frame, frame.tail(1).assign(**{"case:ward": "B"})])  # case 3 has two wards
+    hoisted, not_hoisted = (veilog.read(f, case="case", activity="activity", timestamp="time") for f in (frame, other))
+    assert "ward" in hoisted.cases.column_names and "case:ward" in not_hoisted.events.column_names
+    assert names(Part.of("ward=A").of_log(hoisted)) == ["1", "3"]
+    assert names(Part.of("case:ward=A").of_log(not_hoisted)) == ["1"], "case 3 has no single one"
+    assert names(Part.of("ward=none").of_log(not_hoisted)) == ["3"]
+    assert names(Part.of("ward=B").of_log(hoisted)) == names(Part.of("ward=B").of_log(not_hoisted)) == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("values", "text", "held"),
+    [([3, 4, None], "3", ["0"]), ([3.0, 3.5, float("nan")], "3", ["0"]), ([True, False, None], "true", ["0"]),
+     ([3.0, 3.5, float("nan")], "none", ["2"]), ([3.0, 3.5, 1e300], "3.5", ["1"])],
+)  # fmt: skip
+def test_a_number_is_spelled_alike_whatever_else_its_column_holds(
+    values: list[object], text: str, held: list[str]
+) -> None:
+    start = log([Case(((None, None),)) for _ in values])
+    found = replace(start, cases=start.cases.append_column("room", pa.array(values)))
+    assert names(Part.of(f"room={text}").of_log(found)) == held
+
+
+@pytest.mark.slow
+def test_a_stored_log_has_the_parts_of_the_log_in_memory() -> None:
+    whole = _hospital()
+    stored = in_pieces(whole, {9, 30, 31, 160})
+    for text in ("month=2024-01", "week=2024-W02", "urgency=2", "org:resource=none", "month=1999-01"):
+        part = Part.of(text)
+        assert names(part.of_log(stored)) == names(part.of_log(whole)), text
+        assert part.of_log(stored).variants == part.of_log(whole).variants
+
+
+def _hospital() -> EventLog:
+    from veilog.logs.simulate import hospital
+
+    return hospital(200, seed=4)
+
+
+def test_the_persons_of_a_part_are_bounded_in_it() -> None:
+    cases = [Case(((datetime.datetime(2024, month, 1, tzinfo=datetime.UTC), "A"),), "p") for month in (1, 1, 1, 2, 2)]
+    held = bounded(log(cases), Unit("person", 2, "ward"), noise.seeded(1), Part.of("month=2024-01"))
+    assert held.variants.cases == 2 and set(names(held.log)) <= {"0", "1", "2"}
+    nobody = bounded(in_pieces(_hospital(), {5}), Unit("person", 2, "urgency"), noise.seeded(1), Part.of("year=1999"))
+    assert nobody.variants.cases == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "month", "month=", "=A", "month=2024", "month=2024-13", "month=2024-1", "week=2024-W54", "quarter=2024-Q5",
+     "year=24", "year=0000", "year=9999", "concept:name=1", "case:=A", "time:timestamp=1", "ward=A\nB",
+     "ward=" + 300 * "A"],
+)  # fmt: skip
+def test_what_is_no_part_is_refused(text: str) -> None:
+    with pytest.raises(ParameterError):
+        Part.of(text)
+
+
+def test_one_attribute_is_one_rule_however_it_is_spelled() -> None:
+    assert Part.of("case:ward=A") == Part.of(" ward=A") == Part("ward", "A")
+    of_attribute = Part.of("case:month=5")
+    assert not of_attribute.of_time and Part.of(str(of_attribute)) == of_attribute
+    assert Part.of("case:case:x=1") == Part.of(str(Part.of("case:case:x=1"))) != Part.of("x=1")
+    assert Part.of("note=a=b").value == "a=b"
+
+
+def test_every_day_is_in_one_month_week_quarter_and_year() -> None:
+    """Over a leap year and the turns of two years, at their first and last microseconds."""
+    days = [datetime.datetime(2023, 12, 20, tzinfo=datetime.UTC) + i * DAY for i in range(400)]
+    times = [time for day in days for time in (day, day + DAY - datetime.timedelta(microseconds=1))]
+    cases = [Case(((time, None),)) for time in times]
+    whole = log(cases)
+    for rule in ("month", "week", "quarter", "year"):
+        values = {part_of(rule, case) for case in cases}
+        assert sum(len(names(Part.of(f"{rule}={value}").of_log(whole))) for value in values) == len(cases)
+        for value in values:
+            assert {part_of(rule, cases[int(n)]) for n in names(Part.of(f"{rule}={value}").of_log(whole))} == {value}
+    assert calendar.isleap(2024)
+
+
+def test_a_part_of_variants_is_refused_in_words() -> None:
+    variants = veilog.Variants.from_dict({("a",): 3})
+    with pytest.raises(ParameterError, match="known of an event log only, not of variants"):
+        openly.release(variants, "laplace", epsilon=1, part="month=2024-01")
+    with pytest.raises(ParameterError, match="known of an event log only, not of variants"):
+        bounded(variants, ONE_CASE, noise.seeded(1), Part.of("month=2024-01"))
+
+
+def test_an_attribute_that_is_not_there_or_parts_nothing_is_refused() -> None:
+    whole = log([Case(((None, "A"),))])
+    with pytest.raises(ParameterError, match=r"no attribute 'room'.*case:ward"):
+        Part.of("room=1").of_log(whole)
+    when = replace(whole, cases=whole.cases.append_column("when", pa.array([0], TIMESTAMP_TYPE)))
+    with pytest.raises(ParameterError, match="which part no cases"):
+        Part.of("when=1").of_log(when)
+
+
+def test_a_release_and_what_is_written_of_it_say_of_which_cases_it_is(tmp_path: Path) -> None:
+    whole = _hospital()
+    released = openly.release(whole, "laplace", epsilon=3, part="month=2024-01", seed=1)
+    assert released.guarantee.part == Part("month", "2024-01")
+    told = released.guarantee.to_json()
+    assert told["part"] == "month=2024-01"
+    assert str(told["neighbours"]).endswith("; only cases that started in 2024-01 (UTC) were looked at")
+    released.save(tmp_path / "out.xes")
+    text = (tmp_path / "out.xes").read_text()
+    assert 'key="privacy:part" value="month=2024-01"' in text and "only cases that started in 2024-01" in text
+    assert "part" not in openly.release(whole, "laplace", epsilon=3, seed=1).guarantee.to_json()
+
+
+def test_a_part_by_an_attribute_takes_the_columns_for_granted() -> None:
+    whole = replace(_hospital(), attributes_read_together=("one column reads another",))
+    by_attribute, by_time = (
+        {c.code for c in Curator(bounded(whole, ONE_CASE, noise.seeded(1), Part.of(text))).guarantee().conditions}
+        for text in ("urgency=2", "month=2024-01")
+    )
+    assert by_attribute - by_time == {"columns-from-log", "columns-read-together"}
+
+
+def test_a_release_of_a_part_is_that_of_a_log_of_its_cases() -> None:
+    whole = _hospital()
+    part = Part.of("urgency=2")
+    alone = openly.release(part.of_log(whole), "laplace", epsilon=1, seed=5)
+    assert openly.release(whole, "laplace", epsilon=1, seed=5, part=part).variants == alone.variants
+    assert 0 < part.of_log(whole).number_of_cases < whole.number_of_cases
