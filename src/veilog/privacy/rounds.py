@@ -32,7 +32,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.privacy.histograms import Assign, SparseHistogram, bins_above, cases_in_bins, check_size
 from veilog.privacy.mechanisms.gaussian import LARGEST_VARIANCE_OF_TAILS
-from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, GaussianRounds
+from veilog.privacy.mechanisms.mechanism import ROUNDED, DiscreteGaussian, GaussianRounds
 from veilog.privacy.mechanisms.noise import Randomness
 
 __all__ = ["Rounds", "gaussian_rounds", "rounds_pay", "strength_within"]
@@ -40,8 +40,6 @@ __all__ = ["Rounds", "gaussian_rounds", "rounds_pay", "strength_within"]
 MOST_ROUNDS = 1000
 LEAST_EPSILON = Fraction(1, 1000)
 LEAST_DELTA = Fraction(1, 10**50)
-_ROUNDING = 4
-"""The variance beyond the Gaussian's, with which a discrete Gaussian is a continuous one rounded at random."""
 _KEPT_BACK = 1e-6
 
 
@@ -58,7 +56,7 @@ def gaussian_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fract
         )
     square = Fraction(strength_within(float(epsilon), float(delta))) ** 2
     whole = sum(weights, start=Fraction(0))
-    return GaussianRounds(tuple(DiscreteGaussian(whole / (weight * square) + _ROUNDING) for weight in weights))
+    return GaussianRounds(tuple(DiscreteGaussian(whole / (weight * square) + ROUNDED) for weight in weights))
 
 
 def rounds_pay(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction) -> bool:

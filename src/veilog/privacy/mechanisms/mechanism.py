@@ -41,6 +41,8 @@ Bounded = Literal["by itself", "clipped", "split"]
 """What keeps a case from changing more: what is asked, or that its part is clipped, or split among what it has."""
 
 MOST_STEPS = 10_000_000
+ROUNDED = 4
+"""The variance beyond the Gaussian's, with which discrete noise of rounds is continuous noise rounded at random."""
 LARGEST_NOISE = 1e7
 """Above this noise multiplier a whole log of millions is lost in the noise; nothing could be learned."""
 
@@ -128,6 +130,11 @@ class GaussianRounds:
     """
 
     noises: tuple[DiscreteGaussian, ...]
+
+    @property
+    def strength(self) -> float:
+        """Return the mu of the Gaussian mechanism that all of them together cost no more than."""
+        return math.sqrt(sum(1 / float(noise.exact_variance - ROUNDED) for noise in self.noises))
 
 
 @dataclass(frozen=True)
