@@ -6,11 +6,12 @@ import csv
 import io
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from veilog.errors import BudgetError
 from veilog.ledger.costs import Cost, most_of_a_case
+from veilog.ledger.counting import Counting, Planned, Together, together
 from veilog.ledger.file import AccountRow, Entry
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guessing import advantage_of
@@ -33,6 +34,8 @@ class Account:
     budget: Cost | None
     """All that it may spend; None: without a limit."""
     entries: tuple[Entry, ...]
+    counting: Counting | None = None
+    """How they are counted against the budget; None: by the sum."""
 
     @property
     def spent(self) -> Cost | None:
@@ -47,19 +50,52 @@ class Account:
 
     def spent_on(self, part: str | None) -> Cost | None:
         """What was spent on any case, or on those of a part of the cases."""
-        entries = [entry for entry in self.entries if entry.state != "withdrawn"]
-        if any(entry.epsilon is None or entry.delta is None or entry.unit != self.unit for entry in entries):
-            return None
-        return most_of_a_case(entries, self.unit, _cost_of, part)
+        entries = self._counted
+        return None if entries is None else most_of_a_case(entries, self.unit, _cost_of, part)
+
+    @property
+    def _counted(self) -> tuple[Entry, ...] | None:
+        """The entries that cost something, if something bounds what."""
+        entries = tuple(entry for entry in self.entries if entry.state != "withdrawn")
+        unbounded = any(entry.epsilon is None or entry.delta is None or entry.unit != self.unit for entry in entries)
+        return None if unbounded else entries
 
     def left_for(self, part: str | None) -> Cost | None:
-        """What may still be spent on the whole log, or on a part of its cases; None without a limit."""
+        """What a release of the whole log, or of a part of its cases, may still cost; None without a limit."""
         if self.budget is None:
             return None
-        spent = self.spent_on(part)
-        if spent is None:
+        entries, spent = self._counted, self.spent_on(part)
+        if entries is None or spent is None:
             return Fraction(0), Fraction(0)
+        if self.counting is not None:
+            return self.counting.room(entries, self.unit, self.budget, part)
         return max(self.budget[0] - spent[0], Fraction(0)), max(self.budget[1] - spent[1], Fraction(0))
+
+    @property
+    def composed(self) -> Cost | None:
+        """What all releases cost together by the rule of the budget; None as :attr:`spent` is."""
+        entries = self._counted
+        if entries is None or self.budget is None or self.counting is None:
+            return self.spent
+        return self.counting.spent(entries, self.unit, self.budget)
+
+    def together(self, delta: Fraction) -> Together | None:
+        """What all releases cost together at a delta, by composition; None where nothing bounds it."""
+        entries = self._counted
+        return None if entries is None else together(entries, self.unit, delta)
+
+    @property
+    def releases_left(self) -> int | None:
+        """How many releases are left of a plan; None without one."""
+        if not isinstance(self.counting, Planned):
+            return None
+        return self.counting.left(self._counted or (), self.unit, None)
+
+    def with_release(self, cost: Cost, part: str | None) -> Account:
+        """The account as it would be with one release more."""
+        number = max((entry.number for entry in self.entries), default=0) + 1
+        entry = Entry(number, self.number, "", "", False, {}, self.unit, *cost, "reserved", None, (), part)
+        return replace(self, entries=(*self.entries, entry))
 
     @property
     def of_parts(self) -> bool:
@@ -68,8 +104,8 @@ class Account:
 
     @property
     def strength(self) -> Strength:
-        """What all releases together are still worth, by the guessing advantage of their sum."""
-        spent = self.spent
+        """What all releases together are still worth, by the guessing advantage of what they cost together."""
+        spent = self.composed
         return strength_of(None if spent is None or spent[1] >= 1 else float(advantage_of(*spent)))
 
     @property
@@ -92,6 +128,15 @@ class Account:
             "strength": self.strength,
             "most_cases": self.most_cases,
             "left": _cost_json(self.left, down=True),
+            **({} if self.counting is None else self._composition()),
+        }
+
+    def _composition(self) -> dict[str, object]:
+        left = self.releases_left
+        rule = {} if self.counting is None else self.counting.to_json()
+        return {
+            "counting": rule | ({} if left is None else {"releases_left": left}),
+            "composed": _cost_json(self.composed),
         }
 
     def to_json(self, *, guarantees: bool = False) -> dict[str, object]:

@@ -11,6 +11,7 @@ from typing import Any
 from veilog.errors import InputError, ParameterError
 from veilog.ledger.accounts import Account
 from veilog.ledger.costs import Cost
+from veilog.ledger.counting import Counting, read
 from veilog.ledger.file import AccountRow, Book, State
 
 __all__ = [
@@ -31,7 +32,7 @@ def account_of(book: Book, number: int) -> Account:
     """Return an account with its entries."""
     row = book.accounts[number]
     own = tuple(entry for entry in book.entries if entry.account == number)
-    return Account(row.number, row.name, row.unit, _budget(row), own)
+    return Account(row.number, row.name, row.unit, _budget(row), own, read(row.counting))
 
 
 def opened(book: Book, mark: bytes, unit: str, name: str) -> int:
@@ -56,16 +57,19 @@ def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
         before = book.accounts[old]
         if _budget(book.accounts[account]) is None and _budget(before) is not None:
             execute("UPDATE accounts SET unit = ? WHERE account = ?", (before.unit, account))
-            limit(book, account, _budget(before))
+            limit(book, account, _budget(before), read(before.counting))
         execute("UPDATE data SET account = ? WHERE account = ?", (account, old))
         execute("UPDATE releases SET account = ? WHERE account = ?", (account, old))
         execute("DELETE FROM accounts WHERE account = ?", (old,))
     return account
 
 
-def limit(book: Book, account: int, budget: Cost | None) -> None:
-    """Limit what an account may spend in all; None takes the limit away."""
+def limit(book: Book, account: int, budget: Cost | None, counting: Counting | None = None) -> None:
+    """Limit what an account may spend in all, counted by the sum or by a rule; None takes the limit away."""
     execute = book.connection.execute
+    execute("DELETE FROM counting WHERE account = ?", (account,))
+    if counting is not None:
+        execute("INSERT INTO counting VALUES (?, ?)", (account, json.dumps(counting.to_json())))
     execute("UPDATE accounts SET epsilon = ?, delta = ? WHERE account = ?", (*texts(budget), account))
 
 

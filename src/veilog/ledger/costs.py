@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from veilog.ledger.file import Entry
 
-__all__ = ["Cost", "most_of_a_case"]
+__all__ = ["Cost", "most_of_a_case", "rule_of"]
 
 Cost = tuple[Fraction, Fraction]
 """Epsilon and delta, exactly."""
@@ -35,10 +35,10 @@ def most_of_a_case(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], 
         if entry.part is None or unit != "case":
             whole = _added(whole, cost(entry))
         else:
-            of_rule = parts[_rule(entry.part)]
+            of_rule = parts[rule_of(entry.part)]
             of_rule[entry.part] = _added(of_rule.get(entry.part, (Fraction(0), Fraction(0))), cost(entry))
     if part is not None and unit == "case":
-        parts[_rule(part)] = {part: parts[_rule(part)].get(part, (Fraction(0), Fraction(0)))}
+        parts[rule_of(part)] = {part: parts[rule_of(part)].get(part, (Fraction(0), Fraction(0)))}
     for of_rule in parts.values():
         whole = _added(whole, (max(e for e, _ in of_rule.values()), max(d for _, d in of_rule.values())))
     return whole
@@ -48,5 +48,6 @@ def _added(one: Cost, other: Cost) -> Cost:
     return one[0] + other[0], one[1] + other[1]
 
 
-def _rule(part: str) -> str:
+def rule_of(part: str) -> str:
+    """Return the rule of a part as it is spelled."""
     return part.partition("=")[0]
