@@ -6,6 +6,7 @@ import glob
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +33,11 @@ from veilog.cli.common import (
 from veilog.errors import InputError, ParameterError
 from veilog.ledger.accounts import in_figures
 from veilog.ledger.costs import Cost
+from veilog.ledger.counting import Composed, Planned, Together
 from veilog.ledger.ledger import Account, Ledger
+from veilog.logs.variants import Variants
+from veilog.privacy.account.accounting import parse_delta
+from veilog.privacy.account.figures import round_up, up
 
 __all__ = ["AS_THERE_IS", "Keeping", "account_view", "app"]
 
@@ -76,15 +81,87 @@ class Keeping:
 AS_THERE_IS = Keeping()
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Limits:
+    """What the releases of a log may cost in all, and how they are counted."""
+
+    epsilon: Annotated[
+        str | None,
+        Parameter(allow_leading_hyphen=True, help="All that releases of the log may cost; none: without a limit."),
+    ] = None
+    delta: Annotated[
+        str | None, Parameter(allow_leading_hyphen=True, help="The same for delta; 0 if it is not given.")
+    ] = None
+    composed: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Count releases from now on by their composition, which needs a delta and costs less than the sum.",
+        ),
+    ] = False
+    releases: Annotated[
+        int | None, Parameter(help="Plan so many releases, of --each at most, and no others: with --delta for all.")
+    ] = None
+    each: Annotated[str | None, Parameter(help="The most that each of them may cost.")] = None
+    each_delta: Annotated[str | None, Parameter(help="The same for delta; 0 if it is not given.")] = None
+
+    def check(self) -> None:
+        """Refuse what does not go together, before a large log is read."""
+        if (self.releases is None) != (self.each is None) or (self.each_delta is not None and self.each is None):
+            raise ParameterError("A plan takes --releases and --each.", parameter="releases")
+        if self.releases is not None and (self.epsilon is not None or self.composed or self.delta is None):
+            raise ParameterError(
+                "What a plan costs in all follows from --releases, --each and --delta.",
+                parameter="releases",
+                advice="Add --delta, e.g. 1e-6." if self.delta is None else "Leave out --epsilon and --composed.",
+            )
+        if (self.delta is not None or self.composed) and self.epsilon is None and self.releases is None:
+            raise ParameterError(
+                "A budget for delta needs one for epsilon.", parameter="delta", advice="Add --epsilon."
+            )
+
+    def set(self, kept: Ledger, data: Variants, unit: str | None, account: int | None) -> Account:
+        """Set them, or leave them as they are where nothing is said."""
+        delta = self.delta or 0
+        if self.releases is not None and self.each is not None:
+            each_delta = self.each_delta or 0
+            return kept.set_plan(
+                data, self.releases, self.each, delta, each_delta=each_delta, unit=unit, account=account
+            )
+        if self.epsilon is None:
+            return kept.enter(data, unit=unit, account=account)
+        limit = None if self.epsilon.strip().lower() == "none" else self.epsilon
+        return kept.set_budget(data, limit, delta, unit=unit, account=account, composed=self.composed)
+
+
+UNLIMITED = Limits()
+
+
 @app.command
-def show(log: LogOrLedger, *, ledger: Place = None, json: Json = None) -> None:
+def show(
+    log: LogOrLedger,
+    *,
+    delta: Annotated[
+        str | None,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Say, too, what the releases cost together at this delta; by default at that of the budget.",
+        ),
+    ] = None,
+    ledger: Place = None,
+    json: Json = None,
+) -> None:
     """Show all accounts of a ledger: budgets, what is spent, every release. The log itself is not read."""
     out = Output(json)
+    asked = None if delta is None else parse_delta(delta)
     kept = _existing(log, ledger)
     accounts = kept.show()
-    out.json({"ledger": str(kept.path), "accounts": [account.to_json() for account in accounts]})
+    composed = {account.number: _together(account, asked) for account in accounts}
+    told = [account.to_json() | _together_json(composed[account.number]) for account in accounts]
+    out.json({"ledger": str(kept.path), "accounts": told})
     for account in accounts:
-        out.show(_account_table(account))
+        out.show(_account_table(account, composed[account.number]))
     if not accounts:
         out.show("The ledger has no account yet.")
 
@@ -93,13 +170,7 @@ def show(log: LogOrLedger, *, ledger: Place = None, json: Json = None) -> None:
 def set_(
     log: Log,
     *,
-    epsilon: Annotated[
-        str | None,
-        Parameter(allow_leading_hyphen=True, help="All that releases of the log may cost; none: without a limit."),
-    ] = None,
-    delta: Annotated[
-        str | None, Parameter(allow_leading_hyphen=True, help="The same for delta; 0 if it is not given.")
-    ] = None,
+    limits: Limits = UNLIMITED,
     unit: Annotated[
         str | None, Parameter(help="Whom the budget protects, as releases name it with --unit: case, or a column.")
     ] = None,
@@ -120,8 +191,7 @@ def set_(
             parameter="ledger",
             advice="Name one with --ledger PATH.",
         )
-    if delta is not None and epsilon is None:
-        raise ParameterError("A budget for delta needs one for epsilon.", parameter="delta", advice="Add --epsilon.")
+    limits.check()
     place = _beside(log) if ledger is None else ledger
     Ledger.open(place, create=True, name=log.name)  # before a large log is read
     source = named(log, reading, grouping)
@@ -129,11 +199,7 @@ def set_(
     data = read_variants(source, reading)
     with shown_progress() as progress:
         kept = Ledger.open(place, create=True, waiting=progress, name=log.name)
-        if epsilon is None:
-            found = kept.enter(data, unit=unit, account=account)
-        else:
-            limit = None if epsilon.strip().lower() == "none" else epsilon
-            found = kept.set_budget(data, limit, delta or 0, unit=unit, account=account)
+        found = limits.set(kept, data, unit, account)
     out.json({"ledger": str(kept.path)} | found.to_json())
     out.show(account_view(kept.path, found))
 
@@ -166,6 +232,8 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     facts = [("account", f"{account.number} ({account.name}), for one {_unit(account)}")]
     spent, left = account.spent, account.left
     facts.append(("spent", "without a bound" if spent is None else _cost(spent)))
+    if account.counting is not None and account.composed is not None:
+        facts.append(("composed", _cost(account.composed)))
     facts.append(("protection left", account.strength))
     if account.most_cases is not None:
         facts.append(("holds for", f"a person of at most {account.most_cases} cases, the least that a release said"))
@@ -173,7 +241,45 @@ def _facts(account: Account) -> list[tuple[str, str]]:
         facts.append(("parts", "of those of one rule the dearest counts, if every case stays in its part"))
     if account.budget is not None and left is not None:
         facts.append(("left", f"{_cost(left, down=True)} of {_cost(account.budget)}"))
+        facts.extend(_counted(account))
     return facts
+
+
+def _counted(account: Account) -> Iterable[tuple[str, str]]:
+    """How releases are counted, where that is not by the sum."""
+    match account.counting:
+        case Planned(releases=releases, each=each):
+            yield "by a plan", f"{releases:,} releases of at most {_cost(each)}; {account.releases_left:,} are left"
+        case Composed():
+            half = " and half for its releases' deltas" if account.budget and account.budget[1] else ""
+            yield "by composition", f"each may be chosen after seeing earlier ones; half of delta is for that{half}"
+
+
+def _together(account: Account, delta: Fraction | None) -> Together | None:
+    """What several releases cost together at a delta, where there is one."""
+    at = delta if delta is not None else account.budget[1] if account.budget else None
+    several = sum(entry.state != "withdrawn" for entry in account.entries) > 1
+    return account.together(at) if at and several else None
+
+
+def _together_json(found: Together | None) -> dict[str, object]:
+    if found is None:
+        return {}
+    planned, composed = (None if e is None else round_up(e) for e in (found.planned, found.composed))
+    return {"together": {"delta": round_up(found.delta), "costs_planned": planned, "costs_chosen": composed}}
+
+
+def _in_words(found: Together | None) -> Iterable[tuple[str, str]]:
+    """The two numbers, each with what it takes for granted."""
+    if found is None:
+        return
+    if found.planned is None or found.composed is None:
+        yield "together", f"the deltas of the releases come to more than {in_figures(found.delta)}"
+        return
+    at = f"at delta = {in_figures(found.delta)}"
+    planned, composed = (f"epsilon = {up(e, 4)} {at}" for e in (found.planned, found.composed))
+    yield "together", f"{planned}, if what each costs was settled before the first"
+    yield "", f"{composed}, if that was chosen after seeing earlier ones, within a limit of so much"
 
 
 def _remarks(account: Account) -> Iterable[Text]:
@@ -192,7 +298,7 @@ def _unit(account: Account) -> str:
     return account.unit if account.unit in ("case", "person") else f"person by {account.unit!r}"
 
 
-def _account_table(account: Account) -> Group:
+def _account_table(account: Account, together: Together | None) -> Group:
     table = Table(box=None, padding=(0, 2, 0, 0))
     parted = any(entry.part is not None for entry in account.entries)
     for name in ("release", "time", "method", "epsilon", "delta", "unit", "cases", "state", "SHA-256 of the file"):
@@ -211,7 +317,7 @@ def _account_table(account: Account) -> Group:
             entry.state,
             " ".join(digest[:12] for digest in entry.outputs),
         )
-    heading = display.key_values(_facts(account))
+    heading = display.key_values([*_facts(account), *_in_words(together)])
     return Group(heading, *_remarks(account), *([table] if account.entries else []), "")
 
 

@@ -19,6 +19,8 @@ from veilog.privacy.account.strength import Strength, strength_of
 
 __all__ = ["Account", "as_csv", "as_json", "check_paid", "check_unknown", "in_figures"]
 
+_LATER = 1 << 62
+"""The number of a release that is not there yet."""
 _UNTOUCHED = "Nothing was asked of the data."
 
 
@@ -52,6 +54,16 @@ class Account:
         """What was spent on any case, or on those of a part of the cases."""
         entries = self._counted
         return None if entries is None else most_of_a_case(entries, self.unit, _cost_of, part)
+
+    def bounded_entries(self) -> tuple[Entry, ...]:
+        """The entries that cost something; :class:`BudgetError` where nothing bounds what."""
+        if self._counted is None:
+            raise BudgetError(
+                "There was a release that nothing bounds, or one for another unit, so the releases do not compose.",
+                account=self.number,
+                advice="See veilog ledger show.",
+            )
+        return self._counted
 
     @property
     def _counted(self) -> tuple[Entry, ...] | None:
@@ -93,8 +105,7 @@ class Account:
 
     def with_release(self, cost: Cost, part: str | None) -> Account:
         """The account as it would be with one release more."""
-        number = max((entry.number for entry in self.entries), default=0) + 1
-        entry = Entry(number, self.number, "", "", False, {}, self.unit, *cost, "reserved", None, (), part)
+        entry = Entry(_LATER, self.number, "", "", False, {}, self.unit, *cost, "reserved", None, (), part)
         return replace(self, entries=(*self.entries, entry))
 
     @property
@@ -170,6 +181,15 @@ def check_paid(account: Account, cost: Cost | None, unit: str, part: str | None 
             account=number,
             advice=f"{_UNTOUCHED} See veilog ledger show.",
         )
+    plan = account.counting
+    if isinstance(plan, Planned) and any(asked > rest for asked, rest in zip(cost, left, strict=True)):
+        remaining = plan.left(account.bounded_entries(), unit, part)
+        raise BudgetError(
+            f"The plan for these data does not suffice: {_pair(cost)} was asked for, and it has {remaining:,} releases "
+            f"left, of at most {_pair(plan.each)} each.",
+            account=number,
+            advice=f"{_UNTOUCHED} Ask for less, or make another plan, which begins anew: veilog ledger set.",
+        )
     for word, asked, rest, limit in zip(("epsilon", "delta"), cost, left, account.budget, strict=True):
         if asked > rest:
             raise BudgetError(
@@ -194,6 +214,10 @@ def check_unknown(accounts: Iterable[AccountRow]) -> None:
         "them on that account: veilog ledger set LOG --account NUMBER. If not, give them a budget of their own: "
         "veilog ledger set LOG --epsilon BUDGET.",
     )
+
+
+def _pair(cost: Cost) -> str:
+    return f"epsilon = {in_figures(cost[0])}" + (f", delta = {in_figures(cost[1])}" if cost[1] else "")
 
 
 def in_figures(value: Fraction, *, down: bool = False) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -13,12 +15,18 @@ from veilog.ledger.accounts import Account
 from veilog.ledger.costs import Cost
 from veilog.ledger.counting import Counting, read
 from veilog.ledger.file import AccountRow, Book, State
+from veilog.privacy.account.accounting import compose
+from veilog.privacy.account.composing import answers_of
+from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import Charge, Guarantee
 
 __all__ = [
     "account_of",
     "change",
+    "derived_cost",
     "limit",
     "lost",
+    "note_answers",
     "opened",
     "plain",
     "put_together",
@@ -26,6 +34,8 @@ __all__ = [
     "texts",
     "usual_unit",
 ]
+
+_MOST_ANSWERS = 500
 
 
 def account_of(book: Book, number: int) -> Account:
@@ -44,7 +54,10 @@ def opened(book: Book, mark: bytes, unit: str, name: str) -> int:
 
 
 def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
-    """Put data on another account, with all that was spent of the old one, and with its limit if there is none yet."""
+    """Put data on another account, with all that was spent of the old one, and with its limit if there is none yet.
+
+    What is composed there begins anew, as releases of the old account were not entered under its rule.
+    """
     if account not in book.accounts:
         known = ", ".join(str(number) for number in sorted(book.accounts))
         raise ParameterError(
@@ -58,6 +71,10 @@ def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
         if _budget(book.accounts[account]) is None and _budget(before) is not None:
             execute("UPDATE accounts SET unit = ? WHERE account = ?", (before.unit, account))
             limit(book, account, _budget(before), read(before.counting))
+        else:
+            rule = read(book.accounts[account].counting)
+            since = max((entry.number for entry in book.entries), default=0)
+            limit(book, account, _budget(book.accounts[account]), rule and replace(rule, since=since))
         execute("UPDATE data SET account = ? WHERE account = ?", (account, old))
         execute("UPDATE releases SET account = ? WHERE account = ?", (account, old))
         execute("DELETE FROM accounts WHERE account = ?", (old,))
@@ -109,6 +126,24 @@ def change(book: Book, number: int, changes: str, values: tuple[str | None, ...]
     if held.get(number) not in states:
         raise lost(book)
     book.connection.execute(f"UPDATE releases SET {changes} WHERE release = ?", (*values, number))
+
+
+def derived_cost(guarantee: Guarantee) -> Cost | None:
+    """Return what a release cost, exactly where its charges just add up; None without a guarantee."""
+    if not guarantee.proven or guarantee.epsilon is None or guarantee.delta is None:
+        return None
+    epsilon, delta = compose(guarantee.charges)
+    if round_up(epsilon) != guarantee.epsilon or round_up(delta) != guarantee.delta:
+        return Fraction(Decimal(repr(guarantee.epsilon))), Fraction(Decimal(repr(guarantee.delta)))
+    return epsilon, delta
+
+
+def note_answers(book: Book, number: int, charges: Iterable[Charge]) -> None:
+    """Note what a release answered, where it composes answer by answer and is not too long to keep."""
+    answers = answers_of(charges)
+    if answers is not None and len(answers) <= _MOST_ANSWERS:
+        text = json.dumps([[answer.kept, times] for answer, times in answers])
+        book.connection.execute("INSERT INTO answers VALUES (?, ?)", (number, text))
 
 
 def lost(book: Book) -> InputError:

@@ -40,7 +40,9 @@ from veilog.privacy.account.composing import (
 __all__ = ["Composed", "Counting", "Planned", "Together", "composed_budget", "planned_budget", "read", "together"]
 
 _NOTHING = Fraction(0)
-_HALVINGS = 80
+_HALVINGS = 60
+_DIGITS = 10**9
+"""What was found in floating point is given in so many parts of 1, rounded to the safe side."""
 MOST_RELEASES = 1_000_000
 
 
@@ -110,7 +112,10 @@ class Composed:
         return before[0] + by_filter, before[1] + failures + half
 
     def _renyi(self, entry: Entry) -> Cost:
-        return renyi_of(entry.epsilon or _NOTHING, self.order), _NOTHING
+        """An answer counts for itself; what is not known one by one, or not asked yet, for what it may cost."""
+        if entry.answers is None:
+            return renyi_of(entry.epsilon or _NOTHING, self.order), _NOTHING
+        return sum((answer.renyi(self.order) * n for answer, n in entry.answers), _NOTHING), _NOTHING
 
 
 Counting = Planned | Composed
@@ -121,9 +126,7 @@ def planned_budget(
 ) -> tuple[Planned, Cost]:
     """Return a plan that begins now, and what all of it costs at ``delta`` with what was released before."""
     if isinstance(releases, bool) or not isinstance(releases, int) or not 1 <= releases <= MOST_RELEASES:
-        raise ParameterError(
-            f"A plan is of 1 to {MOST_RELEASES:,} releases, not {releases!r}.", parameter="releases"
-        )
+        raise ParameterError(f"A plan is of 1 to {MOST_RELEASES:,} releases, not {releases!r}.", parameter="releases")
     before = _before(entries, unit, since, None)
     rest = delta - before[1]
     epsilon = planned_epsilon({each: releases}, rest) if rest > 0 else None
@@ -134,7 +137,8 @@ def planned_budget(
             parameter="delta",
             advice="Raise --delta, or plan fewer releases.",
         )
-    return Planned(since, releases, each), (before[0] + epsilon, delta)
+    whole = before[0] + Fraction(math.ceil(epsilon * _DIGITS), _DIGITS)
+    return Planned(since, releases, each), (whole, delta)
 
 
 def composed_budget(entries: tuple[Entry, ...], unit: str, since: int, budget: Cost) -> Composed:
@@ -236,4 +240,4 @@ def _largest(room: Fraction, order: Fraction) -> Fraction:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if renyi_of(middle, order) <= room else (low, middle)
-    return Fraction(math.floor(low * 10**15), 10**15)
+    return Fraction(math.floor(low * _DIGITS), _DIGITS)

@@ -33,6 +33,7 @@ from veilog.errors import InputError, OutputError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.privacy.account.composing import Answer
 
 __all__ = [
     "AccountRow",
@@ -68,11 +69,12 @@ _TABLES = (
     "CREATE TABLE runs (release INTEGER PRIMARY KEY, mark TEXT NOT NULL)",
     "CREATE TABLE parts (release INTEGER PRIMARY KEY, part TEXT NOT NULL)",
     "CREATE TABLE counting (account INTEGER PRIMARY KEY, counting TEXT NOT NULL)",
+    "CREATE TABLE answers (release INTEGER PRIMARY KEY, answers TEXT NOT NULL)",
 )
 """Those after the first came with later versions; an older ledger gets them when it is next written."""
-_TABLES_OF = {1: 4, 2: 5, 3: 7}
+_TABLES_OF = {1: 4, 2: 5, 3: 8}
 """How many of them a ledger of each version has."""
-_NAMES = ("book", "accounts", "data", "releases", "runs", "parts", "counting")
+_NAMES = ("book", "accounts", "data", "releases", "runs", "parts", "counting", "answers")
 _SETTINGS = ("PRAGMA synchronous = EXTRA", "PRAGMA trusted_schema = OFF")
 _ONCE = 0.25
 """Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
@@ -104,6 +106,8 @@ class Entry:
     """SHA-256 of the files it was written to."""
     part: str | None = None
     """Of which cases it is; all, where this is None."""
+    answers: tuple[tuple[Answer, int], ...] | None = None
+    """What it answered, each so often, where that composes answer by answer."""
 
 
 @dataclass(frozen=True)
@@ -299,12 +303,12 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         ((_, key, seal),) = _rows(connection, "book")
         if not isinstance(key, bytes) or not hmac.compare_digest(_sealed(connection, key), str(seal)):
             raise ValueError("the seal is broken")
-        runs, parts, counting = (_noted(connection, table) for table in _NAMES[4:])
+        runs, parts, counting, answers = (_noted(connection, table) for table in _NAMES[4:])
         accounts = [
             AccountRow(n, str(s), str(u), _fraction(e), _fraction(d), counting.get(n))
             for n, s, u, e, d in _rows(connection, "accounts")
         ]
-        entries = tuple(_entry(row, parts.get(int(row[0]))) for row in _rows(connection, "releases"))
+        entries = tuple(_entry(row, parts.get(row[0]), answers.get(row[0])) for row in _rows(connection, "releases"))
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
     except (ValueError, TypeError) as error:  # also what JSON and UTF-8 say of damage
         raise _damaged(place) from error
@@ -317,7 +321,7 @@ def _noted(connection: sqlite3.Connection, table: str) -> dict[int, str]:
     return {int(number): str(text) for number, text in _rows(connection, table)} if there else {}
 
 
-def _entry(row: tuple[Any, ...], part: str | None) -> Entry:
+def _entry(row: tuple[Any, ...], part: str | None, answers: str | None) -> Entry:
     number, account, when, method, as_published, parameters, unit, epsilon, delta, state, guarantee, output = row
     if state not in _STATES:
         raise ValueError(state)
@@ -335,6 +339,7 @@ def _entry(row: tuple[Any, ...], part: str | None) -> Entry:
         guarantee=None if guarantee is None else dict(json.loads(guarantee)),
         outputs=tuple(str(output).split()),
         part=part,
+        answers=None if answers is None else tuple((Answer.of_kept(kept), int(n)) for kept, n in json.loads(answers)),
     )
 
 

@@ -20,7 +20,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -32,8 +31,10 @@ from veilog.ledger.accounts import Account, as_csv, as_json, check_paid, check_u
 from veilog.ledger.book import (
     account_of,
     change,
+    derived_cost,
     limit,
     lost,
+    note_answers,
     opened,
     plain,
     put_together,
@@ -42,10 +43,11 @@ from veilog.ledger.book import (
     usual_unit,
 )
 from veilog.ledger.costs import Cost
+from veilog.ledger.counting import Composed, Counting, Planned, composed_budget, planned_budget
 from veilog.ledger.file import Book, Data, Entry, Waiting, fingerprint, short
 from veilog.ledger.runs import check_mark, is_open, put_mark
 from veilog.logs.variants import Variants
-from veilog.privacy.account.accounting import Number, compose, parse_delta, parse_epsilon
+from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.part import Part
@@ -53,6 +55,9 @@ from veilog.privacy.part import Part
 __all__ = ["Account", "Data", "Entered", "Entry", "Ledger", "Reservation", "fingerprint", "settling"]
 
 _PATIENCE = 10.0
+
+Limit = tuple[Cost | None, Counting | None]
+"""A budget, None for none, and how it is counted, None for the sum."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,7 @@ class Ledger:
         *,
         unit: str | None = None,
         account: int | None = None,
+        composed: bool = False,
     ) -> Account:
         """Limit what these data may spend in all, whatever they have spent; ``epsilon`` None takes the limit away.
 
@@ -119,16 +125,51 @@ class Ledger:
         case.
         ``account`` puts the data on that account, with all that they have spent: for data about the same people, such
         as a log that has grown.
+        ``composed`` counts releases from now on by their composition, which costs less than the sum, also where each is
+        chosen after seeing earlier ones; half of ``delta`` is for that, and half for the deltas of the releases.
         """
         failure = short(parse_delta(delta))
-        if epsilon is None and failure:
+        if epsilon is None and (failure or composed):
             raise ParameterError("A budget for delta needs one for epsilon.", parameter="delta")
-        limit = None if epsilon is None else (short(parse_epsilon(epsilon)), failure)
-        return self._set(data, unit, account, [limit])
+        if epsilon is None:
+            return self._set(data, unit, account, lambda found, since: (None, None))
+        budget = short(parse_epsilon(epsilon)), failure
+
+        def rule(found: Account, since: int) -> Limit:
+            if not composed or isinstance(found.counting, Composed):
+                return budget, found.counting if composed else None
+            return budget, composed_budget(found.bounded_entries(), found.unit, since, budget)
+
+        return self._set(data, unit, account, rule)
+
+    def set_plan(
+        self,
+        data: Data,
+        releases: int,
+        epsilon: Number,
+        delta: Number,
+        *,
+        each_delta: Number = 0,
+        unit: str | None = None,
+        account: int | None = None,
+    ) -> Account:
+        """Plan how many ``releases`` there will be, each of at most ``epsilon`` and ``each_delta``. The budget is what
+        all of them cost together at ``delta``, which is less than the sum, with what was released before."""
+        each = short(parse_epsilon(epsilon)), short(parse_delta(each_delta))
+        failure = short(parse_delta(delta))
+
+        def rule(found: Account, since: int) -> Limit:
+            kept = found.counting
+            if isinstance(kept, Planned) and (kept.releases, kept.each) == (releases, each):
+                since = kept.since
+            plan, budget = planned_budget(found.bounded_entries(), found.unit, since, releases, each, failure)
+            return budget, plan
+
+        return self._set(data, unit, account, rule)
 
     def enter(self, data: Data, *, unit: str | None = None, account: int | None = None) -> Account:
         """The account of these data, opened without a limit if they have none yet; a limit stays as it is."""
-        return self._set(data, unit, account, [])
+        return self._set(data, unit, account, None)
 
     def reserve(
         self,
@@ -195,12 +236,9 @@ class Ledger:
         )
 
     def _set(
-        self,
-        data: Data,
-        unit: str | None,
-        account: int | None,
-        limits: list[Cost | None],
+        self, data: Data, unit: str | None, account: int | None, rule: Callable[[Account, int], Limit] | None
     ) -> Account:
+        """The account, with the limit that a rule gives it, told the number of the last release."""
         mark = fingerprint(data)
         self._made()
         with self._writing() as book:
@@ -209,12 +247,14 @@ class Ledger:
                 number = put_together(book, mark, number, account)
             elif number is None:
                 number = opened(book, mark, "case", self._name_of(data))
-            elif unit is None and limits:
+            elif unit is None and rule is not None:
                 unit = usual_unit(book, number)
             if unit is not None:
                 book.connection.execute("UPDATE accounts SET unit = ? WHERE account = ?", (plain(unit), number))
-            for budget in limits:
-                limit(book, number, budget)
+        if rule is not None:
+            with self._writing() as book:
+                since = max((entry.number for entry in book.entries), default=0)
+                limit(book, number, *rule(account_of(book, number), since))
         with self._reading() as book:
             return account_of(book, number)
 
@@ -269,7 +309,7 @@ class Reservation:
         If more was derived than reserved, the method broke its word: the reservation stays and the release must not
         leave the house, which the error sees to.
         """
-        derived = _derived(guarantee)
+        derived = derived_cost(guarantee)
         if self.cost is not None:
             if derived is None or any(round_up(d) > round_up(c) for d, c in zip(derived, self.cost, strict=True)):
                 raise BudgetError(
@@ -278,21 +318,28 @@ class Reservation:
                 )
             derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
         said = json.dumps(guarantee.to_json())
-        self._update("epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*texts(derived), said))
+        with self._changing(
+            "epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*texts(derived), said)
+        ) as book:
+            if derived is not None:
+                note_answers(book, self.number, guarantee.charges)
 
     def withdraw(self) -> None:
         """Give back all of it: for a release that failed before anything was asked of the data."""
-        self._update("epsilon = '0', delta = '0', state = 'withdrawn'", ())
+        with self._changing("epsilon = '0', delta = '0', state = 'withdrawn'", ()):
+            pass
 
     @property
     def entered(self) -> Entered:
         """Where it is entered, for what comes of it."""
         return Entered(self.ledger.path, self.number)
 
-    def _update(self, changes: str, values: tuple[str | None, ...]) -> None:
+    @contextlib.contextmanager
+    def _changing(self, changes: str, values: tuple[str | None, ...]) -> Iterator[Book]:
         with self.ledger._writing() as book:
             check_mark(book, self.number, (self.mark,))
             change(book, self.number, changes, values, "reserved")
+            yield book
 
 
 @dataclass(frozen=True)
@@ -348,13 +395,3 @@ def settling(
                 reservation.withdraw()
         raise
     reservation.settle(claimed())
-
-
-def _derived(guarantee: Guarantee) -> Cost | None:
-    """What a release cost, exactly where its charges just add up; None without a guarantee."""
-    if not guarantee.proven or guarantee.epsilon is None or guarantee.delta is None:
-        return None
-    epsilon, delta = compose(guarantee.charges)
-    if round_up(epsilon) != guarantee.epsilon or round_up(delta) != guarantee.delta:
-        return Fraction(Decimal(repr(guarantee.epsilon))), Fraction(Decimal(repr(guarantee.delta)))
-    return epsilon, delta

@@ -7,9 +7,9 @@ settled before the first; which release is made of it, and with which questions,
 (epsilon, delta)-differentially private release, interactive or not, can be computed from the answer of randomised
 response with a chance of delta to tell the truth (Kairouz, Oh, Viswanath, "The composition theorem for differential
 privacy", 2015; Lyu, "Composition theorems for interactive differential privacy", 2022). So all of them together can
-be computed from that many such answers, whose privacy losses are independent: their distribution is composed exactly
-but for rounding upwards (dp-accounting; Doroshenko et al., "Connect the dots", 2022). Releases may be made in any
-order and at once.
+be computed from that many such answers, whose privacy losses are independent (:mod:`veilog.privacy.account.losses`).
+Releases may be made in any order and at once. What a release asks may follow from its own answers, so it counts as what
+it claims, and not as the noise of its questions.
 
 *Costs chosen after seeing answers* (:func:`renyi_of`, :func:`renyi_room`). Where what a release costs is chosen by what
 earlier ones said, the distribution of the losses that were met is no bound: whoever goes on only after lucky answers
@@ -28,22 +28,31 @@ Releases that are made at the same time change nothing (Haney et al., "Concurren
 differential privacy with adaptive privacy-loss parameters", 2023). The order must be fixed before, too: the smallest of
 the epsilons of all orders is a bound for costs that were settled beforehand only.
 
-What r is: of an (epsilon, delta)-differentially private answer, but for a chance of delta that it tells the truth, which
-is counted by itself, that of randomised response, at most ``order * epsilon**2 / 2`` (Bun, Steinke, "Concentrated
+What r is: of an (epsilon, delta)-differentially private answer, but for a chance of delta that it tells the truth,
+which is counted by itself, that of randomised response, at most ``order * epsilon**2 / 2`` (Bun, Steinke, "Concentrated
 differential privacy", 2016, proposition 3.3) and at most epsilon. It is superadditive, as randomised response at
 e1 + e2 tells all that two at e1 and e2 tell: what is set aside for a release at its whole epsilon is never less than
-what its questions come to one by one.
+what its answers come to one by one. So once a release is made each of its answers counts for itself, however they were
+chosen: discrete Laplace noise at what it is exactly, Gaussian noise of strength m at ``order * m**2 / 2``, where that
+is no more than randomised response at the answer's epsilon. Their deltas count all the same.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
-__all__ = ["ORDERS", "best_order", "planned_epsilon", "renyi_epsilon", "renyi_of", "renyi_room"]
+from veilog.errors import ParameterError
+from veilog.privacy.account.guarantee import Charge
+from veilog.privacy.account.losses import LEAST_DELTA, GaussianLoss, LaplaceLoss, Pair, composed_epsilon, losses_of
+from veilog.privacy.mechanisms.mechanism import Subsampled
+
+__all__ = ["ORDERS", "Answer", "answers_of", "best_order", "planned_epsilon", "renyi_epsilon", "renyi_of", "renyi_room"]
 
 Cost = tuple[Fraction, Fraction]
 
@@ -54,14 +63,9 @@ _UP = 1 + 1e-9
 _LEAST = 1e-13
 """What floating point may lose of numbers of the size of 1, many times over."""
 _FINEST = 1 << 100
-_COARSEST = 1_000
-"""Into how many steps the largest epsilon of releases is divided at most, where all are multiples of one step."""
-_SHARE = 0.002
-"""Of what is expected, how much rounding may add."""
-_POINTS = 2_000_000
-_LEAST_DELTA = Fraction(1, 10**10)
-_LOST = 1e-12
-"""A sum of probabilities by fast Fourier transforms may be off by less; far smaller deltas than that count by the sum."""
+_KEPT_BACK = Fraction(1, 10**9)
+"""More than discrete Gaussian noise costs beyond continuous noise that is rounded at random."""
+_LARGEST_EXPONENT = 600
 
 
 @lru_cache(maxsize=4096)
@@ -111,44 +115,80 @@ def planned_epsilon(costs: Mapping[Cost, int], delta: Fraction) -> Fraction | No
     if sum(d * n for (_, d), n in counted.items()) > delta:
         return None
     total = sum((e * n for (e, _), n in counted.items()), Fraction(0))
-    if not delta or not total:
+    if delta < LEAST_DELTA or not total:
         return total
-    found = _composed(tuple(sorted(counted.items())), float(delta)) if delta >= _LEAST_DELTA else math.inf
-    return min(total, Fraction(found * (1 + 1e-6))) if math.isfinite(found) else total
+    try:
+        found = composed_epsilon(chain.from_iterable([Pair(*cost)] * n for cost, n in counted.items()), delta)
+    except ParameterError:  # their deltas are all of it, or nearly so
+        return total
+    return min(total, found)
 
 
-@lru_cache(maxsize=256)
-def _composed(counted: tuple[tuple[Cost, int], ...], delta: float) -> float:
-    """The epsilon by privacy loss distributions; infinite where delta is too small for them."""
-    # Imported here: it takes seconds, and only budgets with a delta need it.
-    from dp_accounting.pld import pld_pmf
+@dataclass(frozen=True)
+class Answer:
+    """An answer of a release: its cost, and its Rényi privacy where more is known of it."""
 
-    step = _step(counted, delta)
-    together: Any = None
-    for (epsilon, failure), number in counted:
-        e, told = float(epsilon), float(failure)
-        losses = {math.ceil(epsilon / step): (1 - told) / (1 + math.exp(-e))}
-        negative = -math.floor(epsilon / step)
-        losses[negative] = losses.get(negative, 0.0) + (1 - told) / (1 + math.exp(e))
-        each = pld_pmf.create_pmf(losses, float(step), told, True).to_dense_pmf()
-        composed = each.self_compose(number) if number > 1 else each
-        together = composed if together is None else together.compose(composed)
-    return float(together.get_epsilon_for_delta(delta * (1 - 1e-6) - _LOST))
+    epsilon: Fraction
+    delta: Fraction
+    laplace: tuple[Fraction, int] | None = None
+    """Of discrete Laplace noise its decay, and the shift."""
+    strength: float | None = None
+    """Of Gaussian noise the shift over the deviation, of all its steps together."""
+
+    @property
+    def kept(self) -> list[object]:
+        """What is kept of it in a file."""
+        laplace = None if self.laplace is None else [str(self.laplace[0]), self.laplace[1]]
+        return [str(self.epsilon), str(self.delta), laplace, self.strength]
+
+    @staticmethod
+    def of_kept(kept: list[Any]) -> Answer:
+        """Return the answer that was kept."""
+        epsilon, delta, laplace, strength = kept
+        shifted = None if laplace is None else (Fraction(laplace[0]), int(laplace[1]))
+        return Answer(Fraction(epsilon), Fraction(delta), shifted, None if strength is None else float(strength))
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """Return what it costs in Rényi privacy of this order, but for the chance that it fails.
+
+        Which of its bounds counts follows from its noise and the order, which are known before it is given.
+        """
+        as_pair = renyi_of(self.epsilon, order)
+        if self.laplace is not None:
+            return min(as_pair, _of_laplace(*self.laplace, order))
+        if self.strength is not None:
+            return min(as_pair, _up(order * Fraction(self.strength) ** 2 / 2 * (1 + _KEPT_BACK) + _KEPT_BACK))
+        return as_pair
 
 
-def _step(counted: Iterable[tuple[Cost, int]], delta: float) -> Fraction:
-    """In which steps losses are told apart: rounded up to multiples of it, so each may cost up to one step more.
+def answers_of(charges: Iterable[Charge]) -> tuple[tuple[Answer, int], ...] | None:
+    """Return the answers that were charged, each with how often it is there; None where they do not compose one by
+    one, as what is asked of a random part of the cases."""
+    found: dict[Answer, int] = {}
+    for charge in charges:
+        if isinstance(charge.mechanism, Subsampled):
+            return None
+        losses = losses_of([charge])
+        answer = Answer(charge.epsilon, charge.delta)
+        match losses:
+            case (LaplaceLoss(decay, by),):
+                answer = replace(answer, laplace=(decay, by))
+            case (GaussianLoss(), *_) if all(isinstance(loss, GaussianLoss) and loss.rate == 1 for loss in losses):
+                squares = [loss.steps / loss.noise_multiplier**2 for loss in losses if isinstance(loss, GaussianLoss)]
+                answer = replace(answer, strength=math.sqrt(sum(squares)))
+        found[answer] = found.get(answer, 0) + 1
+    return tuple(found.items())
 
-    Where all epsilons are multiples of a step that is not far smaller, nothing is rounded.
-    """
-    epsilons = [(epsilon, number) for (epsilon, _), number in counted if epsilon]
-    below = math.lcm(*(epsilon.denominator for epsilon, _ in epsilons))
-    step = Fraction(math.gcd(*(int(epsilon * below) for epsilon, _ in epsilons)), below)
-    largest = max(epsilon for epsilon, _ in epsilons)
-    if largest / step <= _COARSEST:
-        return step
-    releases = sum(number for _, number in epsilons)
-    squares = sum(number * float(epsilon) ** 2 for epsilon, number in epsilons)
-    expected = squares / 2 + math.sqrt(2 * squares * math.log(1 / delta))
-    total = float(sum(epsilon * number for epsilon, number in epsilons))
-    return Fraction(max(_SHARE * min(expected, total) / releases, 2 * total / _POINTS))
+
+@lru_cache(maxsize=4096)
+def _of_laplace(decay: Fraction, by: int, order: Fraction) -> Fraction:
+    """Discrete Laplace noise and the same shifted: the loss is epsilon up to 0, -epsilon from the shift on, and falls
+    in equal steps between, so the mean of its exponential is a geometric series. It is the same in either order."""
+    a, d, epsilon = float(order), float(decay), float(decay * by)
+    if (a - 1) * epsilon > _LARGEST_EXPONENT:
+        return decay * by
+    step, whole = math.exp(-d), math.exp((a - 1) * epsilon)
+    falls = math.exp(-d * (2 * a - 1))
+    between = (1 - step) * whole * falls * (1 - falls ** (by - 1)) / (1 - falls)
+    mean = (whole + between + step**by / whole) / (1 + step)
+    return _up(Fraction(math.log(mean) / (a - 1) * _UP + _LEAST * (1 + epsilon) * 100))

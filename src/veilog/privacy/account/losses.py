@@ -187,15 +187,31 @@ def _of_loss(loss: Loss, interval: float, pld: Any) -> Any:
     settings = {"value_discretization_interval": interval}
     match loss:
         case Pair(epsilon, delta):
-            from dp_accounting.pld.common import DifferentialPrivacyParameters as Parameters
-
-            return pld.from_privacy_parameters(Parameters(float(epsilon), float(delta)), **settings)
+            return _of_pair(epsilon, float(delta), interval, pld)
         case LaplaceLoss(decay, by):
             return pld.from_discrete_laplace_mechanism(float(decay), by, use_connect_dots=True, **settings)
         case GaussianLoss(noise_multiplier, rate):
             return pld.from_gaussian_mechanism(noise_multiplier, sampling_prob=rate, use_connect_dots=True, **settings)
         case TruncatedLoss(epsilon, k):
             return _of_truncated(float(epsilon), k, pld, settings)
+
+
+def _of_pair(epsilon: Fraction, delta: float, interval: float, pld: Any) -> Any:
+    """Randomised response: what it may give away at x is a straight line in exp(x) from -epsilon to epsilon, so the
+    steps beside these two are enough. Rounding both up would lose up to a step at each."""
+    from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots
+
+    steps = float(epsilon) / interval
+    ends = sorted({math.floor(-steps) - 1, math.ceil(-steps), math.floor(steps), math.ceil(steps) + 1})
+    given_away = [delta + (1 - delta) * _of_response(float(epsilon), end * interval) for end in ends]
+    return pld.PrivacyLossDistribution(create_pmf_pessimistic_connect_dots(interval, ends, given_away))
+
+
+def _of_response(epsilon: float, x: float) -> float:
+    """The delta of randomised response at x."""
+    if x >= epsilon:
+        return 0.0
+    return -math.expm1(x) if x <= -epsilon else -math.expm1(x - epsilon) / (1 + math.exp(-epsilon))
 
 
 def _of_truncated(epsilon: float, k: int, pld: Any, settings: dict[str, float]) -> Any:

@@ -227,7 +227,7 @@ def _after(account: Account, cost: Cost | None, part: str | None) -> Cost | None
         return None
     if left is None:
         return spent[0] + cost[0], spent[1] + cost[1]
-    return max(left[0] - cost[0], Fraction(0)), max(left[1] - cost[1], Fraction(0))
+    return account.with_release(cost, part).left_for(part)
 
 
 def _figures(cost: Cost | None, *, down: bool = False) -> tuple[str, str] | None:
