@@ -136,9 +136,11 @@ class Ledger:
         budget = short(parse_epsilon(epsilon)), failure
 
         def rule(found: Account, since: int) -> Limit:
-            if not composed or isinstance(found.counting, Composed):
-                return budget, found.counting if composed else None
-            return budget, composed_budget(found.bounded_entries(), found.unit, since, budget)
+            if not composed:
+                return budget, None
+            kept = found.counting if isinstance(found.counting, Composed) else None
+            begun = composed_budget(found.bounded_entries(), found.unit, since if kept is None else kept.since, budget)
+            return budget, kept or begun
 
         return self._set(data, unit, account, rule)
 

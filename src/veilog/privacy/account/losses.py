@@ -58,6 +58,8 @@ _KEPT_BACK = 1e-6
 _FINEST, _COARSEST = 1e-7, 1e-2
 _PARTS = 20_000
 """Losses are told apart in such a part of the sum of all epsilons."""
+_OF_EACH, _MOST_PARTS = 20, 2_000_000
+"""And, unless that is too fine, in such a part of the smallest: many small ones would be rounded too often."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,8 @@ def _distribution(losses: tuple[tuple[Loss, int], ...]) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as pld  # here: it takes a second
 
     whole = sum(float(loss.epsilon) * times for loss, times in losses)
-    interval = min(max(whole / _PARTS, _FINEST), _COARSEST)
+    least = min((float(loss.epsilon) for loss, _ in losses if loss.epsilon), default=1.0)
+    interval = min(max(whole / _PARTS, _FINEST), _COARSEST, max(least / _OF_EACH, whole / _MOST_PARTS))
     together = pld.identity(interval)
     for loss, times in losses:
         one = _of_loss(loss, interval, pld)
@@ -202,7 +205,7 @@ def _of_pair(epsilon: Fraction, delta: float, interval: float, pld: Any) -> Any:
     from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots
 
     steps = float(epsilon) / interval
-    ends = sorted({math.floor(-steps) - 1, math.ceil(-steps), math.floor(steps), math.ceil(steps) + 1})
+    ends = sorted({math.floor(-steps), math.ceil(-steps), math.floor(steps), math.ceil(steps)})
     given_away = [delta + (1 - delta) * _of_response(float(epsilon), end * interval) for end in ends]
     return pld.PrivacyLossDistribution(create_pmf_pessimistic_connect_dots(interval, ends, given_away))
 

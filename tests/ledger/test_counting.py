@@ -1,0 +1,347 @@
+"""How an account counts: by the sum, by a plan, or by composition; what it then refuses, and what it says."""
+
+import contextlib
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import openly
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ledger_tools import OTHER, SMALL, guarantee
+
+from veilog.cli import main
+from veilog.errors import BudgetError, ParameterError
+from veilog.ledger.accounts import Account, check_paid
+from veilog.ledger.costs import Cost
+from veilog.ledger.counting import Composed, Planned, composed_budget, planned_budget, read, together
+from veilog.ledger.file import Entry
+from veilog.ledger.ledger import Ledger
+from veilog.logs.simulate import hospital
+from veilog.privacy.account.composing import planned_epsilon, renyi_epsilon, renyi_of
+from veilog.privacy.curator import Curator
+from veilog.privacy.part import Part
+
+TENTH, NONE = Fraction(1, 10), Fraction(0)
+MILLIONTH = Fraction(1, 10**6)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.open(tmp_path / "log.ledger", create=True)
+
+
+def entries(costs: Iterable[Cost], part: str | None = None, unit: str = "case") -> tuple[Entry, ...]:
+    return tuple(
+        Entry(i, 1, "now", "laplace", False, {}, unit, *cost, "charged", None, (), part)
+        for i, cost in enumerate(costs, 1)
+    )
+
+
+def composed(epsilon: Fraction, delta: Fraction, made: tuple[Entry, ...] = (), since: int = 0) -> Account:
+    """An account that composes what came after ``since``."""
+    rule = composed_budget(made[:since], "case", since, (epsilon, delta))
+    return Account(1, "log", "case", (epsilon, delta), made, rule)
+
+
+def let_through(account: Account, cost: Cost, most: int = 1000) -> int:
+    """How many releases of one cost the account pays for."""
+    for number in range(most):
+        try:
+            check_paid(account, cost, "case")
+        except BudgetError:
+            return number
+        account = account.with_release(cost, None)
+    return most
+
+
+@pytest.mark.slow
+def test_a_budget_that_is_composed_lets_more_through_than_the_sum() -> None:
+    account = composed(Fraction(5), MILLIONTH)
+    made = let_through(account, (TENTH, NONE))
+    assert isinstance(account.counting, Composed)
+    order = account.counting.order
+    assert renyi_epsilon(made * renyi_of(TENTH, order), MILLIONTH / 2, order) <= 5
+    assert renyi_epsilon((made + 1) * renyi_of(TENTH, order), MILLIONTH / 2, order) > 5
+    assert made == 93 and let_through(replace(account, counting=None), (TENTH, NONE)) == 50
+    assert let_through(account, (Fraction(1), NONE)) == 5, "few large ones are paid for by the sum"
+    assert let_through(composed(Fraction("5.3"), MILLIONTH), (TENTH, NONE)) > 100
+
+
+def test_half_of_delta_is_for_the_deltas_of_the_releases() -> None:
+    account = composed(Fraction(5), MILLIONTH)
+    assert account.left == (5, MILLIONTH / 2)
+    assert let_through(account, (TENTH, MILLIONTH / 10)) == 5
+    with pytest.raises(BudgetError, match=r"delta = 6e-07 was asked for, and of 1e-06 in all 5e-07 is left"):
+        check_paid(account, (TENTH, MILLIONTH * 6 / 10), "case")
+
+
+@pytest.mark.slow
+def test_a_plan_lets_through_so_many_of_so_much(ledger: Ledger) -> None:
+    account = ledger.set_plan(SMALL, 100, "0.1", "1e-6")
+    assert account.budget is not None and account.budget[1] == MILLIONTH
+    assert abs(float(account.budget[0]) / 4.69 - 1) < 0.02
+    assert let_through(account, (TENTH, NONE)) == 100
+    assert let_through(account, (TENTH / 2, NONE)) == 100, "a smaller one takes a place as well"
+    with pytest.raises(
+        BudgetError, match=r"epsilon = 0\.2 was asked for, and it has 100 releases left, of at most eps.* 0\.1 each"
+    ):
+        ledger.reserve(SMALL, "laplace", epsilon=2 * TENTH)
+    with pytest.raises(BudgetError, match="delta = 1e-09 was asked for"):
+        ledger.reserve(SMALL, "laplace", epsilon=TENTH, delta=Fraction(1, 10**9))
+    held = ledger.reserve(SMALL, "laplace", epsilon=TENTH)
+    assert held.entered.account().releases_left == 99
+    held.withdraw()
+    assert ledger.show()[0].releases_left == 100, "nothing was asked"
+
+
+def test_a_planned_epsilon_is_that_of_its_releases() -> None:
+    each = TENTH, Fraction(1, 10**9)
+    plan, budget = planned_budget((), "case", 0, 50, each, MILLIONTH)
+    assert plan == Planned(0, 50, each)
+    found = planned_epsilon({each: 50}, MILLIONTH)
+    assert found is not None and 0 <= budget[0] - found <= Fraction(1, 10**9)
+    with pytest.raises(ParameterError, match="does not suffice for those of its releases"):
+        planned_budget((), "case", 0, 5000, each, MILLIONTH)
+    for releases in (0, -1, 10**7, True):
+        with pytest.raises(ParameterError, match="A plan is of 1 to"):
+            planned_budget((), "case", 0, releases, each, MILLIONTH)
+
+
+@pytest.mark.slow
+def test_what_was_released_before_counts_by_the_sum(ledger: Ledger) -> None:
+    """Old entries, of which no answers are kept, too."""
+    for _ in range(3):
+        ledger.reserve(SMALL, "laplace", epsilon=TENTH).settle(guarantee(TENTH))
+    account = ledger.set_budget(SMALL, 5, "1e-6", composed=True)
+    assert account.counting == Composed(3, composed(Fraction("4.7"), MILLIONTH).counting.order)  # type: ignore[union-attr]
+    assert let_through(account, (TENTH, NONE)) == let_through(composed(Fraction("4.7"), MILLIONTH), (TENTH, NONE)) < 93
+    planned = ledger.set_plan(SMALL, 10, "0.1", "1e-6")
+    alone, budget = planned_budget((), "case", 0, 10, (TENTH, NONE), MILLIONTH)
+    assert planned.counting == replace(alone, since=3) and planned.budget == (budget[0] + 3 * TENTH, MILLIONTH)
+    assert planned.composed == (3 * TENTH, 0)
+    with pytest.raises(ParameterError, match="leaves nothing of this budget"):
+        ledger.set_budget(SMALL, "0.3", "1e-6", composed=True)
+
+
+def test_a_rule_stays_when_its_limit_changes_and_goes_when_it_is_not_named(ledger: Ledger) -> None:
+    first = ledger.set_budget(SMALL, 2, "1e-6", composed=True)
+    ledger.reserve(SMALL, "laplace", epsilon=TENTH)
+    second = ledger.set_budget(SMALL, 4, "1e-6", composed=True)
+    assert second.counting == first.counting and second.budget == (4, MILLIONTH)
+    plan = ledger.set_plan(SMALL, 9, "0.1", "1e-6")
+    assert isinstance(plan.counting, Planned) and plan.counting.since == 1
+    ledger.reserve(SMALL, "laplace", epsilon=TENTH)
+    again = ledger.set_plan(SMALL, 9, "0.1", "1e-6")
+    assert again.counting == plan.counting and again.releases_left == 8 and again.budget == plan.budget
+    other = ledger.set_plan(SMALL, 10, "0.1", "1e-6")
+    assert isinstance(other.counting, Planned) and other.counting.since == 2 and other.releases_left == 10
+    assert ledger.set_budget(SMALL, 4, "1e-6").counting is None
+    assert ledger.set_budget(SMALL, None).budget is None
+
+
+def test_composing_takes_a_delta_and_releases_that_are_bounded(ledger: Ledger) -> None:
+    with pytest.raises(ParameterError, match="Composing takes a delta"):
+        ledger.set_budget(SMALL, 2, composed=True)
+    with pytest.raises(ParameterError, match="needs one for epsilon"):
+        ledger.set_budget(SMALL, None, composed=True)
+    ledger.reserve(SMALL, "laplace", epsilon=None)
+    for call in (
+        lambda: ledger.set_budget(SMALL, 2, "1e-6", composed=True),
+        lambda: ledger.set_plan(SMALL, 2, 1, "1e-6"),
+    ):
+        with pytest.raises(BudgetError, match="do not compose"):
+            call()
+    assert ledger.show()[0].counting is None
+
+
+@pytest.mark.slow
+def test_what_is_answered_counts_answer_by_answer_once_it_is_charged(ledger: Ledger) -> None:
+    """Ten questions at a hundredth cost less together than one at a tenth, for which they were set aside."""
+    ledger.set_budget(SMALL, 5, "1e-6", composed=True)
+    held = ledger.reserve(SMALL, "laplace", epsilon=TENTH)
+    before = ledger.show()[0].composed
+    curator = Curator(SMALL)
+    for _ in range(10):
+        curator.count("0.01")
+    held.settle(curator.guarantee())
+    (account,) = ledger.show()
+    ((answer, times),) = account.entries[0].answers or ()
+    assert (answer.epsilon, answer.laplace, times) == (Fraction(1, 100), (Fraction(1, 100), 1), 10)
+    assert account.spent == (TENTH, 0) and before is not None and account.composed is not None
+    rule = account.counting
+    assert isinstance(rule, Composed)
+    assert 9 < rule._renyi(replace(account.entries[0], answers=None))[0] / rule._renyi(account.entries[0])[0] < 11
+    many = entries([(TENTH, NONE)] * 100)
+    kept = tuple(replace(entry, answers=account.entries[0].answers) for entry in many)
+    by_answers, by_claims = (together(each, "case", MILLIONTH) for each in (kept, many))
+    assert by_answers.planned == by_claims.planned, "a release counts as it claims where a plan is made of it"
+    assert by_answers.composed is not None and by_claims.composed is not None
+    assert by_answers.composed < by_claims.composed / 2
+
+
+def test_questions_to_a_sample_count_as_what_the_release_claims(ledger: Ledger) -> None:
+    held = ledger.reserve(SMALL, "laplace", epsilon=Fraction(1))
+    curator = Curator(SMALL)
+    curator.subsample(Fraction(1, 2)).count(1)
+    held.settle(curator.guarantee())
+    assert ledger.show()[0].entries[0].answers is None
+
+
+@pytest.mark.slow
+def test_answers_of_real_releases_never_cost_more_than_was_set_aside(ledger: Ledger) -> None:
+    log = hospital(200, seed=2)
+    for method, more in (
+        ("evolve", {}),
+        ("laplace", {}),
+        ("laplace", {"delta": "1e-4"}),
+        ("travas", {"delta": "1e-4"}),
+    ):
+        with contextlib.suppress(ParameterError):  # not every method has a use for a delta
+            openly.release(log, method, epsilon=1, ledger=ledger, **more)
+    (account,) = ledger.show()
+    assert len(account.entries) >= 3 and all(entry.answers for entry in account.entries)
+    for entry in account.entries:
+        for order in (Fraction(3, 2), Fraction(6), Fraction(50)):
+            rule = Composed(0, order)
+            assert rule._renyi(entry)[0] <= rule._renyi(replace(entry, answers=None))[0] + Fraction(1, 10**8)
+
+
+@pytest.mark.slow
+def test_parts_compose_as_what_the_dearest_case_lost() -> None:
+    account = composed(Fraction(5), MILLIONTH)
+    for month in ("month=2024-01", "month=2024-02"):
+        for _ in range(93):
+            check_paid(account, (TENTH, NONE), "case", month)
+            account = account.with_release((TENTH, NONE), month)
+    for part in (None, "month=2024-02", "ward=A"):
+        with pytest.raises(BudgetError):
+            check_paid(account, (TENTH, NONE), "case", part)
+    check_paid(account, (TENTH, NONE), "case", "month=2024-03")
+    plan = Account(1, "log", "case", (Fraction(1), MILLIONTH), (), Planned(0, 2, (TENTH, NONE)))
+    for part in ("month=2024-01", "month=2024-02", None):
+        plan = plan.with_release((TENTH, NONE), part)
+    assert plan.left == (0, 0) and plan.left_for("month=2024-03") == (TENTH, 0)
+
+
+@settings(max_examples=25)
+@given(costs=st.lists(st.tuples(st.integers(1, 20), st.sampled_from(["2024-01", "2024-02", None])), max_size=8))
+@pytest.mark.slow
+def test_what_parts_cost_together_is_that_of_the_dearest_of_every_rank(costs: list[tuple[int, str | None]]) -> None:
+    """No case loses more: the releases of each part, and of the whole, cost no more than is said."""
+    made = tuple(
+        replace(entry, part=month and f"month={month}")
+        for entry, (_, month) in zip(entries((Fraction(n, 20), NONE) for n, _ in costs), costs, strict=True)
+    )
+    found = together(made, "case", Fraction(1, 100))
+    assert found.planned is not None and found.composed is not None
+    for month in ("2024-01", "2024-02"):
+        mine = [entry for entry in made if entry.part in (None, f"month={month}")]
+        alone = together(tuple(mine), "case", Fraction(1, 100))
+        assert alone.planned is not None and alone.composed is not None
+        assert found.planned >= alone.planned - Fraction(1, 50) and found.composed >= alone.composed
+
+
+@pytest.mark.slow
+def test_a_hundred_releases_at_a_tenth_in_words_and_numbers(
+    ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(4):
+        ledger.reserve(SMALL, "laplace", epsilon=TENTH)
+    (account,) = ledger.show()
+    found = replace(account, entries=entries([(TENTH, NONE)] * 100)).together(MILLIONTH)
+    assert found is not None and found.planned is not None and found.composed is not None
+    assert abs(float(found.planned) / 4.69 - 1) < 0.02 and 5 < found.composed < Fraction("5.21")
+    assert main(["ledger", "show", str(ledger.path), "--delta", "1e-6", "--json", str(tmp_path / "out")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "together epsilon = 0.4 at delta = 1e-06, if what each costs was settled before the first" in shown
+    assert "if that was chosen after seeing earlier ones, within a limit of so much" in shown
+    (told,) = json.loads((tmp_path / "out").read_text())["accounts"]
+    assert told["together"] == {"delta": 1e-6, "costs_planned": pytest.approx(0.4, rel=1e-3), "costs_chosen": 0.4}
+    assert "counting" not in told
+    assert main(["ledger", "show", str(ledger.path)]) == 0
+    assert "together" not in capsys.readouterr().out, "there is no delta to compose at"
+
+
+@pytest.mark.slow
+def test_rules_are_set_and_shown_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("case,activity,time\n" + "".join(f"{i},a,2024-01-0{1 + i % 9}\n" for i in range(30)))
+    out = tmp_path / "out.json"
+    assert main(["ledger", "set", str(log), "--releases", "10", "--each", "0.1", "--delta", "1e-6"]) == 0
+    assert "10 releases of at most epsilon = 0.1; 10 are left" in " ".join(capsys.readouterr().out.split())
+    arguments = ["ledger", "set", str(log), "--epsilon", "2", "--delta", "1e-6", "--composed", "--json", str(out)]
+    assert main(arguments) == 0
+    told = json.loads(out.read_text())
+    assert told["counting"]["how"] == "composed" and told["left"] == {"epsilon": 2.0, "delta": 5e-7}
+    assert "half of delta is for that" in capsys.readouterr().out
+    for wrong in (
+        ["--releases", "10"], ["--each", "1"], ["--releases", "3", "--each", "1"], ["--composed"],
+        ["--each-delta", "0"],
+        ["--releases", "3", "--each", "1", "--delta", "1e-6", "--epsilon", "1"], ["--epsilon", "1", "--composed"],
+    ):  # fmt: skip
+        assert main(["ledger", "set", str(log), *wrong]) == 1
+    assert Ledger.open(f"{log}.ledger").show()[0].budget == (2, MILLIONTH)
+
+
+def test_an_account_that_takes_in_another_begins_anew(ledger: Ledger) -> None:
+    ledger.reserve(OTHER, "laplace", epsilon=TENTH)
+    ledger.reserve(SMALL, "laplace", epsilon=TENTH)
+    ledger.set_budget(SMALL, 5, "1e-6", composed=True)
+    ledger.reserve(SMALL, "laplace", epsilon=TENTH, part=Part.of("month=2024-01"))
+    moved = ledger.enter(OTHER, account=2)
+    assert isinstance(moved.counting, Composed) and moved.counting.since == 3 and len(moved.entries) == 3
+    assert moved.spent == moved.composed == (3 * TENTH, 0)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"how": "guess"}', "[]", '{"how": "composed", "since": 1}', '{"how": "plan"}'])
+def test_a_rule_that_is_none_is_no_rule(text: str) -> None:
+    with pytest.raises(ValueError, match="no rule"):
+        read(text)
+
+
+def test_a_rule_is_kept_exactly() -> None:
+    for rule in (Planned(7, 3, (Fraction(1, 3), Fraction(1, 10**9))), Composed(7, Fraction(651, 100))):
+        assert read(json.dumps(rule.to_json())) == rule
+    assert read(None) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("epsilon", "delta", "since"), [("1", "0.1", 0), ("1.5", "0.02", 0), ("2", "0.004", 1)])
+def test_no_adversary_who_chooses_as_he_goes_gets_more_than_the_budget(epsilon: str, delta: str, since: int) -> None:
+    """The best of all who are told by randomised response, with and without a chance to be told the truth, and choose
+    each release after each answer, is found by working backwards; the account is asked whether it pays."""
+    budget = Fraction(epsilon), Fraction(delta)
+    menu = [(Fraction("0.2"), NONE), (Fraction("0.5"), budget[1] / 8), (Fraction("0.9"), NONE)]
+    start = composed(*budget, entries([menu[0]] * since), since)
+
+    @cache
+    def paid(made: tuple[int, ...], place: int) -> bool:
+        account = start
+        for cost, number in zip(menu, made, strict=True):
+            for _ in range(number):
+                account = account.with_release(cost, None)
+        with contextlib.suppress(BudgetError):
+            check_paid(account, menu[place], "case")
+            return True
+        return False
+
+    @cache
+    def worth(made: tuple[int, ...], loss: Fraction) -> float:
+        best = max(0.0, -math.expm1(float(budget[0] - loss)))
+        for place, (e, d) in enumerate(menu):
+            if paid(made, place):
+                more = (*made[:place], made[place] + 1, *made[place + 1 :])
+                p, told = 1 / (1 + math.exp(-float(e))), float(d)
+                best = max(best, told + (1 - told) * (p * worth(more, loss + e) + (1 - p) * worth(more, loss - e)))
+        return best
+
+    p = 1 / (1 + math.exp(-0.2))
+    first = [(p, menu[0][0]), (1 - p, -menu[0][0])] if since else [(1.0, NONE)]
+    won = sum(chance * worth((0, 0, 0), loss) for chance, loss in first)
+    assert 0 < won <= float(delta)
