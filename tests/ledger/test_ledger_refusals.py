@@ -4,6 +4,7 @@ import contextlib
 import json
 import random
 import sqlite3
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger import file as ledger_file
 from veilog.ledger.ledger import Ledger
 from veilog.privacy.part import Part
+
+LATEST = ("parts", "counting", "answers")
+"""Tables that came with the last version of the file."""
 
 
 @pytest.fixture
@@ -69,11 +73,12 @@ def test_removed_rows_are_noticed(used: Path) -> None:
         Ledger.open(used)
 
 
-@pytest.mark.parametrize(("version", "later"), [(1, ("runs", "parts", "counting")), (2, ("parts", "counting"))])
+@pytest.mark.parametrize(("version", "later"), [(1, ("runs", *LATEST)), (2, LATEST)])
 def test_an_older_ledger_is_read_and_becomes_one_of_ours_when_it_is_written(
     used: Path, version: int, later: tuple[str, ...]
 ) -> None:
-    before = Ledger.open(used).show()
+    (now,) = Ledger.open(used).show()
+    before = (replace(now, entries=tuple(replace(entry, answers=None) for entry in now.entries)),)
     with contextlib.closing(sqlite3.connect(used)) as connection, connection:
         for table in later:
             connection.execute(f"DROP TABLE {table}")
