@@ -53,7 +53,8 @@ def run_plan(
     source = noise.operating_system() if planned.seed is None else noise.seeded(planned.seed)
     held = bounded(log, planned.unit, source, planned.part)
     # Before anything is paid for: what goes wrong in here must not cost a release.
-    notes = notes_for_owner(held.log, planned.public, planned.unit, ledger is not None)
+    looked_at = log if planned.part is None else planned.part.of_log(log)
+    notes = notes_for_owner(looked_at, planned.public, planned.unit, ledger is not None)
     curator = Curator(held, domain=planned.public, randomness=source)
     started = time.perf_counter()
     claimed, derive = claims(planned, curator)
