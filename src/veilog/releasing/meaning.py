@@ -1,4 +1,4 @@
-"""What a guarantee means for somebody who attacks: how well anybody can tell who is in the log, and guess what is secret.
+"""What a guarantee means: how well anybody can tell from a release who is in the log, and guess what is secret.
 
 Everything here is computed from pairs (epsilon, delta) that hold of a release, one of its guarantee or many of its
 privacy losses, and never from data. Let M be the release, D the log without a given case (or person, whichever is
@@ -14,32 +14,33 @@ Kairouz, Oh, Viswanath, "The composition theorem for differential privacy", 2015
     t <= g(a) = min(1, delta + e^epsilon a, 1 - e^-epsilon (1 - a - delta)).
 
 g = 1 - f is one minus the trade-off function (Dong, Roth, Su, "Gaussian differential privacy", 2022). Of several pairs
-the smallest bound counts; g is taken as the same in both directions, so that it bounds as well who says that the case is
-*not* in the log. The *advantage* is the largest g(a) - a: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), which of a pure
-epsilon is tanh(epsilon / 2). It is reached where g(a) = 1 - a, so a guess at a case that is in the log with probability
-1/2 is right with probability (1 + advantage) / 2 at most.
+the smallest bound counts; g is taken as the same in both directions, so that it bounds as well who says that the case
+is *not* in the log. The *advantage* is the largest g(a) - a: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), which of a
+pure epsilon is tanh(epsilon / 2). It is reached where g(a) = 1 - a, so a guess at a case that is in the log with
+probability 1/2 is right with probability (1 + advantage) / 2 at most.
 
-It is not the guessing advantage of :mod:`veilog.privacy.account.guessing`, which is the largest rise of a *belief* at the
-attacker's best prior, d = tanh(epsilon / 4) of a pure epsilon. There advantage = 2 d / (1 + d^2), and always
+It is not the guessing advantage of :mod:`veilog.privacy.account.guessing`, which is the largest rise of a *belief* at
+the attacker's best prior, d = tanh(epsilon / 4) of a pure epsilon. There advantage = 2 d / (1 + d^2), and always
 advantage / 2 <= d <= advantage.
 
-*What is in the case?* Somebody knows D, all but the case, and that it is in the log. With no release, the best guess at a
-secret of it is right with probability p (the prior): 1/10 for one of 10 equally likely values, 1/n for which one of n
-people it is who is in the log. After the release it is right with probability g(p) at most (reconstruction robustness:
-Balle, Cherubin, Hayes, "Reconstructing training data with informed adversaries", 2022; Hayes, Mahloujifar, Balle, "Bounding
-training data reconstruction in DP-SGD", 2023; as one bound for singling out, attributes and reconstruction: Kulynych,
-Gomez, Kaissis, Hayes, Balle, Calmon, Raisaro, "Unifying re-identification, attribute inference, and data reconstruction
-risks in differential privacy", 2025). Proof: let S(z) be the releases after which the guess is right for z. If M(D) had
-been read in place of M(D + z), which says nothing of z, it would be right with probability E P[M(D) in S(z)] <= p. Each
-P[M(D + z) in S(z)] <= g(P[M(D) in S(z)]), and g is concave and never falls, so their mean is at most g(p).
+*What is in the case?* Somebody knows D, all but the case, and that it is in the log. With no release, the best guess
+at a secret of it is right with probability p (the prior): 1/10 for one of 10 equally likely values, 1/n for which one
+of n people it is who is in the log. After the release it is right with probability g(p) at most (reconstruction
+robustness: Balle, Cherubin, Hayes, "Reconstructing training data with informed adversaries", 2022; Hayes, Mahloujifar,
+Balle, "Bounding training data reconstruction in DP-SGD", 2023; as one bound for singling out, attributes and
+reconstruction: Kulynych, Gomez, Kaissis, Hayes, Balle, Calmon, Raisaro, "Unifying re-identification, attribute
+inference, and data reconstruction risks in differential privacy", 2025). Proof: let S(z) be the releases after which
+the guess is right for z. If M(D) had been read in place of M(D + z), which says nothing of z, it would be right with
+probability E P[M(D) in S(z)] <= p. Each P[M(D + z) in S(z)] <= g(P[M(D) in S(z)]), and g is concave and never falls,
+so their mean is at most g(p).
 
-Two values of a case that is in the log are two steps apart (remove the one, add the other), and each step is in this: M(D)
-is between them. For two equally likely values, 2 g(1/2) - 1 is the advantage of the two steps taken one after the other,
-max g(g(a)) - a; of a pure epsilon 1 - e^-epsilon, which is less than doubling epsilon in the first formula gives. For a
-pure epsilon g(p) is never above what Bayes' rule says at 2 epsilon, p / (p + e^(-2 epsilon) (1 - p)).
+Two values of a case that is in the log are two steps apart (remove the one, add the other), and each step is in this:
+M(D) is between them. For two equally likely values, 2 g(1/2) - 1 is the advantage of the two steps taken one after the
+other, max g(g(a)) - a; of a pure epsilon 1 - e^-epsilon, which is less than doubling epsilon in the first formula
+gives. For a pure epsilon g(p) is never above what Bayes' rule says at 2 epsilon, p / (p + e^(-2 epsilon) (1 - p)).
 
-What the prior has in it: everything that the other cases tell. Where these are not known but drawn with the case, p is the
-mean chance of the best guess of somebody who is told them; concavity gives the same bound. All of these are
+What the prior has in it: everything that the other cases tell. Where these are not known but drawn with the case, p is
+the mean chance of the best guess of somebody who is told them; concavity gives the same bound. All of these are
 probabilities over the noise, before the release is read: with a delta nothing bounds the unluckiest release.
 """
 

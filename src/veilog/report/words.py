@@ -86,7 +86,7 @@ def guesses(guarantee: Guarantee) -> list[tuple[str, str, str]]:
     rows = [
         (f"whether a {unit} is in the log", 0.5, meaning.presence),
         (f"which of 2 equally likely values a {unit} in the log has", 0.5, secret[0.5]),
-        (f"which of 10 equally likely values it has", 0.1, secret[0.1]),
+        ("which of 10 equally likely values it has", 0.1, secret[0.1]),
         (f"which of 100 {unit}s it is that is in the log", 0.01, secret[0.01]),
     ]
     return [(what, f"{100 * before:g} %", _percent_up(after)) for what, before, after in rows]
