@@ -37,7 +37,7 @@ mutants: $(VENV)/.dev
 # The wheel, installed where nothing else is: its command runs.
 wheel: $(VENV)/.dev
 	rm -rf $(VENV)/wheel dist && $(PYTHON) -m venv $(VENV)/wheel
-	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 	$(VENV)/wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/veilog-*.whl
 	cd $(VENV) && wheel/bin/veilog --version && wheel/bin/veilog demo wheel/demo >wheel/demo.txt && tail -n 1 wheel/demo.txt
 

@@ -135,7 +135,7 @@ def test_no_number_changes_on_its_way(epsilon: Fraction, depth: int | None, rest
 def test_a_plan_refuses_what_needs_no_data() -> None:
     for method, arguments, words in (
         ("travas", {"epsilon": 1}, "needs a delta"),
-        ("laplace", {"epsilon": 1, "delta": "1e-6"}, "needs no delta"),
+        ("df-laplace", {"epsilon": 1, "delta": "1e-6"}, "needs no delta"),
         ("laplace", {"epsilon": 11}, "protects nobody"),
         ("laplace", {"epsilon": 1, "depth": 0}, "depth"),
         ("laplace", {"epsilon": 1, "nonsense": 0}, "no parameter"),

@@ -32,6 +32,7 @@ from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
 from veilog.privacy.curator import Curator, Features
 from veilog.privacy.domain import Fact
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import Laplace
 
 __all__ = [
     "DF_LAPLACE",
@@ -162,7 +163,7 @@ def noisy_relation(
         pairs(curator.activities), size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows pairs"
     )
     relation = np.rint(sums / RESOLUTION).astype(np.int64).reshape(size, size)
-    return relation, noise_threshold(size * size, settings.noise_relations, epsilon / bound)
+    return relation, noise_threshold(size * size, settings.noise_relations, Laplace(bound / epsilon))
 
 
 def pairs(activities: tuple[str, ...]) -> Features:
@@ -243,7 +244,10 @@ def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: RelationS
     pairs_of_a_case, largest_log = settings.bound or 2, settings.largest_log
     size = len(curator.activities) + 1
     for_count = Fraction(str(settings.count_share))
-    needed = noise_threshold(size * size, settings.noise_relations, epsilon * (1 - for_count) / pairs_of_a_case) + 1
+    needed = (
+        noise_threshold(size * size, settings.noise_relations, Laplace(pairs_of_a_case / (epsilon * (1 - for_count))))
+        + 1
+    )
     least_share = min(BOUND_SHARE * (1 - for_count), for_count or 1)
     if epsilon * least_share < SMALLEST_EPSILON:
         raise ParameterError(

@@ -28,12 +28,13 @@ from veilog.methods._prefix_tree.expand import (
     plan_budget,
     published_threshold,
     published_variants,
+    refuse_delta,
     refuse_too_small,
 )
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
-from veilog.methods._prefix_tree.tree import PrefixTree, noise_threshold
+from veilog.methods._prefix_tree.tree import Noise, PrefixTree, noise_threshold
 from veilog.methods.measured import ahead
-from veilog.methods.method import Epsilon, Method, Request
+from veilog.methods.method import DeltaOptional, Method, Request
 from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
 
@@ -53,24 +54,26 @@ def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Va
     """Return the variants of a noisy prefix tree.
 
     Certified: epsilon in all, of which ``count_share`` is for the final counts and the rest for the levels, by
-    ``split``. The threshold of a level is such that at most ``noise_prefixes`` of its empty prefixes are expected to
-    survive. As published: noise of scale 1/epsilon at each of ``depth`` levels, which is depth times epsilon; an open
-    prefix survives from ``threshold`` on, a complete one from 1.
+    ``split``; with a delta the levels get Gaussian noise where that is narrower. The threshold
+    of a level is such that at most ``noise_prefixes`` of its empty prefixes are expected to survive. As published:
+    noise of scale 1/epsilon at each of ``depth`` levels, which is depth times epsilon; an open prefix survives from
+    ``threshold`` on, a complete one from 1.
     """
     if request.as_published:
+        refuse_delta(request)
         levels = settings.depth or curator.max_length + 1
         least = published_threshold(len(curator.activities) + 1, request.epsilon, settings.threshold)
         return published_variants(curator, request, levels, _published_screen(least))
     threshold = settings.threshold
     refuse_too_small(curator, request.epsilon, settings, threshold, rule_share=Fraction(0))
-    plan = plan_budget(curator, request.epsilon, settings)
+    plan = plan_budget(curator, request, request.epsilon, settings)
 
-    def screen(tree: PrefixTree, share: Fraction) -> Screen:
+    def screen(tree: PrefixTree, noise: Noise) -> Screen:
         size = tree.frontier * tree.width
-        least = threshold - 1 if threshold else noise_threshold(size, settings.noise_prefixes, share)
-        return above(least, size, share)
+        least = threshold - 1 if threshold else noise_threshold(size, settings.noise_prefixes, noise)
+        return above(least, size, noise)
 
-    tree, left = grow(curator, request, plan.levels, screen)
+    tree, left = grow(curator, request, plan, screen)
     return count_variants(curator, tree, plan.levels, plan.counts + left, settings)
 
 
@@ -88,8 +91,8 @@ LAPLACE = Method(
         f"The best known older method, to compare with. Measured, it was behind evolve in {ahead('laplace')} settings."
     ),
     paper="Mannhardt, Koschmider, Baracaldo, Weidlich, Michael: Privacy-Preserving Process Mining (2019)",
-    budget=Epsilon(),
-    guarantee="epsilon for one case, proven: the depths share the budget",
+    budget=DeltaOptional(of_use=lambda settings: True),
+    guarantee="epsilon (and delta, if given) for one case, proven: the depths share the budget",
     as_published="depth times epsilon: a case is counted again at every depth",
     run=laplace,
     settings=LaplaceSettings,

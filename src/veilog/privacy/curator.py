@@ -36,6 +36,7 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 from veilog.privacy.mechanisms.sampling import poisson_sample
+from veilog.privacy.rounds import Rounds, gaussian_rounds
 from veilog.privacy.training.gradients import Training, pay_for
 from veilog.privacy.unit import ONE_CASE, Bounded, Unit
 
@@ -213,7 +214,7 @@ class Curator:
         result has the distribution of the dense histogram (proof: :mod:`veilog.privacy.histograms`).
         """
         eps = parse_epsilon(epsilon)
-        check_size(size, eps, keep_above)
+        check_size(size, Laplace(1 / eps), keep_above)
         mechanism = self._account.charge(
             "histogram", f"{purpose} ({size} bins)", Laplace(1 / eps), Sensitivity.of(1), eps
         )
@@ -221,6 +222,21 @@ class Curator:
         if keep_above is None:
             return every_bin(assigned, weights, size, mechanism, self._randomness)
         return bins_above(keep_above, assigned, weights, size, mechanism, self._randomness)
+
+    def rounds(
+        self, weights: Sequence[Fraction], epsilon: Number, delta: Number, *, purpose: str = "histograms"
+    ) -> Rounds:
+        """As many histograms as there are weights, charged together before the first, with discrete Gaussian noise.
+
+        Sensitivity: in each a case changes one count by 1 (L2 sensitivity 1); what they cost together is proved in
+        :mod:`veilog.privacy.rounds`: (epsilon, delta), whatever they ask.
+        """
+        eps, failure = parse_epsilon(epsilon), parse_delta(delta)
+        paid = gaussian_rounds(weights, eps, failure)
+        self._account.charge(
+            "rounds", f"{purpose} ({len(weights)} histograms)", paid, Sensitivity.of(1, "L2"), eps, failure
+        )
+        return Rounds(self._variants, paid, self._randomness)
 
     def sums(
         self,

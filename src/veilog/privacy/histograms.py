@@ -2,8 +2,8 @@
 
 Where only the bins above a threshold come back, the work follows them and not the number of bins. Of the empty bins
 each survives with ``p = P(noise > threshold)``, independently, so the next that survives is a geometric number of bins
-away, and given that it survives its count is ``threshold + 1`` plus a geometric number. Both are drawn exactly: the
-result has the distribution of noise on every bin, cut at the threshold afterwards.
+away, and given that it survives its count has the law of noise above the threshold. Both are drawn exactly: the result
+has the distribution of noise on every bin, cut at the threshold afterwards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.asking import bins_of
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.mechanisms.mechanism import Laplace
+from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, Laplace
 
 __all__ = ["Assign", "SparseHistogram", "bins_above", "cases_in_bins", "check_size", "every_bin"]
 
@@ -42,7 +42,7 @@ class SparseHistogram:
     counts: IntArray
 
 
-def check_size(size: int, eps: Fraction, keep_above: int | None) -> None:
+def check_size(size: int, mechanism: Laplace | DiscreteGaussian, keep_above: int | None) -> None:
     """Refuse, before anything is asked, what could not be held: too many bins, or a threshold below much noise."""
     if keep_above is None and not 0 <= size <= _DENSE_LIMIT:
         raise ParameterError(
@@ -56,7 +56,7 @@ def check_size(size: int, eps: Fraction, keep_above: int | None) -> None:
         return
     if keep_above < 0:
         raise ParameterError("keep_above must be at least 0.", parameter="keep_above")
-    expected = size * _chance_above(eps, keep_above)
+    expected = size * _chance_above(mechanism, keep_above)
     if expected > _DENSE_LIMIT:
         raise ParameterError(
             f"About {expected:.3g} empty bins would survive the threshold {keep_above}.",
@@ -78,7 +78,11 @@ def cases_in_bins(variants: Variants, assign: Assign, size: int) -> tuple[IntArr
 
 
 def every_bin(
-    assigned: IntArray, weights: IntArray, size: int, mechanism: Laplace, randomness: noise.Randomness
+    assigned: IntArray,
+    weights: IntArray,
+    size: int,
+    mechanism: Laplace | DiscreteGaussian,
+    randomness: noise.Randomness,
 ) -> IntArray:
     """The noisy counts of bins 0, ..., size-1, of which ``assigned`` have the ``weights``."""
     noisy = mechanism.draw(size, randomness)
@@ -87,7 +91,12 @@ def every_bin(
 
 
 def bins_above(
-    threshold: int, assigned: IntArray, weights: IntArray, size: int, mechanism: Laplace, randomness: noise.Randomness
+    threshold: int,
+    assigned: IntArray,
+    weights: IntArray,
+    size: int,
+    mechanism: Laplace | DiscreteGaussian,
+    randomness: noise.Randomness,
 ) -> SparseHistogram:
     """The bins of :func:`every_bin` whose noisy count exceeds the threshold, without drawing the others."""
     occupied, inverse = np.unique(assigned, return_inverse=True)
@@ -95,24 +104,26 @@ def bins_above(
     np.add.at(exact, inverse, weights)
     noisy = exact + mechanism.draw(len(occupied), randomness)
     survives = noisy > threshold
-    empty = _surviving_empty_bins(size - len(occupied), mechanism.decay, threshold, randomness)
+    empty = _surviving_empty_bins(size - len(occupied), mechanism, threshold, randomness)
     # The i-th empty bin is bin i plus the number of occupied bins before it.
     empty += np.searchsorted(occupied - np.arange(len(occupied)), empty, side="right")
-    empty_counts = threshold + 1 + noise.geometric(mechanism.decay, len(empty), randomness)
+    empty_counts = mechanism.exceeding(threshold, len(empty), randomness)
     bins = np.concatenate([occupied[survives], empty])
     counts = np.concatenate([noisy[survives], empty_counts])
     order = np.argsort(bins, kind="stable")
     return SparseHistogram(bins[order], counts[order])
 
 
-def _surviving_empty_bins(empty: int, eps: Fraction, threshold: int, randomness: noise.Randomness) -> IntArray:
+def _surviving_empty_bins(
+    empty: int, mechanism: Laplace | DiscreteGaussian, threshold: int, randomness: noise.Randomness
+) -> IntArray:
     """Positions, among ``empty`` bins of count 0, of those whose noise exceeds the threshold."""
-    chance = _chance_above(eps, threshold)
+    chance, to = _chance_above(mechanism, threshold), _gaps_to(mechanism, threshold)
     positions: list[IntArray] = []
     last = -1
     while last < empty - 1:
         expected = (empty - 1 - last) * chance
-        steps = noise.gaps(eps, threshold, int(expected + 4 * expected**0.5) + 16, randomness)
+        steps = noise.gaps(to, int(expected + 4 * expected**0.5) + 16, randomness)
         # A gap that leads beyond the end ends the walk; cut it so that the sum cannot overflow.
         walk = last + np.cumsum(np.minimum(steps, empty) + 1, dtype=object if empty > 2**40 else np.int64)
         inside = walk < empty
@@ -124,6 +135,11 @@ def _surviving_empty_bins(empty: int, eps: Fraction, threshold: int, randomness:
 
 
 @lru_cache(maxsize=256)
-def _chance_above(eps: Fraction, above: int) -> float:
+def _gaps_to(mechanism: Laplace | DiscreteGaussian, above: int) -> noise.Gaps:
+    return noise.gaps_to(mechanism.tail(above))
+
+
+@lru_cache(maxsize=256)
+def _chance_above(mechanism: Laplace | DiscreteGaussian, above: int) -> float:
     """A float at or just above the probability of noise above a number, for estimates of work only."""
-    return float(Fraction(noise.laplace_tail(eps, above)(96)[1], 2**96))
+    return float(Fraction(mechanism.tail(above)(96)[1], 2**96))

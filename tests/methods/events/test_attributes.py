@@ -106,14 +106,14 @@ def test_evolve_splits_a_delta_with_attributes_exactly(share: float, to_flow: st
 
 
 def test_a_purely_private_method_takes_a_delta_for_values_only() -> None:
-    release = openly.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"])
+    release = openly.release(COLOURED, "df-laplace", epsilon=2, delta="1e-4", attributes=["kind"])
     assert (release.guarantee.epsilon, release.guarantee.delta) == (2.0, 1e-4)
     assert [o.delta for o in release.operations] == [0.0, 1e-4]
     declared = Domain(attributes={"kind": ("new", "old")})
-    pure = openly.release(COLOURED, "laplace", epsilon=2, attributes=["kind"], domain=declared)
+    pure = openly.release(COLOURED, "df-laplace", epsilon=2, attributes=["kind"], domain=declared)
     assert (pure.guarantee.epsilon, pure.guarantee.delta) == (2.0, 0.0)
     with pytest.raises(ParameterError, match="needs no delta"):
-        openly.release(COLOURED, "laplace", epsilon=2, delta="1e-4", attributes=["kind"], domain=declared)
+        openly.release(COLOURED, "df-laplace", epsilon=2, delta="1e-4", attributes=["kind"], domain=declared)
 
 
 Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]

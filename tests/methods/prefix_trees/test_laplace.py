@@ -23,6 +23,7 @@ from veilog.methods._prefix_tree.tree import (
     to_variants,
 )
 from veilog.privacy.domain import Domain
+from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, Laplace
 
 trace = st.lists(st.sampled_from("abc"), max_size=6).map(tuple)
 traces = st.lists(trace, min_size=1, max_size=30)
@@ -191,7 +192,9 @@ def test_reconciled_counts_are_the_least_squares_solution(cases: list[tuple[str,
         rows.append(below[starts[i + 1] : starts[i + 2]] / deviation(budgets[i]))
         values.append(level.counts / deviation(budgets[i]))
     expected = np.linalg.lstsq(np.vstack(rows), np.concatenate(values), rcond=None)[0]
-    assert np.concatenate(_reconciled(tree, here, budgets, own)) == pytest.approx(expected, abs=1e-6)
+    assert np.concatenate(
+        _reconciled(tree, here, tuple(Laplace(1 / b) for b in budgets), Laplace(1 / own))
+    ) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.slow
@@ -214,9 +217,32 @@ def test_the_threshold_is_the_smallest_that_keeps_noise_out(bins: int, expected:
         a = np.exp(-float(epsilon))
         return bins * a ** (threshold + 1) / (1 + a)
 
-    threshold = noise_threshold(bins, expected, epsilon)
+    threshold = noise_threshold(bins, expected, Laplace(1 / epsilon))
     assert survivors(threshold) <= expected * (1 + 1e-9)
     assert threshold == 0 or survivors(threshold - 1) >= expected * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("bins", "expected"), [(1, 0.5), (30, 1.0), (2**40, 1.0), (500, 1e-6), (3, 7.0)])
+@pytest.mark.parametrize("variance", [30, 540, 10_000])
+def test_the_threshold_of_gaussian_noise_keeps_it_out_too(bins: int, expected: float, variance: int) -> None:
+    law = DiscreteGaussian(Fraction(variance))
+    threshold = noise_threshold(bins, expected, law)
+    survivors = [bins * law.tail(t)(200)[1] / 2**200 for t in (threshold, max(threshold - 2, 0))]
+    assert survivors[0] <= expected * 1.1, "the normal law is about that of the integers"
+    assert threshold < 2 or survivors[1] > expected
+
+
+@pytest.mark.slow
+def test_with_a_delta_deep_trees_get_gaussian_noise_and_shallow_ones_say_that_it_is_not_needed() -> None:
+    variants = Variants.from_dict({tuple("abcdefghij" * 3): 3000, tuple("bcdefghija" * 3): 2000})
+    for method in ("laplace", "sacofa"):
+        deep = release(variants, method, epsilon=1, delta="1e-6", depth=30)
+        assert (deep.guarantee.epsilon, deep.guarantee.delta) == (1.0, 1e-6)
+        assert [charge.question for charge in deep.guarantee.charges].count("rounds") == 1
+        shallow = release(variants, method, epsilon=1, delta="1e-6", depth=5)
+        assert "rounds" not in [charge.question for charge in shallow.guarantee.charges]
+        assert any("delta was not needed" in remark for remark in shallow.remarks)
+        assert (shallow.guarantee.epsilon, shallow.guarantee.delta) == (1.0, 1e-6), "what was asked for is charged"
 
 
 @pytest.mark.slow
@@ -257,7 +283,7 @@ def test_as_many_noise_prefixes_survive_as_were_expected() -> None:
         {"threshold": 2_000_000},
         {"epsilon": 0},
         {"epsilon": -1},
-        {"delta": 0.1},
+        {"delta": 0.1, "as_published": True},
         {"k": 3},
     ],
 )

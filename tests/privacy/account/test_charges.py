@@ -3,6 +3,7 @@ it is what it always was."""
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.labels import WEIGHT, label_threshold
-from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.mechanism import (
     DiscreteGaussianSteps,
+    GaussianRounds,
     KTruncatedGeometric,
     Laplace,
     Mechanism,
@@ -32,6 +34,7 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 from veilog.privacy.mechanisms.sampling import amplified
+from veilog.privacy.rounds import _log_delta
 from veilog.privacy.training import gradients
 from veilog.privacy.training.accounting import composed_epsilon, integer_variance
 from veilog.privacy.training.sums import GRID, Outer
@@ -120,6 +123,11 @@ QUESTIONS: dict[str, tuple[Ask, str, str]] = {
         "discrete Laplace, scale 1/epsilon, in steps of 1/1048576; found iff above {above}",
         "1 (L1, split)",
     ),
+    "rounds": (
+        lambda c, e, d: c.rounds([Fraction(1), Fraction(2)], e, d).histogram(no_bin, 2, keep_above=90),
+        "discrete Gaussian, 2 questions composed together, standard deviation {deviations}",
+        "1 (L2)",
+    ),
     "training": (
         a_training,
         "discrete Gaussian, composed by privacy loss distributions: autoencoder: 3 steps, Poisson sampling at rate "
@@ -145,8 +153,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[Fraction | i
 
     watched(noise, "discrete_laplace", 1)
     watched(noise, "tsgd_noise", 2)
-    watched(histograms.noise, "gaps", 2)
+    watched(histograms, "_gaps_to", 2)
     watched(gradients, "discrete_gaussian", 1)
+    watched(gaussian, "discrete_gaussian", 1)
     return seen
 
 
@@ -173,6 +182,11 @@ def cost(mechanism: Mechanism, sensitivity: Sensitivity, charge: Charge) -> Frac
             assert (sensitivity.norm, sensitivity.bounded, grid) == ("L1", "split", WEIGHT)
             assert above == label_threshold(by / scale, charge.delta)
             return by / scale
+        case GaussianRounds(noises):
+            assert sensitivity == Sensitivity.of(1, "L2")
+            strength = sum(1 / float(noise.exact_variance - 4) for noise in noises) ** 0.5
+            assert exp(_log_delta(float(charge.epsilon), strength)) <= charge.delta
+            return charge.epsilon
         case DiscreteGaussianSteps(parts):
             assert sensitivity.norm == "L2" and len(sensitivity.by) == len(parts)
             assert composed_epsilon(parts, charge.delta) <= charge.epsilon
@@ -189,6 +203,8 @@ def draws(mechanism: Mechanism) -> set[tuple[str, tuple[Fraction | int, ...]]]:
             return {("tsgd_noise", (epsilon, k))}
         case Thresholded(Laplace(scale, grid)):
             return {("discrete_laplace", (1 / (scale * grid),))}
+        case GaussianRounds(noises):
+            return {("discrete_gaussian", (noises[0].exact_variance,))}
         case DiscreteGaussianSteps(parts):
             return {("discrete_gaussian", (integer_variance(part.noise_multiplier, GRID),)) for part in parts}
     raise AssertionError(f"nothing is drawn from {mechanism}")
@@ -205,11 +221,12 @@ def test_the_charge_names_what_was_drawn_from_and_its_epsilon_follows(
     assert isinstance(charge.sensitivity, Sensitivity)
     assert charge.epsilon == epsilon == cost(charge.mechanism, charge.sensitivity, charge)
     assert charge.delta in (0, delta) and charge.cases == 1
-    gaps = [given for name, given in drawn if name == "gaps"]
-    assert {one for one in drawn if one[0] != "gaps"} == draws(charge.mechanism)
+    gaps = [given for name, given in drawn if name == "_gaps_to"]
+    assert {one for one in drawn if one[0] != "_gaps_to"} == draws(charge.mechanism)
     if question == "bins":
-        assert isinstance(charge.mechanism, Laplace)
-        assert gaps and set(gaps) == {(charge.mechanism.decay, 0)}
+        assert gaps and set(gaps) == {(charge.mechanism, 0)}
+    elif isinstance(charge.mechanism, GaussianRounds):
+        assert gaps and set(gaps) == {(charge.mechanism.noises[0], 90)}
     else:
         assert not gaps
 
@@ -232,6 +249,9 @@ def test_a_charge_in_words(question: str) -> None:
     if isinstance(charge.mechanism, Thresholded):
         above = charge.mechanism.above
         mechanism = mechanism.format(k=above, above=f"{above / WEIGHT:.4g}")
+    if isinstance(charge.mechanism, GaussianRounds):
+        wide, narrow = (f"{noise.variance**0.5:.4g}" for noise in charge.mechanism.noises)
+        mechanism = mechanism.format(deviations=f"{narrow} to {wide}")
     told = charge.to_json()
     assert (told["mechanism"], told["sensitivity"], told["epsilon"]) == (mechanism, sensitivity, 1.0)
     assert list(told) == ["question", "purpose", "mechanism", "sensitivity", "epsilon", "delta"]

@@ -9,7 +9,6 @@ histograms through consistency", PVLDB 2010): post-processing.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -17,8 +16,9 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.settings import TreeSettings
-from veilog.methods._prefix_tree.tree import PrefixTree, assign_deepest, noise_threshold, to_variants
+from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_deepest, noise_threshold, to_variants
 from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms.mechanism import Laplace
 
 __all__ = ["count_variants"]
 
@@ -26,7 +26,7 @@ __all__ = ["count_variants"]
 def count_variants(
     curator: Curator,
     tree: PrefixTree,
-    level_budgets: tuple[Fraction, ...],
+    levels: tuple[Noise, ...],
     epsilon: Fraction,
     settings: TreeSettings,
 ) -> Variants:
@@ -39,10 +39,10 @@ def count_variants(
     noisy = curator.histogram(
         assign_deepest(tree), tree.size + 1, epsilon, purpose="cases by their longest surviving prefix"
     )
-    threshold = noise_threshold(tree.size + 1, settings.noise_prefixes, epsilon)
+    threshold = noise_threshold(tree.size + 1, settings.noise_prefixes, Laplace(1 / epsilon))
     here = _by_level(tree, noisy.astype(np.float64))
     if settings.consistency:
-        here = _reconciled(tree, here, level_budgets, epsilon)
+        here = _reconciled(tree, here, levels, Laplace(1 / epsilon))
     here = [np.where(level > threshold, level, 0.0) for level in here]
     if settings.rest == "share":
         here = _shared(tree, here)
@@ -75,7 +75,7 @@ def _parents(tree: PrefixTree, index: int) -> IntArray:
 
 
 def _reconciled(
-    tree: PrefixTree, here: list[FloatArray], level_budgets: tuple[Fraction, ...], epsilon: Fraction
+    tree: PrefixTree, here: list[FloatArray], levels: tuple[Noise, ...], noise: Laplace
 ) -> list[FloatArray]:
     """The least-squares estimate of the cases at each prefix, from both questions.
 
@@ -83,7 +83,7 @@ def _reconciled(
     by their variances. Downwards: what a prefix's total differs from the sum of its parts goes to the parts in
     proportion to their variances.
     """
-    own = _laplace_variance(epsilon)
+    own = noise.variance
     depth = len(tree.levels)
     sums: list[FloatArray] = [np.zeros(0)] * (depth + 1)
     sum_variances: list[FloatArray] = [np.zeros(0)] * (depth + 1)
@@ -99,7 +99,7 @@ def _reconciled(
         if i == 0:
             totals[0], variances[0] = sums[0].copy(), sum_variances[0].copy()
             continue
-        counted = _laplace_variance(level_budgets[i - 1])
+        counted = levels[i - 1].variance
         weight = counted / (counted + sum_variances[i])
         totals[i] = weight * sums[i] + (1 - weight) * tree.levels[i - 1].counts
         variances[i] = weight * sum_variances[i]
@@ -110,12 +110,6 @@ def _reconciled(
         if i < depth:
             totals[i + 1] = totals[i + 1] + correction[_parents(tree, i)] * variances[i + 1]
     return result
-
-
-def _laplace_variance(epsilon: Fraction) -> float:
-    """Variance of discrete Laplace noise: ``2 a / (1 - a)**2`` with ``a = exp(-epsilon)``; never quite 0."""
-    e = float(epsilon)
-    return max(2 * math.exp(-e) / math.expm1(-e) ** 2, 1e-12)
 
 
 def _without_start(here: list[FloatArray]) -> list[FloatArray]:

@@ -14,10 +14,12 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.lengths import length_histogram, quantile
 from veilog.methods._prefix_tree.settings import TreeSettings
-from veilog.methods._prefix_tree.tree import PrefixTree, assign_continuation, noise_threshold, to_variants
+from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_continuation, noise_threshold, to_variants
 from veilog.methods.method import Request, advised
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
-from veilog.privacy.curator import Curator
+from veilog.privacy.curator import Assign, Curator, SparseHistogram
+from veilog.privacy.mechanisms.mechanism import Laplace
+from veilog.privacy.rounds import MOST_ROUNDS, Rounds, rounds_pay, strength_within
 
 __all__ = [
     "Plan",
@@ -27,6 +29,7 @@ __all__ = [
     "plan_budget",
     "published_threshold",
     "published_variants",
+    "refuse_delta",
     "refuse_too_small",
 ]
 
@@ -55,14 +58,14 @@ class Screen:
     keep: Callable[[IntArray, IntArray, BoolArray], BoolArray]
 
 
-def above(least: int, size: int, share: Fraction) -> Screen:
+def above(least: int, size: int, noise: Noise) -> Screen:
     """The screen of counts above ``least``, or above what keeps the tree from running away if that is more.
 
     The curator is asked for no more than noise can be expected to reach: the chance of anything beyond has so many
     digits that drawing with it takes long.
     """
-    least = max(least, noise_threshold(size, MOST_NOISE, share))
-    reach = noise_threshold(size, BEYOND_NOISE, share)
+    least = max(least, noise_threshold(size, MOST_NOISE, noise))
+    reach = noise_threshold(size, BEYOND_NOISE, noise)
 
     def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
         return np.asarray(counts > least)
@@ -72,44 +75,67 @@ def above(least: int, size: int, share: Fraction) -> Screen:
 
 @dataclass(frozen=True)
 class Plan:
-    """Shares of a budget: for each level, and for the final counts."""
+    """What a budget buys: the noise of each level, and the epsilon of the final counts."""
 
-    levels: tuple[Fraction, ...]
+    levels: tuple[Noise, ...]
     counts: Fraction
+    rounds: Rounds | None = None
+    """The levels' histograms, where they were paid for together."""
+
+    def ask(self, curator: Curator, assign: Assign, size: int, level: int, keep_above: int) -> SparseHistogram:
+        """Return the histogram of a level."""
+        if self.rounds is not None:
+            return self.rounds.histogram(assign, size, keep_above=keep_above)
+        purpose = f"prefixes of length {level + 1}"
+        return curator.histogram(assign, size, self._epsilon(level), keep_above=keep_above, purpose=purpose)
+
+    def left(self, level: int) -> Fraction:
+        """Return what a tree that ends before this level leaves of epsilon: nothing, if it was paid for together."""
+        if self.rounds is not None:
+            return Fraction(0)
+        return sum((self._epsilon(i) for i in range(level, len(self.levels))), start=Fraction(0))
+
+    def _epsilon(self, level: int) -> Fraction:
+        noise = self.levels[level]
+        assert isinstance(noise, Laplace)
+        return 1 / noise.scale
 
 
-def plan_budget(curator: Curator, epsilon: Fraction, settings: TreeSettings) -> Plan:
-    """Return the shares, which add up to epsilon with what finding the depth costs where it is not given."""
-    depth = settings.depth
+def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings: TreeSettings) -> Plan:
+    """Return what epsilon, and the delta of the request, buy, besides the depth where that is not given.
+
+    With a delta the levels get Gaussian noise, paid for together, where that is narrower (:func:`rounds_pay`).
+    """
+    depth, delta = settings.depth, request.delta
     if depth is None:
         for_depth = epsilon * DEPTH_SHARE
-        depth = noisy_depth(curator, for_depth, epsilon)
+        depth = noisy_depth(curator, for_depth, epsilon, delta)
         epsilon -= for_depth
     for_counts = epsilon * Fraction(str(settings.count_share))
-    return Plan(split_budget(epsilon - for_counts, depth, settings.split), for_counts)
+    shares = split_budget(epsilon - for_counts, depth, settings.split)
+    if rounds_pay(shares, epsilon - for_counts, delta):
+        rounds = curator.rounds(shares, epsilon - for_counts, delta, purpose=f"prefixes of length 1 to {depth}")
+        return Plan(rounds.noises, for_counts, rounds)
+    if delta:
+        request.remark(f"The delta was not needed: with {depth} levels noise without one is as narrow.")
+    return Plan(tuple(Laplace(1 / share) for share in shares), for_counts)
 
 
 def grow(
-    curator: Curator, request: Request, shares: tuple[Fraction, ...], screen: Callable[[PrefixTree, Fraction], Screen]
+    curator: Curator, request: Request, plan: Plan, screen: Callable[[PrefixTree, Noise], Screen]
 ) -> tuple[PrefixTree, Fraction]:
-    """The tree of surviving prefixes, and what is left of the budget if it ended early.
+    """The tree of surviving prefixes, and what is left of epsilon if it ended early.
 
     What is left is not saved: the budget that was asked for is what is charged, whatever the noise did.
     """
     tree = PrefixTree(curator.activities)
-    for level, share in enumerate(shares):
+    for level, noise in enumerate(plan.levels):
         size = tree.frontier * tree.width
         if size == 0:
-            return tree, sum(shares[level:], start=Fraction(0))
-        request.progress(f"prefixes of length {level + 1}", level / len(shares))
-        chosen = screen(tree, share)
-        answer = curator.histogram(
-            assign_continuation(tree),
-            size,
-            share,
-            keep_above=chosen.keep_above,
-            purpose=f"prefixes of length {level + 1}",
-        )
+            return tree, plan.left(level)
+        request.progress(f"prefixes of length {level + 1}", level / len(plan.levels))
+        chosen = screen(tree, noise)
+        answer = plan.ask(curator, assign_continuation(tree), size, level, chosen.keep_above)
         keep = chosen.keep(answer.bins, answer.counts, np.zeros(len(answer.bins), dtype=bool))
         tree = tree.grown(answer.bins[keep], answer.counts[keep])
     return tree, Fraction(0)
@@ -146,7 +172,13 @@ def published_variants(
 
 def published_threshold(width: int, epsilon: Fraction, threshold: int | None) -> int:
     """The threshold P; where none is given, the one at which noise gives a prefix half a continuation on average."""
-    return threshold if threshold is not None else noise_threshold(width, 0.5, epsilon) + 1
+    return threshold if threshold is not None else noise_threshold(width, 0.5, Laplace(1 / epsilon)) + 1
+
+
+def refuse_delta(request: Request) -> None:
+    """Refuse a delta as published, where nothing would become of it."""
+    if request.delta:
+        raise ParameterError("As published the method has no delta.", parameter="delta", advice="Leave it out.")
 
 
 def refuse_runaway(size: int, level: int) -> None:
@@ -168,14 +200,19 @@ def split_budget(epsilon: Fraction, depth: int, split: str) -> tuple[Fraction, .
     return (epsilon - sum(shares[1:]), *shares[1:])
 
 
-def noisy_depth(curator: Curator, epsilon: Fraction, budget: Fraction) -> int:
+def noisy_depth(curator: Curator, epsilon: Fraction, budget: Fraction, delta: Fraction) -> int:
     """A depth from a noisy histogram of lengths: at which four of five traces have ended, but no more than pays.
 
-    Every level thins the budget of the others, so with n cases in all the depth is at most ``sqrt(budget n) / 4``, or 5
-    if that is less: a rule found on public logs.
+    Every level thins the budget of the others. So with n cases in all the depth d times the scale of the noise is at
+    most n / 16, or d at most 5 if that is more: a rule found on public logs. The scale is d over the budget, or, with a
+    delta, the square root of d over that of one Gaussian question times the square root of 2, if that is less.
     """
     steps, counts = length_histogram(curator, epsilon)
-    pays = max(5, int(math.sqrt(float(budget) * max(int(counts.sum()), 0)) / 4))
+    room = max(int(counts.sum()), 0) / 16
+    pays = max(5, int(math.sqrt(float(budget) * room)))
+    if rounds_pay([Fraction(1)] * pays, budget, delta):
+        strength = strength_within(float(budget), float(delta))
+        pays = min(max(pays, int((math.sqrt(2) * strength * room) ** (2 / 3))), MOST_ROUNDS)
     return min(quantile(steps, counts, ENDED), pays)
 
 
@@ -203,7 +240,7 @@ def refuse_too_small(
     needed = 0
     if threshold is None:
         first = epsilon * for_tree / (depth or 1)
-        needed = noise_threshold(len(curator.activities) + 1, settings.noise_prefixes, first) + 1
+        needed = noise_threshold(len(curator.activities) + 1, settings.noise_prefixes, Laplace(1 / first)) + 1
         enough = max(enough, float(epsilon) * needed / largest_log)
     if epsilon >= enough:
         return

@@ -10,16 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from scipy.special import ndtri
 
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.curator import Assign
+from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, Laplace
 
-__all__ = ["Level", "PrefixTree", "assign_continuation", "assign_deepest", "noise_threshold", "to_variants"]
+__all__ = ["Level", "Noise", "PrefixTree", "assign_continuation", "assign_deepest", "noise_threshold", "to_variants"]
+
+Noise = Laplace | DiscreteGaussian
 
 
 @dataclass(frozen=True)
@@ -79,15 +82,18 @@ class PrefixTree:
         return PrefixTree(self.activities, (*self.levels, Level(bins, counts, self.width)))
 
 
-def noise_threshold(bins: int, expected: float, epsilon: Fraction) -> int:
+def noise_threshold(bins: int, expected: float, noise: Noise) -> int:
     """The smallest t >= 0 for which at most ``expected`` of ``bins`` empty bins are expected to have noise above t.
 
-    With a = exp(-epsilon), P(noise > t) = a**(t+1) / (1+a). From public numbers only.
+    For discrete Laplace noise with a = exp(-epsilon), P(noise > t) = a**(t+1) / (1+a); for Gaussian noise of deviation
+    s it is about Phi(-(t + 1/2) / s). From public numbers only.
     """
-    if bins == 0:
+    if bins <= expected or bins == 0:
         return 0
-    a = math.exp(-float(epsilon))
-    return max(0, math.ceil(math.log(bins / (expected * (1 + a))) / float(epsilon)) - 1)
+    if isinstance(noise, DiscreteGaussian):
+        return max(0, math.ceil(-float(ndtri(expected / bins)) * math.sqrt(noise.variance) - 0.5))
+    epsilon = float(noise.decay)
+    return max(0, math.ceil(math.log(bins / (expected * (1 + math.exp(-epsilon)))) / epsilon) - 1)
 
 
 def assign_continuation(tree: PrefixTree) -> Assign:

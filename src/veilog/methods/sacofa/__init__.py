@@ -33,20 +33,22 @@ from veilog.methods._prefix_tree.expand import (
     plan_budget,
     published_threshold,
     published_variants,
+    refuse_delta,
     refuse_too_small,
 )
 from veilog.methods._prefix_tree.lengths import noisy_quantile
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
-from veilog.methods._prefix_tree.tree import PrefixTree, noise_threshold
+from veilog.methods._prefix_tree.tree import Noise, PrefixTree, noise_threshold
 from veilog.methods._relations import SACOFA_PAPER
 from veilog.methods._relations.exponential import drawn_number
 from veilog.methods.measured import ahead
-from veilog.methods.method import Epsilon, Method, Request
+from veilog.methods.method import DeltaOptional, Method, Request
 from veilog.methods.sacofa.rule_files import read_rules
 from veilog.methods.sacofa.rules import Rules, eventually_follows, exact_rules, no_rules, rules_from_counts
 from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import Laplace
 
 __all__ = ["SACOFA", "SacofaSettings", "sacofa"]
 
@@ -103,6 +105,7 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
     random = noise.generator(curator.randomness)
 
     if request.as_published:
+        refuse_delta(request)
         if rule_share:
             raise ParameterError("As published rules are not learned with noise.", parameter="rule_share")
         harmful_from = published_threshold(len(activities) + 1, request.epsilon, threshold_harmful)
@@ -124,19 +127,19 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
     if given is None:
         given = _learned(curator, request.epsilon - budget) if share else no_rules(len(activities))
     judge = _judge(given, request.epsilon, step, random)
-    plan = plan_budget(curator, budget, settings)
+    plan = plan_budget(curator, request, budget, settings)
 
-    def screen(tree: PrefixTree, level_share: Fraction) -> Screen:
+    def screen(tree: PrefixTree, level_noise: Noise) -> Screen:
         verdict = judge(tree)
         size = len(verdict.harmful)
         harmless, let_in = int((~verdict.harmful).sum()), int(verdict.let_in.sum())
-        harmless_least = noise_threshold(harmless, settings.noise_prefixes, level_share)
-        harmful_least = noise_threshold(let_in, settings.noise_prefixes * HARMFUL_PART, level_share)
+        harmless_least = noise_threshold(harmless, settings.noise_prefixes, level_noise)
+        harmful_least = noise_threshold(let_in, settings.noise_prefixes * HARMFUL_PART, level_noise)
         harmless_least = harmless_least if threshold_harmless is None else threshold_harmless - 1
         harmful_least = harmful_least if threshold_harmful is None else threshold_harmful - 1
-        return _certified_screen(verdict, max(harmful_least, harmless_least), above(harmless_least, size, level_share))
+        return _certified_screen(verdict, max(harmful_least, harmless_least), above(harmless_least, size, level_noise))
 
-    tree, left = grow(curator, request, plan.levels, screen)
+    tree, left = grow(curator, request, plan, screen)
     return count_variants(curator, tree, plan.levels, plan.counts + left, settings)
 
 
@@ -271,7 +274,7 @@ def _learned(curator: Curator, epsilon: Fraction) -> Rules:
         return firsts
 
     starts = curator.histogram(first_activity, n + 1, first_share, purpose="first activities, for the rules")
-    first = starts[:-1] > noise_threshold(n, 0.1, first_share)
+    first = starts[:-1] > noise_threshold(n, 0.1, Laplace(1 / first_share))
     if starts[:-1][first].sum() < MOST * max(int(starts.sum()), 1):
         first = np.ones(n, dtype=bool)
     rest = epsilon - bound_share - first_share
@@ -284,7 +287,7 @@ def _learned(curator: Curator, epsilon: Fraction) -> Rules:
         purpose="activities and who follows whom, for the rules",
     )
     counts = np.rint(answer / RESOLUTION).astype(np.int64)
-    least = noise_threshold(n * n, 1.0, rest / bound)
+    least = noise_threshold(n * n, 1.0, Laplace(bound / rest))
     return rules_from_counts(counts[: n * n].reshape(n, n), counts[n * n : n * n + n], first, least)
 
 
@@ -296,8 +299,8 @@ SACOFA = Method(
         "command line)."
     ),
     paper=SACOFA_PAPER,
-    budget=Epsilon(),
-    guarantee="epsilon for one case, proven: rules are declared or learned with a share of the budget",
+    budget=DeltaOptional(of_use=lambda settings: True),
+    guarantee="epsilon (and delta, if given) for one case, proven: rules are declared or cost a share of the budget",
     as_published="none: the rules are read off the raw log; with declared rules depth times epsilon",
     run=sacofa,
     settings=SacofaSettings,

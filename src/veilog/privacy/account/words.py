@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from veilog.privacy.mechanisms.mechanism import (
     DiscreteGaussianSteps,
+    GaussianRounds,
     KTruncatedGeometric,
     Laplace,
     Mechanism,
@@ -27,6 +28,10 @@ def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) 
                 return f"k-truncated symmetric geometric, k = {noise.k}, released iff above k"
             steps = f"in steps of 1/{noise.grid}; found iff above {above / noise.grid:.4g}"
             return f"{_laplace(noise, sensitivity)}, {steps}"
+        case GaussianRounds(noises):
+            widths = sorted({noise.variance**0.5 for noise in noises})
+            wide = f"{widths[0]:.4g}" + (f" to {widths[-1]:.4g}" if len(widths) > 1 else "")
+            return f"discrete Gaussian, {len(noises)} questions composed together, standard deviation {wide}"
         case DiscreteGaussianSteps(parts):
             each = "; ".join(_steps(part) for part in parts)
             return f"discrete Gaussian, composed by privacy loss distributions: {each}"

@@ -31,13 +31,15 @@ import numpy.typing as npt
 from veilog.privacy.mechanisms.intervals import Real, digits, exp_minus
 from veilog.privacy.mechanisms.noise import Randomness, geometric
 
-__all__ = ["LARGEST_VARIANCE", "discrete_gaussian"]
+__all__ = ["LARGEST_VARIANCE", "LARGEST_VARIANCE_OF_TAILS", "discrete_gaussian", "exceeding", "tail"]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 LARGEST_VARIANCE = Fraction(2**115)
 """Up to it the numbers from 2**62 on (they are cut) have less than ``2**-300`` of the probability."""
+LARGEST_VARIANCE_OF_TAILS = Fraction(10**8)
+"""Beyond it the sums of :func:`tail` would take seconds."""
 _FINE = 32
 """Cells a deviation, at least."""
 _REACH = 5
@@ -89,6 +91,75 @@ def discrete_gaussian(variance: Fraction, n: int, source: Randomness) -> IntArra
         while len(open_):
             part[open_], keep = _proposed(cells, len(open_), source)
             open_ = open_[~keep]
+    return result
+
+
+@lru_cache(maxsize=256)
+def tail(variance: Fraction, above: int) -> Real:
+    """``P(Y > above)`` for Y of ``N_Z(0, variance)`` and ``above >= 0``: the terms beyond it over all of them."""
+    if not 0 < variance <= LARGEST_VARIANCE_OF_TAILS:
+        raise ValueError("the variance is too large for sums of its terms")
+
+    @lru_cache(maxsize=8)
+    def enclosed(bits: int) -> tuple[int, int]:
+        beyond, half = _terms(variance, above, bits)
+        whole_low, whole_high = ((2 * part) + (1 << bits) for part in half)
+        return (beyond[0] << bits) // whole_high, -(-(beyond[1] << bits) // whole_low)
+
+    def at(bits: int) -> tuple[int, int]:
+        finer = -(-bits // 128) * 128
+        low, high = enclosed(finer)
+        return low >> (finer - bits), -(-high >> (finer - bits))
+
+    return at
+
+
+def _terms(variance: Fraction, above: int, bits: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Bounds, in units of ``2**-bits``, of the sums of ``exp(-y**2 / (2 variance))`` over y > above, and over y > 0.
+
+    A term is the one before it times ``q**(2 y + 1)``, ``q = exp(-1 / (2 variance))``; each product is rounded down
+    and up. What comes after the last term is at most what a geometric series has whose ratio is the last factor.
+    """
+    guard = bits + 64
+    one = 1 << guard
+    low_q, high_q = exp_minus(1 / (2 * variance))(guard)
+    low_square, high_square = low_q * low_q >> guard, -(-high_q * high_q >> guard)
+    low_term, high_term, low_factor, high_factor = one, one, low_q, high_q
+    sums, y = [0, 0, 0, 0], 0
+    while low_term:
+        low_term, high_term = low_term * low_factor >> guard, -(-high_term * high_factor >> guard)
+        low_factor, high_factor = low_factor * low_square >> guard, -(-high_factor * high_square >> guard)
+        y += 1
+        sums[2] += low_term
+        sums[3] += high_term
+        if y > above:
+            sums[0] += low_term
+            sums[1] += high_term
+    rest = high_term * one // (one - high_factor) + 1
+    low, high, half_low, half_high = sums[0], sums[1] + rest, sums[2], sums[3] + rest
+    return (low >> 64, -(-high >> 64)), (half_low >> 64, -(-half_high >> 64))
+
+
+def exceeding(variance: Fraction, above: int, n: int, source: Randomness) -> IntArray:
+    """``n`` independent numbers of ``N_Z(0, variance)`` given that they exceed ``above``, which is 0 or more.
+
+    From ``T = above + 1`` on ``exp(-(T + g)**2 / (2 s2))`` is ``exp(-T g / s2) exp(-g**2 / (2 s2))`` up to a factor:
+    a geometric g, kept with the second as probability. Where T is below a deviation few would be kept; there numbers of
+    the whole law are drawn until they exceed.
+    """
+    first = above + 1
+    result = np.empty(n, dtype=np.int64)
+    open_ = np.arange(n)
+    while len(open_):
+        if first * first < variance:
+            drawn = discrete_gaussian(variance, len(open_), source)
+            keep = drawn >= first
+        else:
+            further = geometric(first / variance, len(open_), source)
+            drawn = first + further
+            keep = np.array([_falls(Fraction(g * g) / (2 * variance), 0, 0, source) for g in further.tolist()], bool)
+        result[open_] = drawn
+        open_ = open_[~keep]
     return result
 
 

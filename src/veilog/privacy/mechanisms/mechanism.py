@@ -7,6 +7,7 @@ draws from what it charged. Words for people are made of these values where they
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -15,11 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
-from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms import gaussian, noise
+from veilog.privacy.mechanisms.intervals import Real
 
 __all__ = [
     "LARGEST_NOISE",
+    "DiscreteGaussian",
     "DiscreteGaussianSteps",
+    "GaussianRounds",
     "KTruncatedGeometric",
     "Laplace",
     "Mechanism",
@@ -37,6 +41,8 @@ Bounded = Literal["by itself", "clipped", "split"]
 """What keeps a case from changing more: what is asked, or that its part is clipped, or split among what it has."""
 
 MOST_STEPS = 10_000_000
+ROUNDED = 4
+"""The variance beyond the Gaussian's, with which discrete noise of rounds is continuous noise rounded at random."""
 LARGEST_NOISE = 1e7
 """Above this noise multiplier a whole log of millions is lost in the noise; nothing could be learned."""
 
@@ -72,9 +78,63 @@ class Laplace:
         """How fast it falls in units of ``1/grid``: n of them have a probability proportional to ``exp(-decay n)``."""
         return 1 / (self.scale * self.grid)
 
+    @property
+    def variance(self) -> float:
+        """Return the variance, in units of ``1/grid``: ``2 a / (1 - a)**2`` with ``a = exp(-decay)``; never quite 0."""
+        decay = float(self.decay)
+        return max(2 * math.exp(-decay) / math.expm1(-decay) ** 2, 1e-12)
+
     def draw(self, n: int, source: noise.Randomness) -> IntArray:
         """Return ``n`` independent numbers, in units of ``1/grid``."""
         return noise.discrete_laplace(self.decay, n, source)
+
+    def tail(self, above: int) -> Real:
+        """Return the probability of noise above ``above`` units, which are 0 or more."""
+        return noise.laplace_tail(self.decay, above)
+
+    def exceeding(self, above: int, n: int, source: noise.Randomness) -> IntArray:
+        """Return ``n`` independent numbers of those above ``above``: what is beyond is geometric."""
+        return above + 1 + noise.geometric(self.decay, n, source)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """Discrete Gaussian noise on the integers: ``P(x)`` is proportional to ``exp(-x**2 / (2 variance))``."""
+
+    exact_variance: Fraction
+    """The parameter of the law, which is hardly more than its variance."""
+
+    @property
+    def variance(self) -> float:
+        """Return the variance."""
+        return float(self.exact_variance)
+
+    def draw(self, n: int, source: noise.Randomness) -> IntArray:
+        """Return ``n`` independent numbers."""
+        return gaussian.discrete_gaussian(self.exact_variance, n, source)
+
+    def tail(self, above: int) -> Real:
+        """Return the probability of noise above ``above``, which is 0 or more."""
+        return gaussian.tail(self.exact_variance, above)
+
+    def exceeding(self, above: int, n: int, source: noise.Randomness) -> IntArray:
+        """Return ``n`` independent numbers of those above ``above``."""
+        return gaussian.exceeding(self.exact_variance, above, n, source)
+
+
+@dataclass(frozen=True)
+class GaussianRounds:
+    """Several questions that were charged together, each with noise of its own that was fixed before the first.
+
+    What they cost together is proved in :mod:`veilog.privacy.rounds`.
+    """
+
+    noises: tuple[DiscreteGaussian, ...]
+
+    @property
+    def strength(self) -> float:
+        """Return the mu of the Gaussian mechanism that all of them together cost no more than."""
+        return math.sqrt(sum(1 / float(noise.exact_variance - ROUNDED) for noise in self.noises))
 
 
 @dataclass(frozen=True)
@@ -163,4 +223,4 @@ class Stated:
     words: str
 
 
-Mechanism = Laplace | Thresholded | DiscreteGaussianSteps | Subsampled | Stated
+Mechanism = Laplace | Thresholded | GaussianRounds | DiscreteGaussianSteps | Subsampled | Stated

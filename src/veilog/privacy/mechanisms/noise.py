@@ -156,7 +156,7 @@ def _settled(coin: _Coin, n: int, source: Randomness) -> BoolArray:
 
 
 @dataclass(frozen=True)
-class _Digits:
+class Gaps:
     """The coins of a geometric number: one for each binary digit, and one for all that is beyond them."""
 
     coins: tuple[_Coin, ...]
@@ -173,24 +173,24 @@ class _Digits:
         return np.array([1 << place for place in range(len(self.coins))], dtype=np.int64)
 
 
-def _geometric_digits(ratio_to: Callable[[int], Real], is_negligible: Callable[[int], bool]) -> _Digits:
+def _geometric_digits(ratio_to: Callable[[int], Real], is_negligible: Callable[[int], bool]) -> Gaps:
     coins = []
     place = 0
     while place < 62 and not is_negligible(place):
         a = ratio_to(place)
         coins.append(_coin(quotient(a, total(rational(Fraction(1)), a))))
         place += 1
-    return _Digits(tuple(coins), _coin(ratio_to(place)))
+    return Gaps(tuple(coins), _coin(ratio_to(place)))
 
 
 @lru_cache(maxsize=256)
-def _laplace_digits(epsilon: Fraction) -> _Digits:
+def _laplace_digits(epsilon: Fraction) -> Gaps:
     return _geometric_digits(
         lambda place: exp_minus(epsilon * 2**place), lambda place: epsilon * 2**place >= _NEGLIGIBLE
     )
 
 
-def _draw(digits_: _Digits, n: int, source: Randomness) -> IntArray:
+def _draw(digits_: Gaps, n: int, source: Randomness) -> IntArray:
     value, open_ = _binary_digits(digits_, n, source)
     # Beyond the digits the number is 2**place times a geometric number with ratio `beyond`: count its successes.
     step = 1 << len(digits_.coins)
@@ -201,7 +201,7 @@ def _draw(digits_: _Digits, n: int, source: Randomness) -> IntArray:
     return value
 
 
-def _binary_digits(digits_: _Digits, n: int, source: Randomness) -> tuple[IntArray, IntArray]:
+def _binary_digits(digits_: Gaps, n: int, source: Randomness) -> tuple[IntArray, IntArray]:
     """``n`` numbers below ``2**place`` from their digits, and which of them go on beyond those.
 
     For few numbers all random words are drawn at once, which costs less than asking for each digit's.
@@ -227,9 +227,9 @@ def geometric(epsilon: Fraction, n: int, source: Randomness) -> IntArray:
     return _draw(_laplace_digits(epsilon), n, source)
 
 
-@lru_cache(maxsize=256)
-def _gap_digits(epsilon: Fraction, above: int) -> _Digits:
-    failure = one_minus(laplace_tail(epsilon, above))
+def gaps_to(success: Real) -> Gaps:
+    """Return what :func:`gaps` draws from, for draws of which each is a success with this probability."""
+    failure = one_minus(success)
 
     def is_negligible(place: int) -> bool:
         return is_at_most(power(failure, place), Fraction(1, 2**64))
@@ -237,13 +237,13 @@ def _gap_digits(epsilon: Fraction, above: int) -> _Digits:
     return _geometric_digits(lambda place: power(failure, place), is_negligible)
 
 
-def gaps(epsilon: Fraction, above: int, n: int, source: Randomness) -> IntArray:
-    """``n`` numbers of discrete Laplace draws that fail to exceed ``above`` before one that does, cut at ``LARGEST``.
+def gaps(to: Gaps, n: int, source: Randomness) -> IntArray:
+    """``n`` numbers of draws that fail before one that succeeds, cut at ``LARGEST``.
 
-    Adding them up (plus one each) visits, in a long row of draws, those that exceed without drawing every one: the
+    Adding them up (plus one each) visits, in a long row of draws, those that succeed without drawing every one: the
     number of failures before a success of probability p is geometric with ratio 1 - p.
     """
-    return _draw(_gap_digits(epsilon, above), n, source)
+    return _draw(to, n, source)
 
 
 @lru_cache(maxsize=256)

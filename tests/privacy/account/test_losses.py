@@ -1,0 +1,165 @@
+"""What is composed by privacy losses: never below the truth where that can be enumerated, and hardly above."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting import pld
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Variants
+from veilog.privacy.account.guarantee import Charge
+from veilog.privacy.account.losses import (
+    GaussianLoss,
+    LaplaceLoss,
+    Loss,
+    Pair,
+    TruncatedLoss,
+    composed_delta,
+    composed_epsilon,
+    losses_of,
+)
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Domain
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import Laplace, Sensitivity
+from veilog.privacy.unit import Unit
+
+MILLIONTH = Fraction(1, 10**6)
+Law = dict[int, float]
+
+
+def geometric(decay: float, reach: int) -> Law:
+    law = {x: math.exp(-decay * abs(x)) for x in range(-reach, reach + 1)}
+    return {x: value / sum(law.values()) for x, value in law.items()}
+
+
+def law_of(loss: Loss) -> tuple[Law, Law]:
+    """The noise, and the noise shifted."""
+    if isinstance(loss, Pair):
+        eps, delta = float(loss.epsilon), float(loss.delta)
+        likely = (1 - delta) / (1 + math.exp(-eps))
+        one = {0: delta, 1: likely, 2: (1 - delta) - likely}
+        return one, {1: one[2], 2: one[1], 3: delta}
+    if isinstance(loss, TruncatedLoss):
+        law, by = geometric(float(loss.epsilon), loss.k), 1
+    else:
+        assert isinstance(loss, LaplaceLoss)
+        law, by = geometric(float(loss.decay), int(40 / loss.decay)), loss.by
+    return law, {x + by: value for x, value in law.items()}
+
+
+def enumerated(losses: list[Loss], epsilon: float) -> float:
+    """The delta of all of them at epsilon, by a sum over the losses that they can have together, each with its odds."""
+    together: dict[float, float] = {0.0: 1.0}
+    for loss in losses:
+        upper, lower = law_of(loss)
+        single: dict[float, float] = {}
+        for x, value in upper.items():
+            told = round(math.log(value / lower[x]), 12) if lower.get(x) else math.inf
+            single[told] = single.get(told, 0.0) + value
+        sums: dict[float, float] = {}
+        for (a, p), (b, q) in itertools.product(together.items(), single.items()):
+            sums[round(a + b, 12)] = sums.get(round(a + b, 12), 0.0) + p * q
+        together = sums
+    return sum(p * -math.expm1(epsilon - loss) for loss, p in together.items() if loss > epsilon)
+
+
+a_loss = st.one_of(
+    st.builds(Pair, st.fractions("1/20", 1, max_denominator=20), st.sampled_from([Fraction(0), Fraction(1, 10**4)])),
+    st.builds(LaplaceLoss, st.fractions("1/5", 1, max_denominator=10), st.integers(1, 4)),
+    st.builds(TruncatedLoss, st.fractions("1/5", 1, max_denominator=10), st.integers(3, 30)),
+)
+
+
+@given(st.lists(a_loss, min_size=1, max_size=4), st.floats(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_the_delta_is_never_below_the_truth_and_hardly_above(losses: list[Loss], epsilon: float) -> None:
+    truth = enumerated(losses, epsilon)
+    found = float(composed_delta(losses, Fraction(epsilon)))
+    assert truth <= found + 1e-12
+    assert found <= truth * 1.01 + 2e-3, "losses are told apart in 20,000th parts of all of them"
+
+
+@given(st.lists(a_loss, min_size=1, max_size=4), st.sampled_from([0.3, 0.05, 1e-2]))
+@settings(max_examples=40, deadline=None)
+def test_the_epsilon_is_never_below_the_truth(losses: list[Loss], delta: float) -> None:
+    try:
+        found = composed_epsilon(losses, Fraction(delta))
+    except ParameterError:
+        assert enumerated(losses, 100.0) > delta * 0.99
+    else:
+        assert enumerated(losses, float(found)) <= delta * (1 + 1e-9)
+        assert float(found) <= float(sum(loss.epsilon for loss in losses)) * 1.001 + 1e-5, "nor above the sum"
+
+
+def test_a_hundred_releases_at_a_tenth() -> None:
+    """Ten by the sum; as what is known of them is their epsilon alone, or as continuous Laplace noise."""
+    assert float(composed_epsilon([Pair(Fraction(1, 10))] * 100, MILLIONTH)) == pytest.approx(4.774, abs=0.005)
+    fine = [LaplaceLoss(Fraction(1, 10_000), 1000)] * 100
+    assert float(composed_epsilon(fine, MILLIONTH)) == pytest.approx(4.69, abs=0.005)
+
+
+def test_levels_of_a_tree() -> None:
+    for levels, expected in ((30, 0.720), (60, 0.509)):
+        found = composed_epsilon([LaplaceLoss(Fraction(1, levels), 1)] * levels, MILLIONTH)
+        assert float(found) == pytest.approx(expected, abs=0.002)
+
+
+def test_it_is_what_dp_accounting_says_of_the_same_charges() -> None:
+    charges = [
+        Charge("sums", "", Laplace(Fraction(10), grid=1000), Sensitivity.of(1, "L1", "clipped"), Fraction(1, 10))
+        for _ in range(20)
+    ]
+    accountant = pld.PLDAccountant(
+        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, value_discretization_interval=1e-4
+    )
+    accountant.compose(dp_accounting.LaplaceDpEvent(10.0), 20)
+    accountant.compose(dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(1.5)), 300)
+    losses = [*losses_of(charges), GaussianLoss(1.5, 0.01, 300)]
+    assert float(composed_epsilon(losses, MILLIONTH)) == pytest.approx(accountant.get_epsilon(1e-6), rel=2e-3)
+
+
+def test_charges_have_the_losses_of_their_mechanisms() -> None:
+    asked = Curator(Variants.from_dict({("a",): 40}), domain=Domain(("a",), 3), randomness=noise.seeded(1))
+    asked.count("1/3")
+    asked.sums(lambda s: (np.zeros(0, int),) * 3, 2, 5, "1/2", resolution=4)
+    asked.partitions("1/2", "1e-3")
+    rounds = asked.rounds([Fraction(1)] * 12, 1, "1e-6")
+    found = losses_of(asked.charges)
+    assert found[:2] == (LaplaceLoss(Fraction(1, 3), 1), LaplaceLoss(Fraction(1, 40), 20))
+    assert isinstance(found[2], TruncatedLoss) and found[2].epsilon == Fraction(1, 2)
+    assert isinstance(found[3], GaussianLoss)
+    assert float(composed_epsilon([found[3]], MILLIONTH)) == pytest.approx(1, rel=1e-3)
+    assert len(rounds.noises) == 12
+    sample = asked.subsample(Fraction(1, 10))
+    sample.count(1)
+    sample.count(1)
+    *_, sampled = losses_of(asked.charges)
+    assert sampled == Pair(sum(c.epsilon for c in asked.charges[4:]), Fraction(0)), "parts of one sum, so one pair"
+
+
+def test_a_person_shifts_by_all_cases() -> None:
+    asked = Curator(Variants.from_dict({("a",): 40}), unit=Unit("person", 3), randomness=noise.seeded(1))
+    asked.count("1/3")
+    asked.partitions("1/10", "1e-4")
+    count, variants = losses_of(asked.guarantee().charges)
+    assert count == LaplaceLoss(Fraction(1, 3), 3)
+    assert isinstance(variants, Pair) and variants.epsilon == Fraction(3, 10)
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-13", "1"])
+def test_a_delta_that_floats_cannot_tell_is_refused(delta: str) -> None:
+    with pytest.raises(ParameterError):
+        composed_epsilon([Pair(Fraction(1))], Fraction(delta))
+
+
+def test_nothing_costs_nothing() -> None:
+    assert composed_epsilon([], MILLIONTH) == composed_delta([], Fraction(1)) == 0
