@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -18,7 +19,8 @@ from scipy import optimize, stats
 import veilog
 from veilog.logs.simulate import hospital
 from veilog.privacy.account.guessing import advantage_of
-from veilog.releasing.meaning import PRIORS, RATES, largest, meaning_of, meaning_of_pairs
+from veilog.privacy.account.losses import GaussianLoss, LaplaceLoss, Loss, Pair
+from veilog.releasing.meaning import PRIORS, RATES, largest, meaning_of, meaning_of_pairs, pairs_of
 
 EPSILONS = [0.01, 0.4, 1.0, 2.2, 5.0]
 BUDGETS = [*((epsilon, 0.0) for epsilon in EPSILONS), (1.0, 0.001), (0.5, 0.1), (4.0, 0.01), (0.01, 0.2), (0.0, 0.05)]
@@ -28,7 +30,7 @@ GRID = [i / 128 for i in range(24 * 128)]
 budgets = st.tuples(st.floats(1e-6, 30), st.sampled_from([0.0, 1e-9, 1e-4, 0.03, 0.5]))
 
 
-def pairs_of(losses: Any) -> list[tuple[float, float]]:
+def pairs_in(losses: Any) -> list[tuple[float, float]]:
     """The pairs that hold of what has these privacy losses."""
     return [*zip(GRID, map(float, losses.get_delta_for_epsilon(GRID)), strict=True)]
 
@@ -157,7 +159,7 @@ def test_a_guess_at_a_secret_is_never_above_what_bayes_says_of_a_replaced_case(e
 @pytest.mark.parametrize("deviation", [0.7, 1.0, 3.0])
 def test_losses_of_gaussian_noise_give_its_closed_forms(deviation: float) -> None:
     mu = 1 / deviation
-    pairs = pairs_of(pld.from_gaussian_mechanism(deviation, value_discretization_interval=1e-3))
+    pairs = pairs_in(pld.from_gaussian_mechanism(deviation, value_discretization_interval=1e-3))
     advantage = stats.norm.cdf(mu / 2) - stats.norm.cdf(-mu / 2)
     assert advantage <= meaning_of_pairs(pairs).advantage <= advantage + 1e-3
     for rate in (*RATES, *PRIORS):
@@ -169,7 +171,7 @@ def test_losses_of_gaussian_noise_give_its_closed_forms(deviation: float) -> Non
 def test_losses_of_laplace_noise_say_less_than_its_epsilon(scale: float) -> None:
     """Its trade-off curve in closed form: Dong, Roth, Su, 2022, appendix A."""
     epsilon = 1 / scale
-    pairs = pairs_of(pld.from_laplace_mechanism(scale, value_discretization_interval=1e-3))
+    pairs = pairs_in(pld.from_laplace_mechanism(scale, value_discretization_interval=1e-3))
     for rate in (*RATES, *PRIORS):
         low, middle = math.exp(-epsilon) / 2, 1 - math.exp(-epsilon) / (4 * rate)
         exact = math.exp(epsilon) * rate if rate < low else middle if rate <= 0.5 else 1 - math.exp(-epsilon) * rate
@@ -179,7 +181,7 @@ def test_losses_of_laplace_noise_say_less_than_its_epsilon(scale: float) -> None
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (1.0, 1e-4), (2.0, 0.1)])
 def test_losses_of_a_pair_say_what_the_pair_says(epsilon: float, delta: float) -> None:
-    pairs = pairs_of(pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(epsilon, delta)))
+    pairs = pairs_in(pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(epsilon, delta)))
     assert meaning_of_pairs(pairs).advantage == pytest.approx(meaning_of_pairs([(epsilon, delta)]).advantage, abs=1e-3)
     for rate in (*RATES, *PRIORS):
         one = largest([(epsilon, delta)], rate)
@@ -202,10 +204,38 @@ def test_losses_that_differ_by_direction_bound_both(seed: int) -> None:
         value_discretization_interval=1e-3,
         symmetric=False,
     )
-    pairs = pairs_of(losses)
+    pairs = pairs_in(losses)
     for rate in (*RATES, *PRIORS):
         truth = max(best_rate(present, absent, rate), best_rate(absent, present, rate))
         assert truth <= largest(pairs, rate) * (1 + 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [1, 10, 100])
+def test_losses_of_many_questions_say_less_than_their_sum(times: int) -> None:
+    """The loss of a discrete Laplace answer to a count is its epsilon or minus that, so a binomial one of several."""
+    pairs = pairs_of([LaplaceLoss(Fraction(1, 10), 1)] * times)
+    right = 1 / (1 + math.exp(-0.1))
+    law = stats.binom.pmf(range(times + 1), times, right)
+    present, absent = law.tolist(), law[::-1].tolist()
+    exact = float(np.maximum(0, law - law[::-1]).sum())
+    advantage = meaning_of_pairs(pairs).advantage
+    assert exact <= advantage <= exact * 1.001
+    for rate in (*RATES, *PRIORS):
+        assert best_rate(present, absent, rate) <= largest(pairs, rate) <= best_rate(present, absent, rate) * 1.01
+    if times > 1:
+        assert advantage < 0.85 * meaning_of_pairs([(times / 10, 0.0)]).advantage
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("loss", "pair"), [(Pair(Fraction(1), Fraction(1, 1000)), (1.0, 0.001)), (GaussianLoss(1.0), None)]
+)
+def test_losses_of_the_account_are_never_below_the_closed_forms(loss: Loss, pair: tuple[float, float] | None) -> None:
+    pairs = pairs_of([loss])
+    for rate in (*RATES, *PRIORS):
+        exact = largest([pair], rate) if pair else float(stats.norm.cdf(stats.norm.ppf(rate) + 1))
+        assert exact * (1 - 1e-12) <= largest(pairs, rate) <= exact * 1.01
 
 
 LOSSES = {
@@ -225,7 +255,7 @@ LOSSES = {
 def test_riskcal_says_the_same_of_losses(name: str) -> None:
     losses = LOSSES[name]()
     analysis = pytest.importorskip("riskcal.analysis")
-    pairs = pairs_of(losses)
+    pairs = pairs_in(losses)
     meaning = meaning_of_pairs(pairs)
     assert meaning.advantage == pytest.approx(analysis.get_advantage_from_pld(losses), rel=1e-9)
     assert 1 - meaning.presence == pytest.approx(float(analysis.get_bayes_risk_from_pld(losses, 0.5)), rel=1e-9)

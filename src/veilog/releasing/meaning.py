@@ -48,14 +48,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.losses import Loss, composed_delta
 
-__all__ = ["PRIORS", "RATES", "Meaning", "json_of", "largest", "meaning_of", "meaning_of_pairs"]
+__all__ = ["PRIORS", "RATES", "Meaning", "json_of", "largest", "meaning_of", "meaning_of_pairs", "pairs_of"]
 
 FloatArray = npt.NDArray[np.float64]
 Pairs = Iterable[tuple[float, float]]
@@ -65,6 +67,8 @@ RATES = (0.001, 0.01, 0.1)
 """The false positive rates that are told of."""
 PRIORS = (0.5, 0.1, 0.01)
 """The priors that are told of: one of 2, one of 10, one of 100."""
+_POINTS, _FURTHEST = 200, 60.0
+"""Where losses are looked at; each point holds by itself, and more of them bring hardly anything."""
 _ROUNDING = 1 + 2.0**-45
 """A number takes fewer than ten operations on positive floats, each right to some 2**-52: this covers them."""
 
@@ -102,7 +106,12 @@ class Meaning:
 
 
 def meaning_of(guarantee: Guarantee) -> Meaning | None:
-    """Return what a guarantee means; None where nothing is proven."""
+    """Return what a guarantee means; None where nothing is proven.
+
+    It follows from the epsilon and delta that are claimed. The losses of the charges would say less, but only where
+    none of the questions was chosen by an answer (see :mod:`veilog.privacy.account.losses`), and a guarantee does not
+    say so.
+    """
     if not guarantee.proven or guarantee.epsilon is None:
         return None
     return meaning_of_pairs([(guarantee.epsilon, guarantee.delta or 0.0)])
@@ -129,6 +138,14 @@ def largest(pairs: Pairs, rate: float) -> float:
         more = deltas + np.exp(epsilons) * rate
     less = -np.expm1(-epsilons) + np.exp(-epsilons) * (rate + deltas)
     return _up(np.minimum(more, less))
+
+
+def pairs_of(losses: Iterable[Loss]) -> Pairs:
+    """Return many pairs that hold of what has these losses, each fixed beforehand: together they say less than one."""
+    given = [*losses]
+    whole = float(sum(loss.epsilon for loss in given))
+    grid = np.linspace(0.0, min(4 * whole, _FURTHEST), _POINTS).tolist()
+    return [(epsilon, float(composed_delta(given, Fraction(epsilon)))) for epsilon in grid]
 
 
 def json_of(guarantee: Guarantee) -> dict[str, object]:
