@@ -188,6 +188,13 @@ def test_losses_of_a_pair_say_what_the_pair_says(epsilon: float, delta: float) -
         assert one * (1 - 1e-12) <= largest(pairs, rate) <= one * 1.01
 
 
+def test_losses_of_randomised_response_give_its_closed_form() -> None:
+    """Of 3 values the true one with probability 2/3 and each other one with 1/6; the losses lie between grid points."""
+    pairs = pairs_in(pld.from_randomized_response(0.5, 3, value_discretization_interval=1e-3))
+    for rate in (0.001, 0.01, 0.1, 1 / 6):
+        assert 4 * rate * (1 - 1e-12) <= largest(pairs, rate) <= 4 * rate * 1.01
+
+
 def lopsided(seed: int) -> tuple[list[float], list[float]]:
     random = np.random.default_rng(seed)
     present, absent = (random.dirichlet(np.full(3, 0.7)) + 1e-6 for _ in range(2))
@@ -253,6 +260,9 @@ LOSSES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_riskcal_says_the_same_of_losses(name: str) -> None:
+    """Of losses that are continuous or lie on the grid, and do not lean to one direction more than a sample's do. Of
+    others riskcal 1.5 is no oracle: 0.67 in place of 0.04 for randomised response at a rate of 1 %, and too little for
+    some pairs whose two directions differ."""
     losses = LOSSES[name]()
     analysis = pytest.importorskip("riskcal.analysis")
     pairs = pairs_in(losses)
