@@ -17,9 +17,11 @@ from veilog.experiments import EXPERIMENTS
 from veilog.logs.findings import RULES
 from veilog.logs.simulate import ACTIVITIES, hospital
 from veilog.measures import MEASURES, Measure, Quantity
+from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Code
 from veilog.privacy.account.guessing import epsilon_of
 from veilog.privacy.account.strength import STRENGTHS, strength_of
+from veilog.releasing.meaning import meaning_of_pairs
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -158,10 +160,22 @@ def test_the_borders_of_strength_are_those_of_the_code() -> None:
         assert STRENGTHS.index(strength_of(0.0, float(exposed) * 1.001 / 1000, 1000)) > place
 
 
+def test_the_table_of_guesses_is_that_of_the_code() -> None:
+    text = (DOCS / "guarantees.md").read_text().partition("## What somebody can guess")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([\d.]+) \| (.*) \|$", text, re.MULTILINE)
+    assert len(rows) == 5
+    for epsilon, told in rows:
+        found = meaning_of_pairs([(float(epsilon), 0.0)])
+        guess = found.guess_at_prior
+        numbers = found.advantage, found.tpr_at_fpr[0.01], found.presence, guess[0.5], guess[0.1], guess[0.01]
+        assert told.split(" | ") == [up(number, 3) for number in numbers]
+
+
 def test_what_the_json_of_a_release_holds_is_documented() -> None:
     made = veilog.release(hospital(100, seed=1), "evolve", epsilon=1, activities="log").to_json()
     section = (DOCS / "command.md").read_text().partition("## veilog release")[2].partition("\n## ")[0]
     fields = {*made, *made["guarantee"], *made["guarantee"]["conditions"][0], *made["owner_only"]}
+    fields |= {*made["guarantee"]["means"]}
     assert [name for name in sorted(fields) if f"`{name}`" not in section] == []
 
 

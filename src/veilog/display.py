@@ -24,6 +24,7 @@ from veilog.methods import Method
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.releasing.meaning import meaning_of
 from veilog.releasing.result import Release
 
 __all__ = [
@@ -170,6 +171,9 @@ def strength_style(guarantee: Guarantee) -> str:
 def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
     """The guarantee in words, with all that it rests on."""
     lines: list[RenderableType] = [Text(guarantee.in_words(), style=f"bold {_STRENGTH[guarantee.strength]}")]
+    meaning = meaning_of(guarantee)
+    if meaning is not None:
+        lines.append(Text(meaning.in_words(guarantee.unit)))
     if as_published or not guarantee.proven:
         lines.append(Text(f"nominal (what was asked for): {_pair(guarantee.nominal_epsilon, guarantee.nominal_delta)}"))
         lines.append(Text(f"derived (what is proved): {_pair(guarantee.epsilon, guarantee.delta)}"))

@@ -75,7 +75,7 @@ def test_sums_are_exact_so_that_ten_tenths_fit_into_one(path: Path) -> None:
 def test_delta_has_a_budget_of_its_own(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(SMALL, 10, "1e-5")
-    openly.release(SMALL, "travas", epsilon=1, delta="1e-5", ledger=ledger)
+    openly.release(SMALL, "evolve", epsilon=1, delta="1e-5", ledger=ledger)
     with pytest.raises(BudgetError, match="delta = 1e-07 was asked for, and of 1e-05 in all 0 is left"):
         openly.release(SMALL, "travas", epsilon=1, delta="1e-7", ledger=ledger)
     assert spent(path) == 1

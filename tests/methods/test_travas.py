@@ -14,7 +14,8 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods.travas import unreleased_count
-from veilog.privacy.mechanisms.noise import tsgd_bound
+from veilog.privacy.account.figures import round_up
+from veilog.privacy.mechanisms.noise import tsgd_bound, tsgd_failure
 
 LOG = Variants.from_dict({("a", "b"): 500, ("a", "c"): 300, ("a", "b", "c"): 80, ("c",): 3, (): 1})
 
@@ -36,10 +37,12 @@ PUBLISHED = {
 }
 
 
-def test_travas_costs_exactly_what_was_asked() -> None:
+def test_travas_costs_what_was_asked_and_no_more_of_delta_than_its_noise_has() -> None:
     guarantee = openly.release(LOG, "travas", epsilon="0.3", delta="1e-5").guarantee
     assert guarantee.proven
-    assert (guarantee.epsilon, guarantee.delta) == (0.3, 1e-5)
+    k = tsgd_bound(Fraction(3, 10), Fraction(1, 10**5))
+    assert (guarantee.epsilon, guarantee.delta) == (0.3, round_up(tsgd_failure(Fraction(3, 10), k)))
+    assert 7.4e-6 < guarantee.delta < 7.5e-6 and guarantee.nominal_delta == 1e-5
     assert guarantee.conditions == ()
 
 
@@ -53,7 +56,10 @@ def test_travas_as_published_derives_the_same() -> None:
 def test_utravas_splits_its_budget_without_a_remainder(n: int) -> None:
     guarantee = openly.release(LOG, "utravas", epsilon="0.7", delta="0.001", subqueries=n).guarantee
     assert guarantee.proven
-    assert (guarantee.epsilon, guarantee.delta) == (0.7, 0.001)
+    assert guarantee.epsilon == 0.7 and guarantee.delta is not None
+    share = Fraction(7, 10) / n
+    failure = tsgd_failure(share, tsgd_bound(share, Fraction(1, 1000 * n)))
+    assert guarantee.delta == round_up(n * failure) <= 0.001
     assert len(guarantee.charges) == n
 
 

@@ -19,6 +19,7 @@ from scipy import stats
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
+from veilog.privacy.account.figures import round_up
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
@@ -214,6 +215,14 @@ def test_a_sample_holds_each_case_with_its_rate() -> None:
 
 # Charges --------------------------------------------------------------------------------------------------------------
 
+
+def failure(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The delta that k-TSGD noise has whose k was found for this one: no more, and as a rule less."""
+    found = noise.tsgd_failure(epsilon, noise.tsgd_bound(epsilon, delta))
+    assert delta / 10 < found <= delta
+    return found
+
+
 E, D = Fraction(7, 10), Fraction(1, 50)
 ASKED: dict[str, tuple[Callable[[Curator], object], tuple[str, Fraction, Fraction, str]]] = {
     "count": (lambda c: c.count(E), ("count", E, Fraction(0), "1 (L1)")),
@@ -232,10 +241,10 @@ ASKED: dict[str, tuple[Callable[[Curator], object], tuple[str, Fraction, Fractio
         ("event sums", E, Fraction(0), "5 (L1, clipped)"),
     ),
     "distinct": (lambda c: c.events.distinct("colour", E), ("distinct values", E, Fraction(0), "2 (L1)")),
-    "partitions": (lambda c: c.partitions(E, D), ("partitions", E, D, "1 (one variant's count)")),
+    "partitions": (lambda c: c.partitions(E, D), ("partitions", E, failure(E, D), "1 (one variant's count)")),
     "values": (
         lambda c: c.events.frequent_values("colour", 3, E, D),
-        ("frequent values", E, D, "3 values by 1 each"),
+        ("frequent values", E, 3 * failure(E / 3, D / 3), "3 values by 1 each"),
     ),
 }
 
@@ -254,7 +263,7 @@ def test_what_is_asked_is_charged_once_and_in_full(question: str) -> None:
         sensitivity,
     )
     guarantee = curator.guarantee()
-    assert guarantee.proven and (guarantee.epsilon, guarantee.delta) == (0.7, float(delta))
+    assert guarantee.proven and (guarantee.epsilon, guarantee.delta) == (0.7, round_up(delta))
     ask(curator)
     assert curator.guarantee().epsilon == 1.4
 
@@ -276,7 +285,7 @@ def test_the_guarantee_is_the_sum_and_not_less_than_what_was_set_aside() -> None
     curator = Curator(LOG)
     curator.count(E)
     curator.partitions(E, D)
-    assert curator.guarantee().epsilon == 1.4 and curator.guarantee().delta == 0.02
+    assert (curator.guarantee().epsilon, curator.guarantee().delta) == (1.4, round_up(failure(E, D)))
     claimed = curator.guarantee(at_least=(Fraction(3), Fraction(1, 10)))
     assert (claimed.epsilon, claimed.delta) == (3.0, 0.1)
     assert curator.guarantee(at_least=(Fraction(1), Fraction(1, 100))).epsilon == 1.4
@@ -358,11 +367,12 @@ def test_a_training_may_cost_exactly_what_was_set_aside_and_has_parts(monkeypatc
 
 def test_a_delta_of_one_is_no_guarantee_and_a_smaller_one_is() -> None:
     curator = Curator(LOG)
-    curator.partitions(1, "0.6")
-    assert curator.guarantee().proven and curator.guarantee().delta == 0.6
-    curator.partitions(1, "0.4")
-    assert not curator.guarantee().proven
-    assert "add up to 1 or more" in curator.guarantee().in_words()
+    curator.count(1)
+    most = curator.guarantee(at_least=(Fraction(1), Fraction(6, 10)))
+    assert most.proven and most.delta == 0.6
+    whole = curator.guarantee(at_least=(Fraction(1), Fraction(1)))
+    assert not whole.proven
+    assert "add up to 1 or more" in whole.in_words()
 
 
 def test_every_bin_counts_the_first_and_the_last_too() -> None:

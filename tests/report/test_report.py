@@ -91,6 +91,20 @@ def test_the_chances_follow_bayes_and_are_never_understated(proven: veilog.Relea
     )
 
 
+def test_guesses_are_told_in_a_table_and_never_understated(proven: veilog.Release) -> None:
+    # e^1 / 10 and 1 - e^-1 / 2, each with the delta of 0.0001, rounded up.
+    text = page_of(proven).text
+    for row in (
+        "whether a case is in the log 50 % 73.2 %",
+        "which of 2 equally likely values a case in the log has 50 % 81.7 %",
+        "which of 10 equally likely values it has 10 % 27.2 %",
+        "which of 100 cases it is that is in the log 1 % 2.8 %",
+    ):
+        assert row in text
+    nothing = veilog.release(LOG, "travas", epsilon=1, delta="1e-4", seed=1)
+    assert "What can somebody guess?" not in page_of(nothing).text
+
+
 @pytest.mark.slow
 def test_inside_it_compares_with_the_original_and_is_marked(released: veilog.Release) -> None:
     page = page_of(released, LOG)

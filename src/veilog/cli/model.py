@@ -44,6 +44,7 @@ from veilog.cli.common import read_log as read_whole
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.cli.terminal import SafeConsole
 from veilog.errors import OutputError, ParameterError
+from veilog.releasing.meaning import json_of
 from veilog.releasing.plan import plan
 from veilog.training.checkpoints import remove
 from veilog.training.model import Model
@@ -195,7 +196,7 @@ def _facts(model: Model) -> dict[str, Any]:
         "method": model.method,
         "as_published": model.as_published,
         "parameters": dict(model.parameters),
-        "guarantee": model.guarantee.to_json(),
+        "guarantee": json_of(model.guarantee),
         "columns": len(model.columns),
         "activities": len(model.columns.labels),
         "cases_expected": model.cases,

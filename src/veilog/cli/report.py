@@ -16,6 +16,7 @@ from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
+from veilog.releasing.meaning import json_of
 from veilog.releasing.result import Release
 from veilog.report import write
 from veilog.report.told import told_by_file
@@ -79,7 +80,7 @@ def report(
     with shown_progress() as progress:
         write(log, target, before, progress=progress)
     version = "outside" if before is None else "inside"
-    out.json({"report": str(target), "version": version, "guarantee": told.guarantee.to_json()})
+    out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)})
     whom = "it may go where the release may go" if before is None else "for you only: it holds exact numbers of the log"
     out.show(Text(f"report written to {target} ({whom})"))
 

@@ -94,6 +94,10 @@ class Epsilon:
 class EpsilonAndDelta:
     """The budget is an epsilon and a delta above 0."""
 
+    fixed: bool = False
+    """Whether all that it asks is fixed by its settings: then the delta that its answers have is no secret, and its
+    guarantee is that delta and not the larger one that was asked for."""
+
     def __str__(self) -> str:
         return "epsilon and delta"
 

@@ -125,7 +125,7 @@ TRAVAS = Method(
         "left out, and it needs a delta."
     ),
     paper=_PAPER,
-    budget=EpsilonAndDelta(),
+    budget=EpsilonAndDelta(fixed=True),
     guarantee="(epsilon, delta) for one case, proven",
     as_published="the same: the paper's calibration holds",
     run=travas,
@@ -137,7 +137,7 @@ UTRAVAS = Method(
     title="As travas, in several rounds",
     advice="Several noisy selections put together. Take travas first; this one is here to compare with.",
     paper=_PAPER,
-    budget=EpsilonAndDelta(),
+    budget=EpsilonAndDelta(fixed=True),
     guarantee="(epsilon, delta) for one case, proven: a fixed number of subqueries at (epsilon/n, delta/n) each",
     as_published="none: the number of subqueries is chosen by how well the results score on the raw log",
     run=utravas,

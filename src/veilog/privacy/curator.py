@@ -305,6 +305,7 @@ class Curator:
         probability ``P(k) <= delta``; only count m can give m-k, with the same probability (or, where m-k <= k, that
         output is "not released", which both can give). Hence (epsilon, delta)-differentially private. For m = 0 the
         output is released with probability exactly ``P(k) <= delta`` if the case is there and never if it is not.
+        What is charged is ``P(k)``.
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if failure == 0:
@@ -315,7 +316,12 @@ class Curator:
             )
         added = KTruncatedGeometric.of(eps, failure)
         mechanism = self._account.charge(
-            "partitions", purpose, Thresholded(added, above=added.k), Sensitivity.of(1, "L0"), eps, failure
+            "partitions",
+            purpose,
+            Thresholded(added, above=added.k),
+            Sensitivity.of(1, "L0"),
+            eps,
+            min(added.delta, failure),
         )
         noisy = self._variants.counts + mechanism.noise.draw(len(self._variants), self._randomness)
         return self._variants.with_counts(np.where(noisy > mechanism.above, noisy, 0))

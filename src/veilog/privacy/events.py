@@ -213,7 +213,7 @@ class EventQuestions:
             Thresholded(added, above=added.k),
             Sensitivity.of(most, "L0"),
             eps,
-            failure,
+            min(most * added.delta, failure),
         )
         exact: Counter[str] = Counter()
         for raw in self._pieces():

@@ -26,6 +26,7 @@ from veilog.logs.variants import Variants
 from veilog.logs.xes.columns import legal_keys
 from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of, rows_of
 from veilog.privacy.account.guarantee import Guarantee
+from veilog.releasing.meaning import json_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +156,7 @@ class Release:
             "method": self.method,
             "as_published": self.as_published,
             "parameters": dict(self.parameters),
-            "guarantee": self.guarantee.to_json(),
+            "guarantee": json_of(self.guarantee),
             "cases": self.variants.cases,
             "events": self.variants.events,
             "variants": len(self.variants),

@@ -21,7 +21,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
 from veilog.methods._events.extras import enriched
-from veilog.methods.method import Groups, Progress, Request
+from veilog.methods.method import EpsilonAndDelta, Groups, Progress, Request
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
@@ -92,7 +92,9 @@ def claims(planned: Planned, curator: Curator) -> tuple[Claim, Claim]:
     )
     if planned.as_published:
         return derive, derive
-    return partial(derive, at_least=(planned.epsilon, planned.delta)), derive
+    budget = planned.method.budget
+    fixed = isinstance(budget, EpsilonAndDelta) and budget.fixed and not planned.wanted and not planned.uses.labels
+    return partial(derive, at_least=(planned.epsilon, Fraction(0) if fixed else planned.delta)), derive
 
 
 def opened(ledger: Ledger | str | Path, progress: Progress | None) -> Ledger:

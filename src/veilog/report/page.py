@@ -53,6 +53,7 @@ def rendered(facts: Facts) -> str:
             budget=words.title_of_budget(facts.told.guarantee),
             plain=words.in_plain_words(facts.told),
             chances=words.chances(facts.told.guarantee),
+            guesses=words.guesses(facts.told.guarantee),
             not_to_conclude=words.not_to_conclude(facts.told, facts.empty, inside is not None),
             chart=chart,
             script=Markup(script),

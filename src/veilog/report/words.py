@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.releasing.meaning import meaning_of
 from veilog.report.told import Told
 
-__all__ = ["LEARNT", "TONES", "capital", "chances", "in_plain_words", "not_to_conclude", "title_of_budget"]
+__all__ = ["LEARNT", "TONES", "capital", "chances", "guesses", "in_plain_words", "not_to_conclude", "title_of_budget"]
 
 _BEFORE = (0.01, 0.1, 0.5, 0.9)
 
@@ -74,6 +75,21 @@ def chances(guarantee: Guarantee) -> list[tuple[str, str]]:
     odds = [(before, before / (1 - before)) for before in _BEFORE]
     shrink = math.exp(-guarantee.epsilon)
     return [(f"{100 * before:g} %", _percent_up(o / (o + shrink))) for before, o in odds]
+
+
+def guesses(guarantee: Guarantee) -> list[tuple[str, str, str]]:
+    """What somebody may want to guess, the chance that they are right without the release, and the largest with it."""
+    meaning = meaning_of(guarantee)
+    if meaning is None:
+        return []
+    unit, secret = guarantee.unit, meaning.guess_at_prior
+    rows = [
+        (f"whether a {unit} is in the log", 0.5, meaning.presence),
+        (f"which of 2 equally likely values a {unit} in the log has", 0.5, secret[0.5]),
+        ("which of 10 equally likely values it has", 0.1, secret[0.1]),
+        (f"which of 100 {unit}s it is that is in the log", 0.01, secret[0.01]),
+    ]
+    return [(what, f"{100 * before:g} %", _percent_up(after)) for what, before, after in rows]
 
 
 def not_to_conclude(told: Told, empty: int, inside: bool) -> list[str]:

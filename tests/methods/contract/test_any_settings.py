@@ -16,7 +16,7 @@ from veilog.display import guarantee_panel
 from veilog.errors import VeilogError
 from veilog.logs.simulate import hospital
 from veilog.methods import METHODS
-from veilog.methods.method import Parameter
+from veilog.methods.method import EpsilonAndDelta, Parameter
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import up
 from veilog.privacy.domain import PRIVATELY, Domain
@@ -110,7 +110,10 @@ def check(released: veilog.Release, epsilon: Fraction, delta: Fraction) -> None:
     assert spent[0] <= epsilon and spent[1] <= delta * (1 + Fraction(1, 2**38))
     assert epsilon <= exact(guarantee.epsilon) <= epsilon * (1 + Fraction(1, 2**51))
     assert guarantee.delta is not None
-    least = max(delta if released.guarantee.nominal_delta or spent[1] else Fraction(0), spent[1])
+    budget = veilog.methods.METHODS[released.method].budget
+    claims = guarantee.nominal_delta or spent[1]
+    fixed = isinstance(budget, EpsilonAndDelta) and budget.fixed  # what it asks is no secret, so it claims that
+    least = max(delta if claims and not fixed else Fraction(0), spent[1])
     assert least <= exact(guarantee.delta)
     assert exact(guarantee.delta) <= max(delta, spent[1]) * (1 + Fraction(1, 2**38))
     # Operations are what was done, charge by charge.

@@ -149,6 +149,11 @@ class KTruncatedGeometric:
         """Return that with the smallest k that has ``P(k) <= delta``."""
         return KTruncatedGeometric(epsilon, noise.tsgd_bound(epsilon, delta))
 
+    @property
+    def delta(self) -> Fraction:
+        """Return ``P(k)``, rounded up: no more than what k was found for, often far less, k being a whole number."""
+        return noise.tsgd_failure(self.epsilon, self.k)
+
     def draw(self, n: int, source: noise.Randomness) -> IntArray:
         """Return ``n`` independent numbers."""
         return noise.tsgd_noise(self.epsilon, self.k, n, source)

@@ -48,6 +48,7 @@ __all__ = [
     "operating_system",
     "seeded",
     "tsgd_bound",
+    "tsgd_failure",
     "tsgd_noise",
     "tsgd_tail",
 ]
@@ -283,6 +284,15 @@ def tsgd_tail(epsilon: Fraction, k: int) -> Real:
     # 1 + a - 2 r = (1 - r) + (a - r), and a - r = a (1 - a**k) > 0
     norm = total(one_minus(rest), _difference(a, rest))
     return quotient(_product(one_minus(a), exp_minus(epsilon * k)), norm)
+
+
+@lru_cache(maxsize=256)
+def tsgd_failure(epsilon: Fraction, k: int) -> Fraction:
+    """Return the delta that k-TSGD noise has: ``P(X = k)``, rounded up in the 32nd binary digit after the first."""
+    bits = 64
+    while tsgd_tail(epsilon, k)(bits)[0] < 2**32:
+        bits *= 2
+    return Fraction(tsgd_tail(epsilon, k)(bits)[1], 2**bits)
 
 
 def _difference(x: Real, y: Real) -> Real:

@@ -193,6 +193,8 @@ class ReleasedLog:
     activities: int
     entry: int | None
     """Its number in the ledger."""
+    guesses: tuple[tuple[str, str, str], ...] = ()
+    """What somebody may want to guess, and how often they are right without the release and with it, at most."""
     missing: tuple[str, ...] = ()
     """What could not be written or measured, in words."""
     unwritten: tuple[str, ...] = ()

@@ -233,6 +233,7 @@ def _about(released: Release) -> ReleasedLog:
         budget=words.title_of_budget(g),
         plain=tuple(words.in_plain_words(told)),
         chances=tuple(words.chances(g)),
+        guesses=tuple(words.guesses(g)),
         empty=variants.cases == 0,
         account=None if released.entry is None else _account(released.entry, variants.cases),
         activities=len(variants.labels),
