@@ -24,7 +24,7 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement
 from veilog.privacy.clipping import Features, check_sums, exact_sums
 from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG, PRIVATELY, Domain, undeclared
-from veilog.privacy.events import EventQuestions
+from veilog.privacy.events import EventQuestions, columns_taken
 from veilog.privacy.histograms import Assign, SparseHistogram, bins_above, cases_in_bins, check_size, every_bin
 from veilog.privacy.labels import frequent_labels, labels_noise
 from veilog.privacy.mechanisms import noise
@@ -85,8 +85,9 @@ class Curator:
         together = held.read_together if log is None else log.read_together
         if together:
             self._account.assume(Condition("columns-read-together", "program", " ".join(together)))
-        if part is not None and not part.of_time:
-            self.events.assume_columns()
+        if part is not None and log is not None and not part.of_time:
+            for condition in columns_taken(log):
+                self._account.assume(condition)
         self._whole: Curator | None = None
 
     # Public facts ---------------------------------------------------------------------------------------------------

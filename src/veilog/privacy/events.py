@@ -51,6 +51,14 @@ _COLUMNS_FROM_LOG = Condition(
 )
 
 
+def columns_taken(log: EventLog | StoredLog) -> tuple[Condition, ...]:
+    """Return what is taken for granted where an attribute is looked at: which columns there are, and how they were
+    read."""
+    together = log.attributes_read_together
+    read = (Condition("columns-read-together", "program", " ".join(together)),) if together else ()
+    return (_COLUMNS_FROM_LOG, *read)
+
+
 class EventQuestions:
     """What may be asked about the events of a log beyond their order."""
 
@@ -83,12 +91,12 @@ class EventQuestions:
 
     def level(self, name: str) -> Level:
         """Whether an attribute is one of cases or of events; from the log's columns, which the guarantee then says."""
-        self.assume_columns()
+        self._assume_columns()
         return attribute_level(self._log.shape, name)
 
     def kind(self, name: str) -> Kind:
         """What the values of an attribute are; from the log's columns, which the guarantee then says."""
-        self.assume_columns()
+        self._assume_columns()
         return attribute_kind(self._log.shape, name)
 
     @property
@@ -108,12 +116,9 @@ class EventQuestions:
         first, last = min(ends) // _DAY, max(ends) // _DAY
         return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=last + 1)
 
-    def assume_columns(self) -> None:
-        """Take for granted that the columns of the log are public, and how they were read."""
-        self._account.assume(_COLUMNS_FROM_LOG)
-        together = self._log.attributes_read_together
-        if together:
-            self._account.assume(Condition("columns-read-together", "program", " ".join(together)))
+    def _assume_columns(self) -> None:
+        for condition in columns_taken(self._log):
+            self._account.assume(condition)
 
     def _check_codings(self, codings: Sequence[Coding]) -> None:
         """Refuse what the columns of the log cannot be coded as, before anything is charged."""

@@ -213,7 +213,7 @@ def test_answers_are_known_by_their_noise() -> None:
     found = answers_of(curator.charges)
     assert found is not None
     assert [(answer.laplace is not None, times) for answer, times in found] == [(True, 2), (False, 1)]
-    assert found[1][0] == Answer(Fraction(1, 2), Fraction(1, 100))
+    assert found[1][0] == Answer(Fraction(1, 2), curator.charges[-1].delta)
     for answer, _ in found:
         assert Answer.of_kept(answer.kept) == answer
     curator.subsample(Fraction(1, 2)).count("0.1")
