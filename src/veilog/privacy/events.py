@@ -34,7 +34,7 @@ from veilog.privacy.mechanisms.noise import Randomness
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["CaseFeatures", "EventQuestions"]
+__all__ = ["CaseFeatures", "EventQuestions", "columns_taken"]
 
 IntArray = npt.NDArray[np.int64]
 CaseFeatures = Callable[[Cases], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
