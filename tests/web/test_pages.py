@@ -323,5 +323,6 @@ def test_times_can_be_asked_for_where_variants_are_released(ordinary: dict[str, 
     for name, method in METHODS.items():
         can = method.takes_epsilon and not method.full_log
         assert ('name="times"' in ordinary[f"release {name}"]) == can, name
-    assert "It finds labels privately" in ordinary["release laplace"]
+    assert "It finds labels privately" in ordinary["release df-laplace"]
+    assert "deep trees get narrower noise" in ordinary["release laplace"]
     assert "frequent real variants can be added" in ordinary["release evolve"]

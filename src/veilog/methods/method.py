@@ -107,6 +107,8 @@ class DeltaOptional:
     """The budget is an epsilon, and a delta where these settings have a use for one."""
 
     of_use: Callable[[Any], bool]
+    buys: str
+    """What becomes of one: "With one, ..."."""
 
     def __str__(self) -> str:
         return "epsilon, delta optional"

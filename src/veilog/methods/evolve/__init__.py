@@ -401,7 +401,10 @@ EVOLVE = Method(
         "times and attributes. Single rare paths are lost, and many of its variants never happened."
     ),
     paper="this project: docs/methods/evolve.md",
-    budget=DeltaOptional(of_use=lambda settings: settings.real_share is None or settings.real_share > 0),
+    budget=DeltaOptional(
+        of_use=lambda settings: settings.real_share is None or settings.real_share > 0,
+        buys="frequent real variants can be added",
+    ),
     guarantee="epsilon for one case, proven: noisy relations and votes for prototypes; a delta adds real variants",
     as_published="the same",
     run=evolve,

@@ -265,7 +265,7 @@ LIBRA = Method(
     advice="Asks a random part of the cases, which costs less for each. A whole log with times.",
     paper="Elkoumy, Dumas: Libra: High-Utility Anonymization of Event Logs for Process Mining via Subsampling (2022)",
     releases=WholeLog(),
-    budget=DeltaOptional(of_use=lambda settings: True),
+    budget=DeltaOptional(of_use=lambda settings: True, buys="frequent real variants can be added"),
     guarantee="epsilon (and delta, if the query needs one) for one case, proven: amplified by Poisson sampling",
     as_published="none: clipping by exact counts, samples that the accountant does not describe, Amun within them",
     run=libra,

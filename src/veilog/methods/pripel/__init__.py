@@ -258,7 +258,7 @@ PRIPEL = Method(
         "Contextual Information (2020)"
     ),
     releases=WholeLog(),
-    budget=DeltaOptional(of_use=_delta_is_of_use),
+    budget=DeltaOptional(of_use=_delta_is_of_use, buys="frequent real variants can be added"),
     guarantee="epsilon for one case, proven: a certified query, and times and attributes from noisy histograms",
     as_published="none: the matching depends on all raw cases, domains are raw, every value is charged by itself",
     run=pripel,

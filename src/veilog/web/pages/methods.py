@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from veilog.errors import VeilogError
 from veilog.methods import METHODS, Method, Parameter
-from veilog.methods.method import Epsilon, OfVariants
+from veilog.methods.method import DeltaOptional, Epsilon, OfVariants
 from veilog.privacy.domain import Fact
 from veilog.web.work.request import offered
 
@@ -43,12 +43,12 @@ class Card:
 
     @property
     def takes_delta(self) -> bool:
-        return self.takes_epsilon and (self.delta_adds_variants or self.needs_labels)
+        return self.takes_epsilon and (not isinstance(self.method.budget, Epsilon) or self.needs_labels)
 
     @property
-    def delta_adds_variants(self) -> bool:
-        """Whether a delta that it need not have lets it release frequent real variants."""
-        return not isinstance(self.method.budget, Epsilon)
+    def delta_buys(self) -> str:
+        """What becomes of a delta that it need not have."""
+        return self.method.budget.buys if isinstance(self.method.budget, DeltaOptional) else ""
 
     @property
     def takes_times(self) -> bool:
