@@ -12,6 +12,7 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 from veilog.methods import METHODS
+from veilog.privacy.part import Part
 from veilog.web.jobs.read_log import UnitColumn
 from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.results import to_text
@@ -71,6 +72,25 @@ def test_without_a_word_on_what_may_be_known_nothing_is_released(
     assert ('name="longest" value="log"' in form) == ("max_length" in needs)
     assert ("Ward round" in form) == ("activities" in needs), "the labels of the log stand beside the tick"
     assert form.count('name="activities"') == form.count('name="max_length"') == 1
+
+
+@pytest.mark.slow
+def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
+    path: Path, log: LogRecord, settings: Settings, tmp_path: Path
+) -> None:
+    request = {**EVOLVE, "epsilon": "1", "part": "month=2024-01"}
+    assert asked_for(request).part == Part("month", "2024-01")
+    assert 'value="month=2024-01"' in pages.release_form(log, request, ONCE, settings=settings)
+    assert "is no month" in dry_run(log, {**request, "part": "month=2024-1"}, settings).problem
+    Ledger.open(settings.ledger, create=True).set_budget(files.read(path), 1)
+    made = released(path, request, settings, tmp_path / "out")
+    assert made.account is not None and made.account.spent is not None and made.account.spent.epsilon == 1
+    assert "cases that started in 2024-01" in (tmp_path / "out" / "certificate.json").read_text()
+    again, whole, other = (
+        dry_run(log, {**request, "part": part}, settings) for part in ("month=2024-01", "", "month=2024-02")
+    )
+    assert "for the cases of month=2024-01" in again.account.refused and "0 is left" in whole.account.refused
+    assert other.account.refused is None and (other.account.left, other.account.after) == (("1", "0"), ("0", "0"))
 
 
 def test_the_dry_run_says_what_is_missing_and_what_the_release_would_be_worth(
