@@ -41,6 +41,7 @@ from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.methods.method import Progress
+from veilog.privacy.part import Part
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
 
@@ -115,13 +116,10 @@ def release(
     out.show(display.release_view(released, str(target)))
     if released.entry is not None and account is not None:
         out.show(account_view(released.entry.path, account))
-    if planned.part is not None:
-        original = planned.part.of_log(original)
-    if isinstance(original, StoredLog):
-        original = original.variants  # what is shown beyond them takes all events in memory
-    comparison = _show_kept(out, original, released) if compare and json != "-" else None
+    beside = _beside(original, planned.part)
+    comparison = _show_kept(out, beside, released) if compare and json != "-" else None
     with shown_progress() as progress:
-        for page in reports.write(released, original, comparison, progress):
+        for page in reports.write(released, beside, comparison, progress):
             out.show(page)
 
 
@@ -196,6 +194,12 @@ def _said_once(option: str | None, parameter: str | None) -> str | None:
             advice="Give one of them.",
         )
     return parameter if option is None else option
+
+
+def _beside(original: EventLog | StoredLog | Variants, part: Part | None) -> EventLog | Variants:
+    """What a release is compared with: the cases it is of; variants alone where the events are not in memory."""
+    looked_at = original if part is None else part.of_log(original)
+    return looked_at.variants if isinstance(looked_at, StoredLog) else looked_at
 
 
 def _show_kept(out: Output, original: EventLog | Variants, released: Release) -> Comparison | None:

@@ -108,12 +108,7 @@ def plan(
     chosen = method_named(method)
     if guessing_advantage is not None:
         epsilon, parameters = _by_advantage(chosen, guessing_advantage, epsilon, delta, parameters)
-    if not (as_published or chosen.certified):
-        raise ParameterError(
-            f"Method {method!r} has no certified release.",
-            parameter="as_published",
-            advice="Add --as-published to take it as its paper has it, or take a certified method such as evolve.",
-        )
+    _check_certified(chosen, as_published)
     wanted = Wanted.of(times, attributes, attributes_share, window)
     declared = _declared(domain, activities)
     if wanted:
@@ -221,6 +216,16 @@ def _check_privately(method: Method, settings: Settings, declared: Domain, as_pu
             + (" as published." if as_published else "."),
             parameter="activities",
             advice="Leave them out, or declare them.",
+        )
+
+
+def _check_certified(method: Method, as_published: bool) -> None:
+    """Refuse what is certified of a method that is not."""
+    if not (as_published or method.certified):
+        raise ParameterError(
+            f"Method {method.name!r} has no certified release.",
+            parameter="as_published",
+            advice="Add --as-published to take it as its paper has it, or take a certified method such as evolve.",
         )
 
 
