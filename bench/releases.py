@@ -221,6 +221,19 @@ _MODELS = tuple(Column(name, name, ".3f") for name in ("f_score", "fitness", "pr
 
 BENCHMARKS = (
     benchmark(
+        "prefix-tree-delta",
+        "Prefix trees without and with a delta: at the depth that is found, and at 12, 20 and 30 levels.",
+        measure,
+        (
+            grid("laplace,sacofa", epsilon=("2", "1"), delta=("0", "1e-6")),
+            grid("laplace,sacofa", epsilon=("2", "1"), depth=(12, 20, 30), delta=("0", "1e-6")),
+        ),
+        (SIMILARITY,),
+        over="delta",
+        logs=LOGS,
+        page="results/prefix-trees.md",
+    ),
+    benchmark(
         "travas",
         "TraVaS and, certified, uTraVaS with two subqueries, over epsilon and delta.",
         measure,
