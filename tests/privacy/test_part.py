@@ -215,6 +215,7 @@ def test_a_release_and_what_is_written_of_it_say_of_which_cases_it_is(tmp_path: 
     released.save(tmp_path / "out.xes")
     text = (tmp_path / "out.xes").read_text()
     assert 'key="privacy:part" value="month=2024-01"' in text and "only cases that started in 2024-01" in text
+    assert released.remarks[0] == "Only cases that started in 2024-01 (UTC) were looked at."
     assert "part" not in openly.release(whole, "laplace", epsilon=3, seed=1).guarantee.to_json()
 
 
@@ -232,4 +233,6 @@ def test_a_release_of_a_part_is_that_of_a_log_of_its_cases() -> None:
     part = Part.of("urgency=2")
     alone = openly.release(part.of_log(whole), "laplace", epsilon=1, seed=5)
     assert openly.release(whole, "laplace", epsilon=1, seed=5, part=part).variants == alone.variants
+    stored = openly.release(in_pieces(whole, {50, 120}), "laplace", epsilon=1, seed=5, part=part, times="0.3")
+    assert stored.log.cases.num_rows == stored.variants.cases and stored.details is not None
     assert 0 < part.of_log(whole).number_of_cases < whole.number_of_cases

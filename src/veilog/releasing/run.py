@@ -27,6 +27,7 @@ from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.part import Part
 from veilog.privacy.unit import bounded
 from veilog.releasing.owner_notes import notes_for_owner
 from veilog.releasing.planned import Planned
@@ -70,7 +71,7 @@ def run_plan(
         variants=made.variants,
         guarantee=guarantee,
         owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),
-        remarks=(*made.said, *_remarks(made.variants, planned.delta)),
+        remarks=(*_of_part(planned.part), *made.said, *_remarks(made.variants, planned.delta)),
         order=made.order,
         operations=_operations(made, guarantee),
         details=made.details,
@@ -219,6 +220,10 @@ def _operations(made: _Made, guarantee: Guarantee) -> tuple[Operation, ...]:
         Operation(target, how, round_up(epsilon), round_up(delta))
         for (target, how, _), (epsilon, delta) in zip(made.done, costs, strict=True)
     )
+
+
+def _of_part(part: Part | None) -> tuple[str, ...]:
+    return () if part is None else (f"Only {part.in_words} were looked at.",)
 
 
 def _remarks(released: Variants, delta: Fraction) -> tuple[str, ...]:
