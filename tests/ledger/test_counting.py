@@ -176,9 +176,9 @@ def test_what_is_answered_counts_answer_by_answer_once_it_is_charged(ledger: Led
     assert account.spent == (TENTH, 0) and before is not None and account.composed is not None
     rule = account.counting
     assert isinstance(rule, Composed)
-    assert 9 < rule._renyi(replace(account.entries[0], answers=None))[0] / rule._renyi(account.entries[0])[0] < 11
+    assert 9 < rule._renyi(replace(account.entries[0], kept_answers=None))[0] / rule._renyi(account.entries[0])[0] < 11
     many = entries([(TENTH, NONE)] * 100)
-    kept = tuple(replace(entry, answers=account.entries[0].answers) for entry in many)
+    kept = tuple(replace(entry, kept_answers=account.entries[0].kept_answers) for entry in many)
     by_answers, by_claims = (together(each, "case", MILLIONTH) for each in (kept, many))
     assert by_answers.planned == by_claims.planned, "a release counts as it claims where a plan is made of it"
     assert by_answers.composed is not None and by_claims.composed is not None
@@ -209,7 +209,7 @@ def test_answers_of_real_releases_never_cost_more_than_was_set_aside(ledger: Led
     for entry in account.entries:
         for order in (Fraction(3, 2), Fraction(6), Fraction(50)):
             rule = Composed(0, order)
-            assert rule._renyi(entry)[0] <= rule._renyi(replace(entry, answers=None))[0] + Fraction(1, 10**8)
+            assert rule._renyi(entry)[0] <= rule._renyi(replace(entry, kept_answers=None))[0] + Fraction(1, 10**8)
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ def test_an_older_ledger_is_read_and_becomes_one_of_ours_when_it_is_written(
     used: Path, version: int, later: tuple[str, ...]
 ) -> None:
     (now,) = Ledger.open(used).show()
-    before = (replace(now, entries=tuple(replace(entry, answers=None) for entry in now.entries)),)
+    before = (replace(now, entries=tuple(replace(entry, kept_answers=None) for entry in now.entries)),)
     with contextlib.closing(sqlite3.connect(used)) as connection, connection:
         for table in later:
             connection.execute(f"DROP TABLE {table}")

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -106,8 +107,15 @@ class Entry:
     """SHA-256 of the files it was written to."""
     part: str | None = None
     """Of which cases it is; all, where this is None."""
-    answers: tuple[tuple[Answer, int], ...] | None = None
-    """What it answered, each so often, where that composes answer by answer."""
+    kept_answers: str | None = None
+    """What it answered, as it is kept, where that composes answer by answer."""
+
+    @cached_property
+    def answers(self) -> tuple[tuple[Answer, int], ...] | None:
+        """What it answered, each so often; read only where it is composed, as there may be much of it."""
+        if self.kept_answers is None:
+            return None
+        return tuple((Answer.of_kept(kept), int(times)) for kept, times in json.loads(self.kept_answers))
 
 
 @dataclass(frozen=True)
@@ -339,7 +347,7 @@ def _entry(row: tuple[Any, ...], part: str | None, answers: str | None) -> Entry
         guarantee=None if guarantee is None else dict(json.loads(guarantee)),
         outputs=tuple(str(output).split()),
         part=part,
-        answers=None if answers is None else tuple((Answer.of_kept(kept), int(n)) for kept, n in json.loads(answers)),
+        kept_answers=answers,
     )
 
 
