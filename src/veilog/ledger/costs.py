@@ -18,10 +18,12 @@ from fractions import Fraction
 
 from veilog.ledger.file import Entry
 
-__all__ = ["Cost", "most_of_a_case", "rule_of"]
+__all__ = ["Cost", "most_of_a_case", "rule_of", "short"]
 
 Cost = tuple[Fraction, Fraction]
 """Epsilon and delta, exactly."""
+
+_FINEST = 10**150
 
 
 def most_of_a_case(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost], part: str | None = None) -> Cost:
@@ -51,3 +53,10 @@ def _added(one: Cost, other: Cost) -> Cost:
 def rule_of(part: str) -> str:
     """Return the rule of a part as it is spelled."""
     return part.partition("=")[0]
+
+
+def short(value: Fraction) -> Fraction:
+    """Return the fraction itself, or, where its text would be very long, one that is not smaller and hardly larger."""
+    if value.denominator <= _FINEST:
+        return value
+    return Fraction(-(-value.numerator * _FINEST // value.denominator), _FINEST)

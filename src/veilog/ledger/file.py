@@ -46,7 +46,6 @@ __all__ = [
     "create",
     "fingerprint",
     "located",
-    "short",
     "transaction",
 ]
 
@@ -81,7 +80,6 @@ _ONCE = 0.25
 """Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
 _STATES = ("reserved", "charged", "written", "withdrawn")
 _ENDS = re.compile(r"[0-9]{1,300}(/[1-9][0-9]{0,299})?")
-_FINEST = 10**150
 
 
 @dataclass(frozen=True)
@@ -248,13 +246,6 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
         if write:
             _seal(connection)
             insist("COMMIT")
-
-
-def short(value: Fraction) -> Fraction:
-    """The fraction itself, or, where its text would be very long, one that is not smaller and hardly larger."""
-    if value.denominator <= _FINEST:
-        return value
-    return Fraction(-(-value.numerator * _FINEST // value.denominator), _FINEST)
 
 
 def _connected(place: Path) -> sqlite3.Connection:

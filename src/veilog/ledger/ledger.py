@@ -42,9 +42,9 @@ from veilog.ledger.book import (
     texts,
     usual_unit,
 )
-from veilog.ledger.costs import Cost
+from veilog.ledger.costs import Cost, short
 from veilog.ledger.counting import Composed, Counting, Planned, composed_budget, planned_budget
-from veilog.ledger.file import Book, Data, Entry, Waiting, fingerprint, short
+from veilog.ledger.file import Book, Data, Entry, Waiting, fingerprint
 from veilog.ledger.runs import check_mark, is_open, put_mark
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
