@@ -10,7 +10,7 @@ if what the later ones cost was chosen after the earlier ones (Rogers, Roth, Ull
 filters", 2016: for these plain sums the filter costs nothing).
 
 The sums are for one unit: a guarantee for cases does not say what a person with several cases loses. How parts of the
-cases count: :mod:`veilog.ledger.costs`; what the owner may have counted in place of sums: :mod:`veilog.ledger.counting`.
+cases count: :mod:`veilog.ledger.costs`; what the owner may have counted instead: :mod:`veilog.ledger.counting`.
 """
 
 from __future__ import annotations
