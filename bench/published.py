@@ -92,7 +92,7 @@ def sentences(rows: Sequence[Row]) -> dict[str, object]:
 
 
 def _is_pure(name: str) -> bool:
-    return METHODS[name].budget != "epsilon and delta" and not METHODS[name].full_log
+    return not METHODS[name].needs_delta and not METHODS[name].full_log
 
 
 def _rows(rows: Sequence[Row], name: str) -> list[Row]:
