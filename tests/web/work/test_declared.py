@@ -109,7 +109,7 @@ def test_the_dry_run_says_what_is_missing_and_what_the_release_would_be_worth(
 
 
 def test_labels_that_are_found_privately_are_a_question_of_their_own(log: LogRecord, settings: Settings) -> None:
-    request = {"method": "laplace", "epsilon": "2", "labels": "privately", "longest": "log"}
+    request = {"method": "df-laplace", "epsilon": "2", "labels": "privately", "longest": "log"}
     assert "δ above 0" in dry_run(log, request, settings).problem
     found = dry_run(log, {**request, "delta": "1e-6"}, settings)
     first, *others = found.tried.guarantee.charges
@@ -119,7 +119,7 @@ def test_labels_that_are_found_privately_are_a_question_of_their_own(log: LogRec
     assert first.epsilon + sum(q.epsilon for q in others) == pytest.approx(2)
     assert "activities-from-log" not in {c.code for c in found.tried.guarantee.conditions}
     both = dry_run(log, {"method": "evolve", "epsilon": "2", "delta": "1e-6", "labels": "privately"}, settings).tried
-    assert sum(q.delta for q in both.guarantee.charges) == pytest.approx(1e-6)
+    assert 9e-7 < sum(q.delta for q in both.guarantee.charges) <= 1e-6
 
 
 @pytest.mark.slow
