@@ -208,14 +208,15 @@ def _beyond(wanted: Wanted) -> dict[str, object]:
 
 
 def _operations(made: _Made, guarantee: Guarantee) -> tuple[Operation, ...]:
-    """What was done for what, with what the guarantee claims beyond the questions that were asked in the first."""
+    """What was done for what. What the guarantee claims beyond the questions that were asked is epsilon of the first,
+    and delta of those that had one, in proportion."""
     costs = [compose(guarantee.charges[i] for i in places) for _, _, places in made.done]
     claimed = [Fraction(Decimal(repr(value or 0.0))) for value in (guarantee.epsilon, guarantee.delta)]
     spent = [sum(part, start=Fraction(0)) for part in zip(*costs, strict=True)]
-    costs[0] = (
-        costs[0][0] + max(Fraction(0), claimed[0] - spent[0]),
-        costs[0][1] + max(Fraction(0), claimed[1] - spent[1]),
-    )
+    more = [max(Fraction(0), claim - part) for claim, part in zip(claimed, spent, strict=True)]
+    costs[0] = (costs[0][0] + more[0], costs[0][1] + (0 if spent[1] else more[1]))
+    if spent[1]:
+        costs = [(epsilon, delta * (1 + more[1] / spent[1])) for epsilon, delta in costs]
     return tuple(
         Operation(target, how, round_up(epsilon), round_up(delta))
         for (target, how, _), (epsilon, delta) in zip(made.done, costs, strict=True)

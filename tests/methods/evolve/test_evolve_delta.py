@@ -107,7 +107,8 @@ def test_a_log_without_frequent_variants_is_released_without_real_ones() -> None
     release = openly.release(log, "evolve", epsilon=1, delta="1e-6", seed=1)
     assert "No variant is frequent enough" in str(release.remarks)
     assert release.variants.cases > 0
-    assert max(charge.delta for charge in release.guarantee.charges) == Fraction("1e-6"), "asked and charged"
+    asked_for = max(charge.delta for charge in release.guarantee.charges)
+    assert Fraction("5e-7") < asked_for <= Fraction("1e-6"), "asked and charged"
 
 
 @pytest.mark.slow
@@ -174,10 +175,12 @@ def test_empty_cases_are_a_variant_like_others() -> None:
 @pytest.mark.parametrize(("share", "expected"), [(None, Fraction(4, 5)), (0.3, Fraction(3, 10))])
 def test_only_real_variants_cost_two_questions(share: float | None, expected: Fraction) -> None:
     release, answer = found_by(LOG, epsilon=1, delta="1e-4", only_real=True, real_share=share)
-    assert [(c.question, c.epsilon, c.delta) for c in release.guarantee.charges] == [
-        ("partitions", expected, Fraction("1e-4")),
-        ("histogram", 1 - expected, 0),
+    assert [(c.question, c.epsilon) for c in release.guarantee.charges] == [
+        ("partitions", expected),
+        ("histogram", 1 - expected),
     ]
+    partitions, histogram = (c.delta for c in release.guarantee.charges)
+    assert Fraction("5e-5") < partitions <= Fraction("1e-4") and histogram == 0
     assert release.guarantee.proven
     assert set(release.variants.to_dict()) == set(answer)
 
