@@ -1,0 +1,272 @@
+"""Audit a method by what its questions answer: worst-case neighbours, and likelihood ratios as scores.
+
+A run is scored by the evidence of its answers (:mod:`veilog.audits.recording`). Neighbours, the questions that count,
+the threshold and the slope are chosen on some of the runs; all others prove. A run counts as far as it asks what most
+runs ask: what it is charged after it went another way is left out, so that all that is scored is dominated by one
+composition (:mod:`veilog.audits.curves`), whatever the answers led to.
+
+Two bounds come out of the same runs. One assumes nothing: the exact bounds of Clopper and Pearson on an event, as from
+outside. The other compares with the shape of the noise: the largest factor for which it is refuted, by an exact test,
+that the method lets see no more than its own charges with all epsilons multiplied by that factor. A right method
+reaches 1 at most, but for a probability of one minus the confidence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+from scipy.special import bdtrc, ndtri
+
+from veilog._typing import FloatArray
+from veilog.audits.attacks import Attempt
+from veilog.audits.bounds import Event, Tally, choose_event, is_refuted, tally
+from veilog.audits.curves import Curve, Priced, Questions, curve
+from veilog.audits.recording import Answer, Recorded
+from veilog.methods.method import Progress
+
+__all__ = ["RunRecorded", "WhiteProof", "factor_bound", "prove"]
+
+RunRecorded = Callable[[Attempt, bool, Sequence[int], int | None], list[Recorded]]
+"""``run(attempt, with_, seeds, questions)``: what so many releases answered; a run may end after so many questions."""
+
+_ROUNDS = ((0.01, 3), (0.04, 1))
+"""Rounds of trying: share of the runs that each attempt gets, and how many are kept."""
+_LEAST = 20
+"""Runs that an attempt gets, at least."""
+_CHOOSING = 0.25
+"""Share of the runs on which shape, threshold and slope are chosen; the others prove."""
+_MOST = 1e3
+"""Evidence beyond this is as good as certain."""
+_FACTORS = np.concatenate([np.arange(0.1, 1.5, 0.05), 1.5 * 1.25 ** np.arange(12)])
+_RARELY = 1e-9
+"""A right method has a fault named no more often than this, for each that could be."""
+_STEPS = 12
+
+
+@dataclass(frozen=True)
+class WhiteProof:
+    """What was proved: the attempt, the factor, and the tallies of both bounds."""
+
+    attempt: Attempt
+    shape: tuple[Questions, ...]
+    factor: float
+    seen: Tally
+    """The event through which the factor was proved; its epsilon is that of the bound that assumes nothing else."""
+    free: Tally
+    """The event through which most was proved without the shape of the noise."""
+    faults: tuple[str, ...]
+    tried: tuple[tuple[str, float], ...]
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of the questions that were scored, with all epsilons multiplied by the factor."""
+        return sum(_together(part, self.factor) for part in self.shape)
+
+
+def _together(part: Questions, factor: float) -> float:
+    epsilon = factor * sum(one.epsilon for one in part.asked)
+    return epsilon if part.rate == 1 else math.log1p(part.rate * math.expm1(epsilon))
+
+
+def prove(
+    run: RunRecorded,
+    attempts: Sequence[Attempt],
+    runs: int,
+    delta: float,
+    confidence: float,
+    seeds: np.random.SeedSequence,
+    progress: Progress,
+) -> WhiteProof:
+    """Try the attempts, choose, and prove on fresh runs."""
+    draw = np.random.default_rng(seeds)
+
+    def fresh(attempt: Attempt, number: int, questions: int | None = None) -> tuple[list[Recorded], list[Recorded]]:
+        lots = [[int(seed) for seed in draw.integers(0, 2**62, size=number)] for _ in range(2)]
+        return run(attempt, False, lots[0], questions), run(attempt, True, lots[1], questions)
+
+    tried, left, kept = [0.0] * len(attempts), list(range(len(attempts))), {}
+    for share, keep in _ROUNDS:
+        for i in left:
+            progress(f"trying {attempts[i].attack}", None)
+            kept[i] = fresh(attempts[i], max(_LEAST, round(runs * share)))
+            tried[i] = _apart(*kept[i])
+        left = sorted(left, key=lambda i: -tried[i])[:keep]
+    best = attempts[left[0]]
+    progress(f"choosing: {best.attack}", None)
+    choosing = fresh(best, max(_LEAST, round(runs * _CHOOSING)))
+    path = _path([*choosing[0], *choosing[1]])
+    shape = _shape(path)
+    scores = [np.array([_score(one, path) for one in some]) for some in choosing]
+    number = max(1, runs - round(runs * _CHOOSING))
+    event, slope = _choose(shape, *scores, number, confidence)
+    event_free, _ = choose_event(*scores, delta, confidence)
+    progress(f"proving: {best.attack}", None)
+    proving = fresh(best, number, len(path) or None)
+    without, with_ = (np.array([_score(one, path) for one in some]) for some in proving)
+    factor = factor_bound(shape, event, slope, without, with_, confidence)
+    faults = _faults([*choosing[0], *choosing[1]], [*proving[0], *proving[1]])
+    free = tally(event_free, without, with_, delta, confidence)
+    names = tuple((attempt.attack, seemed) for attempt, seemed in zip(attempts, tried, strict=True))
+    return WhiteProof(best, shape, factor, tally(event, without, with_, delta, confidence), free, faults, names)
+
+
+# Scores -------------------------------------------------------------------------------------------------------------
+
+
+def _apart(without: Iterable[Recorded], with_: Iterable[Recorded]) -> float:
+    """How far apart the two logs seem: the mean evidence on the one less that on the other."""
+    means = [np.mean([np.clip(_score(one, None), -20, 20) for one in some]) for some in (without, with_)]
+    return float(means[1] - means[0])
+
+
+def _key(answer: Answer) -> tuple[Priced | None, int]:
+    return answer.priced, answer.sample
+
+
+def _path(runs: Sequence[Recorded]) -> tuple[Answer, ...]:
+    """The answers that most runs have in common, from the first on."""
+    path: list[Answer] = []
+    left = list(runs)
+    while True:
+        place = len(path)
+        following = Counter(_key(one.answers[place]) for one in left if len(one.answers) > place)
+        if not following:
+            return tuple(path)
+        key, often = following.most_common(1)[0]
+        if 2 * often <= len(runs):
+            return tuple(path)
+        left = [one for one in left if len(one.answers) > place and _key(one.answers[place]) == key]
+        path.append(left[0].answers[place])
+
+
+def _shape(path: Iterable[Answer]) -> tuple[Questions, ...]:
+    """What the answers of a path were charged, by what they were asked of."""
+    samples: dict[int, tuple[float, list[Priced]]] = {}
+    for answer in path:
+        if answer.priced is not None:
+            samples.setdefault(answer.sample, (answer.rate, []))[1].append(answer.priced)
+    return tuple(Questions(tuple(asked), rate) for rate, asked in samples.values())
+
+
+def _score(one: Recorded, path: Sequence[Answer] | None) -> float:
+    """The evidence of a run, as far as it follows the path; of a sample it is mixed with what it is without the case."""
+    samples: dict[int, float] = {}
+    rates: dict[int, float] = {}
+    for place, answer in enumerate(one.answers):
+        if path is not None and (place >= len(path) or _key(answer) != _key(path[place])):
+            break
+        found = 0.0 if math.isnan(answer.evidence) else min(max(answer.evidence, -_MOST), _MOST)
+        samples[answer.sample] = samples.get(answer.sample, 0.0) + found
+        rates[answer.sample] = answer.rate
+    told = 0.0
+    for sample, evidence in samples.items():
+        rate = rates[sample]
+        told += evidence if rate == 1 else float(np.logaddexp(math.log1p(-rate), math.log(rate) + evidence))
+    return round(told, 9)
+
+
+# The bound by the shape of the noise --------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def _curve(shape: tuple[Questions, ...], factor: float, added: bool) -> Curve:
+    return curve(shape, factor, added=added)
+
+
+def factor_bound(
+    shape: tuple[Questions, ...], event: Event, slope: float, without: FloatArray, with_: FloatArray, confidence: float
+) -> float:
+    """Return the largest factor (to about a thousandth, rounded down) that these runs refute through the event."""
+    if not shape:
+        return 0.0
+    k1, k0 = (event.seen(with_), len(with_)), (event.seen(without), len(without))
+    likely, rare = (k1, k0) if event.likelier_with else (k0, k1)
+
+    def refuted(factor: float) -> bool:
+        found = _curve(shape, factor, event.likelier_with)
+        return is_refuted(likely, rare, math.exp(slope), found.most, 1 - confidence)
+
+    if not refuted(float(_FACTORS[0])):
+        return 0.0
+    low = max(factor for factor in _FACTORS.tolist() if factor == _FACTORS[0] or refuted(factor))
+    high = float(_FACTORS[min(int(np.searchsorted(_FACTORS, low, side="right")), len(_FACTORS) - 1)])
+    for _ in range(_STEPS if high > low else 0):
+        middle = (low + high) / 2
+        if high - low < low / 1000:
+            break
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def _choose(
+    shape: tuple[Questions, ...], without: FloatArray, with_: FloatArray, number: int, confidence: float
+) -> tuple[Event, float]:
+    """The event and the slope through which so many further runs would seem to refute the largest factor."""
+    best: tuple[float, float, Event, float] = (-1.0, -math.inf, Event("at least", 0.0, True), 0.0)
+    if not shape:
+        return best[2], best[3]
+    values = np.unique(np.concatenate([without, with_]))
+    if len(values) > 200:
+        values = np.unique(np.quantile(values, np.linspace(0, 1, 200), method="nearest"))
+    most = sum(one.epsilon for part in shape for one in part.asked)
+    slopes = np.linspace(-1.5 * most, 3 * most, 91)
+    sure = float(ndtri(confidence))
+    for added in (True, False):
+        p1 = np.array([(with_ >= v).mean() if added else (without <= v).mean() for v in values])[:, None]
+        p0 = np.array([(without >= v).mean() if added else (with_ <= v).mean() for v in values])[:, None]
+        times = np.exp(slopes)[None, :]
+        # one more run on the side that shows less: what was never seen need not be impossible
+        one, other = _kept_in(p1, len(with_)), _kept_in(p0, len(without))
+        doubt = np.sqrt((one * (1 - one) + times**2 * other * (1 - other)) / number)
+        shown = p1 - times * p0 - sure * doubt
+        for factor in _FACTORS.tolist():
+            found = _curve(shape, factor, added)
+            beyond = shown - np.array([found.excess_at(s) for s in slopes.tolist()])[None, :]
+            place = np.unravel_index(int(beyond.argmax()), beyond.shape)
+            if beyond[place] <= 0 and best[0] >= 0:
+                break
+            if (factor, float(beyond[place])) > best[:2] or best[0] < 0:
+                event = Event("at least" if added else "at most", float(values[place[0]]), added)
+                best = (factor if beyond[place] > 0 else -0.5, float(beyond[place]), event, float(slopes[place[1]]))
+            if beyond[place] <= 0:
+                break
+    return best[2], best[3]
+
+
+def _kept_in(chance: FloatArray, runs: int) -> FloatArray:
+    return np.asarray(np.clip(chance, 1 / (runs + 1), 1 - 1 / (runs + 1)))
+
+
+# Faults -------------------------------------------------------------------------------------------------------------
+
+
+def _faults(whole: Sequence[Recorded], others: Sequence[Recorded]) -> tuple[str, ...]:
+    """What no bound is needed for: answers without a charge, or that neither log can give, or the same noise twice."""
+    runs = [*whole, *others]
+    found: dict[str, None] = {}
+    for one in whole:
+        for answer in one.answers:
+            if answer.priced is None:
+                found["a question was answered and nothing was charged for it"] = None
+    if any(math.isnan(answer.evidence) for one in runs for answer in one.answers):
+        found["an answer came out that neither log can give"] = None
+    longest = max((len(one.answers) for one in runs), default=0)
+    for place in range(longest):
+        told = [one.answers[place] for one in runs if len(one.answers) > place and one.answers[place].noise]
+        often = Counter((answer.noise, answer.chance) for answer in told)
+        for (_, chance), times in often.most_common(1):
+            if times > 1 and len(told) * bdtrc(times - 1, len(told), chance) < _RARELY:
+                found["the same noise was drawn in one run after another"] = None
+    for one, other in combinations(range(longest), 2):
+        pairs = [(r.answers[one], r.answers[other]) for r in runs if len(r.answers) > other and r.answers[other].noise]
+        same = sum(a.noise == b.noise for a, b in pairs)
+        chance = max((b.chance for _, b in pairs), default=1.0)
+        if same and bdtrc(same - 1, len(pairs), chance) < _RARELY:
+            found["the same noise was drawn for two questions of a run"] = None
+    return tuple(found)
