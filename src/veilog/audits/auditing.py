@@ -90,8 +90,8 @@ def audit(
 ) -> AuditResult:
     """Attack a method at a budget, or a :class:`Plan`: ``runs`` releases of each of two neighbouring logs.
 
-    By default an attacker sees releases, 20,000 of each log. With ``white_box`` he sees every noisy answer, of worst-case
-    neighbours, and 4,000 will do; see :mod:`veilog.audits.whitebox`.
+    By default an attacker sees releases, 20,000 of each log. With ``white_box`` he sees every noisy answer, of logs
+    that differ as much as they can, and 4,000 will do; see :mod:`veilog.audits.whitebox`.
 
     The neighbours are made for the purpose, or with a ``log`` are that log with and without one of its cases. They
     differ by one case, or by a person with ``person_cases`` cases; with ``unit`` and ``max_cases`` releases protect

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import bdtr, betaincinv, gammaln, ndtr
+from scipy.special import bdtr, betaincinv, gammaln, ndtr, xlog1py, xlogy
 
 from veilog._typing import FloatArray
 
@@ -168,20 +168,26 @@ def is_refuted(
     """
     (k1, n1), (k0, n0) = likely, rare
     seen = k1 / n1 - slope * k0 / n0
-    places = np.unique(np.concatenate([np.linspace(0, 1, 501), betaincinv(k0 + 0.5, n0 - k0 + 0.5, ndtr(_NEAR))]))
-    low, allowed = places[:-1], np.asarray(most(places[1:]))
-    # Where the means lie above what was seen the answer is plain, and costs no sums.
-    if (allowed - slope * low >= seen).any():
-        return False
-    return bool(_chances(seen, slope, n1, n0, allowed, low).max() <= failure)
+    near = betaincinv(k0 + 0.5, n0 - k0 + 0.5, ndtr(np.linspace(-7, 7, 57)))
+    places = np.unique(np.concatenate([np.linspace(0, 1, 41), near]))
+    low, high = places[:-1], places[1:]
+    while len(low):
+        middle = (low + high) / 2
+        if (_chances(seen, slope, n1, n0, np.asarray(most(middle)), middle) > failure).any():
+            return False
+        open_ = _chances(seen, slope, n1, n0, np.asarray(most(high)), low) > failure
+        if ((high - low)[open_] * max(1.0, slope) < _FINEST).any():
+            return False  # so near to not being refuted that it is not worth while to look closer
+        low, middle, high = low[open_], middle[open_], high[open_]
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return True
 
 
-_NEAR = np.linspace(-7, 7, 281)
-"""Places around what was seen, in deviations."""
+_FINEST = 1e-5
 
 
 def _chances(seen: float, slope: float, n1: int, n0: int, p1: FloatArray, p0: FloatArray) -> FloatArray:
-    """``P(K1/n1 - slope K0/n0 >= seen)`` for independent binomial numbers with each of the probabilities."""
+    """``P(K1/n1 - slope K0/n0 >= seen)`` for independent binomial numbers with each of the probabilities, at least."""
     k0 = np.arange(n0 + 1)
     needed = np.ceil(n1 * (seen + slope * k0 / n0) - 1e-9)  # of K1, for each K0
     use = needed <= n1
@@ -189,16 +195,9 @@ def _chances(seen: float, slope: float, n1: int, n0: int, p1: FloatArray, p0: Fl
     choose = gammaln(n0 + 1) - gammaln(k0 + 1) - gammaln(n0 - k0 + 1)
     found = np.empty(len(p0))
     for i, (one, other) in enumerate(zip(p1.tolist(), p0.tolist(), strict=True)):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = (
-                choose
-                + np.where(k0 > 0, k0 * np.log(other), 0.0)
-                + np.where(n0 > k0, (n0 - k0) * np.log1p(-other), 0.0)
-            )
-        weight = np.exp(logs)
+        weight = np.exp(choose + xlogy(k0, other) + xlog1py(n0 - k0, -other))
         matter = weight > _IGNORED
-        above = 1.0 - bdtr(np.maximum(needed[matter] - 1, 0), n1, one)
-        above[needed[matter] <= 0] = 1.0
+        above = np.where(needed[matter] > 0, 1.0 - bdtr(np.maximum(needed[matter] - 1, 0), n1, one), 1.0)
         found[i] = weight[matter] @ above + _IGNORED * (len(k0) - int(matter.sum()))
     return found
 

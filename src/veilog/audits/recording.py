@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -65,6 +66,8 @@ class Answer:
 
     priced: Priced | None
     """None: nothing was charged."""
+    question: str
+    """What was asked: the name of the curator's question."""
     sample: int
     """Of which sample it is; 0 for the whole log."""
     rate: float
@@ -191,10 +194,8 @@ def recorded(plan: Plan, twins: Twins, log: Log, there: bool, seed: int, questio
     With a number of ``questions`` the run ends when these are answered.
     """
     recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, questions)
-    try:
+    with suppress(VeilogError, _Enough):
         run_plan(plan.seeded(seed), log, watched=lambda curator: watched(curator, recorder))
-    except (VeilogError, _Enough):
-        pass
     return Recorded(tuple(recorder.answers))
 
 
@@ -237,12 +238,12 @@ class _Recorder:
         answer = getattr(holder, name)(*given, **named)
         charges = holder._account.charges[before:]
         if not charges:
-            self.answers.append(Answer(None, sample.place, sample.rate, 0.0))
+            self.answers.append(Answer(None, name, sample.place, sample.rate, 0.0))
             return answer
         charge: Charge = charges[-1]
         found, drawn = self._evidence(sample, holder, name, given, named, answer, charge.mechanism)
         digest, chance = _digest(charge.mechanism, drawn)
-        self.answers.append(Answer(priced(charge), sample.place, sample.rate, found, digest, chance))
+        self.answers.append(Answer(priced(charge), name, sample.place, sample.rate, found, digest, chance))
         if name == "find_activities":
             for twin in sample.twins:
                 twin.curator.domain = replace(twin.curator.domain, activities=answer)
@@ -287,7 +288,7 @@ class _Recorder:
         charge = holder._account.charges[-1]
         trainings = tuple(getattr(twin.curator, name)(*given, **named) for twin in sample.twins)
         self.trainings[id(found)] = (given[3], trainings, len(self.answers))
-        self.answers.append(Answer(priced(charge), sample.place, sample.rate, 0.0))
+        self.answers.append(Answer(priced(charge), name, sample.place, sample.rate, 0.0))
         return found
 
     def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:

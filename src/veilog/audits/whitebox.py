@@ -37,13 +37,17 @@ RunRecorded = Callable[[Attempt, bool, Sequence[int], int | None], list[Recorded
 
 _ROUNDS = ((0.01, 3), (0.04, 1))
 """Rounds of trying: share of the runs that each attempt gets, and how many are kept."""
-_LEAST = 20
+_LEAST = 16
 """Runs that an attempt gets, at least."""
 _CHOOSING = 0.25
 """Share of the runs on which shape, threshold and slope are chosen; the others prove."""
 _MOST = 1e3
 """Evidence beyond this is as good as certain."""
+_CERTAIN = 4.0
+"""What one answer counts at most while attempts are tried."""
 _FACTORS = np.concatenate([np.arange(0.1, 1.5, 0.05), 1.5 * 1.25 ** np.arange(12)])
+_FEWEST = 10
+"""An event is not chosen that was seen in fewer of the runs it is likelier in."""
 _RARELY = 1e-9
 """A right method has a fault named no more often than this, for each that could be."""
 _STEPS = 12
@@ -90,16 +94,21 @@ def prove(
         lots = [[int(seed) for seed in draw.integers(0, 2**62, size=number)] for _ in range(2)]
         return run(attempt, False, lots[0], questions), run(attempt, True, lots[1], questions)
 
-    tried, left, kept = [0.0] * len(attempts), list(range(len(attempts))), {}
+    whole = [fresh(attempt, 1) for attempt in attempts if not attempt.asks]
+    named = {answer.question for both in whole for some in both for one in some for answer in one.answers}
+    attempts = [attempt for attempt in attempts if not attempt.asks or attempt.asks in named]
+    whole += [fresh(attempt, 1) for attempt in attempts if attempt.asks]
+    asked = [max(len(one.answers) for some in both for one in some) for both in whole]
+    tried, left = [0.0] * len(attempts), list(range(len(attempts)))
     for share, keep in _ROUNDS:
         for i in left:
             progress(f"trying {attempts[i].attack}", None)
-            kept[i] = fresh(attempts[i], max(_LEAST, round(runs * share)))
-            tried[i] = _apart(*kept[i])
+            both = fresh(attempts[i], max(_LEAST, round(runs * share)), asked[i])
+            tried[i] = _told([*both[0], *both[1]])
         left = sorted(left, key=lambda i: -tried[i])[:keep]
     best = attempts[left[0]]
     progress(f"choosing: {best.attack}", None)
-    choosing = fresh(best, max(_LEAST, round(runs * _CHOOSING)))
+    choosing = fresh(best, max(_LEAST, round(runs * _CHOOSING)), asked[left[0]])
     path = _path([*choosing[0], *choosing[1]])
     shape = _shape(path)
     scores = [np.array([_score(one, path) for one in some]) for some in choosing]
@@ -110,7 +119,9 @@ def prove(
     proving = fresh(best, number, len(path) or None)
     without, with_ = (np.array([_score(one, path) for one in some]) for some in proving)
     factor = factor_bound(shape, event, slope, without, with_, confidence)
-    faults = _faults([*choosing[0], *choosing[1]], [*proving[0], *proving[1]])
+    faults = _faults(
+        [one for both in whole for some in both for one in some], [*choosing[0], *choosing[1], *proving[0], *proving[1]]
+    )
     free = tally(event_free, without, with_, delta, confidence)
     names = tuple((attempt.attack, seemed) for attempt, seemed in zip(attempts, tried, strict=True))
     return WhiteProof(best, shape, factor, tally(event, without, with_, delta, confidence), free, faults, names)
@@ -119,10 +130,16 @@ def prove(
 # Scores -------------------------------------------------------------------------------------------------------------
 
 
-def _apart(without: Iterable[Recorded], with_: Iterable[Recorded]) -> float:
-    """How far apart the two logs seem: the mean evidence on the one less that on the other."""
-    means = [np.mean([np.clip(_score(one, None), -20, 20) for one in some]) for some in (without, with_)]
-    return float(means[1] - means[0])
+def _told(runs: Sequence[Recorded]) -> float:
+    """About how much the answers of a run tell that most runs have in common: their squared evidence, on average."""
+    path = _path(runs)
+    told = [
+        min((one.rate * one.evidence) ** 2, _CERTAIN)
+        for run in runs
+        for one, usual in zip(run.answers, path, strict=False)
+        if _key(one) == _key(usual) and not math.isnan(one.evidence)
+    ]
+    return sum(told) / max(1, len(runs))
 
 
 def _key(answer: Answer) -> tuple[Priced | None, int]:
@@ -155,7 +172,7 @@ def _shape(path: Iterable[Answer]) -> tuple[Questions, ...]:
 
 
 def _score(one: Recorded, path: Sequence[Answer] | None) -> float:
-    """The evidence of a run, as far as it follows the path; of a sample it is mixed with what it is without the case."""
+    """The evidence of a run, as far as it follows the path; that of a sample is mixed with none."""
     samples: dict[int, float] = {}
     rates: dict[int, float] = {}
     for place, answer in enumerate(one.answers):
@@ -224,7 +241,7 @@ def _choose(
         # one more run on the side that shows less: what was never seen need not be impossible
         one, other = _kept_in(p1, len(with_)), _kept_in(p0, len(without))
         doubt = np.sqrt((one * (1 - one) + times**2 * other * (1 - other)) / number)
-        shown = p1 - times * p0 - sure * doubt
+        shown = np.where(p1 * len(with_) >= _FEWEST, p1 - times * p0 - sure * doubt, -np.inf)
         for factor in _FACTORS.tolist():
             found = _curve(shape, factor, added)
             beyond = shown - np.array([found.excess_at(s) for s in slopes.tolist()])[None, :]
@@ -246,14 +263,14 @@ def _kept_in(chance: FloatArray, runs: int) -> FloatArray:
 # Faults -------------------------------------------------------------------------------------------------------------
 
 
-def _faults(whole: Sequence[Recorded], others: Sequence[Recorded]) -> tuple[str, ...]:
-    """What no bound is needed for: answers without a charge, or that neither log can give, or the same noise twice."""
-    runs = [*whole, *others]
+def _faults(whole: Sequence[Recorded], runs: Sequence[Recorded]) -> tuple[str, ...]:
+    """What no bound is needed for: answers without a charge, or that neither log can give, or the same noise twice.
+
+    ``whole`` are runs of all attempts to their end; the ``runs`` are of one attempt.
+    """
     found: dict[str, None] = {}
-    for one in whole:
-        for answer in one.answers:
-            if answer.priced is None:
-                found["a question was answered and nothing was charged for it"] = None
+    if any(answer.priced is None for one in (*whole, *runs) for answer in one.answers):
+        found["a question was answered and nothing was charged for it"] = None
     if any(math.isnan(answer.evidence) for one in runs for answer in one.answers):
         found["an answer came out that neither log can give"] = None
     longest = max((len(one.answers) for one in runs), default=0)
