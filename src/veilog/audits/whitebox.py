@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
-from scipy.special import bdtrc, ndtri
+from scipy.special import bdtrc
 
 from veilog._typing import FloatArray
 from veilog.audits.attacks import Attempt
@@ -39,15 +40,16 @@ _ROUNDS = ((0.01, 3), (0.04, 1))
 """Rounds of trying: share of the runs that each attempt gets, and how many are kept."""
 _LEAST = 16
 """Runs that an attempt gets, at least."""
-_CHOOSING = 0.25
+_CHOOSING = 0.1
 """Share of the runs on which shape, threshold and slope are chosen; the others prove."""
 _MOST = 1e3
 """Evidence beyond this is as good as certain."""
 _CERTAIN = 4.0
 """What one answer counts at most while attempts are tried."""
 _FACTORS = np.concatenate([np.arange(0.1, 1.5, 0.05), 1.5 * 1.25 ** np.arange(12)])
-_FEWEST = 10
-"""An event is not chosen that was seen in fewer of the runs it is likelier in."""
+_NEARLY = 0.85
+"""A factor that a right method should be told apart from."""
+_IGNORED = 1e-12
 _RARELY = 1e-9
 """A right method has a fault named no more often than this, for each that could be."""
 _STEPS = 12
@@ -113,7 +115,7 @@ def prove(
     shape = _shape(path)
     scores = [np.array([_score(one, path) for one in some]) for some in choosing]
     number = max(1, runs - round(runs * _CHOOSING))
-    event, slope = _choose(shape, *scores, number, confidence)
+    event, slope = _choose(shape, *scores)
     event_free, _ = choose_event(*scores, delta, confidence)
     progress(f"proving: {best.attack}", None)
     proving = fresh(best, number, len(path) or None)
@@ -221,43 +223,29 @@ def factor_bound(
     return low
 
 
-def _choose(
-    shape: tuple[Questions, ...], without: FloatArray, with_: FloatArray, number: int, confidence: float
-) -> tuple[Event, float]:
-    """The event and the slope through which so many further runs would seem to refute the largest factor."""
-    best: tuple[float, float, Event, float] = (-1.0, -math.inf, Event("at least", 0.0, True), 0.0)
-    if not shape:
-        return best[2], best[3]
-    values = np.unique(np.concatenate([without, with_]))
-    if len(values) > 200:
-        values = np.unique(np.quantile(values, np.linspace(0, 1, 200), method="nearest"))
-    most = sum(one.epsilon for part in shape for one in part.asked)
-    slopes = np.linspace(-1.5 * most, 3 * most, 91)
-    sure = float(ndtri(confidence))
-    for added in (True, False):
-        p1 = np.array([(with_ >= v).mean() if added else (without <= v).mean() for v in values])[:, None]
-        p0 = np.array([(without >= v).mean() if added else (with_ <= v).mean() for v in values])[:, None]
-        times = np.exp(slopes)[None, :]
-        # one more run on the side that shows less: what was never seen need not be impossible
-        one, other = _kept_in(p1, len(with_)), _kept_in(p0, len(without))
-        doubt = np.sqrt((one * (1 - one) + times**2 * other * (1 - other)) / number)
-        shown = np.where(p1 * len(with_) >= _FEWEST, p1 - times * p0 - sure * doubt, -np.inf)
-        for factor in _FACTORS.tolist():
-            found = _curve(shape, factor, added)
-            beyond = shown - np.array([found.excess_at(s) for s in slopes.tolist()])[None, :]
-            place = np.unravel_index(int(beyond.argmax()), beyond.shape)
-            if beyond[place] <= 0 and best[0] >= 0:
-                break
-            if (factor, float(beyond[place])) > best[:2] or best[0] < 0:
-                event = Event("at least" if added else "at most", float(values[place[0]]), added)
-                best = (factor if beyond[place] > 0 else -0.5, float(beyond[place]), event, float(slopes[place[1]]))
-            if beyond[place] <= 0:
-                break
-    return best[2], best[3]
+def _choose(shape: tuple[Questions, ...], without: FloatArray, with_: FloatArray) -> tuple[Event, float]:
+    """The event and the slope that would tell best that a right method is not one of ``_NEARLY`` the budget.
 
-
-def _kept_in(chance: FloatArray, runs: int) -> FloatArray:
-    return np.asarray(np.clip(chance, 1 / (runs + 1), 1 - 1 / (runs + 1)))
+    How often it should come on the likelier log is worked out from the charges, so it is not what happened to look best
+    in few runs; these only say how often each score comes on the other log.
+    """
+    best: tuple[float, Event, float] = (-math.inf, Event("at least", 0.0, True), 0.0)
+    for added in (True, False) if shape else ():
+        right, less = _curve(shape, 1.0, added), _curve(shape, _NEARLY, added)
+        scores = np.sort(without if added else with_)
+        values = np.unique(np.quantile(scores, np.linspace(0.01, 0.99, 99), method="nearest"))
+        side: Literal["left", "right"] = "left" if added else "right"
+        below = np.searchsorted(scores, values, side=side) / len(scores)
+        rare = np.clip(1 - below if added else below, 1 / len(scores), 1 - 1 / len(scores))
+        likely = right.most(rare)
+        times = np.exp(less.slopes)[:, None]
+        margin = likely - times * rare - less.excess[:, None]
+        sharp = margin / np.sqrt(likely * (1 - likely) + times**2 * rare * (1 - rare) + _IGNORED)
+        slope, place = np.unravel_index(int(sharp.argmax()), sharp.shape)
+        if sharp[slope, place] > best[0]:
+            event = Event("at least" if added else "at most", float(values[place]), added)
+            best = (float(sharp[slope, place]), event, float(less.slopes[slope]))
+    return best[1], best[2]
 
 
 # Faults -------------------------------------------------------------------------------------------------------------
