@@ -117,8 +117,6 @@ class Attempt:
     """The conditions that do not hold for these logs."""
     cases: int = 1
     """By how many cases of one person they differ."""
-    asks: str = ""
-    """The question that it is meant for, if there is one: of no use to a method that does not ask it."""
 
 
 def attempts(whole_logs: bool, cases: int = 1) -> Iterator[Attempt]:
@@ -169,7 +167,7 @@ _WORST = (
     ("one more of 3,000 cases of two events", 3000, ("a", "a")),
 )
 _EDGE = ("one more of so many cases that a float would round them", 2**24 + 1, ("a", "a"))
-"""Where sums are asked for: single precision has 24 digits."""
+"""Single precision has 24 binary digits."""
 
 
 def worst_cases(whole_logs: bool) -> Iterator[Attempt]:
@@ -184,8 +182,7 @@ def worst_cases(whole_logs: bool) -> Iterator[Attempt]:
         if whole_logs:
             yield Attempt(attack, _log(before, ()), _log(before, [trace]), ())
         else:
-            asks = "sums" if attack == _EDGE[0] else ""
-            yield Attempt(attack, _variants(before), _variants([*before, (trace, 1)]), (), asks=asks)
+            yield Attempt(attack, _variants(before), _variants([*before, (trace, 1)]), ())
 
 
 def attempts_on(log: Variants | EventLog) -> Iterator[Attempt]:

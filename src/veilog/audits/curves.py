@@ -83,7 +83,7 @@ class _Losses:
         return np.asarray((self.first + np.arange(len(self.masses))) * self.step)
 
     def and_then(self, other: _Losses) -> _Losses:
-        masses = np.maximum(fftconvolve(self.masses, other.masses), 0.0)
+        masses: FloatArray = np.maximum(fftconvolve(self.masses, other.masses), 0.0)
         return _Losses(self.step, self.first + other.first, masses, 1 - (1 - self.infinite) * (1 - other.infinite))
 
 
@@ -149,7 +149,7 @@ def _rounded_up(cumulative: Callable[[FloatArray], FloatArray], low: float, high
     """The losses of a distribution function; what it has beyond ``high`` is infinite."""
     first = math.floor(low / step)
     places = first + np.arange(math.ceil(high / step) + 1 - first)
-    masses = np.diff(cumulative(places * step), prepend=0.0)
+    masses = np.diff(cumulative(np.asarray(places * step, dtype=np.float64)), prepend=0.0)
     return _Losses(step, first, np.maximum(masses, 0.0), max(0.0, 1.0 - float(masses.sum())))
 
 

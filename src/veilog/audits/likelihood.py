@@ -10,7 +10,7 @@ A mechanism of a new kind needs a line in :func:`log_probability`, and one in :f
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -30,11 +30,12 @@ __all__ = [
 ]
 
 IMPOSSIBLE = -math.inf
+Noise = Mechanism | KTruncatedGeometric
 Counts = Mapping[object, int]
 """The exact number of each thing that is there, such as a bin, a variant or a name; of any other it is 0."""
 
 
-def log_probability(mechanism: Mechanism, noise: npt.ArrayLike) -> FloatArray:
+def log_probability(mechanism: Noise, noise: npt.ArrayLike) -> FloatArray:
     """Return the logarithm of the probability of each number of noise; minus infinity where it cannot be drawn."""
     x = np.asarray(noise, dtype=np.float64)
     whole = x == np.rint(x)
@@ -48,7 +49,7 @@ def log_probability(mechanism: Mechanism, noise: npt.ArrayLike) -> FloatArray:
     raise TypeError(f"nothing is known of how likely the numbers of a {type(mechanism).__name__} are")
 
 
-def log_at_most(mechanism: Mechanism, most: int) -> float:
+def log_at_most(mechanism: Noise, most: int) -> float:
     """Return the logarithm of the probability that a number of noise is at most so much."""
     if isinstance(mechanism, Laplace):
         d = float(mechanism.decay)
@@ -61,12 +62,12 @@ def log_at_most(mechanism: Mechanism, most: int) -> float:
     raise TypeError(f"nothing is known of the tails of a {type(mechanism).__name__}")
 
 
-def log_above(mechanism: Mechanism, least: int) -> float:
+def log_above(mechanism: Noise, least: int) -> float:
     """Return the logarithm of the probability that a number of noise is above so much."""
     return log_at_most(mechanism, -least - 1)  # the noise is symmetric
 
 
-def most_likely(mechanism: Mechanism) -> float:
+def most_likely(mechanism: Noise) -> float:
     """Return the largest probability that any number has."""
     return math.exp(float(log_probability(mechanism, 0)))
 
@@ -85,9 +86,7 @@ def _cumulative(mechanism: KTruncatedGeometric) -> FloatArray:
 # Answers ------------------------------------------------------------------------------------------------------------
 
 
-def evidence_of_numbers(
-    mechanism: Mechanism, answer: npt.ArrayLike, without: npt.ArrayLike, with_: npt.ArrayLike
-) -> float:
+def evidence_of_numbers(mechanism: Noise, answer: npt.ArrayLike, without: npt.ArrayLike, with_: npt.ArrayLike) -> float:
     """Return the evidence of noisy numbers, whose exact ones are these; ``nan`` where neither log can give them."""
     noisy, one, other = (np.atleast_1d(np.asarray(a, dtype=np.float64)).reshape(-1) for a in (answer, without, with_))
     differ = one != other
@@ -123,10 +122,10 @@ def evidence_of_names(mechanism: Thresholded, answer: frozenset[str], without: C
     return _added(likely, without, with_)
 
 
-def _added(likely: object, without: Counts, with_: Counts) -> float:
+def _added(likely: Callable[[object, int], float], without: Counts, with_: Counts) -> float:
     differ = [t for t in {**without, **with_} if without.get(t, 0) != with_.get(t, 0)]
-    likely_with = sum(likely(t, with_.get(t, 0)) for t in differ)  # type: ignore[operator]
-    return _difference(float(likely_with), float(sum(likely(t, without.get(t, 0)) for t in differ)))  # type: ignore[operator]
+    likely_with = sum((likely(t, with_.get(t, 0)) for t in differ), start=0.0)
+    return _difference(likely_with, sum((likely(t, without.get(t, 0)) for t in differ), start=0.0))
 
 
 def _difference(with_: float, without: float) -> float:

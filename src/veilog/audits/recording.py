@@ -66,8 +66,6 @@ class Answer:
 
     priced: Priced | None
     """None: nothing was charged."""
-    question: str
-    """What was asked: the name of the curator's question."""
     sample: int
     """Of which sample it is; 0 for the whole log."""
     rate: float
@@ -238,12 +236,12 @@ class _Recorder:
         answer = getattr(holder, name)(*given, **named)
         charges = holder._account.charges[before:]
         if not charges:
-            self.answers.append(Answer(None, name, sample.place, sample.rate, 0.0))
+            self.answers.append(Answer(None, sample.place, sample.rate, 0.0))
             return answer
         charge: Charge = charges[-1]
         found, drawn = self._evidence(sample, holder, name, given, named, answer, charge.mechanism)
         digest, chance = _digest(charge.mechanism, drawn)
-        self.answers.append(Answer(priced(charge), name, sample.place, sample.rate, found, digest, chance))
+        self.answers.append(Answer(priced(charge), sample.place, sample.rate, found, digest, chance))
         if name == "find_activities":
             for twin in sample.twins:
                 twin.curator.domain = replace(twin.curator.domain, activities=answer)
@@ -288,7 +286,7 @@ class _Recorder:
         charge = holder._account.charges[-1]
         trainings = tuple(getattr(twin.curator, name)(*given, **named) for twin in sample.twins)
         self.trainings[id(found)] = (given[3], trainings, len(self.answers))
-        self.answers.append(Answer(priced(charge), name, sample.place, sample.rate, 0.0))
+        self.answers.append(Answer(priced(charge), sample.place, sample.rate, 0.0))
         return found
 
     def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:

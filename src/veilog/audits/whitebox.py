@@ -46,13 +46,13 @@ _MOST = 1e3
 """Evidence beyond this is as good as certain."""
 _CERTAIN = 4.0
 """What one answer counts at most while attempts are tried."""
-_FACTORS = np.concatenate([np.arange(0.1, 1.5, 0.05), 1.5 * 1.25 ** np.arange(12)])
+_FACTORS = np.concatenate([[0.1, 0.3, 0.5, 0.7, 0.9, 1.1, 1.5], 1.5 * 1.5 ** np.arange(1, 7)])
 _NEARLY = 0.85
 """A factor that a right method should be told apart from."""
 _IGNORED = 1e-12
+_PARTS = np.linspace(0.01, 0.99, 99)
 _RARELY = 1e-9
 """A right method has a fault named no more often than this, for each that could be."""
-_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,7 @@ def prove(
         lots = [[int(seed) for seed in draw.integers(0, 2**62, size=number)] for _ in range(2)]
         return run(attempt, False, lots[0], questions), run(attempt, True, lots[1], questions)
 
-    whole = [fresh(attempt, 1) for attempt in attempts if not attempt.asks]
-    named = {answer.question for both in whole for some in both for one in some for answer in one.answers}
-    attempts = [attempt for attempt in attempts if not attempt.asks or attempt.asks in named]
-    whole += [fresh(attempt, 1) for attempt in attempts if attempt.asks]
+    whole = [fresh(attempt, 1) for attempt in attempts]
     asked = [max(len(one.answers) for some in both for one in some) for both in whole]
     tried, left = [0.0] * len(attempts), list(range(len(attempts)))
     for share, keep in _ROUNDS:
@@ -113,10 +110,10 @@ def prove(
     choosing = fresh(best, max(_LEAST, round(runs * _CHOOSING)), asked[left[0]])
     path = _path([*choosing[0], *choosing[1]])
     shape = _shape(path)
-    scores = [np.array([_score(one, path) for one in some]) for some in choosing]
+    before, there = (np.array([_score(one, path) for one in some]) for some in choosing)
     number = max(1, runs - round(runs * _CHOOSING))
-    event, slope = _choose(shape, *scores)
-    event_free, _ = choose_event(*scores, delta, confidence)
+    event, slope = _choose(shape, before, there)
+    event_free, _ = choose_event(before, there, delta, confidence)
     progress(f"proving: {best.attack}", None)
     proving = fresh(best, number, len(path) or None)
     without, with_ = (np.array([_score(one, path) for one in some]) for some in proving)
@@ -213,12 +210,14 @@ def factor_bound(
 
     if not refuted(float(_FACTORS[0])):
         return 0.0
-    low = max(factor for factor in _FACTORS.tolist() if factor == _FACTORS[0] or refuted(factor))
-    high = float(_FACTORS[min(int(np.searchsorted(_FACTORS, low, side="right")), len(_FACTORS) - 1)])
-    for _ in range(_STEPS if high > low else 0):
-        middle = (low + high) / 2
-        if high - low < low / 1000:
+    low = high = float(_FACTORS[0])
+    for further in _FACTORS[1:].tolist():
+        high = float(further)
+        if not refuted(high):
             break
+        low = high
+    while high - low > low / 1000:
+        middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low
 
@@ -233,7 +232,7 @@ def _choose(shape: tuple[Questions, ...], without: FloatArray, with_: FloatArray
     for added in (True, False) if shape else ():
         right, less = _curve(shape, 1.0, added), _curve(shape, _NEARLY, added)
         scores = np.sort(without if added else with_)
-        values = np.unique(np.quantile(scores, np.linspace(0.01, 0.99, 99), method="nearest"))
+        values = np.unique([np.quantile(some, _PARTS, method="nearest") for some in (without, with_)])
         side: Literal["left", "right"] = "left" if added else "right"
         below = np.searchsorted(scores, values, side=side) / len(scores)
         rare = np.clip(1 - below if added else below, 1 / len(scores), 1 - 1 / len(scores))
