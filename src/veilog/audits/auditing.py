@@ -33,9 +33,9 @@ from veilog.audits.attacks import (
     worst_cases,
 )
 from veilog.audits.bounds import Event, Tally, choose_event, runs_to_see, tally
-from veilog.audits.recording import Recorded, Twins, recorded
-from veilog.audits.results import AuditResult, Beyond, Broken, WhiteBox
-from veilog.audits.whitebox import WhiteProof, prove
+from veilog.audits.recording import parts_of
+from veilog.audits.results import AuditResult, Beyond, Broken
+from veilog.audits.whitebox import audit_inside
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -121,7 +121,7 @@ def audit(
         pairs = list(made_up if log is None else attempts_on(log))
     derived = planned.run(pairs[0].with_).guarantee
     if white_box:
-        return _white_box(planned, pairs, derived, runs, confidence, seed, processes, progress)
+        return audit_inside(planned, pairs, derived, runs, confidence, seed, _workers(processes), progress)
     claim = float(nominal[0]) if derived.epsilon is None else derived.epsilon
     enough = runs_to_see(claim, confidence)
     if _proving(runs) < enough:
@@ -153,60 +153,6 @@ def audit(
         runs=runs,
         seconds=time.perf_counter() - started,
         conditions=derived.conditions,
-    )
-
-
-def _white_box(
-    planned: Plan,
-    pairs: Sequence[Attempt],
-    derived: Guarantee,
-    runs: int,
-    confidence: float,
-    seed: int | None,
-    processes: int | None,
-    progress: Progress | None,
-) -> AuditResult:
-    """Audit what the questions of a plan answer."""
-    if derived.epsilon is None or planned.unit is not ONE_CASE:
-        raise ParameterError(
-            "A white-box audit needs a derived epsilon for one case.",
-            parameter="white_box",
-            advice="Attack releases instead, which needs no guarantee: leave white_box out.",
-        )
-    codes = {condition.code for condition in derived.conditions}
-    pairs = [pair for pair in pairs if not pair.breaks & codes and pair.cases == 1]
-    report = progress or (lambda text, fraction: None)
-    started = time.perf_counter()
-    count = _workers(processes)
-    delta = float(planned.delta)
-    with pool(count) as workers:
-        runner = _Recorder(planned, report, workers, count)
-        proof = prove(runner, pairs, runs, delta, confidence, np.random.SeedSequence(seed), report)
-    return AuditResult(
-        method=planned.method.name,
-        as_published=planned.as_published,
-        nominal_epsilon=float(planned.epsilon),
-        derived_epsilon=derived.epsilon,
-        audited_epsilon=proof.epsilon,
-        delta=delta,
-        confidence=confidence,
-        attack=proof.attempt.attack,
-        score="evidence of all answers",
-        tally=proof.seen,
-        runs=runs,
-        tried=proof.tried,
-        conditions=derived.conditions,
-        seconds=time.perf_counter() - started,
-        white_box=WhiteBox(proof.factor, proof.free.epsilon, proof.free, _questions(proof), proof.faults),
-    )
-
-
-def _questions(proof: WhiteProof) -> tuple[str, ...]:
-    """What was scored: each question with its epsilon."""
-    asked = [(part, one) for part in proof.shape for one in part.asked]
-    return tuple(
-        f"{one.question}, epsilon {one.epsilon:.4g}" + (f" on a sample of {part.rate:g}" if part.rate < 1 else "")
-        for part, one in asked
     )
 
 
@@ -412,7 +358,7 @@ class _Runner:
         log = attempt.with_ if with_ else attempt.without
         if self.workers is None or len(seeds) < 2 * self.processes:
             return _scores(self.planned, log, attempt.scores, seeds)
-        parts = _parts(seeds, self.processes)
+        parts = parts_of(seeds, self.processes)
         plan_of_all = self.planned.to_json()
         futures = [self.workers.submit(_scores_of, plan_of_all, log, attempt.scores, part) for part in parts]
         found = []
@@ -437,48 +383,3 @@ def _scores(planned: Plan, log: Log, scores: tuple[Score, ...], seeds: Sequence[
         else:
             found[i] = [score.of(released) for score in scores]
     return found
-
-
-def _parts(seeds: Sequence[int], processes: int) -> list[Sequence[int]]:
-    """The seeds in parts, a few for each process."""
-    step = max(1, min(250, -(-len(seeds) // (2 * processes))))
-    return [seeds[i : i + step] for i in range(0, len(seeds), step)]
-
-
-@dataclass(frozen=True)
-class _Recorder:
-    """Records the answers of releases, many at a time where there are processes for them."""
-
-    planned: Plan
-    progress: Progress
-    workers: ProcessPoolExecutor | None
-    processes: int
-
-    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int], questions: int | None) -> list[Recorded]:
-        if self.workers is None or len(seeds) < 2 * self.processes:
-            return _records(self.planned, attempt, with_, seeds, questions)
-        plan_of_all = self.planned.to_json()
-        futures = [
-            self.workers.submit(_records_of, plan_of_all, attempt, with_, part, questions)
-            for part in _parts(seeds, self.processes)
-        ]
-        found: list[Recorded] = []
-        for i, future in enumerate(futures):
-            found += future.result()
-            self.progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
-        return found
-
-
-def _records_of(
-    planned: dict[str, Any], attempt: Attempt, with_: bool, seeds: Sequence[int], questions: int | None
-) -> list[Recorded]:
-    """In another process, which gets the plan as JSON."""
-    return _records(Plan.from_json(planned), attempt, with_, seeds, questions)
-
-
-def _records(
-    planned: Plan, attempt: Attempt, with_: bool, seeds: Sequence[int], questions: int | None
-) -> list[Recorded]:
-    twins = Twins(planned, attempt.without, attempt.with_)
-    log = attempt.with_ if with_ else attempt.without
-    return [recorded(planned, twins, log, with_, seed, questions) for seed in seeds]

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -23,6 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from veilog._typing import FloatArray
+from veilog.audits.attacks import Attempt
 from veilog.audits.curves import Priced, priced
 from veilog.audits.likelihood import (
     evidence_of_counts,
@@ -34,6 +36,7 @@ from veilog.audits.watching import watched
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.methods.method import Progress
 from veilog.privacy.account.account import Account
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.curator import Curator
@@ -54,7 +57,7 @@ from veilog.privacy.unit import ONE_CASE, Bounded, bounded
 from veilog.releasing.plan import Plan
 from veilog.releasing.run import run_plan
 
-__all__ = ["Answer", "Recorded", "Twins", "recorded"]
+__all__ = ["Answer", "Recorded", "Recorder", "Twins", "parts_of", "recorded"]
 
 M = TypeVar("M", bound=Mechanism)
 Log = Variants | EventLog
@@ -347,3 +350,51 @@ def _digest(mechanism: Any, drawn: Any) -> tuple[str, float]:
     numbers = np.atleast_1d(drawn).reshape(-1)
     words = repr((mechanism, numbers.tolist())).encode()
     return hashlib.sha256(words).hexdigest()[:16], most_likely(mechanism) ** len(numbers)
+
+
+# Many runs ----------------------------------------------------------------------------------------------------------
+
+
+def parts_of(seeds: Sequence[int], processes: int) -> list[Sequence[int]]:
+    """The seeds in parts, a few for each process."""
+    step = max(1, min(250, -(-len(seeds) // (2 * processes))))
+    return [seeds[i : i + step] for i in range(0, len(seeds), step)]
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Records the answers of releases, many at a time where there are processes for them."""
+
+    planned: Plan
+    progress: Progress
+    workers: ProcessPoolExecutor | None
+    processes: int
+
+    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int], questions: int | None) -> list[Recorded]:
+        if self.workers is None or len(seeds) < 2 * self.processes:
+            return _records(self.planned, attempt, with_, seeds, questions)
+        plan_of_all = self.planned.to_json()
+        futures = [
+            self.workers.submit(_records_of, plan_of_all, attempt, with_, part, questions)
+            for part in parts_of(seeds, self.processes)
+        ]
+        found: list[Recorded] = []
+        for i, future in enumerate(futures):
+            found += future.result()
+            self.progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
+        return found
+
+
+def _records_of(
+    planned: dict[str, Any], attempt: Attempt, with_: bool, seeds: Sequence[int], questions: int | None
+) -> list[Recorded]:
+    """In another process, which gets the plan as JSON."""
+    return _records(Plan.from_json(planned), attempt, with_, seeds, questions)
+
+
+def _records(
+    planned: Plan, attempt: Attempt, with_: bool, seeds: Sequence[int], questions: int | None
+) -> list[Recorded]:
+    twins = Twins(planned, attempt.without, attempt.with_)
+    log = attempt.with_ if with_ else attempt.without
+    return [recorded(planned, twins, log, with_, seed, questions) for seed in seeds]

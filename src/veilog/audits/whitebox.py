@@ -14,6 +14,7 @@ reaches 1 at most, but for a probability of one minus the confidence.
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,14 +25,20 @@ from typing import Literal
 import numpy as np
 from scipy.special import bdtrc
 
+from veilog._process import pool
 from veilog._typing import FloatArray
 from veilog.audits.attacks import Attempt
 from veilog.audits.bounds import Event, Tally, choose_event, is_refuted, tally
 from veilog.audits.curves import Curve, Priced, Questions, curve
-from veilog.audits.recording import Answer, Recorded
+from veilog.audits.recording import Answer, Recorded, Recorder
+from veilog.audits.results import AuditResult, WhiteBox
+from veilog.errors import ParameterError
 from veilog.methods.method import Progress
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.unit import ONE_CASE
+from veilog.releasing.plan import Plan
 
-__all__ = ["RunRecorded", "WhiteProof", "factor_bound", "prove"]
+__all__ = ["RunRecorded", "WhiteProof", "audit_inside", "factor_bound", "prove"]
 
 RunRecorded = Callable[[Attempt, bool, Sequence[int], int | None], list[Recorded]]
 """``run(attempt, with_, seeds, questions)``: what so many releases answered; a run may end after so many questions."""
@@ -124,6 +131,62 @@ def prove(
     free = tally(event_free, without, with_, delta, confidence)
     names = tuple((attempt.attack, seemed) for attempt, seemed in zip(attempts, tried, strict=True))
     return WhiteProof(best, shape, factor, tally(event, without, with_, delta, confidence), free, faults, names)
+
+
+# The audit ----------------------------------------------------------------------------------------------------------
+
+
+def audit_inside(
+    planned: Plan,
+    pairs: Sequence[Attempt],
+    derived: Guarantee,
+    runs: int,
+    confidence: float,
+    seed: int | None,
+    processes: int,
+    progress: Progress | None,
+) -> AuditResult:
+    """Audit what the questions of a plan answer."""
+    if derived.epsilon is None or planned.unit is not ONE_CASE:
+        raise ParameterError(
+            "A white-box audit needs a derived epsilon for one case.",
+            parameter="white_box",
+            advice="Attack releases instead, which needs no guarantee: leave white_box out.",
+        )
+    codes = {condition.code for condition in derived.conditions}
+    pairs = [pair for pair in pairs if not pair.breaks & codes and pair.cases == 1]
+    report = progress or (lambda text, fraction: None)
+    started = time.perf_counter()
+    delta = float(planned.delta)
+    with pool(processes) as workers:
+        runner = Recorder(planned, report, workers, processes)
+        proof = prove(runner, pairs, runs, delta, confidence, np.random.SeedSequence(seed), report)
+    return AuditResult(
+        method=planned.method.name,
+        as_published=planned.as_published,
+        nominal_epsilon=float(planned.epsilon),
+        derived_epsilon=derived.epsilon,
+        audited_epsilon=proof.epsilon,
+        delta=delta,
+        confidence=confidence,
+        attack=proof.attempt.attack,
+        score="evidence of all answers",
+        tally=proof.seen,
+        runs=runs,
+        tried=proof.tried,
+        conditions=derived.conditions,
+        seconds=time.perf_counter() - started,
+        white_box=WhiteBox(proof.factor, proof.free.epsilon, proof.free, _questions(proof), proof.faults),
+    )
+
+
+def _questions(proof: WhiteProof) -> tuple[str, ...]:
+    """What was scored: each question with its epsilon."""
+    asked = [(part, one) for part in proof.shape for one in part.asked]
+    return tuple(
+        f"{one.question}, epsilon {one.epsilon:.4g}" + (f" on a sample of {part.rate:g}" if part.rate < 1 else "")
+        for part, one in asked
+    )
 
 
 # Scores -------------------------------------------------------------------------------------------------------------
