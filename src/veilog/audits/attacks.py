@@ -118,6 +118,11 @@ class Attempt:
     cases: int = 1
     """By how many cases of one person they differ."""
 
+    @property
+    def cases_in_it(self) -> int:
+        """Cases of the smaller log."""
+        return self.without.cases if isinstance(self.without, Variants) else self.without.number_of_cases
+
 
 def attempts(whole_logs: bool, cases: int = 1) -> Iterator[Attempt]:
     """The attempts on logs made for the purpose. ``whole_logs`` where a method needs events and people, not only

@@ -51,6 +51,8 @@ _CHOOSING = 0.1
 """Share of the runs on which shape, threshold and slope are chosen; the others prove."""
 _MOST = 1e3
 """Evidence beyond this is as good as certain."""
+_MANY = 10**6
+"""With more cases than this no run goes on beyond the questions of the other attempts."""
 _CERTAIN = 4.0
 """What one answer counts at most while attempts are tried."""
 _FACTORS = np.concatenate([[0.1, 0.3, 0.5, 0.7, 0.9, 1.1, 1.5], 1.5 * 1.5 ** np.arange(1, 7)])
@@ -103,8 +105,12 @@ def prove(
         lots = [[int(seed) for seed in draw.integers(0, 2**62, size=number)] for _ in range(2)]
         return run(attempt, False, lots[0], questions), run(attempt, True, lots[1], questions)
 
-    whole = [fresh(attempt, 1) for attempt in attempts]
-    asked = [max(len(one.answers) for some in both for one in some) for both in whole]
+    whole: list[tuple[list[Recorded], list[Recorded]]] = []
+    asked: list[int] = []
+    for attempt in attempts:
+        # What is made of the answers can take long where there are very many cases.
+        whole.append(fresh(attempt, 1, max(asked, default=None) if attempt.cases_in_it > _MANY else None))
+        asked.append(max(len(one.answers) for some in whole[-1] for one in some))
     tried, left = [0.0] * len(attempts), list(range(len(attempts)))
     for share, keep in _ROUNDS:
         for i in left:
