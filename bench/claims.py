@@ -58,12 +58,36 @@ CLAIMS = (
     Claim("travas", epsilons=("1",), delta=DELTA, more={"person_cases": 20, "unit": "case:person", "max_cases": 4}),
 )
 
+WHITE_SHARE = 0.2
+"""Of the releases: a white-box audit needs fewer."""
+
+
+def _inside(method: str, delta: str = "0", **more: Value) -> Claim:
+    return Claim(method, epsilons=("1",), delta=delta, share=WHITE_SHARE, more={"white_box": True, **more})
+
+
+WHITE = (
+    _inside("travas", DELTA),
+    _inside("utravas", DELTA, subqueries=2),
+    _inside("laplace"),
+    _inside("sacofa"),
+    _inside("df-laplace"),
+    _inside("sapa"),
+    _inside("evolve"),
+    _inside("evolve", DELTA),
+    _inside("evolve", times="0.4"),
+    _inside("pripel"),
+    _inside("pripel", DELTA, query="travas"),
+    _inside("libra"),
+    _inside("travag", DELTA, free_generator_steps=1),
+)
+
 HEAD = ("method", "nominal epsilon", "delta", "derived epsilon", "audited epsilon, at least", "best attack", "runs")
 
 
 def cells(plan: Plan) -> Iterator[Cell]:
     releases = int(plan.options.get("releases", 200 if plan.quick else RELEASES))
-    for claim in CLAIMS:
+    for claim in (*CLAIMS, *WHITE):
         if plan.options.get("method", claim.method) == claim.method:
             for cell in claim.cells():
                 yield Cell("", cell.method, (*cell.settings, ("releases", releases)))
@@ -80,6 +104,9 @@ def of_audit(found: dict[str, Any]) -> Measured:
     names = ("nominal_epsilon", "delta", "derived_epsilon", "audited_epsilon", "runs", "seconds")
     values: dict[str, Number] = {name: found[name] for name in names}
     texts = {name: str(found[name]) for name in ("attack", "score", "event", "verdict")}
+    if "white_box" in found:
+        values |= {name: found["white_box"][name] for name in ("factor", "free_epsilon")}
+        texts["faults"] = "; ".join(found["white_box"]["faults"])
     for seen in found.get("beyond", ()):
         if seen["breaks"] == "activities-from-log":
             values["beyond"] = seen["audited_epsilon"]
@@ -90,6 +117,7 @@ def of_audit(found: dict[str, Any]) -> Measured:
 def tables(rows: Sequence[Row]) -> list[Table]:
     groups: dict[str, list[Row]] = {
         "Certified releases": [],
+        "White box": [],
         "As published": [],
         "A label of its own": [],
         "A person with 20 cases": [],
@@ -99,21 +127,37 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     for row in sorted(rows, key=lambda row: places.get(row.cell.key, len(places))):
         face = "As published" if row.cell.get("as_published", False) else "Certified releases"
         face = "A label of its own" if row.cell.get("activities") else face
+        face = "White box" if row.cell.get("white_box") else face
         groups["A person with 20 cases" if row.cell.get("person_cases") else face].append(row)
     left = [
         f"{cell.method} at {cell.get('epsilon')}"
         for key, cell in wanted.items()
-        if key not in {r.cell.key for r in rows}
+        if key not in {r.cell.key for r in rows} and not cell.get("white_box")
     ]
     waiting = f"Not run yet at this length: {', '.join(left)}." if left else ""
     return [
-        Table(title, HEAD, tuple(line(row, title) for row in own), waiting if title == "Certified releases" else "")
+        Table("White box", WHITE_HEAD, tuple(white_line(row) for row in own))
+        if title == "White box"
+        else Table(
+            title, HEAD, tuple(line(row, title) for row in own), waiting if title == "Certified releases" else ""
+        )
         for title, own in groups.items()
+        if own or title != "White box"
     ]
 
 
+WHITE_HEAD = ("method", "delta", "derived epsilon", "audited epsilon, at least", "without the shape", "faults", "runs")
+
+
+def white_line(row: Row) -> tuple[str, ...]:
+    """A method at epsilon 1: what is derived, and what its answers show."""
+    name, _, derived, audited, _, runs = (line(row, "")[i] for i in (0, 2, 3, 4, 5, 6))
+    free = f"{row.get('free_epsilon') or 0:.3g}"
+    return (name, f"{row.get('delta') or 0:g}", derived, audited, free, row.texts.get("faults") or "none", runs)
+
+
 def line(row: Row, title: str) -> tuple[str, ...]:
-    hidden = ("epsilon", "delta", "as_published", "share", "releases", "person_cases", "depth")
+    hidden = ("epsilon", "delta", "as_published", "share", "releases", "person_cases", "depth", "white_box")
     more = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in row.cell.settings if name not in hidden)
     which = ("beyond", "beyond") if title == "A label of its own" else ("audited_epsilon", "attack")
     derived = row.get("derived_epsilon")

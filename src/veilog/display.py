@@ -313,6 +313,7 @@ def audit_view(result: AuditResult) -> Group:
             ("seen", f"{result.score} {t.event}: {chances}"),
             ("runs", f"{result.runs:,} on each log, {result.seconds:.0f} s"),
         ]
+        + _inside(result)
         + [
             (f"beyond it ({found.breaks})", f"{found.attack}: at least {found.audited_epsilon:.4g}")
             for found in result.beyond
@@ -323,8 +324,20 @@ def audit_view(result: AuditResult) -> Group:
     tried.add_column("seemed to show", justify="right", style="dim")
     for attack, seemed in sorted(result.tried, key=lambda found: -found[1])[:8]:
         tried.add_row(escape(attack), f"{seemed:.2f}")
-    fine = result.audited_epsilon <= result.claim
+    fine = result.audited_epsilon <= result.claim and not (result.white_box and result.white_box.faults)
     return Group(table, Text(result.verdict, style="bold green" if fine else "bold red"), tried)
+
+
+def _inside(result: AuditResult) -> list[tuple[str, str]]:
+    """What a white-box audit says beside its epsilon."""
+    white = result.white_box
+    if white is None:
+        return []
+    return [
+        ("which is", f"at least {white.factor:.0%} of what was charged for: {'; '.join(white.questions)}"),
+        ("without the shape of the noise", f"at least {white.free_epsilon:.4g}"),
+        *(("fault", fault) for fault in white.faults),
+    ]
 
 
 def _lines(result: Comparison) -> Iterable[tuple[str, Any, str]]:

@@ -22,7 +22,19 @@ from veilog.logs.variants import Variants
 from veilog.privacy.account.guarantee import Code
 from veilog.releasing.result import Release
 
-__all__ = ["ALPHABET", "LONGEST", "MANY_CASES", "PERSON", "Attempt", "Score", "attempts", "attempts_on"]
+__all__ = [
+    "ALPHABET",
+    "LONGEST",
+    "MANY_CASES",
+    "PERSON",
+    "WORST_ALPHABET",
+    "WORST_LONGEST",
+    "Attempt",
+    "Score",
+    "attempts",
+    "attempts_on",
+    "worst_cases",
+]
 
 Trace = tuple[str, ...]
 
@@ -106,6 +118,11 @@ class Attempt:
     cases: int = 1
     """By how many cases of one person they differ."""
 
+    @property
+    def cases_in_it(self) -> int:
+        """Cases of the smaller log."""
+        return self.without.cases if isinstance(self.without, Variants) else self.without.number_of_cases
+
 
 def attempts(whole_logs: bool, cases: int = 1) -> Iterator[Attempt]:
     """The attempts on logs made for the purpose. ``whole_logs`` where a method needs events and people, not only
@@ -142,6 +159,35 @@ def attempts(whole_logs: bool, cases: int = 1) -> Iterator[Attempt]:
         late = _log(before, [_CANARY] * cases, gap=600 * _MINUTE)
         score = Score("longest gap", _CANARY[:2])
         yield Attempt("the time of a rare transition", _log(before, ()), late, (score,), cases=cases)
+
+
+WORST_ALPHABET = tuple("abcdefghijklmnopqrst")
+WORST_LONGEST = 60
+"""The declared facts about the logs of a white-box audit."""
+_WORST = (
+    ("an empty log, and a case of many equal steps", 0, ("a",) * (WORST_LONGEST - 1)),
+    ("one more of 100 cases of many equal steps", 100, ("a",) * 20),
+    ("one more of 200 cases of one event", 200, ("a",)),
+    ("one more of 3,000 cases of one event", 3000, ("a",)),
+    ("one more of 3,000 cases of two events", 3000, ("a", "a")),
+)
+_EDGE = ("one more of so many cases that a float would round them", 2**24 + 1, ("a", "a"))
+"""Single precision has 24 binary digits."""
+
+
+def worst_cases(whole_logs: bool) -> Iterator[Attempt]:
+    """The attempts of a white-box audit: neighbours whose exact answers are as far apart as can be.
+
+    All cases are equal, so a case changes one number of each answer by all that it may: the bins of its own variant,
+    prefix and length, and the sum of the one step that it takes again and again. Few or many cases, because what is
+    asked depends on how many there seem to be.
+    """
+    for attack, number, trace in _WORST if whole_logs else (*_WORST, _EDGE):
+        before = [(trace, number)] if number else []
+        if whole_logs:
+            yield Attempt(attack, _log(before, ()), _log(before, [trace]), ())
+        else:
+            yield Attempt(attack, _variants(before), _variants([*before, (trace, 1)]), ())
 
 
 def attempts_on(log: Variants | EventLog) -> Iterator[Attempt]:

@@ -19,9 +19,23 @@ import numpy as np
 
 from veilog._process import main_is_guarded, pool
 from veilog._typing import FloatArray
-from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, PERSON, Attempt, Score, attempts, attempts_on
+from veilog.audits.attacks import (
+    ALPHABET,
+    LONGEST,
+    MANY_CASES,
+    PERSON,
+    WORST_ALPHABET,
+    WORST_LONGEST,
+    Attempt,
+    Score,
+    attempts,
+    attempts_on,
+    worst_cases,
+)
 from veilog.audits.bounds import Event, Tally, choose_event, runs_to_see, tally
+from veilog.audits.recording import parts_of
 from veilog.audits.results import AuditResult, Beyond, Broken
+from veilog.audits.whitebox import audit_inside
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -40,6 +54,8 @@ Log = Variants | EventLog
 Run = Callable[[Attempt, bool, Sequence[int]], FloatArray]
 """``run(attempt, with_, seeds)``: releases of the log with or without the case, a row of scores for each seed."""
 
+RUNS, WHITE_RUNS = 20_000, 4_000
+"""Runs on each log, where nothing else is said."""
 _ROUNDS = ((0.1, 8, 0.8), (0.1, 3, 0.95), (0.1, 1, 0.99), (0.2, 1, 0.999))
 """Rounds of trying: share of the runs, attempts that are kept, and how sure to be of what an attempt seems to show.
 Early rounds have few runs and must not overlook a rare event; in later ones many events must not pass for one."""
@@ -57,7 +73,8 @@ def audit(
     epsilon: Number | None = None,
     delta: Number = 0,
     as_published: bool = False,
-    runs: int = 20_000,
+    white_box: bool = False,
+    runs: int | None = None,
     confidence: float = 0.99,
     log: Log | None = None,
     pairs: Sequence[Attempt] | None = None,
@@ -73,6 +90,9 @@ def audit(
 ) -> AuditResult:
     """Attack a method at a budget, or a :class:`Plan`: ``runs`` releases of each of two neighbouring logs.
 
+    By default an attacker sees releases, 20,000 of each log. With ``white_box`` he sees every noisy answer, of logs
+    that differ as much as they can, and 4,000 will do; see :mod:`veilog.audits.whitebox`.
+
     The neighbours are made for the purpose, or with a ``log`` are that log with and without one of its cases. They
     differ by one case, or by a person with ``person_cases`` cases; with ``unit`` and ``max_cases`` releases protect
     that person. ``pairs`` are attempts of your own in place of these. ``seed`` repeats an audit.
@@ -81,6 +101,7 @@ def audit(
     that the guarantee does not speak of, because a condition of it does not hold for them or a person has more cases
     than it protects, are attacked apart, with fewer runs.
     """
+    runs = (WHITE_RUNS if white_box else RUNS) if runs is None else runs
     _check(runs, confidence, processes)
     if isinstance(method, Plan):
         planned = method
@@ -91,12 +112,16 @@ def audit(
     person = _person_cases(person_cases, planned.unit)
     _check_person(person, planned.unit, log)
     if log is None:
-        planned = planned.declaring(_made_up(planned.declared))
+        facts = (WORST_ALPHABET, WORST_LONGEST) if white_box else (ALPHABET, LONGEST)
+        planned = planned.declaring(_made_up(planned.declared, *facts))
     nominal = (planned.epsilon, planned.delta) if planned.method.takes_epsilon else _parsed(epsilon, delta)
     failure = nominal[1]
     if not pairs:
-        pairs = list(attempts(planned.needs_events, person) if log is None else attempts_on(log))
+        made_up = worst_cases(planned.needs_events) if white_box else attempts(planned.needs_events, person)
+        pairs = list(made_up if log is None else attempts_on(log))
     derived = planned.run(pairs[0].with_).guarantee
+    if white_box:
+        return audit_inside(planned, pairs, derived, runs, confidence, seed, _workers(processes), progress)
     claim = float(nominal[0]) if derived.epsilon is None else derived.epsilon
     enough = runs_to_see(claim, confidence)
     if _proving(runs) < enough:
@@ -190,9 +215,9 @@ def _person_cases(asked: int | None, unit: Unit) -> int:
     return max(2 * unit.most_cases, MANY_CASES) if unit.column == PERSON else unit.most_cases
 
 
-def _made_up(said: Domain) -> Domain:
+def _made_up(said: Domain, alphabet: tuple[str, ...], longest: int) -> Domain:
     """What is public about the logs that are made here: as said, and else what they are made of."""
-    return replace(said, activities=said.activities or ALPHABET, max_length=said.max_length or LONGEST)
+    return replace(said, activities=said.activities or alphabet, max_length=said.max_length or longest)
 
 
 def _kinds(pairs: Sequence[Attempt], guarantee: Guarantee, most_cases: int) -> dict[Broken | None, list[Attempt]]:
@@ -333,8 +358,7 @@ class _Runner:
         log = attempt.with_ if with_ else attempt.without
         if self.workers is None or len(seeds) < 2 * self.processes:
             return _scores(self.planned, log, attempt.scores, seeds)
-        step = max(1, min(250, -(-len(seeds) // (2 * self.processes))))
-        parts = [seeds[i : i + step] for i in range(0, len(seeds), step)]
+        parts = parts_of(seeds, self.processes)
         plan_of_all = self.planned.to_json()
         futures = [self.workers.submit(_scores_of, plan_of_all, log, attempt.scores, part) for part in parts]
         found = []

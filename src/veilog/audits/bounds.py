@@ -15,11 +15,12 @@ events that were looked at.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.special import bdtr, betaincinv, gammaln, ndtr, xlog1py, xlogy
 
 from veilog._typing import FloatArray
 
@@ -28,6 +29,7 @@ __all__ = [
     "Tally",
     "choose_event",
     "epsilon_lower_bound",
+    "is_refuted",
     "lower_bound",
     "runs_to_see",
     "tally",
@@ -148,3 +150,57 @@ def runs_to_see(epsilon: float, confidence: float) -> int:
         else:
             high = middle
     return high
+
+
+def is_refuted(
+    likely: tuple[int, int],
+    rare: tuple[int, int],
+    slope: float,
+    most: Callable[[FloatArray], FloatArray],
+    failure: float,
+) -> bool:
+    """Return whether an event that was seen in ``likely`` (so many of so many runs on one log) and ``rare`` (on the
+    other) refutes that its probability is at most ``most`` of that on the other, a growing function.
+
+    An exact test: ``k1/n1 - slope k0/n0`` is as large as it was with at most the probability ``failure``, whatever the
+    two probabilities are that would be allowed. Between neighbouring places of a grid the larger of them is taken for
+    the one log and the smaller for the other, so the grid costs sharpness and not validity.
+    """
+    (k1, n1), (k0, n0) = likely, rare
+    seen = k1 / n1 - slope * k0 / n0
+    near = betaincinv(k0 + 0.5, n0 - k0 + 0.5, ndtr(np.linspace(-7, 7, 57)))
+    places = np.unique(np.concatenate([np.linspace(0, 1, 41), near]))
+    low, high = places[:-1], places[1:]
+    while len(low):
+        middle = (low + high) / 2
+        if (_chances(seen, slope, n1, n0, np.asarray(most(middle)), middle) > failure).any():
+            return False
+        open_ = _chances(seen, slope, n1, n0, np.asarray(most(high)), low) > failure
+        if ((high - low)[open_] * max(1.0, slope) < _FINEST).any():
+            return False  # so near to not being refuted that it is not worth while to look closer
+        low, middle, high = low[open_], middle[open_], high[open_]
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return True
+
+
+_FINEST = 1e-5
+
+
+def _chances(seen: float, slope: float, n1: int, n0: int, p1: FloatArray, p0: FloatArray) -> FloatArray:
+    """``P(K1/n1 - slope K0/n0 >= seen)`` for independent binomial numbers with each of the probabilities, at least."""
+    k0 = np.arange(n0 + 1)
+    needed = np.ceil(n1 * (seen + slope * k0 / n0) - 1e-9)  # of K1, for each K0
+    use = needed <= n1
+    k0, needed = k0[use], np.maximum(needed[use], 0)
+    choose = gammaln(n0 + 1) - gammaln(k0 + 1) - gammaln(n0 - k0 + 1)
+    found = np.empty(len(p0))
+    for i, (one, other) in enumerate(zip(p1.tolist(), p0.tolist(), strict=True)):
+        weight = np.exp(choose + xlogy(k0, other) + xlog1py(n0 - k0, -other))
+        matter = weight > _IGNORED
+        above = np.where(needed[matter] > 0, 1.0 - bdtr(np.maximum(needed[matter] - 1, 0), n1, one), 1.0)
+        found[i] = weight[matter] @ above + _IGNORED * (len(k0) - int(matter.sum()))
+    return found
+
+
+_IGNORED = 1e-12
+"""Less likely numbers are counted as if they were so likely, and decided against the proof."""

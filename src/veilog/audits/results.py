@@ -9,7 +9,7 @@ from veilog._plain import InJson, ToJson
 from veilog.audits.bounds import Tally
 from veilog.privacy.account.guarantee import Code, Condition
 
-__all__ = ["AuditResult", "Beyond", "Broken"]
+__all__ = ["AuditResult", "Beyond", "Broken", "WhiteBox"]
 
 Broken = Code | Literal["unit"]
 """Why a guarantee does not speak of two logs: a condition of it does not hold, or they differ by more than its unit."""
@@ -46,6 +46,22 @@ class Beyond(ToJson):
 
 
 @dataclass(frozen=True)
+class WhiteBox(ToJson):
+    """What a white-box audit found beside its epsilon."""
+
+    factor: float
+    """Refuted is, at the confidence, that nobody can see more than the charges allow with all epsilons times this."""
+    free_epsilon: float
+    """What the same runs prove without the shape of the noise."""
+    free_tally: Annotated[Tally, _EVENT]
+    """Through which event."""
+    questions: tuple[str, ...]
+    """What was asked, as far as it was scored."""
+    faults: tuple[str, ...]
+    """What is wrong whatever the bounds are."""
+
+
+@dataclass(frozen=True)
 class AuditResult(ToJson):
     """What was claimed, what is proved, and what was seen."""
 
@@ -74,6 +90,8 @@ class AuditResult(ToJson):
     beyond: Annotated[tuple[Beyond, ...], InJson(then=("verdict",))] = ()
     """Attacks with logs that it does not speak of, apart from the others."""
     seconds: float = 0.0
+    white_box: Annotated[WhiteBox | None, InJson(left_out="at its default")] = None
+    """None of an audit that sees releases only."""
 
     @property
     def claim(self) -> float:
@@ -96,11 +114,16 @@ class AuditResult(ToJson):
         return " ".join([self._within(), *more])
 
     def _within(self) -> str:
+        if self.white_box is not None and self.white_box.faults:
+            return f"The audit found a fault: {'; '.join(self.white_box.faults)}. Please report this."
         if self.breaks is not None:
             found = Beyond(self.breaks, self.attack, self.score, self.tally, self.person_cases)
             return found.says(self.claim, self.confidence)
         seen = f"at least {self.audited_epsilon:.3g} at {self.confidence:.0%} confidence"
-        if self.derived_epsilon is not None and self.audited_epsilon > self.derived_epsilon:
+        free = 0.0 if self.white_box is None else self.white_box.free_epsilon
+        most = max(self.audited_epsilon, free)
+        if self.derived_epsilon is not None and most > self.derived_epsilon:
+            seen = f"at least {most:.3g} at {self.confidence:.0%} confidence"
             return f"The audit contradicts the derived epsilon: it is {seen}. Please report this."
         if self.audited_epsilon > self.nominal_epsilon:
             return f"The nominal epsilon does not hold: it is {seen}."

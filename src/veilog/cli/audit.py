@@ -25,7 +25,12 @@ def audit(
         tuple[str, ...],
         Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
     ] = (),
-    runs: Annotated[int, Parameter(help="Releases of each of the two neighbouring logs.")] = 20_000,
+    white_box: Annotated[
+        bool, Parameter(negative="", help="Look at every noisy answer of worst-case neighbours, not only at releases.")
+    ] = False,
+    runs: Annotated[
+        int | None, Parameter(help="Releases of each of the two neighbouring logs; 20,000, or 4,000 with --white-box.")
+    ] = None,
     confidence: Annotated[float, Parameter(help="With which the proved epsilon is a lower bound.")] = 0.99,
     log: Annotated[
         Path | None, Parameter(help="Attack with this log, with and without one of its cases; else made-up logs.")
@@ -42,7 +47,7 @@ def audit(
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
-    """Attack a method: prove from outside how large its epsilon is at least."""
+    """Attack a method: prove from outside, or by its answers, how large its epsilon is at least."""
     out = Output(json)
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
     own = None if log is None else read_log(named(log, reading), reading)
@@ -52,6 +57,7 @@ def audit(
             epsilon=epsilon,
             delta=delta,
             as_published=as_published,
+            white_box=white_box,
             runs=runs,
             confidence=confidence,
             log=own,

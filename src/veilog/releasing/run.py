@@ -47,8 +47,13 @@ def run_plan(
     *,
     ledger: Ledger | str | Path | None = None,
     progress: Progress | None = None,
+    watched: Callable[[Curator], Curator] | None = None,
 ) -> Release:
-    """Return what a plan makes of a log: questions to a curator, post-processing, the guarantee that follows."""
+    """Return what a plan makes of a log: questions to a curator, post-processing, the guarantee that follows.
+
+    ``watched`` puts something between the method and its curator, for those who look at what is asked (audits, the
+    contract of methods); the guarantee is the curator's.
+    """
     refuse_unread(log)
     planned.check(log)
     source = noise.operating_system() if planned.seed is None else noise.seeded(planned.seed)
@@ -61,7 +66,7 @@ def run_plan(
     claimed, derive = claims(planned, curator)
     entry = None if ledger is None else _reserved(planned, log, opened(ledger, progress))
     with settling(entry, claimed, lambda: curator.contacted, derive):
-        made = _made(curator, planned, progress)
+        made = _made(curator if watched is None else watched(curator), planned, progress)
         seconds = time.perf_counter() - started
     guarantee = replace(claimed(), cases=made.variants.cases)
     return Release(

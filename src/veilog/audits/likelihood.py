@@ -1,0 +1,134 @@
+"""How likely an answer is on either of two logs, by the mechanism that was charged for it.
+
+The evidence of an answer is the logarithm of how many times likelier it is with the case than without: a function of
+the answer and of the two logs, which an attacker who knows both can work out. That a likelihood is exact is not needed
+for an audit to be right, only for it to be sharp: what is proved is how often the evidence comes out how large.
+
+A mechanism of a new kind needs a line in :func:`log_probability`, and one in :func:`log_at_most` if it is thresholded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog._typing import FloatArray
+from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric, Laplace, Mechanism, Thresholded
+
+__all__ = [
+    "evidence_of_counts",
+    "evidence_of_names",
+    "evidence_of_numbers",
+    "log_above",
+    "log_at_most",
+    "log_probability",
+    "most_likely",
+]
+
+IMPOSSIBLE = -math.inf
+Noise = Mechanism | KTruncatedGeometric
+Counts = Mapping[object, int]
+"""The exact number of each thing that is there, such as a bin, a variant or a name; of any other it is 0."""
+
+
+def log_probability(mechanism: Noise, noise: npt.ArrayLike) -> FloatArray:
+    """Return the logarithm of the probability of each number of noise; minus infinity where it cannot be drawn."""
+    x = np.asarray(noise, dtype=np.float64)
+    whole = x == np.rint(x)
+    if isinstance(mechanism, Laplace):
+        found = _log_centre(float(mechanism.decay)) - float(mechanism.decay) * np.abs(x)
+        return np.asarray(np.where(whole, found, IMPOSSIBLE))
+    if isinstance(mechanism, KTruncatedGeometric):
+        epsilon, k = float(mechanism.epsilon), mechanism.k
+        norm = math.log1p(2 * math.exp(-epsilon) * (-math.expm1(-epsilon * k)) / (-math.expm1(-epsilon)))
+        return np.asarray(np.where(whole & (np.abs(x) <= k), -epsilon * np.abs(x) - norm, IMPOSSIBLE))
+    raise TypeError(f"nothing is known of how likely the numbers of a {type(mechanism).__name__} are")
+
+
+def log_at_most(mechanism: Noise, most: int) -> float:
+    """Return the logarithm of the probability that a number of noise is at most so much."""
+    if isinstance(mechanism, Laplace):
+        d = float(mechanism.decay)
+        outside = -d * (most + 1 if most >= 0 else -most) - math.log1p(math.exp(-d))
+        return math.log1p(-math.exp(outside)) if most >= 0 else outside
+    if isinstance(mechanism, KTruncatedGeometric):
+        if abs(most) > mechanism.k:
+            return 0.0 if most > 0 else IMPOSSIBLE
+        return float(_cumulative(mechanism)[most + mechanism.k])
+    raise TypeError(f"nothing is known of the tails of a {type(mechanism).__name__}")
+
+
+def log_above(mechanism: Noise, least: int) -> float:
+    """Return the logarithm of the probability that a number of noise is above so much."""
+    return log_at_most(mechanism, -least - 1)  # the noise is symmetric
+
+
+def most_likely(mechanism: Noise) -> float:
+    """Return the largest probability that any number has."""
+    return math.exp(float(log_probability(mechanism, 0)))
+
+
+def _log_centre(decay: float) -> float:
+    return math.log(-math.expm1(-decay)) - math.log1p(math.exp(-decay))
+
+
+@lru_cache(maxsize=256)
+def _cumulative(mechanism: KTruncatedGeometric) -> FloatArray:
+    each = np.exp(log_probability(mechanism, np.arange(-mechanism.k, mechanism.k + 1)))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.minimum(np.cumsum(each), 1.0)))
+
+
+# Answers ------------------------------------------------------------------------------------------------------------
+
+
+def evidence_of_numbers(mechanism: Noise, answer: npt.ArrayLike, without: npt.ArrayLike, with_: npt.ArrayLike) -> float:
+    """Return the evidence of noisy numbers, whose exact ones are these; ``nan`` where neither log can give them."""
+    noisy, one, other = (np.atleast_1d(np.asarray(a, dtype=np.float64)).reshape(-1) for a in (answer, without, with_))
+    differ = one != other
+    likely_with = float(log_probability(mechanism, noisy[differ] - other[differ]).sum())
+    return _difference(likely_with, float(log_probability(mechanism, noisy[differ] - one[differ]).sum()))
+
+
+def evidence_of_counts(mechanism: Thresholded, answer: Counts, without: Counts, with_: Counts, *, empty: bool) -> float:
+    """Return the evidence of noisy counts of which those above a threshold came out.
+
+    ``empty``: whether what nobody has gets noise, too; otherwise it never comes out.
+    """
+
+    def likely(thing: object, exact: int) -> float:
+        if exact == 0 and not empty:
+            return IMPOSSIBLE if thing in answer else 0.0
+        if thing in answer:
+            return float(log_probability(mechanism.noise, answer[thing] - exact))
+        return log_at_most(mechanism.noise, mechanism.above - exact)
+
+    return _added(likely, without, with_)
+
+
+def evidence_of_names(mechanism: Thresholded, answer: frozenset[str], without: Counts, with_: Counts) -> float:
+    """Return the evidence of the names that came out because their noisy counts were above a threshold."""
+
+    def likely(thing: object, exact: int) -> float:
+        if exact == 0:
+            return IMPOSSIBLE if thing in answer else 0.0
+        beyond = mechanism.above - exact
+        return log_above(mechanism.noise, beyond) if thing in answer else log_at_most(mechanism.noise, beyond)
+
+    return _added(likely, without, with_)
+
+
+def _added(likely: Callable[[object, int], float], without: Counts, with_: Counts) -> float:
+    differ = [t for t in {**without, **with_} if without.get(t, 0) != with_.get(t, 0)]
+    likely_with = sum((likely(t, with_.get(t, 0)) for t in differ), start=0.0)
+    return _difference(likely_with, sum((likely(t, without.get(t, 0)) for t in differ), start=0.0))
+
+
+def _difference(with_: float, without: float) -> float:
+    if with_ == without == IMPOSSIBLE:
+        return math.nan
+    return with_ - without

@@ -1,0 +1,400 @@
+"""What a run answers, with the exact answers of both neighbouring logs beside it.
+
+The method runs on one of the two logs, as in a release. Whatever it asks, two twins are asked too, with the noise
+switched off: a curator of the log without the case and one of the log with it. So for every answer the exact numbers
+of both logs are known *given the same past*, also of a method that asks as it was answered, and no run has to be
+repeated. The answer itself comes from the kernel as it is, with the noise that it draws.
+
+Of a Poisson sample the twins are given what was sampled of the other cases: an attacker who knows that too is covered
+by the proof of amplification (:mod:`veilog.privacy.mechanisms.sampling`), which holds whatever the sample of the others
+is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+
+from veilog._typing import FloatArray
+from veilog.audits.attacks import Attempt
+from veilog.audits.curves import Priced, priced
+from veilog.audits.likelihood import (
+    evidence_of_counts,
+    evidence_of_names,
+    evidence_of_numbers,
+    most_likely,
+)
+from veilog.audits.watching import watched
+from veilog.errors import VeilogError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.methods.method import Progress
+from veilog.privacy.account.account import Account
+from veilog.privacy.account.guarantee import Charge
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Domain
+from veilog.privacy.histograms import SparseHistogram
+from veilog.privacy.labels import label_weights
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import (
+    KTruncatedGeometric,
+    Laplace,
+    Mechanism,
+    Sensitivity,
+    Thresholded,
+)
+from veilog.privacy.training.gradients import Training
+from veilog.privacy.training.sums import clipped_sums
+from veilog.privacy.unit import ONE_CASE, Bounded, bounded
+from veilog.releasing.plan import Plan
+from veilog.releasing.run import run_plan
+
+__all__ = ["Answer", "Recorded", "Recorder", "Twins", "parts_of", "recorded"]
+
+M = TypeVar("M", bound=Mechanism)
+Log = Variants | EventLog
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an answer tells, and what was charged for it."""
+
+    priced: Priced | None
+    """None: nothing was charged."""
+    sample: int
+    """Of which sample it is; 0 for the whole log."""
+    rate: float
+    evidence: float
+    noise: str = ""
+    """A digest of the noise, where it can be told."""
+    chance: float = 1.0
+    """At most so likely is any such noise."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The answers of a run in their order, up to a refusal where it ended in one."""
+
+    answers: tuple[Answer, ...]
+
+
+# Twins --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Silent(Laplace):
+    """Laplace noise that is switched off: 0, and no empty bin ever survives a threshold."""
+
+    @property
+    def decay(self) -> Fraction:
+        return Fraction(100)
+
+    def draw(self, n: int, source: noise.Randomness) -> Any:
+        return np.zeros(n, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _SilentTruncated(KTruncatedGeometric):
+    """k-truncated noise that is switched off."""
+
+    def draw(self, n: int, source: noise.Randomness) -> Any:
+        return np.zeros(n, dtype=np.int64)
+
+
+class _SilentAccount(Account):
+    """An account that hands out mechanisms without noise; what was charged is not kept."""
+
+    above = 0
+    """The threshold in place of the mechanism's own."""
+
+    def charge(
+        self,
+        question: str,
+        purpose: str,
+        mechanism: M,
+        sensitivity: Sensitivity,
+        epsilon: Fraction,
+        delta: Fraction = Fraction(0),
+    ) -> M:
+        return self._silent(mechanism)
+
+    def _silent(self, mechanism: M) -> M:
+        quiet: Mechanism = mechanism
+        if isinstance(mechanism, Thresholded):
+            inner = mechanism.noise
+            still = (
+                _Silent(inner.scale, inner.grid)
+                if isinstance(inner, Laplace)
+                else _SilentTruncated(inner.epsilon, inner.k)
+            )
+            quiet = Thresholded(still, self.above)
+        elif isinstance(mechanism, Laplace):
+            quiet = _Silent(mechanism.scale, mechanism.grid)
+        return quiet  # type: ignore[return-value]
+
+
+class _Twin:
+    """A curator of one of the two logs, asked without noise."""
+
+    def __init__(self, held: Bounded, domain: Domain) -> None:
+        self.account = _SilentAccount(ONE_CASE, seeded=True)
+        self.curator = Curator(held, domain=domain, randomness=noise.seeded(0))
+        self.curator._account = self.account
+        self.names: dict[Any, Mapping[object, int]] = {}
+
+    def ask(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Return the exact answer to what the holder was asked."""
+        asked = self.curator if isinstance(holder, Curator) else self.curator.events
+        return getattr(asked, name)(*given, **named)
+
+    def values(self, attribute: str, most: int, top: int) -> Mapping[object, int]:
+        """Return how many cases have each of the values that are counted, up to ``top``: by asking with thresholds."""
+        key = (attribute, most, top)
+        if key not in self.names:
+            found: dict[object, int] = {}
+            for above in range(top):
+                self.account.above = above
+                for value in self.curator.events.frequent_values(attribute, most, 1, Fraction(1, 2)):
+                    found[value] = above + 1
+            self.account.above = 0
+            self.names[key] = found
+        return self.names[key]
+
+
+class Twins:
+    """Both logs, to be asked without noise."""
+
+    def __init__(self, plan: Plan, without: Log, with_: Log) -> None:
+        self._plan, self._logs = plan, (without, with_)
+        source = noise.seeded(0)
+        self.pair = tuple(_Twin(bounded(log, plan.unit, source), plan.public) for log in (without, with_))
+
+    def for_a_run(self, narrowed: bool) -> tuple[_Twin, ...]:
+        """Return the twins; fresh ones where a run may change them."""
+        return Twins(self._plan, *self._logs).pair if narrowed else self.pair
+
+
+# Runs ---------------------------------------------------------------------------------------------------------------
+
+
+class _Enough(Exception):
+    """All that counts was answered; what a method makes of it need not be waited for."""
+
+
+def recorded(plan: Plan, twins: Twins, log: Log, there: bool, seed: int, questions: int | None = None) -> Recorded:
+    """Return what a release of the log answers; ``there``: whether it is the one with the case.
+
+    With a number of ``questions`` the run ends when these are answered.
+    """
+    recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, questions)
+    with suppress(VeilogError, _Enough):
+        run_plan(plan.seeded(seed), log, watched=lambda curator: watched(curator, recorder))
+    return Recorded(tuple(recorder.answers))
+
+
+@dataclass
+class _Sample:
+    """What is asked of: the whole log, or a sample with the number ``place``."""
+
+    twins: tuple[_Twin, ...]
+    place: int = 0
+    rate: float = 1.0
+
+
+@dataclass
+class _Recorder:
+    """Asks the curator and both twins."""
+
+    twins: tuple[_Twin, ...]
+    there: bool
+    enough: int | None = None
+    answers: list[Answer] = field(default_factory=list)
+    samples: dict[int, _Sample] = field(default_factory=dict)
+    held: list[Any] = field(default_factory=list)
+    """Keeps curators of samples, so that none is taken for another."""
+    trainings: dict[int, tuple[Any, tuple[Training, ...], int]] = field(default_factory=dict)
+
+    def _of(self, holder: Any) -> _Sample:
+        return self.samples.get(id(holder)) or _Sample(self.twins)
+
+    def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if name == "step":
+            return self._step(holder, *given, **named)
+        answer = self._asked(holder, name, given, named)
+        if len(self.answers) == self.enough:
+            raise _Enough
+        return answer
+
+    def _asked(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        sample = self._of(holder)
+        before = len(holder._account.charges)
+        answer = getattr(holder, name)(*given, **named)
+        charges = holder._account.charges[before:]
+        if not charges:
+            self.answers.append(Answer(None, sample.place, sample.rate, 0.0))
+            return answer
+        charge: Charge = charges[-1]
+        found, drawn = self._evidence(sample, holder, name, given, named, answer, charge.mechanism)
+        digest, chance = _digest(charge.mechanism, drawn)
+        self.answers.append(Answer(priced(charge), sample.place, sample.rate, found, digest, chance))
+        if name == "find_activities":
+            for twin in sample.twins:
+                twin.curator.domain = replace(twin.curator.domain, activities=answer)
+                twin.curator._variants = twin.curator.domain.fit(twin.curator._variants)
+        return answer
+
+    def _evidence(
+        self,
+        sample: _Sample,
+        holder: Any,
+        name: str,
+        given: tuple[Any, ...],
+        named: dict[str, Any],
+        answer: Any,
+        mechanism: Any,
+    ) -> tuple[float, Any]:
+        """The evidence of an answer, and its noise where that can be told."""
+        if name == "find_activities":
+            weights = [_weights(twin.curator._variants) for twin in sample.twins]
+            return evidence_of_names(mechanism, frozenset(answer), *weights), None
+        if name == "frequent_values":
+            top = 2 * mechanism.noise.k + 2
+            values = [twin.values(given[0], given[1], top) for twin in sample.twins]
+            return evidence_of_names(mechanism, frozenset(answer), *values), None
+        if isinstance(answer, SparseHistogram):
+            bins = [twin.ask(holder, name, given, {**named, "keep_above": 0}) for twin in sample.twins]
+            counts = [dict(zip(one.bins.tolist(), one.counts.tolist(), strict=True)) for one in (answer, *bins)]
+            return evidence_of_counts(Thresholded(mechanism, named["keep_above"]), *counts, empty=True), None
+        exact = [twin.ask(holder, name, given, named) for twin in sample.twins]
+        if isinstance(answer, Variants):
+            variants = [one.to_dict() for one in (answer, *exact)]
+            return evidence_of_counts(mechanism, *variants, empty=False), None
+        return evidence_of_numbers(mechanism, answer, *exact), np.asarray(answer) - np.asarray(exact[self.there])
+
+    def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        found = getattr(holder, name)(*given, **named)
+        self.held.append(found)
+        if name == "subsample":
+            self.samples[id(found)] = self._sampled(holder, found, given[0])
+            return found
+        sample = self._of(holder)
+        charge = holder._account.charges[-1]
+        trainings = tuple(getattr(twin.curator, name)(*given, **named) for twin in sample.twins)
+        self.trainings[id(found)] = (given[3], trainings, len(self.answers))
+        self.answers.append(Answer(priced(charge), sample.place, sample.rate, 0.0))
+        return found
+
+    def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
+        return getattr(holder, name)(*given)
+
+    def _sampled(self, whole: Curator, sample: Curator, rate: Fraction) -> _Sample:
+        """The sample of the other cases, without and with the case in it.
+
+        Of equal cases nobody can say which are in a sample: where the case is there, it is one of those drawn with the
+        chance that this has.
+        """
+        one, other = (dict(twin.curator._variants.to_dict()) for twin in self._of(whole).twins)
+        (case,) = (trace for trace in other if other[trace] != one.get(trace, 0))
+        drawn = dict(sample._variants.to_dict())
+        if self.there:
+            among = np.random.default_rng(whole.randomness.words(4))
+            if among.random() * other[case] < drawn.get(case, 0):
+                drawn[case] -= 1
+        logs = [drawn, {**drawn, case: drawn.get(case, 0) + 1}]
+        twins = []
+        for log in logs:
+            held = Variants.from_dict({trace: count for trace, count in log.items() if count})
+            twins.append(_Twin(Bounded(held, ONE_CASE), sample.domain))
+            twins[-1].curator._whole = whole
+        return _Sample(tuple(twins), len(self.samples) + 1, float(rate))
+
+    def _step(self, training: Training, part: int, factors: Any) -> Any:
+        """A noised step; its evidence is that of Gaussian numbers around what the other cases add on average."""
+        clips, twins, place = self.trainings[id(training)]
+        answer = training.step(part, factors)
+        steps, clip = training.plan[part], float(clips[part])
+        one, other = (twin._counts for twin in twins)
+        asked = factors(np.arange(len(one)))
+        usual, added = (_flat(clipped_sums(asked, clip, counts)) for counts in (one, other - one))
+        deviation = steps.noise_multiplier * clip
+        inner = float((_flat(answer) - steps.rate * usual) @ added - added @ added / 2) / deviation**2
+        rest = math.log1p(-steps.rate) if steps.rate < 1 else -math.inf
+        before = self.answers[place]
+        told = before.evidence + float(np.logaddexp(rest, math.log(steps.rate) + inner))
+        self.answers[place] = replace(before, evidence=told)
+        if len(self.answers) == self.enough and training.taken == tuple(part.steps for part in training.plan):
+            raise _Enough
+        return answer
+
+
+def _flat(sums: Any) -> FloatArray:
+    return np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for layer in sums for part in layer])
+
+
+def _weights(variants: Variants) -> Mapping[object, int]:
+    return {label: n for label, n in zip(variants.labels, label_weights(variants).tolist(), strict=True) if n}
+
+
+def _digest(mechanism: Any, drawn: Any) -> tuple[str, float]:
+    """A digest of noise, and how likely any such noise is at most; of noise that is not whole none."""
+    if drawn is None or not isinstance(mechanism, Laplace):
+        return "", 1.0
+    numbers = np.atleast_1d(drawn).reshape(-1)
+    words = repr((mechanism, numbers.tolist())).encode()
+    return hashlib.sha256(words).hexdigest()[:16], most_likely(mechanism) ** len(numbers)
+
+
+# Many runs ----------------------------------------------------------------------------------------------------------
+
+
+def parts_of(seeds: Sequence[int], processes: int) -> list[Sequence[int]]:
+    """The seeds in parts, a few for each process."""
+    step = max(1, min(250, -(-len(seeds) // (2 * processes))))
+    return [seeds[i : i + step] for i in range(0, len(seeds), step)]
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Records the answers of releases, many at a time where there are processes for them."""
+
+    planned: Plan
+    progress: Progress
+    workers: ProcessPoolExecutor | None
+    processes: int
+
+    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int], questions: int | None) -> list[Recorded]:
+        if self.workers is None or len(seeds) < 2 * self.processes:
+            return _records(self.planned, attempt, with_, seeds, questions)
+        plan_of_all = self.planned.to_json()
+        futures = [
+            self.workers.submit(_records_of, plan_of_all, attempt, with_, part, questions)
+            for part in parts_of(seeds, self.processes)
+        ]
+        found: list[Recorded] = []
+        for i, future in enumerate(futures):
+            found += future.result()
+            self.progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
+        return found
+
+
+def _records_of(
+    planned: dict[str, Any], attempt: Attempt, with_: bool, seeds: Sequence[int], questions: int | None
+) -> list[Recorded]:
+    """In another process, which gets the plan as JSON."""
+    return _records(Plan.from_json(planned), attempt, with_, seeds, questions)
+
+
+def _records(
+    planned: Plan, attempt: Attempt, with_: bool, seeds: Sequence[int], questions: int | None
+) -> list[Recorded]:
+    twins = Twins(planned, attempt.without, attempt.with_)
+    log = attempt.with_ if with_ else attempt.without
+    return [recorded(planned, twins, log, with_, seed, questions) for seed in seeds]

@@ -1,0 +1,345 @@
+"""Audit a method by what its questions answer: worst-case neighbours, and likelihood ratios as scores.
+
+A run is scored by the evidence of its answers (:mod:`veilog.audits.recording`). Neighbours, the questions that count,
+the threshold and the slope are chosen on some of the runs; all others prove. A run counts as far as it asks what most
+runs ask: what it is charged after it went another way is left out, so that all that is scored is dominated by one
+composition (:mod:`veilog.audits.curves`), whatever the answers led to.
+
+Two bounds come out of the same runs. One assumes nothing: the exact bounds of Clopper and Pearson on an event, as from
+outside. The other compares with the shape of the noise: the largest factor for which it is refuted, by an exact test,
+that the method lets see no more than its own charges with all epsilons multiplied by that factor. A right method
+reaches 1 at most, but for a probability of one minus the confidence.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from scipy.special import bdtrc
+
+from veilog._process import pool
+from veilog._typing import FloatArray
+from veilog.audits.attacks import Attempt
+from veilog.audits.bounds import Event, Tally, choose_event, is_refuted, tally
+from veilog.audits.curves import Curve, Priced, Questions, curve
+from veilog.audits.recording import Answer, Recorded, Recorder
+from veilog.audits.results import AuditResult, WhiteBox
+from veilog.errors import ParameterError
+from veilog.methods.method import Progress
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.unit import ONE_CASE
+from veilog.releasing.plan import Plan
+
+__all__ = ["RunRecorded", "WhiteProof", "audit_inside", "factor_bound", "prove"]
+
+RunRecorded = Callable[[Attempt, bool, Sequence[int], int | None], list[Recorded]]
+"""``run(attempt, with_, seeds, questions)``: what so many releases answered; a run may end after so many questions."""
+
+_ROUNDS = ((0.01, 3), (0.04, 1))
+"""Rounds of trying: share of the runs that each attempt gets, and how many are kept."""
+_LEAST = 16
+"""Runs that an attempt gets, at least."""
+_CHOOSING = 0.1
+"""Share of the runs on which shape, threshold and slope are chosen; the others prove."""
+_MOST = 1e3
+"""Evidence beyond this is as good as certain."""
+_MANY = 10**6
+"""With more cases than this no run goes on beyond the questions of the other attempts."""
+_CERTAIN = 4.0
+"""What one answer counts at most while attempts are tried."""
+_FACTORS = np.concatenate([[0.1, 0.3, 0.5, 0.7, 0.9, 1.1, 1.5], 1.5 * 1.5 ** np.arange(1, 7)])
+_NEARLY = 0.85
+"""A factor that a right method should be told apart from."""
+_IGNORED = 1e-12
+_PARTS = np.linspace(0.01, 0.99, 99)
+_RARELY = 1e-9
+"""A right method has a fault named no more often than this, for each that could be."""
+
+
+@dataclass(frozen=True)
+class WhiteProof:
+    """What was proved: the attempt, the factor, and the tallies of both bounds."""
+
+    attempt: Attempt
+    shape: tuple[Questions, ...]
+    factor: float
+    seen: Tally
+    """The event through which the factor was proved; its epsilon is that of the bound that assumes nothing else."""
+    free: Tally
+    """The event through which most was proved without the shape of the noise."""
+    faults: tuple[str, ...]
+    tried: tuple[tuple[str, float], ...]
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of the questions that were scored, with all epsilons multiplied by the factor."""
+        return sum(_together(part, self.factor) for part in self.shape)
+
+
+def _together(part: Questions, factor: float) -> float:
+    epsilon = factor * sum(one.epsilon for one in part.asked)
+    return epsilon if part.rate == 1 else math.log1p(part.rate * math.expm1(epsilon))
+
+
+def prove(
+    run: RunRecorded,
+    attempts: Sequence[Attempt],
+    runs: int,
+    delta: float,
+    confidence: float,
+    seeds: np.random.SeedSequence,
+    progress: Progress,
+) -> WhiteProof:
+    """Try the attempts, choose, and prove on fresh runs."""
+    draw = np.random.default_rng(seeds)
+
+    def fresh(attempt: Attempt, number: int, questions: int | None = None) -> tuple[list[Recorded], list[Recorded]]:
+        lots = [[int(seed) for seed in draw.integers(0, 2**62, size=number)] for _ in range(2)]
+        return run(attempt, False, lots[0], questions), run(attempt, True, lots[1], questions)
+
+    whole: list[tuple[list[Recorded], list[Recorded]]] = []
+    asked: list[int] = []
+    for attempt in attempts:
+        # What is made of the answers can take long where there are very many cases.
+        whole.append(fresh(attempt, 1, max(asked, default=None) if attempt.cases_in_it > _MANY else None))
+        asked.append(max(len(one.answers) for some in whole[-1] for one in some))
+    tried, left = [0.0] * len(attempts), list(range(len(attempts)))
+    for share, keep in _ROUNDS:
+        for i in left:
+            progress(f"trying {attempts[i].attack}", None)
+            both = fresh(attempts[i], max(_LEAST, round(runs * share)), asked[i])
+            tried[i] = _told([*both[0], *both[1]])
+        left = sorted(left, key=lambda i: -tried[i])[:keep]
+    best = attempts[left[0]]
+    progress(f"choosing: {best.attack}", None)
+    choosing = fresh(best, max(_LEAST, round(runs * _CHOOSING)), asked[left[0]])
+    path = _path([*choosing[0], *choosing[1]])
+    shape = _shape(path)
+    before, there = (np.array([_score(one, path) for one in some]) for some in choosing)
+    number = max(1, runs - round(runs * _CHOOSING))
+    event, slope = _choose(shape, before, there)
+    event_free, _ = choose_event(before, there, delta, confidence)
+    progress(f"proving: {best.attack}", None)
+    proving = fresh(best, number, len(path) or None)
+    without, with_ = (np.array([_score(one, path) for one in some]) for some in proving)
+    factor = factor_bound(shape, event, slope, without, with_, confidence)
+    faults = _faults(
+        [one for both in whole for some in both for one in some], [*choosing[0], *choosing[1], *proving[0], *proving[1]]
+    )
+    free = tally(event_free, without, with_, delta, confidence)
+    names = tuple((attempt.attack, seemed) for attempt, seemed in zip(attempts, tried, strict=True))
+    return WhiteProof(best, shape, factor, tally(event, without, with_, delta, confidence), free, faults, names)
+
+
+# The audit ----------------------------------------------------------------------------------------------------------
+
+
+def audit_inside(
+    planned: Plan,
+    pairs: Sequence[Attempt],
+    derived: Guarantee,
+    runs: int,
+    confidence: float,
+    seed: int | None,
+    processes: int,
+    progress: Progress | None,
+) -> AuditResult:
+    """Audit what the questions of a plan answer."""
+    if derived.epsilon is None or planned.unit is not ONE_CASE:
+        raise ParameterError(
+            "A white-box audit needs a derived epsilon for one case.",
+            parameter="white_box",
+            advice="Attack releases instead, which needs no guarantee: leave white_box out.",
+        )
+    codes = {condition.code for condition in derived.conditions}
+    pairs = [pair for pair in pairs if not pair.breaks & codes and pair.cases == 1]
+    report = progress or (lambda text, fraction: None)
+    started = time.perf_counter()
+    delta = float(planned.delta)
+    with pool(processes) as workers:
+        runner = Recorder(planned, report, workers, processes)
+        proof = prove(runner, pairs, runs, delta, confidence, np.random.SeedSequence(seed), report)
+    return AuditResult(
+        method=planned.method.name,
+        as_published=planned.as_published,
+        nominal_epsilon=float(planned.epsilon),
+        derived_epsilon=derived.epsilon,
+        audited_epsilon=proof.epsilon,
+        delta=delta,
+        confidence=confidence,
+        attack=proof.attempt.attack,
+        score="evidence of all answers",
+        tally=proof.seen,
+        runs=runs,
+        tried=proof.tried,
+        conditions=derived.conditions,
+        seconds=time.perf_counter() - started,
+        white_box=WhiteBox(proof.factor, proof.free.epsilon, proof.free, _questions(proof), proof.faults),
+    )
+
+
+def _questions(proof: WhiteProof) -> tuple[str, ...]:
+    """What was scored: each question with its epsilon."""
+    asked = [(part, one) for part in proof.shape for one in part.asked]
+    return tuple(
+        f"{one.question}, epsilon {one.epsilon:.4g}" + (f" on a sample of {part.rate:g}" if part.rate < 1 else "")
+        for part, one in asked
+    )
+
+
+# Scores -------------------------------------------------------------------------------------------------------------
+
+
+def _told(runs: Sequence[Recorded]) -> float:
+    """About how much the answers of a run tell that most runs have in common: their squared evidence, on average."""
+    path = _path(runs)
+    told = [
+        min((one.rate * one.evidence) ** 2, _CERTAIN)
+        for run in runs
+        for one, usual in zip(run.answers, path, strict=False)
+        if _key(one) == _key(usual) and not math.isnan(one.evidence)
+    ]
+    return sum(told) / max(1, len(runs))
+
+
+def _key(answer: Answer) -> tuple[Priced | None, int]:
+    return answer.priced, answer.sample
+
+
+def _path(runs: Sequence[Recorded]) -> tuple[Answer, ...]:
+    """The answers that most runs have in common, from the first on."""
+    path: list[Answer] = []
+    left = list(runs)
+    while True:
+        place = len(path)
+        following = Counter(_key(one.answers[place]) for one in left if len(one.answers) > place)
+        if not following:
+            return tuple(path)
+        key, often = following.most_common(1)[0]
+        if 2 * often <= len(runs):
+            return tuple(path)
+        left = [one for one in left if len(one.answers) > place and _key(one.answers[place]) == key]
+        path.append(left[0].answers[place])
+
+
+def _shape(path: Iterable[Answer]) -> tuple[Questions, ...]:
+    """What the answers of a path were charged, by what they were asked of."""
+    samples: dict[int, tuple[float, list[Priced]]] = {}
+    for answer in path:
+        if answer.priced is not None:
+            samples.setdefault(answer.sample, (answer.rate, []))[1].append(answer.priced)
+    return tuple(Questions(tuple(asked), rate) for rate, asked in samples.values())
+
+
+def _score(one: Recorded, path: Sequence[Answer] | None) -> float:
+    """The evidence of a run, as far as it follows the path; that of a sample is mixed with none."""
+    samples: dict[int, float] = {}
+    rates: dict[int, float] = {}
+    for place, answer in enumerate(one.answers):
+        if path is not None and (place >= len(path) or _key(answer) != _key(path[place])):
+            break
+        found = 0.0 if math.isnan(answer.evidence) else min(max(answer.evidence, -_MOST), _MOST)
+        samples[answer.sample] = samples.get(answer.sample, 0.0) + found
+        rates[answer.sample] = answer.rate
+    told = 0.0
+    for sample, evidence in samples.items():
+        rate = rates[sample]
+        told += evidence if rate == 1 else float(np.logaddexp(math.log1p(-rate), math.log(rate) + evidence))
+    return round(told, 9)
+
+
+# The bound by the shape of the noise --------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def _curve(shape: tuple[Questions, ...], factor: float, added: bool) -> Curve:
+    return curve(shape, factor, added=added)
+
+
+def factor_bound(
+    shape: tuple[Questions, ...], event: Event, slope: float, without: FloatArray, with_: FloatArray, confidence: float
+) -> float:
+    """Return the largest factor (to about a thousandth, rounded down) that these runs refute through the event."""
+    if not shape:
+        return 0.0
+    k1, k0 = (event.seen(with_), len(with_)), (event.seen(without), len(without))
+    likely, rare = (k1, k0) if event.likelier_with else (k0, k1)
+
+    def refuted(factor: float) -> bool:
+        found = _curve(shape, factor, event.likelier_with)
+        return is_refuted(likely, rare, math.exp(slope), found.most, 1 - confidence)
+
+    if not refuted(float(_FACTORS[0])):
+        return 0.0
+    low = high = float(_FACTORS[0])
+    for further in _FACTORS[1:].tolist():
+        high = float(further)
+        if not refuted(high):
+            break
+        low = high
+    while high - low > low / 1000:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def _choose(shape: tuple[Questions, ...], without: FloatArray, with_: FloatArray) -> tuple[Event, float]:
+    """The event and the slope that would tell best that a right method is not one of ``_NEARLY`` the budget.
+
+    How often it should come on the likelier log is worked out from the charges, so it is not what happened to look best
+    in few runs; these only say how often each score comes on the other log.
+    """
+    best: tuple[float, Event, float] = (-math.inf, Event("at least", 0.0, True), 0.0)
+    for added in (True, False) if shape else ():
+        right, less = _curve(shape, 1.0, added), _curve(shape, _NEARLY, added)
+        scores = np.sort(without if added else with_)
+        values = np.unique([np.quantile(some, _PARTS, method="nearest") for some in (without, with_)])
+        side: Literal["left", "right"] = "left" if added else "right"
+        below = np.searchsorted(scores, values, side=side) / len(scores)
+        rare = np.clip(1 - below if added else below, 1 / len(scores), 1 - 1 / len(scores))
+        likely = right.most(rare)
+        times = np.exp(less.slopes)[:, None]
+        margin = likely - times * rare - less.excess[:, None]
+        sharp = margin / np.sqrt(likely * (1 - likely) + times**2 * rare * (1 - rare) + _IGNORED)
+        slope, place = np.unravel_index(int(sharp.argmax()), sharp.shape)
+        if sharp[slope, place] > best[0]:
+            event = Event("at least" if added else "at most", float(values[place]), added)
+            best = (float(sharp[slope, place]), event, float(less.slopes[slope]))
+    return best[1], best[2]
+
+
+# Faults -------------------------------------------------------------------------------------------------------------
+
+
+def _faults(whole: Sequence[Recorded], runs: Sequence[Recorded]) -> tuple[str, ...]:
+    """What no bound is needed for: answers without a charge, or that neither log can give, or the same noise twice.
+
+    ``whole`` are runs of all attempts to their end; the ``runs`` are of one attempt.
+    """
+    found: dict[str, None] = {}
+    if any(answer.priced is None for one in (*whole, *runs) for answer in one.answers):
+        found["a question was answered and nothing was charged for it"] = None
+    if any(math.isnan(answer.evidence) for one in runs for answer in one.answers):
+        found["an answer came out that neither log can give"] = None
+    longest = max((len(one.answers) for one in runs), default=0)
+    for place in range(longest):
+        told = [one.answers[place] for one in runs if len(one.answers) > place and one.answers[place].noise]
+        often = Counter((answer.noise, answer.chance) for answer in told)
+        for (_, chance), times in often.most_common(1):
+            if times > 1 and len(told) * bdtrc(times - 1, len(told), chance) < _RARELY:
+                found["the same noise was drawn in one run after another"] = None
+    for one, other in combinations(range(longest), 2):
+        pairs = [(r.answers[one], r.answers[other]) for r in runs if len(r.answers) > other and r.answers[other].noise]
+        same = sum(a.noise == b.noise for a, b in pairs)
+        chance = max((b.chance for _, b in pairs), default=1.0)
+        if same and bdtrc(same - 1, len(pairs), chance) < _RARELY:
+            found["the same noise was drawn for two questions of a run"] = None
+    return tuple(found)

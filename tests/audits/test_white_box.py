@@ -1,0 +1,168 @@
+"""What a white-box audit rests on: likelihoods, curves, the exact test, and what is recorded of a run.
+
+Audits of right methods run at a confidence of 1 - 1e-8, so they raise a false alarm that often at most (the seeds are
+fixed besides); those that say how sharp an audit is have a fixed seed and a wide margin.
+"""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import veilog
+from veilog.audits.attacks import worst_cases
+from veilog.audits.auditing import audit
+from veilog.audits.bounds import is_refuted
+from veilog.audits.curves import Priced, Questions, curve
+from veilog.audits.likelihood import (
+    evidence_of_counts,
+    evidence_of_names,
+    evidence_of_numbers,
+    log_above,
+    log_at_most,
+    log_probability,
+)
+from veilog.audits.recording import Twins, recorded
+from veilog.errors import ParameterError
+from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric, Laplace, NoisedSteps, Thresholded
+from veilog.releasing.plan import plan
+
+LAPLACE = Laplace(Fraction(2), 3)
+TRUNCATED = KTruncatedGeometric(Fraction(1, 2), 7)
+EMPTY, _, _, THOUSANDS, *_ = worst_cases(False)
+SURE = 1 - 1e-8
+
+
+# Likelihoods ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", [LAPLACE, TRUNCATED])
+def test_probabilities_add_up_and_tails_are_their_sums(mechanism: Any) -> None:
+    x = np.arange(-400, 401)
+    each = np.exp(log_probability(mechanism, x))
+    assert each.sum() == pytest.approx(1)
+    for bound in (-9, -7, -1, 0, 1, 6, 7, 8):
+        assert math.exp(log_at_most(mechanism, bound)) == pytest.approx(each[x <= bound].sum(), abs=1e-12)
+        assert math.exp(log_above(mechanism, bound)) == pytest.approx(each[x > bound].sum(), abs=1e-12)
+    assert log_probability(mechanism, 0.5) == -math.inf
+
+
+def test_the_evidence_of_answers() -> None:
+    assert evidence_of_numbers(Laplace(Fraction(2)), [9, 5, 5], [3, 5, 5], [4, 5, 5]) == pytest.approx(0.5)
+    assert evidence_of_numbers(TRUNCATED, 8, 0, 1) == math.inf
+    assert evidence_of_numbers(TRUNCATED, -7, 0, 1) == -math.inf
+    assert math.isnan(evidence_of_numbers(TRUNCATED, 50, 0, 1))
+    above = Thresholded(TRUNCATED, 7)
+    assert evidence_of_counts(above, {"a": 8}, {}, {"a": 1}, empty=False) == math.inf
+    assert evidence_of_counts(above, {}, {}, {"a": 1}, empty=False) == pytest.approx(log_at_most(TRUNCATED, 6))
+    assert evidence_of_counts(above, {"a": 9}, {"a": 9}, {"a": 10}, empty=False) == pytest.approx(-0.5)
+    assert evidence_of_names(above, frozenset("a"), {"a": 9}, {"a": 10}) == pytest.approx(
+        log_above(TRUNCATED, -3) - log_above(TRUNCATED, -2)
+    )
+
+
+# Curves ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_curve_of_one_question_is_that_of_epsilon_and_delta() -> None:
+    found = curve((Questions((Priced("count", 1.0, 0.01),)),), 1.0, added=True)
+    assert found.excess_at(1.01) == pytest.approx(0.01, abs=1e-3)
+    assert found.excess_at(0.0) == pytest.approx(0.01 + 0.99 * math.tanh(0.5), abs=1e-3)
+    assert curve((Questions((Priced("count", 1.0, 0.0),)),), 0.5, added=True).excess_at(0.51) < 1e-6
+
+
+def test_fewer_units_allow_more_and_one_question_more_than_its_parts() -> None:
+    """What makes it right to take a coarser pair, and the whole of a norm in one number."""
+
+    def of(*asked: Priced) -> Any:
+        found = curve((Questions(asked),), 1.0, added=True)
+        return np.array([found.excess_at(s) for s in np.linspace(-1, 1, 41).tolist()])
+
+    few, more, many = (of(Priced("sums", 1.0, 0.0, units)) for units in (1, 8, 64))
+    assert (few >= more - 2e-4).all() and (more >= many - 2e-4).all()
+    for units in (2, 8, 64):
+        halves = of(*[Priced("sums", 0.5, 0.0, units // 2)] * 2)
+        quarter = of(Priced("sums", 0.25, 0.0, max(1, units // 4)), Priced("sums", 0.75, 0.0, max(1, 3 * units // 4)))
+        assert (of(Priced("sums", 1.0, 0.0, units)) >= halves - 3e-4).all()
+        assert units < 8 or (of(Priced("sums", 1.0, 0.0, units)) >= quarter - 3e-4).all()
+
+
+def test_a_sample_and_noised_steps_against_their_formulas() -> None:
+    for added in (True, False):
+        sampled = curve((Questions((Priced("count", 1.0, 0.0),), 0.3),), 1.0, added=added)
+        largest = math.log1p(0.3 * math.expm1(1.0)) if added else -math.log1p(0.3 * math.expm1(-1.0))
+        assert sampled.excess_at(largest * 1.001) < 1e-3
+        assert sampled.excess_at(largest * 0.8) > 1e-3
+    steps = curve(
+        (Questions((Priced("steps", 1.0, 1e-5, steps=(NoisedSteps("one", 1.0, 2.0, 1),)),)),), 1.0, added=True
+    )
+    normal = 0.5 * (1 + math.erf(0.25 / math.sqrt(2)))
+    assert steps.excess_at(0.0) == pytest.approx(2 * normal - 1, abs=2e-3)
+
+
+# The exact test -------------------------------------------------------------------------------------------------------
+
+
+def test_the_exact_test_refutes_what_is_too_little_and_nothing_that_is_right() -> None:
+    """Over draws at the very edge of what is allowed it refutes no more often than it says."""
+    shape = (Questions((Priced("count", 1.0, 0.0),)),)
+    right, less = (curve(shape, factor, added=True) for factor in (1.0, 0.5))
+    p0 = 1 / (1 + math.e)
+    rng = np.random.default_rng(3)
+    wrong = 0
+    for _ in range(60):
+        k1, k0 = int(rng.binomial(400, 1 - p0)), int(rng.binomial(400, p0))
+        wrong += is_refuted((k1, 400), (k0, 400), 1.0, right.most, 0.05)
+    assert wrong <= 12  # 3 expected at most; more than 12 once in 10^5
+    assert is_refuted((292, 400), (108, 400), 1.0, less.most, 0.01)
+    assert not is_refuted((150, 400), (150, 400), 1.0, less.most, 0.01)
+
+
+# Runs -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_what_a_release_asks_and_its_evidence_that_of_its_answers() -> None:
+    planned = plan("df-laplace", epsilon=1, bound=4, activities=("a",))
+    planned = planned.declaring(veilog.Domain(("a",), 60))
+    twins = Twins(planned, EMPTY.without, EMPTY.with_)
+    for there in (False, True):
+        log = EMPTY.with_ if there else EMPTY.without
+        found = recorded(planned, twins, log, there, 5)
+        assert [answer.priced and answer.priced.question for answer in found.answers] == ["count", "sums"]
+        count, sums = found.answers
+        assert abs(count.evidence) == pytest.approx(0.1)
+        assert abs(sums.evidence) <= 0.9 and sums.noise and sums.chance < 1e-9
+        assert found == recorded(planned, twins, log, there, 5)
+        assert len(recorded(planned, twins, log, there, 5, 1).answers) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "pair", "settings"),
+    [("travas", THOUSANDS, {"delta": "1e-3"}), ("laplace", THOUSANDS, {}), ("df-laplace", EMPTY, {})],
+)
+def test_a_right_method_keeps_its_epsilon(method: str, pair: Any, settings: dict[str, Any]) -> None:
+    found = audit(
+        method, epsilon=1, white_box=True, runs=300, pairs=[pair], seed=1, processes=1, confidence=SURE, **settings
+    )
+    assert found.white_box is not None and not found.white_box.faults
+    assert max(found.audited_epsilon, found.white_box.free_epsilon) <= 1
+
+
+@pytest.mark.slow
+def test_an_audit_is_sharp_and_repeats_itself() -> None:
+    first, second = (
+        audit("travas", epsilon=1, delta="1e-3", white_box=True, runs=1500, pairs=[THOUSANDS], seed=2, processes=1)
+        for _ in range(2)
+    )
+    assert first.audited_epsilon == second.audited_epsilon
+    assert 0.8 <= first.audited_epsilon <= 1
+    told = first.to_json()["white_box"]
+    assert isinstance(told, dict) and told["faults"] == [] and "partitions" in told["questions"][0]
+
+
+def test_what_has_no_derived_epsilon_is_refused() -> None:
+    with pytest.raises(ParameterError, match="needs a derived epsilon"):
+        audit("sapa", epsilon=1, as_published=True, white_box=True, runs=100, processes=1)
