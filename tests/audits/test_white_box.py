@@ -26,7 +26,7 @@ from veilog.audits.likelihood import (
 )
 from veilog.audits.recording import Twins, recorded
 from veilog.errors import ParameterError
-from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric, Laplace, NoisedSteps, Thresholded
+from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, KTruncatedGeometric, Laplace, NoisedSteps, Thresholded
 from veilog.releasing.plan import plan
 
 LAPLACE = Laplace(Fraction(2), 3)
@@ -38,7 +38,7 @@ SURE = 1 - 1e-8
 # Likelihoods ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mechanism", [LAPLACE, TRUNCATED])
+@pytest.mark.parametrize("mechanism", [LAPLACE, TRUNCATED, DiscreteGaussian(Fraction(50))])
 def test_probabilities_add_up_and_tails_are_their_sums(mechanism: Any) -> None:
     x = np.arange(-400, 401)
     each = np.exp(log_probability(mechanism, x))
@@ -55,9 +55,10 @@ def test_the_evidence_of_answers() -> None:
     assert evidence_of_numbers(TRUNCATED, -7, 0, 1) == -math.inf
     assert math.isnan(evidence_of_numbers(TRUNCATED, 50, 0, 1))
     above = Thresholded(TRUNCATED, 7)
-    assert evidence_of_counts(above, {"a": 8}, {}, {"a": 1}, empty=False) == math.inf
-    assert evidence_of_counts(above, {}, {}, {"a": 1}, empty=False) == pytest.approx(log_at_most(TRUNCATED, 6))
-    assert evidence_of_counts(above, {"a": 9}, {"a": 9}, {"a": 10}, empty=False) == pytest.approx(-0.5)
+    of = TRUNCATED, 7
+    assert evidence_of_counts(*of, {"a": 8}, {}, {"a": 1}, empty=False) == math.inf
+    assert evidence_of_counts(*of, {}, {}, {"a": 1}, empty=False) == pytest.approx(log_at_most(TRUNCATED, 6))
+    assert evidence_of_counts(*of, {"a": 9}, {"a": 9}, {"a": 10}, empty=False) == pytest.approx(-0.5)
     assert evidence_of_names(above, frozenset("a"), {"a": 9}, {"a": 10}) == pytest.approx(
         log_above(TRUNCATED, -3) - log_above(TRUNCATED, -2)
     )
@@ -141,7 +142,12 @@ def test_a_run_is_what_a_release_asks_and_its_evidence_that_of_its_answers() -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "pair", "settings"),
-    [("travas", THOUSANDS, {"delta": "1e-3"}), ("laplace", THOUSANDS, {}), ("df-laplace", EMPTY, {})],
+    [
+        ("travas", THOUSANDS, {"delta": "1e-3"}),
+        ("laplace", THOUSANDS, {}),
+        ("laplace", THOUSANDS, {"delta": "1e-2", "depth": 12}),
+        ("df-laplace", EMPTY, {}),
+    ],
 )
 def test_a_right_method_keeps_its_epsilon(method: str, pair: Any, settings: dict[str, Any]) -> None:
     found = audit(
@@ -149,6 +155,16 @@ def test_a_right_method_keeps_its_epsilon(method: str, pair: Any, settings: dict
     )
     assert found.white_box is not None and not found.white_box.faults
     assert max(found.audited_epsilon, found.white_box.free_epsilon) <= 1
+
+
+def test_histograms_that_are_paid_for_together_are_one_answer() -> None:
+    planned = plan("laplace", epsilon=1, delta="1e-2", depth=12, activities=("a",)).declaring(veilog.Domain(("a",), 60))
+    twins = Twins(planned, THOUSANDS.without, THOUSANDS.with_)
+    found = recorded(planned, twins, THOUSANDS.with_, True, 5)
+    assert [answer.priced and answer.priced.question for answer in found.answers] == ["rounds", "histogram"]
+    rounds = found.answers[0]
+    assert rounds.priced is not None and rounds.priced.steps[0].steps == 1
+    assert 0 < abs(rounds.evidence) < 5
 
 
 @pytest.mark.slow

@@ -26,7 +26,13 @@ from scipy.special import ndtr
 
 from veilog._typing import FloatArray
 from veilog.privacy.account.guarantee import Charge
-from veilog.privacy.mechanisms.mechanism import DiscreteGaussianSteps, Laplace, NoisedSteps, Sensitivity
+from veilog.privacy.mechanisms.mechanism import (
+    DiscreteGaussianSteps,
+    GaussianRounds,
+    Laplace,
+    NoisedSteps,
+    Sensitivity,
+)
 
 __all__ = ["Curve", "Priced", "Questions", "curve", "priced"]
 
@@ -63,6 +69,9 @@ def priced(charge: Charge) -> Priced:
     mechanism, epsilon, delta = charge.mechanism, float(charge.epsilon), float(charge.delta)
     if isinstance(mechanism, DiscreteGaussianSteps):
         return Priced(charge.question, epsilon, delta, steps=mechanism.parts)
+    if isinstance(mechanism, GaussianRounds):  # together they are one Gaussian mechanism
+        together = NoisedSteps("all", 1.0, 1 / mechanism.strength, 1)
+        return Priced(charge.question, epsilon, delta, steps=(together,))
     if isinstance(mechanism, Laplace) and isinstance(charge.sensitivity, Sensitivity):
         units = charge.sensitivity.by[0] * mechanism.grid
         return Priced(charge.question, epsilon, delta, max(1, min(int(units), _MOST_UNITS)))

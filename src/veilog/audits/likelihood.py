@@ -17,7 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog._typing import FloatArray
-from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric, Laplace, Mechanism, Thresholded
+from veilog.privacy.mechanisms.mechanism import (
+    DiscreteGaussian,
+    KTruncatedGeometric,
+    Laplace,
+    Mechanism,
+    Thresholded,
+)
 
 __all__ = [
     "evidence_of_counts",
@@ -30,7 +36,7 @@ __all__ = [
 ]
 
 IMPOSSIBLE = -math.inf
-Noise = Mechanism | KTruncatedGeometric
+Noise = Mechanism | KTruncatedGeometric | DiscreteGaussian
 Counts = Mapping[object, int]
 """The exact number of each thing that is there, such as a bin, a variant or a name; of any other it is 0."""
 
@@ -46,6 +52,9 @@ def log_probability(mechanism: Noise, noise: npt.ArrayLike) -> FloatArray:
         epsilon, k = float(mechanism.epsilon), mechanism.k
         norm = math.log1p(2 * math.exp(-epsilon) * (-math.expm1(-epsilon * k)) / (-math.expm1(-epsilon)))
         return np.asarray(np.where(whole & (np.abs(x) <= k), -epsilon * np.abs(x) - norm, IMPOSSIBLE))
+    if isinstance(mechanism, DiscreteGaussian):
+        found = -(x**2) / (2 * mechanism.variance) - _log_norm(mechanism)
+        return np.asarray(np.where(whole, found, IMPOSSIBLE))
     raise TypeError(f"nothing is known of how likely the numbers of a {type(mechanism).__name__} are")
 
 
@@ -59,6 +68,10 @@ def log_at_most(mechanism: Noise, most: int) -> float:
         if abs(most) > mechanism.k:
             return 0.0 if most > 0 else IMPOSSIBLE
         return float(_cumulative(mechanism)[most + mechanism.k])
+    if isinstance(mechanism, DiscreteGaussian):
+        beyond = most if most >= 0 else -most - 1  # P(Y > m) of the whole, or of what is below a negative number
+        tail = mechanism.tail(beyond)(256)[1] / 2.0**256
+        return math.log1p(-tail) if most >= 0 else math.log(max(tail, 5e-324))
     raise TypeError(f"nothing is known of the tails of a {type(mechanism).__name__}")
 
 
@@ -70,6 +83,12 @@ def log_above(mechanism: Noise, least: int) -> float:
 def most_likely(mechanism: Noise) -> float:
     """Return the largest probability that any number has."""
     return math.exp(float(log_probability(mechanism, 0)))
+
+
+@lru_cache(maxsize=256)
+def _log_norm(mechanism: DiscreteGaussian) -> float:
+    reach = math.ceil(40 * math.sqrt(mechanism.variance)) + 1
+    return math.log(float(np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * mechanism.variance)).sum()))
 
 
 def _log_centre(decay: float) -> float:
@@ -94,7 +113,9 @@ def evidence_of_numbers(mechanism: Noise, answer: npt.ArrayLike, without: npt.Ar
     return _difference(likely_with, float(log_probability(mechanism, noisy[differ] - one[differ]).sum()))
 
 
-def evidence_of_counts(mechanism: Thresholded, answer: Counts, without: Counts, with_: Counts, *, empty: bool) -> float:
+def evidence_of_counts(
+    noise: Noise, above: int, answer: Counts, without: Counts, with_: Counts, *, empty: bool
+) -> float:
     """Return the evidence of noisy counts of which those above a threshold came out.
 
     ``empty``: whether what nobody has gets noise, too; otherwise it never comes out.
@@ -104,8 +125,8 @@ def evidence_of_counts(mechanism: Thresholded, answer: Counts, without: Counts, 
         if exact == 0 and not empty:
             return IMPOSSIBLE if thing in answer else 0.0
         if thing in answer:
-            return float(log_probability(mechanism.noise, answer[thing] - exact))
-        return log_at_most(mechanism.noise, mechanism.above - exact)
+            return float(log_probability(noise, answer[thing] - exact))
+        return log_at_most(noise, above - exact)
 
     return _added(likely, without, with_)
 

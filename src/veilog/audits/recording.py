@@ -51,6 +51,7 @@ from veilog.privacy.mechanisms.mechanism import (
     Sensitivity,
     Thresholded,
 )
+from veilog.privacy.rounds import Rounds
 from veilog.privacy.training.gradients import Training
 from veilog.privacy.training.sums import clipped_sums
 from veilog.privacy.unit import ONE_CASE, Bounded, bounded
@@ -221,6 +222,7 @@ class _Recorder:
     held: list[Any] = field(default_factory=list)
     """Keeps curators of samples, so that none is taken for another."""
     trainings: dict[int, tuple[Any, tuple[Training, ...], int]] = field(default_factory=dict)
+    rounds: dict[int, tuple[_Sample, int]] = field(default_factory=dict)
 
     def _of(self, holder: Any) -> _Sample:
         return self.samples.get(id(holder)) or _Sample(self.twins)
@@ -228,6 +230,8 @@ class _Recorder:
     def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if name == "step":
             return self._step(holder, *given, **named)
+        if isinstance(holder, Rounds):
+            return self._round(holder, *given, **named)
         answer = self._asked(holder, name, given, named)
         if len(self.answers) == self.enough:
             raise _Enough
@@ -272,11 +276,11 @@ class _Recorder:
         if isinstance(answer, SparseHistogram):
             bins = [twin.ask(holder, name, given, {**named, "keep_above": 0}) for twin in sample.twins]
             counts = [dict(zip(one.bins.tolist(), one.counts.tolist(), strict=True)) for one in (answer, *bins)]
-            return evidence_of_counts(Thresholded(mechanism, named["keep_above"]), *counts, empty=True), None
+            return evidence_of_counts(mechanism, named["keep_above"], *counts, empty=True), None
         exact = [twin.ask(holder, name, given, named) for twin in sample.twins]
         if isinstance(answer, Variants):
             variants = [one.to_dict() for one in (answer, *exact)]
-            return evidence_of_counts(mechanism, *variants, empty=False), None
+            return evidence_of_counts(mechanism.noise, mechanism.above, *variants, empty=False), None
         return evidence_of_numbers(mechanism, answer, *exact), np.asarray(answer) - np.asarray(exact[self.there])
 
     def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -287,6 +291,10 @@ class _Recorder:
             return found
         sample = self._of(holder)
         charge = holder._account.charges[-1]
+        if name == "rounds":
+            self.rounds[id(found)] = (sample, len(self.answers))
+            self.answers.append(Answer(priced(charge), sample.place, sample.rate, 0.0))
+            return found
         trainings = tuple(getattr(twin.curator, name)(*given, **named) for twin in sample.twins)
         self.trainings[id(found)] = (given[3], trainings, len(self.answers))
         self.answers.append(Answer(priced(charge), sample.place, sample.rate, 0.0))
@@ -315,6 +323,18 @@ class _Recorder:
             twins.append(_Twin(Bounded(held, ONE_CASE), sample.domain))
             twins[-1].curator._whole = whole
         return _Sample(tuple(twins), len(self.samples) + 1, float(rate))
+
+    def _round(self, rounds: Rounds, assign: Any, size: int, *, keep_above: int) -> SparseHistogram:
+        """One of the histograms that were paid for together; their evidence adds up."""
+        sample, place = self.rounds[id(rounds)]
+        mechanism = rounds.noises[rounds.asked]
+        answer = rounds.histogram(assign, size, keep_above=keep_above)
+        bins = [twin.curator.histogram(assign, size, 1, keep_above=0) for twin in sample.twins]
+        counts = [dict(zip(one.bins.tolist(), one.counts.tolist(), strict=True)) for one in (answer, *bins)]
+        told = evidence_of_counts(mechanism, keep_above, *counts, empty=True)
+        before = self.answers[place]
+        self.answers[place] = replace(before, evidence=before.evidence + told)
+        return answer
 
     def _step(self, training: Training, part: int, factors: Any) -> Any:
         """A noised step; its evidence is that of Gaussian numbers around what the other cases add on average."""

@@ -25,8 +25,8 @@ QUESTIONS = (
     "step",
 )
 """What answers with numbers or names; ``sums`` is asked of curators and of their questions about events."""
-OPENING = ("subsample", "training")
-"""What gives a curator or steps to ask further."""
+OPENING = ("subsample", "training", "rounds")
+"""What gives a curator, steps or histograms to ask further."""
 PEEKING = ("peek", "peek_log", "peek_pieces")
 
 
@@ -34,10 +34,10 @@ class Watcher(Protocol):
     """Who is told what is asked."""
 
     def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return the answer to a question of ``holder``: a curator, its questions about events or a training."""
+        """Return the answer to a question of ``holder``: a curator or what it opened, or its questions about events."""
 
     def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return what is opened: a curator of a sample, or a training."""
+        """Return what is opened: a curator of a sample, a training, or rounds of histograms."""
 
     def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
         """Return what is looked at without noise."""

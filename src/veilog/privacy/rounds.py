@@ -105,6 +105,11 @@ class Rounds:
         self._asked = 0
 
     @property
+    def asked(self) -> int:
+        """How many were asked."""
+        return self._asked
+
+    @property
     def noises(self) -> tuple[DiscreteGaussian, ...]:
         """The noise of each histogram."""
         return self._paid.noises
