@@ -9,8 +9,9 @@ of a guarantee (that they say nothing of the data is tested elsewhere).
 
 This does what mutmut and cosmic-ray do; it is a program of its own because neither can be kept to some lines and some
 kinds of change at once, neither knows the two changes that matter most here (a budget doubled, a charge left out), and
-because a mutant is put into a fork of one process that has imported everything: it takes as long as the first test
-that fails.
+because a mutant is put into a fork of one process that has imported everything and collected all tests. That process
+runs them once and notes which run which lines, and how long they take: a mutant is tried with the tests that run its
+line, those first that killed others in its function, then the shortest.
 """
 
 import argparse
@@ -18,122 +19,96 @@ import ast
 import contextlib
 import copy
 import importlib
-import io
 import json
 import os
 import random
 import re
+import resource
 import signal
 import sys
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import coverage
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests" / "privacy"
-SECONDS = 120
-"""Of the processor: a mutant that takes longer never ends, which is seen."""
+PATIENCE = 60.0
+"""So many seconds of tests each mutant is given: one that lives so long counts as alive, though a test may kill it."""
+MEMORY = 6 * 2**30
+"""What a mutant may take, in bytes: one that needs more is seen."""
 
-TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+TARGETS: dict[str, tuple[str, ...]] = {
     "privacy.curator": (
-        (
-            "Curator.count",
-            "Curator.concentration",
-            "Curator.histogram",
-            "Curator.sums",
-            "Curator.find_activities",
-            "Curator.partitions",
-            "Curator.training",
-            "Curator.subsample",
-            "Curator.carry",
-            "Curator.guarantee",
-        ),
-        ("scales", "charges", "curator", "trust", "labels"),
+        "Curator.count",
+        "Curator.concentration",
+        "Curator.histogram",
+        "Curator.sums",
+        "Curator.find_activities",
+        "Curator.partitions",
+        "Curator.training",
+        "Curator.subsample",
+        "Curator.carry",
+        "Curator.guarantee",
     ),
-    "privacy.clipping": (
-        ("check_sums", "exact_sums", "contributions", "clipped"),
-        ("sums", "scales", "trust", "case_questions"),
-    ),
-    "privacy.histograms": (
-        ("check_size", "cases_in_bins", "every_bin", "bins_above", "_surviving_empty_bins"),
-        ("scales", "curator", "trust"),
-    ),
-    "privacy.events": (
-        ("EventQuestions.sums", "EventQuestions.distinct", "EventQuestions.frequent_values"),
-        ("scales", "charges", "case_questions", "trust"),
-    ),
-    "privacy.labels": (
-        ("label_threshold", "_smallest", "_holds", "label_weights", "labels_noise", "frequent_labels"),
-        ("labels", "charges"),
-    ),
+    "privacy.clipping": ("check_sums", "exact_sums", "contributions", "clipped"),
+    "privacy.histograms": ("check_size", "cases_in_bins", "every_bin", "bins_above", "_surviving_empty_bins"),
+    "privacy.events": ("EventQuestions.sums", "EventQuestions.distinct", "EventQuestions.frequent_values"),
+    "privacy.labels": ("label_threshold", "_smallest", "_holds", "label_weights", "labels_noise", "frequent_labels"),
     "privacy.mechanisms.noise": (
-        (
-            "check_scale",
-            "_two_sided",
-            "discrete_laplace",
-            "geometric",
-            "laplace_tail",
-            "tsgd_tail",
-            "tsgd_bound",
-            "tsgd_noise",
-            "_tsgd_zero",
-            "_laplace_zero",
-        ),
-        ("noise", "scales", "trust", "persons"),
+        "check_scale",
+        "_two_sided",
+        "discrete_laplace",
+        "geometric",
+        "laplace_tail",
+        "tsgd_tail",
+        "tsgd_bound",
+        "tsgd_noise",
+        "_tsgd_zero",
+        "_laplace_zero",
     ),
-    "privacy.mechanisms.sampling": (
-        ("amplified", "unamplified", "_suffices", "poisson_sample"),
-        ("sampling", "scales"),
-    ),
-    "privacy.unit": (("Unit.of_one_case", "Unit.charges", "_growth", "bounded"), ("persons", "trust")),
-    "privacy.account.accounting": (("parse_epsilon", "parse_delta", "compose"), ("accounting", "scales", "curator")),
-    "privacy.account.guarantee": (("Charge.__post_init__",), ("trust",)),
+    "privacy.mechanisms.sampling": ("amplified", "unamplified", "_suffices", "poisson_sample"),
+    "privacy.unit": ("Unit.of_one_case", "Unit.charges", "_growth", "bounded"),
+    "privacy.account.accounting": ("parse_epsilon", "parse_delta", "compose"),
+    "privacy.account.guarantee": ("Charge.__post_init__",),
     "privacy.account.account": (
-        (
-            "Account.charge",
-            "Account.carry",
-            "Account._enter",
-            "Account.assume",
-            "Account.void",
-            "Account.guarantee",
-            "SampleAccount.__init__",
-            "SampleAccount._enter",
-        ),
-        ("charges", "scales", "sampling", "curator", "trust"),
+        "Account.charge",
+        "Account.carry",
+        "Account._enter",
+        "Account.assume",
+        "Account.void",
+        "Account.guarantee",
+        "SampleAccount.__init__",
+        "SampleAccount._enter",
     ),
     "privacy.mechanisms.mechanism": (
-        (
-            "Sensitivity.of",
-            "Laplace.decay",
-            "Laplace.draw",
-            "KTruncatedGeometric.of",
-            "KTruncatedGeometric.draw",
-            "NoisedSteps.__post_init__",
-            "NoisedSteps.scaled",
-        ),
-        ("charges", "scales", "gradients"),
+        "Sensitivity.of",
+        "Laplace.decay",
+        "Laplace.draw",
+        "KTruncatedGeometric.of",
+        "KTruncatedGeometric.draw",
+        "NoisedSteps.__post_init__",
+        "NoisedSteps.scaled",
     ),
-    "privacy.training.gradients": (("Training.step", "pay_for"), ("gradients", "scales", "charges")),
-    "privacy.training.sums": (
-        ("clipped", "_whole", "_with_errors", "_longest", "integer_sums", "exact_product"),
-        ("gradients",),
-    ),
-    "privacy.mechanisms.gaussian": (("discrete_gaussian", "_proposed", "_layout", "_cumulative"), ("gaussian",)),
-    "privacy.training.accounting": (("composed_epsilon", "integer_variance"), ("gradients", "scales")),
-    "privacy.asking": (("bins_of", "triples_of", "_parts", "_alone", "_sorted", "_same"), ("trust", "sums", "scales")),
-    "privacy.account.figures": (("round_up", "up"), ("figures",)),
-    "privacy.account.strength": (("strength_of",), ("figures",)),
+    "privacy.training.gradients": ("Training.step", "pay_for"),
+    "privacy.training.sums": ("clipped", "_whole", "_with_errors", "_longest", "integer_sums", "exact_product"),
+    "privacy.mechanisms.gaussian": ("discrete_gaussian", "_proposed", "_layout", "_cumulative"),
+    "privacy.training.accounting": ("composed_epsilon", "integer_variance"),
+    "privacy.asking": ("bins_of", "triples_of", "_parts", "_alone", "_sorted", "_same"),
+    "privacy.account.figures": ("round_up", "up"),
+    "privacy.account.strength": ("strength_of",),
 }
-"""Of each module the functions that are changed, and the tests that are run: the likeliest to fail first."""
+"""Of each module the functions that are changed."""
 
-QUIETLY = ("-q", "-p", "no:cacheprovider", "--tb=no", "-k", "not (every_function or empty_log or row_2 or ledger)")
-"""Without the tests of whole releases, which take longest and are about methods."""
+PROFILE = "mutants"
+"""Of Hypothesis: a failure is all that matters, so the examples of failing tests are not made smaller."""
 BUDGETS = {"eps", "epsilon", "failure", "delta", "bound", "clip", "scale", "resolution", "step"}
 EXCHANGED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -173,6 +148,8 @@ class Mutant:
     change: str
     number: int
     """Which of the changes of the function."""
+    lines: range
+    """Those of the statement, or of its head."""
 
     @property
     def name(self) -> str:
@@ -262,20 +239,37 @@ def _instead(parent: ast.AST, field: str, node: ast.AST) -> Iterator[tuple[ast.A
 
 
 def mutants() -> Iterator[Mutant]:
-    for module, (functions, _) in TARGETS.items():
+    for module, functions in TARGETS.items():
         source = source_of(module)
         for name in functions:
             tree = ast.parse(source)
-            for number, (node, change) in enumerate(changes(function_in(tree, name))):
-                line = getattr(node, "lineno", None) or "?"
-                text = source.splitlines()[line - 1].strip() if isinstance(line, int) else ast.dump(node)[:40]
-                yield Mutant(module, name, text, change, number)
+            function = function_in(tree, name)
+            for number, (node, change) in enumerate(changes(function)):
+                line = getattr(node, "lineno", None)
+                text = source.splitlines()[line - 1].strip() if line else ast.dump(node)[:40]
+                yield Mutant(module, name, text, change, number, statement_at(function, line or function.lineno))
+
+
+def statement_at(function: ast.FunctionDef, line: int) -> range:
+    """The lines of the innermost statement around a line; of one that holds others, the lines before these."""
+    found = range(function.lineno, (function.end_lineno or line) + 1)
+    for node in ast.walk(function):
+        if isinstance(node, ast.stmt) and node is not function:
+            held = getattr(node, "body", None)
+            lines = range(node.lineno, held[0].lineno if held else (node.end_lineno or line) + 1)
+            if line in lines and len(lines) <= len(found):
+                found = lines
+    return found
+
+
+def source_file(module: str) -> str:
+    found = importlib.import_module(f"veilog.{module}").__file__
+    assert found is not None
+    return found
 
 
 def source_of(module: str) -> str:
-    found = importlib.import_module(f"veilog.{module}").__file__
-    assert found is not None
-    return Path(found).read_text()
+    return Path(source_file(module)).read_text()
 
 
 def code_of(mutant: Mutant) -> types.CodeType:
@@ -301,43 +295,95 @@ def put_in(mutant: Mutant) -> None:
     if isinstance(held, property):
         held = held.fget
     held.__code__ = code_of(mutant)
-    for name in TARGETS:  # answers that were kept before
+    forget()
+
+
+def forget() -> None:
+    """Leave out answers that were kept before."""
+    for name in TARGETS:
         for value in vars(importlib.import_module(f"veilog.{name}")).values():
             if hasattr(value, "cache_clear"):
                 value.cache_clear()
 
 
-def file_of(name: str) -> Path:
-    """The tests of this name, in whatever folder."""
-    return next(TESTS.rglob(f"test_{name}.py"))
+class Judge:
+    """A plugin of pytest that, once all tests are collected, tries mutants with them in place of running them."""
+
+    def __init__(self, chosen: list[Mutant], processes: int, patience: float) -> None:
+        self.chosen, self.processes, self.patience = chosen, processes, patience
+        self.lived: list[Mutant] = []
+        self._failed = False
+        self._seconds: dict[str, float] = {}
+        self._tests: dict[tuple[str, int], set[str]] = {}
+        """By file and line the tests that run it."""
+        self._killers: dict[str, list[str]] = {}
+        """By function the tests that killed its last mutants, the last first: they are likely to kill the next."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._failed |= report.failed
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        self._run_once(items)
+        with ThreadPoolExecutor(self.processes) as pool:
+            for mutant, dead in zip(self.chosen, pool.map(lambda m: self._dies(m, items), self.chosen), strict=True):
+                if not dead:
+                    self.lived.append(mutant)
+                say("dies: " if dead else "lives:", mutant.name)
+        return True
+
+    def _fails(self, item: pytest.Item) -> bool:
+        self._failed = False
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)  # without a next: nothing is kept for it
+        return self._failed
+
+    def _run_once(self, items: dict[str, pytest.Item]) -> None:
+        """Note how long the tests take and which lines they run; leave out those that fail without a mutant."""
+        traced = coverage.Coverage(data_file=None, include=[source_file(module) for module in TARGETS])
+        traced.start()
+        for name, item in list(items.items()):
+            forget()
+            traced.switch_context(name)
+            started = time.process_time()
+            if self._fails(item):
+                say("fails without a mutant and is left out:", name)
+                del items[name]
+            self._seconds[name] = time.process_time() - started
+        traced.stop()
+        data = traced.get_data()
+        for module in TARGETS:
+            for line, names in data.contexts_by_lineno(source_file(module)).items():
+                self._tests[module, line] = {name for name in names if name in items}
+        say(f"{len(items)} tests, {sum(self._seconds.values()):.0f} s")
+
+    def _dies(self, mutant: Mutant, items: dict[str, pytest.Item]) -> bool:
+        names = set().union(*(self._tests.get((mutant.module, line), ()) for line in mutant.lines))
+        likely = self._killers.setdefault(f"{mutant.module}.{mutant.function}", [])
+        first = [name for name in likely if name in names]
+        order = [*first, *sorted(names.difference(first), key=self._seconds.__getitem__)]
+
+        def work() -> str:
+            put_in(mutant)
+            spent = 0.0
+            for name in order:
+                spent += self._seconds[name]
+                if spent > self.patience:
+                    say("out of patience:", mutant.name)
+                    break
+                signal.setitimer(signal.ITIMER_PROF, 10 + 10 * self._seconds[name])  # longer, and it never ends
+                if self._fails(items[name]):
+                    return name
+            return ""
+
+        killer = forked(work)
+        if killer in items:
+            likely[:] = [killer, *(name for name in likely if name != killer)]
+        return killer != ""
 
 
-class Failures:
-    """The tests that failed."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.failed:
-            self.names.append(report.nodeid)
-
-
-def failing(tests: Iterable[str], more: Iterable[str]) -> str:
-    """The first of these tests that fails, in this process; nothing where none does."""
-    failures = Failures()
-    with (
-        Path(os.devnull).open("w") as nowhere,
-        contextlib.redirect_stdout(nowhere),
-        contextlib.redirect_stderr(nowhere),
-    ):
-        for name in tests:  # one by one, because most mutants fail in the first
-            if pytest.main(["-x", *QUIETLY, *more, name], plugins=[failures]) not in (
-                0,
-                pytest.ExitCode.NO_TESTS_COLLECTED,
-            ):
-                return failures.names[0] if failures.names else "an error"
-    return ""
+def say(*words: str) -> None:
+    """Print where pytest does not catch it."""
+    print(*words, file=sys.__stdout__, flush=True)
 
 
 def forked(work: Callable[[], str]) -> str:
@@ -345,7 +391,7 @@ def forked(work: Callable[[], str]) -> str:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         try:
             answer = work()
         except BaseException:  # noqa: BLE001 - a mutant may raise anything at all
@@ -358,31 +404,13 @@ def forked(work: Callable[[], str]) -> str:
         return "no end" if os.WIFSIGNALED(status) else said.read().decode()
 
 
-KILLERS: dict[str, list[str]] = {}
-"""By function the tests that killed its last mutants, the last first: they are likely to kill the next."""
-
-
-def killed(mutant: Mutant, skipped: list[str]) -> bool:
-    likely = KILLERS.setdefault(f"{mutant.module}.{mutant.function}", [])
-
-    def work() -> str:
-        put_in(mutant)
-        files = [str(file_of(name)) for name in TARGETS[mutant.module][1]]
-        more = [f"--deselect={name}" for name in skipped]
-        return failing([*likely[:4], *files], more)
-
-    killer = forked(work)
-    if "::" in killer:
-        likely[:] = [killer, *(name for name in likely if name != killer)]
-    return killer != ""
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="a regular expression that the names of the mutants match")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--sample", type=int, default=None, help="run so many of them, drawn at random but repeatably")
-    parser.add_argument("--tests", default=None, help="a,b: the tests to run, in place of those of the table")
+    parser.add_argument("--tests", default="", help="a pytest expression (-k): the tests to run, in place of all")
+    parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds of tests that each is tried with")
     parser.add_argument("--new", action="store_true", help="not those of which it is known why they live")
     parser.add_argument("--list", action="store_true", help="say which there are, and run none")
     parser.add_argument("--out", type=Path, default=None, help="write what was found as JSON")
@@ -391,37 +419,29 @@ def main() -> None:
     if given.sample is not None and given.sample < len(chosen):
         picked = set(random.Random(1).sample(range(len(chosen)), given.sample))
         chosen = [mutant for place, mutant in enumerate(chosen) if place in picked]
-    if given.tests is not None:
-        for module, (functions, _) in TARGETS.items():
-            TARGETS[module] = functions, tuple(given.tests.split(","))
+    if given.new:
+        chosen = [mutant for mutant in chosen if not reason_for(mutant)]
     if given.list:
         print(*(mutant.name for mutant in chosen), f"{len(chosen)} mutants", sep="\n")
         return
     os.chdir(ROOT)
-    os.environ.setdefault("HYPOTHESIS_PROFILE", "repeatable")
-    files = tuple(dict.fromkeys(name for mutant in chosen for name in TARGETS[mutant.module][1]))
-    before = Failures()
-    with contextlib.redirect_stdout(io.StringIO()):
-        pytest.main(
-            [*QUIETLY, *(str(file_of(n)) for n in files)],
-            plugins=[before],
-        )
-    if before.names:
-        print(f"{len(before.names)} tests fail without a mutant and are left out:", *before.names, sep="\n  ")
-
-    def dies(mutant: Mutant) -> bool:
-        return not (given.new and reason_for(mutant)) and killed(mutant, before.names)
-
-    started, lived = time.perf_counter(), []
-    with ThreadPoolExecutor(given.processes) as pool:
-        for mutant, dead in zip(chosen, pool.map(dies, chosen), strict=True):
-            if not dead:
-                lived.append(mutant)
-            print("dies: " if dead else "lives:", mutant.name, flush=True)
-    table(chosen, lived, time.perf_counter() - started)
+    settings.register_profile(
+        PROFILE,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.explicit, Phase.generate],
+    )
+    os.environ["HYPOTHESIS_PROFILE"] = PROFILE
+    judge, started = Judge(chosen, given.processes, given.patience), time.perf_counter()
+    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+        quietly = ["-q", "-p", "no:cacheprovider", "--tb=no", "--capture=sys", "-k", given.tests]
+        quietly += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # Hypothesis is there already
+        pytest.main([*quietly, str(TESTS)], plugins=[judge])
+    table(chosen, judge.lived, time.perf_counter() - started)
     if given.out is not None:
-        given.out.write_text(json.dumps({m.name: reason_for(m) for m in lived}, indent=1) + "\n")
-    sys.exit(any(not reason_for(mutant) for mutant in lived))
+        given.out.write_text(json.dumps({m.name: reason_for(m) for m in judge.lived}, indent=1) + "\n")
+    sys.exit(any(not reason_for(mutant) for mutant in judge.lived))
 
 
 def reason_for(mutant: Mutant) -> str:
