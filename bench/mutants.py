@@ -1,6 +1,6 @@
 """Mutants of the kernel: are there lines of sensitivity, scale, charge and clipping that could be wrong unnoticed?
 
-    python bench/mutants.py [--only privacy.curator] [--sample 200] [--processes 2] [--list] [--out mutants.json]
+    python bench/mutants.py [--only privacy.curator] [--sample 200] [--processes 2] [--list] [--record mutants.json]
 
 Each mutant is one small change in one function of ``TARGETS``: a number one larger, a comparison that takes in its
 border or not, plus for minus, a factor two on a budget, two arguments exchanged, a call left out, a condition turned
@@ -155,6 +155,11 @@ class Mutant:
     def name(self) -> str:
         return f"{self.module}.{self.function}: {self.line}  [{self.change}]"
 
+    @property
+    def key(self) -> str:
+        """As it is called in a record: a line may have two of one name."""
+        return f"{self.name} {self.number}"
+
 
 def function_in(tree: ast.Module, name: str) -> ast.FunctionDef:
     """The last definition of this name: earlier ones are overloads."""
@@ -306,12 +311,28 @@ def forget() -> None:
                 value.cache_clear()
 
 
+class Record:
+    """Which mutants died so far, kept in a file if one is named: these are not tried again while their line stays."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._died: dict[str, bool] = json.loads(path.read_text()) if path is not None and path.exists() else {}
+
+    def died(self, mutant: Mutant) -> bool | None:
+        """Whether it did; None where that is not known."""
+        return self._died.get(mutant.key)
+
+    def enter(self, mutant: Mutant, dead: bool) -> None:
+        self._died[mutant.key] = dead
+        if self._path is not None:
+            self._path.write_text(json.dumps(self._died, indent=1) + "\n")
+
+
 class Judge:
     """A plugin of pytest that, once all tests are collected, tries mutants with them in place of running them."""
 
-    def __init__(self, chosen: list[Mutant], processes: int, patience: float) -> None:
-        self.chosen, self.processes, self.patience = chosen, processes, patience
-        self.lived: list[Mutant] = []
+    def __init__(self, chosen: list[Mutant], record: Record, processes: int, patience: float) -> None:
+        self.chosen, self.record, self.processes, self.patience = chosen, record, processes, patience
         self._failed = False
         self._seconds: dict[str, float] = {}
         self._tests: dict[tuple[str, int], set[str]] = {}
@@ -327,8 +348,7 @@ class Judge:
         self._run_once(items)
         with ThreadPoolExecutor(self.processes) as pool:
             for mutant, dead in zip(self.chosen, pool.map(lambda m: self._dies(m, items), self.chosen), strict=True):
-                if not dead:
-                    self.lived.append(mutant)
+                self.record.enter(mutant, dead)
                 say("dies: " if dead else "lives:", mutant.name)
         return True
 
@@ -412,18 +432,24 @@ def main() -> None:
     parser.add_argument("--tests", default="", help="a pytest expression (-k): the tests to run, in place of all")
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds of tests that each is tried with")
     parser.add_argument("--new", action="store_true", help="not those of which it is known why they live")
-    parser.add_argument("--list", action="store_true", help="say which there are, and run none")
-    parser.add_argument("--out", type=Path, default=None, help="write what was found as JSON")
+    parser.add_argument("--list", action="store_true", help="say which there are, and what of them is known; run none")
+    parser.add_argument("--record", type=Path, help="a JSON file of what was found: those that died are not run again")
     given = parser.parse_args()
     chosen = [mutant for mutant in mutants() if re.search(given.only, mutant.name)]
     if given.sample is not None and given.sample < len(chosen):
         picked = set(random.Random(1).sample(range(len(chosen)), given.sample))
         chosen = [mutant for place, mutant in enumerate(chosen) if place in picked]
-    if given.new:
-        chosen = [mutant for mutant in chosen if not reason_for(mutant)]
+    record = Record(given.record)
     if given.list:
-        print(*(mutant.name for mutant in chosen), f"{len(chosen)} mutants", sep="\n")
-        return
+        print(*(mutant.name for mutant in chosen), sep="\n")
+    else:
+        run([m for m in chosen if not (record.died(m) or (given.new and reason_for(m)))], record, given)
+    summary(chosen, record)
+    sys.exit(any(record.died(mutant) is False and not reason_for(mutant) for mutant in chosen))
+
+
+def run(chosen: list[Mutant], record: Record, given: argparse.Namespace) -> None:
+    """Try these mutants, and enter in the record which of them die."""
     os.chdir(ROOT)
     settings.register_profile(
         PROFILE,
@@ -433,15 +459,11 @@ def main() -> None:
         phases=[Phase.explicit, Phase.generate],
     )
     os.environ["HYPOTHESIS_PROFILE"] = PROFILE
-    judge, started = Judge(chosen, given.processes, given.patience), time.perf_counter()
+    judge = Judge(chosen, record, given.processes, given.patience)
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         quietly = ["-q", "-p", "no:cacheprovider", "--tb=no", "--capture=sys", "-k", given.tests]
         quietly += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # Hypothesis is there already
         pytest.main([*quietly, str(TESTS)], plugins=[judge])
-    table(chosen, judge.lived, time.perf_counter() - started)
-    if given.out is not None:
-        given.out.write_text(json.dumps({m.name: reason_for(m) for m in judge.lived}, indent=1) + "\n")
-    sys.exit(any(not reason_for(mutant) for mutant in judge.lived))
 
 
 def reason_for(mutant: Mutant) -> str:
@@ -449,16 +471,25 @@ def reason_for(mutant: Mutant) -> str:
     return next((reason for pattern, reason in REASONS.items() if re.search(pattern, mutant.name)), "")
 
 
-def table(chosen: list[Mutant], lived: list[Mutant], seconds: float) -> None:
-    print(f"\n{'module':24} mutants  killed  share  without a reason")
+def summary(chosen: list[Mutant], record: Record) -> None:
+    """Print a table by module, and why those live that do."""
+    print("\n| module | mutants | judged | killed | need not die | left | killed of those that have to |")
+    print("|---|---|---|---|---|---|---|")
     for module in [*TARGETS, ""]:
-        all_ = [m for m in chosen if m.module.startswith(module)]
-        left = [m for m in lived if m.module.startswith(module)]
+        all_ = [m for m in chosen if module in (m.module, "")]
         if all_:
-            share = 1 - len(left) / len(all_)
-            open_ = sum(not reason_for(m) for m in left)
-            print(f"{module or 'together':24} {len(all_):7} {len(all_) - len(left):7} {share:6.1%} {open_:8}")
-    print(f"{seconds:.0f} s")
+            killed = sum(record.died(m) is True for m in all_)
+            lived = [m for m in all_ if record.died(m) is False]
+            left = sum(not reason_for(m) for m in lived)
+            share = f"{killed / (killed + left):.1%}" if killed + left else ""
+            facts = [len(all_), killed + len(lived), killed, len(lived) - left, left, share]
+            print(f"| `{module}` |" if module else "| together |", *(f"{fact} |" for fact in facts))
+    by_reason: dict[str, list[str]] = {}
+    for mutant in chosen:
+        if record.died(mutant) is False:
+            by_reason.setdefault(reason_for(mutant) or "Without a reason", []).append(mutant.name)
+    for reason, names in sorted(by_reason.items()):
+        print(f"\n{reason} ({len(names)})", *names, sep="\n  ")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from scipy import stats
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
+from veilog.privacy.clipping import check_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
@@ -283,6 +284,42 @@ def test_the_guarantee_is_the_sum_and_not_less_than_what_was_set_aside() -> None
     again = Curator(LOG)
     again.carry(curator.charges)
     assert again.charges == curator.charges and again.guarantee().epsilon == 1.4
+
+
+# Limits ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("of_events", [False, True])
+def test_sums_are_asked_up_to_their_limits_and_beyond_them_are_refused_and_not_charged(of_events: bool) -> None:
+    curator = one_case_of(events(), noise.seeded(6))
+    ask = curator.events.sums if of_events else curator.sums
+    least = Fraction(200, 2**62) * 2**32  # the epsilon at which noise for a bound of 2**32 is as wide as fits
+    within = [(2, 2**32, 1, least), (2, 1, 2**32, least), (2, 2**16, 2**16, least)]
+    for size, bound, resolution, epsilon in within:
+        assert len(ask(nothing, size, bound, epsilon, resolution=resolution)) == 2
+    assert len(curator.charges) == 3
+    beyond = [(2, 2**32 + 1, 1, 1), (2, 1, 2**32 + 1, 1), (2, 2**16, 2**16 + 1, 1), (50_000_001, 1, 1, 1)]
+    nonsense = [(0, 1, 1, 1), (2, 0, 1, 1), (2, 1, 0, 1), (2, 1, True, 1)]
+    too_wide = [(2, 2**32, 1, least * Fraction(999, 1000)), (2, 2**16, 2**16, least * Fraction(999, 1000))]
+    for size, bound, resolution, epsilon in (*beyond, *nonsense, *too_wide):
+        with pytest.raises(ParameterError, match=r"too large|whole number from 1 on|does not fit"):
+            ask(nothing, size, bound, epsilon, resolution=resolution)
+    assert len(curator.charges) == 3
+
+
+def test_as_many_sums_as_can_be_held_are_not_refused() -> None:
+    check_sums(50_000_000, 1, 1, Fraction(1))
+
+
+def test_a_selection_without_delta_is_refused_and_not_charged() -> None:
+    curator = one_case_of(events(), noise.seeded(6))
+    with pytest.raises(ParameterError, match="delta above 0"):
+        curator.partitions(1, 0)
+    with pytest.raises(ParameterError, match="delta above 0"):
+        curator.events.frequent_values("colour", 1, 1, 0)
+    with pytest.raises(ParameterError, match="delta above 0"):
+        curator.events.frequent_values("colour", 0, 1, "0.1")
+    assert curator.charges == ()
 
 
 # Training -------------------------------------------------------------------------------------------------------------
