@@ -21,6 +21,7 @@ from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy.clipping import check_sums
 from veilog.privacy.curator import Curator
+from veilog.privacy.histograms import check_size
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
 from veilog.privacy.training.accounting import composed_epsilon
@@ -311,6 +312,28 @@ def test_as_many_sums_as_can_be_held_are_not_refused() -> None:
     check_sums(50_000_000, 1, 1, Fraction(1))
 
 
+def test_a_histogram_is_asked_up_to_its_limits_and_beyond_them_is_refused_and_not_charged() -> None:
+    curator = Curator(LOG, randomness=noise.seeded(6))
+    ask = lambda size, **more: curator.histogram(lambda b: np.full(len(b), -1), size, 1, **more)  # noqa: E731
+    assert ask(0).tolist() == ask(0, keep_above=0).bins.tolist() == []
+    check_size(50_000_000, Fraction(1), None)
+    assert len(ask(2**61, keep_above=50).bins) == 0, "but for a chance of 1 in 5000"
+    assert len(curator.charges) == 3
+    for size in (-1, 50_000_001):
+        with pytest.raises(ParameterError, match="bins is too large"):
+            ask(size)
+    for size in (-1, 2**61 + 1):
+        with pytest.raises(ParameterError, match="bins is too large"):
+            ask(size, keep_above=60)
+    with pytest.raises(ParameterError, match="at least 0"):
+        ask(3, keep_above=-1)
+    most = int(50_000_000 * (math.e + 1))  # of so many empty bins 50 million have noise above 0
+    check_size(most - 2, Fraction(1), 0)
+    with pytest.raises(ParameterError, match="empty bins would survive the threshold 0"):
+        ask(most + 2, keep_above=0)
+    assert len(curator.charges) == 3
+
+
 def test_a_selection_without_delta_is_refused_and_not_charged() -> None:
     curator = one_case_of(events(), noise.seeded(6))
     with pytest.raises(ParameterError, match="delta above 0"):
@@ -364,6 +387,19 @@ def test_a_training_has_the_steps_and_the_noise_of_its_plan() -> None:
             assert drawn.std() == pytest.approx(deviation, rel=6 / math.sqrt(2 * 8000))
         with pytest.raises(ParameterError, match="that were paid for"):
             training.step(part, zeros)
+
+
+def test_a_step_that_all_take_part_in_sums_what_all_cases_have() -> None:
+    """Each case has a gradient of 3, evenly in its row of the weights and in the bias; the noise is of 18 a number."""
+
+    def rows(columns: Any) -> Any:
+        return [[Outer(columns, np.full((len(columns), 1), 100.0), 2)]]
+
+    curator = Curator(LOG, randomness=noise.seeded(1))
+    training = curator.training(lambda b: b.lengths - 1, 2, PLAN, (0.5, 3.0), 20, "1e-3")
+    ((weight, bias),) = training.step(1, rows)
+    expected = np.array([34, 500, 534]) * 3 / math.sqrt(2)
+    assert np.abs(np.array([*weight.ravel(), *bias]) - expected).max() < 6 * 18
 
 
 @pytest.mark.parametrize("taken", [(41, 0), (-1, 0), (0, 11), (0,), (0, 0, 0)])
