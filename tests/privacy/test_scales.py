@@ -146,6 +146,23 @@ def test_empty_bins_above_a_threshold_are_as_many_and_as_large_as_noise_makes_th
     assert over.min() == 0 and stats.chisquare(seen, expected).pvalue > SURE
 
 
+def test_each_empty_bin_is_above_a_threshold_as_often_as_any_other() -> None:
+    curator, runs = Curator(LOG, randomness=noise.seeded(12)), 200
+    of_one = lambda b: np.where(b.lengths == 1, 2, -1)  # noqa: E731 - bin 2 of 5 has cases
+    found = [curator.histogram(of_one, 5, "0.4", keep_above=0).bins for _ in range(runs)]
+    often = np.bincount(np.concatenate(found), minlength=5)
+    chance = math.exp(-0.4) / (1 + math.exp(-0.4))
+    assert often[2] == runs and all(stats.binomtest(n, runs, chance).pvalue > SURE for n in often[[0, 1, 3, 4]])
+
+
+def test_where_all_empty_bins_come_back_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever number of them is drawn at a time."""
+    monkeypatch.setattr(noise, "gaps", lambda epsilon, above, n, source: np.zeros(n, np.int64))
+    for size in range(160):
+        answer = Curator(LOG).histogram(lambda b: np.full(len(b), -1), size, 9, keep_above=4)
+        assert answer.bins.tolist() == list(range(size))
+
+
 @pytest.mark.parametrize(("bound", "resolution"), [(1, 1), (5, 1), (5, 3)])
 @pytest.mark.parametrize("of_events", [False, True])
 def test_sums_have_the_noise_of_their_bound(of_events: bool, bound: int, resolution: int) -> None:
