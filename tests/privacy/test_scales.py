@@ -19,6 +19,7 @@ from scipy import stats
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
+from veilog.privacy.cases import Coding
 from veilog.privacy.clipping import check_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.histograms import check_size
@@ -177,6 +178,7 @@ def test_numbers_of_distinct_values_have_half_the_epsilon_each() -> None:
     drawn = np.array([one_case_of(log, source).events.distinct("colour", "1.2") for _ in range(1500)])
     follows(drawn[:, 0] - 2, laplace(0.6), 9)
     follows(drawn[:, 1] - 4, laplace(0.6), 9)
+    assert abs(np.corrcoef(drawn.T)[0, 1]) < 6 / math.sqrt(1500), "each has noise of its own"
 
 
 @pytest.mark.slow
@@ -351,6 +353,26 @@ def test_a_histogram_is_asked_up_to_its_limits_and_beyond_them_is_refused_and_no
     assert len(curator.charges) == 3
 
 
+def test_an_attribute_is_one_of_the_log_or_refused_and_not_charged() -> None:
+    curator = one_case_of(events(), noise.operating_system())
+    for ask in (
+        lambda: curator.events.distinct("shade", 1),
+        lambda: curator.events.frequent_values("shade", 1, 1, "0.1"),
+        lambda: curator.events.sums(nothing, 1, 1, 1, codings=[Coding("shade")]),
+        lambda: curator.events.sums(nothing, 1, 1, 1, codings=[Coding("colour", edges=(0.0, 1.0))]),
+    ):
+        with pytest.raises(ParameterError, match="attribute"):
+            ask()
+    assert curator.charges == ()
+
+
+@pytest.mark.parametrize("question", ["distinct", "values"])
+def test_columns_that_are_taken_from_the_log_are_a_condition(question: str) -> None:
+    curator = one_case_of(events(4), noise.operating_system())
+    ASKED[question][0](curator)
+    assert [condition.code for condition in curator.guarantee().conditions] == ["columns-from-log"]
+
+
 def test_a_selection_without_delta_is_refused_and_not_charged() -> None:
     curator = one_case_of(events(), noise.seeded(6))
     with pytest.raises(ParameterError, match="delta above 0"):
@@ -461,6 +483,14 @@ def test_every_bin_counts_the_first_and_the_last_too() -> None:
     assert curator.histogram(lambda b: b.lengths - 1, 2, 900).tolist() == [34, 500]
     above = curator.histogram(lambda b: b.lengths - 1, 2, 900, keep_above=0)
     assert (above.bins.tolist(), above.counts.tolist()) == ([0, 1], [34, 500])
+
+
+def test_values_are_those_of_the_cases_that_have_one_wherever_they_are() -> None:
+    """At an epsilon at which the noise is 0 and k is 1 but for a chance of exp(-900)."""
+    for colours in ((None, "red", "red", "blue"), ("red", None, "blue", "red"), ("red", "blue", "red", None)):
+        curator = one_case_of(events(4, colours), noise.operating_system())
+        assert curator.events.frequent_values("colour", 1, 900, "0.1") == ("red",)
+        assert curator.events.distinct("colour", 900) == (2, 3)
 
 
 def test_a_number_of_variants_is_a_whole_number_from_one_on() -> None:
