@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds of tests that each is tried with")
     parser.add_argument("--new", action="store_true", help="not those of which it is known why they live")
     parser.add_argument("--list", action="store_true", help="say which there are, and what of them is known; run none")
-    parser.add_argument("--record", type=Path, help="a JSON file of what was found: those that died are not run again")
+    parser.add_argument("--record", type=Path, help="a JSON file of what was found, which is not run again")
     given = parser.parse_args()
     chosen = [mutant for mutant in mutants() if re.search(given.only, mutant.name)]
     if given.sample is not None and given.sample < len(chosen):
@@ -179,7 +179,8 @@ def main() -> None:
     if given.list:
         print(*(mutant.name for mutant in chosen), sep="\n")
     else:
-        run([m for m in chosen if not (record.died(m) or (given.new and reason_for(m)))], record, given)
+        settled = [m for m in chosen if record.died(m) or (reason_for(m) and (given.new or record.died(m) is False))]
+        run(sorted((m for m in chosen if m not in settled), key=lambda m: reason_for(m) != ""), record, given)
     summary(chosen, record)
     sys.exit(any(record.died(mutant) is False and not reason_for(mutant) for mutant in chosen))
 
