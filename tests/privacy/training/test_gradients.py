@@ -658,7 +658,7 @@ def test_no_integer_gradient_is_longer_than_the_bound_on_it(inputs: str, biases:
         for i in range(2):
             weight, bias = np.zeros((width, 4), object), np.zeros(4, object)
             for term in terms:
-                x = one_hot(term.inputs, width)[i] if one == 1 else term.inputs[i]
+                x = np.arange(width) == term.inputs[i] if one == 1 else term.inputs[i]
                 errors = np.array([int(e) for e in term.errors[i]], object)
                 weight += np.outer(np.array([int(v) for v in x], object), errors)
                 bias += errors * (term.one if term.bias else 0)
