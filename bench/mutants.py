@@ -36,7 +36,7 @@ from mutations import TARGETS, Mutant, forget, mutants, put_in, source_file
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests" / "privacy"
-PATIENCE = 60.0
+PATIENCE = 15.0
 """So many seconds of tests each mutant is given: one that lives so long counts as alive, though a test may kill it."""
 MEMORY = 6 * 2**30
 """What a mutant may take, in bytes: one that needs more is seen."""
