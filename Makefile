@@ -30,7 +30,7 @@ format: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python bench/run.py
 
-# For every night, not for every change: it takes hours.
+# For every night, not for every change: it takes an hour or two.
 mutants: $(VENV)/.dev
 	$(BIN)/python bench/mutants.py
 

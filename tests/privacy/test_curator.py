@@ -209,7 +209,7 @@ def test_an_assignment_that_fails_is_charged_and_says_nothing(assign: Any) -> No
     assert [c.epsilon for c in curator.charges] == [1]
 
 
-@pytest.mark.parametrize("assign", [lambda s: [7] * len(s), lambda s: [-2] * len(s)])
+@pytest.mark.parametrize("assign", [lambda s: [7] * len(s), lambda s: [3] * len(s), lambda s: [-2] * len(s)])
 def test_a_bin_out_of_range_is_none(assign: Any) -> None:
     with noise_off():
         assert Curator(log([("a",), ("b",)])).histogram(assign, 3, 1).tolist() == [0, 0, 0]

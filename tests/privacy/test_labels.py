@@ -235,3 +235,32 @@ def test_a_sample_finds_no_labels_of_its_own() -> None:
     with pytest.raises(ParameterError, match="need not be found"):
         curator.subsample(Fraction(1, 2)).find_activities(1, "1e-6")
     assert not curator.contacted
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(9), Fraction(40)])
+def test_either_end_of_the_numbers_of_labels_decides_in_its_turn(epsilon: Fraction) -> None:
+    """Cases with most labels where epsilon is small, with one where it is large; the threshold fits the one of them."""
+    delta = Fraction(1, 10**6)
+    threshold = label_threshold(epsilon, delta)
+    assert all(_holds(threshold, d, epsilon, delta) for d in (1, 2, MOST))
+    assert not all(_holds(threshold - 2, d, epsilon, delta) for d in (1, MOST))
+
+
+def test_a_threshold_in_noise_as_wide_as_fits_is_found_and_in_wider_is_refused() -> None:
+    least = Fraction(200, 2**62) * WEIGHT
+    assert label_threshold(least, Fraction(1, 2)) > 0
+    with pytest.raises(ParameterError, match="does not fit"):
+        label_threshold(least * Fraction(999, 1000), Fraction(1, 2))
+
+
+def test_what_a_case_adds_does_not_depend_on_how_many_labels_others_have() -> None:
+    cases = [(f"{i:04d}", f"{i + 1:04d}") for i in range(0, 3 * MOST, 2)]
+    assert set(units(cases).values()) == {WEIGHT // 2}
+
+
+def test_a_label_is_found_iff_its_units_and_noise_are_above_the_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism, case = labels_noise(Fraction(1), Fraction(1, 100)), Variants.from_dict({("a",): 1})
+    for over in (-1, 0, 1):
+        drawn = np.array([mechanism.above - WEIGHT + over])
+        monkeypatch.setattr(noise, "discrete_laplace", lambda epsilon, n, source, drawn=drawn: drawn)
+        assert frequent_labels(case, mechanism, noise.seeded(1)) == (("a",) if over > 0 else ())

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 import veilog
 from veilog.errors import InputError, ParameterError
+from veilog.logs.variants import Variants
 from veilog.privacy.account.guarantee import Charge
+from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
@@ -188,3 +190,15 @@ def test_the_largest_epsilons_are_fine_without_a_delta_and_for_a_case() -> None:
     assert ONE_CASE.of_one_case(Fraction(900), Fraction(1, 100)) == (Fraction(900), Fraction(1, 100))
     charge = Charge("count", "", Stated(""), Sensitivity.of(1), Fraction(400), Fraction(0))
     assert [c.epsilon for c in Unit("person", 2).charges([charge, charge])] == [Fraction(800)] * 2
+
+
+def test_a_delta_grows_with_all_that_is_asked_also_what_has_none() -> None:
+    """Two questions of 1/2, of which one has a delta: a person of 4 has it 1 + e + e**2 + e**3 times."""
+    log = Variants.from_dict({("a",): 9})
+    curator = Curator(log, unit=Unit("person", 4))
+    curator.count("0.5")
+    curator.partitions("0.5", "0.01")
+    of_count, of_partitions = curator.guarantee().charges
+    assert (of_count.delta, of_count.epsilon, of_partitions.epsilon) == (0, 2, 2)
+    exact = float(curator.charges[1].delta) * sum(math.exp(i) for i in range(4))
+    assert exact * (1 - 1e-12) <= of_partitions.delta <= exact * (1 + 1e-9)

@@ -20,9 +20,12 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy.account.figures import round_up
+from veilog.privacy.cases import Coding
+from veilog.privacy.clipping import check_sums
 from veilog.privacy.curator import Curator
+from veilog.privacy.histograms import check_size
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.mechanisms.mechanism import NoisedSteps
+from veilog.privacy.mechanisms.mechanism import Laplace, NoisedSteps
 from veilog.privacy.training.accounting import composed_epsilon
 from veilog.privacy.training.gradients import Outer
 
@@ -145,6 +148,23 @@ def test_empty_bins_above_a_threshold_are_as_many_and_as_large_as_noise_makes_th
     assert over.min() == 0 and stats.chisquare(seen, expected).pvalue > SURE
 
 
+def test_each_empty_bin_is_above_a_threshold_as_often_as_any_other() -> None:
+    curator, runs = Curator(LOG, randomness=noise.seeded(12)), 200
+    of_one = lambda b: np.where(b.lengths == 1, 2, -1)  # noqa: E731 - bin 2 of 5 has cases
+    found = [curator.histogram(of_one, 5, "0.4", keep_above=0).bins for _ in range(runs)]
+    often = np.bincount(np.concatenate(found), minlength=5)
+    chance = math.exp(-0.4) / (1 + math.exp(-0.4))
+    assert often[2] == runs and all(stats.binomtest(n, runs, chance).pvalue > SURE for n in often[[0, 1, 3, 4]])
+
+
+def test_where_all_empty_bins_come_back_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever number of them is drawn at a time."""
+    monkeypatch.setattr(noise, "gaps", lambda to, n, source: np.zeros(n, np.int64))
+    for size in range(160):
+        answer = Curator(LOG).histogram(lambda b: np.full(len(b), -1), size, 9, keep_above=4)
+        assert answer.bins.tolist() == list(range(size))
+
+
 @pytest.mark.parametrize(("bound", "resolution"), [(1, 1), (5, 1), (5, 3)])
 @pytest.mark.parametrize("of_events", [False, True])
 def test_sums_have_the_noise_of_their_bound(of_events: bool, bound: int, resolution: int) -> None:
@@ -159,6 +179,7 @@ def test_numbers_of_distinct_values_have_half_the_epsilon_each() -> None:
     drawn = np.array([one_case_of(log, source).events.distinct("colour", "1.2") for _ in range(1500)])
     follows(drawn[:, 0] - 2, laplace(0.6), 9)
     follows(drawn[:, 1] - 4, laplace(0.6), 9)
+    assert abs(np.corrcoef(drawn.T)[0, 1]) < 6 / math.sqrt(1500), "each has noise of its own"
 
 
 @pytest.mark.slow
@@ -294,6 +315,84 @@ def test_the_guarantee_is_the_sum_and_not_less_than_what_was_set_aside() -> None
     assert again.charges == curator.charges and again.guarantee().epsilon == 1.4
 
 
+# Limits ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("of_events", [False, True])
+def test_sums_are_asked_up_to_their_limits_and_beyond_them_are_refused_and_not_charged(of_events: bool) -> None:
+    curator = one_case_of(events(), noise.seeded(6))
+    ask = curator.events.sums if of_events else curator.sums
+    least = Fraction(200, 2**62) * 2**32  # the epsilon at which noise for a bound of 2**32 is as wide as fits
+    within = [(2, 2**32, 1, least), (2, 1, 2**32, least), (2, 2**16, 2**16, least)]
+    for size, bound, resolution, epsilon in within:
+        assert len(ask(nothing, size, bound, epsilon, resolution=resolution)) == 2
+    assert len(curator.charges) == 3
+    beyond = [(2, 2**32 + 1, 1, 1), (2, 1, 2**32 + 1, 1), (2, 2**16, 2**16 + 1, 1), (50_000_001, 1, 1, 1)]
+    nonsense = [(0, 1, 1, 1), (2, 0, 1, 1), (2, 1, 0, 1), (2, 1, True, 1)]
+    too_wide = [(2, 2**32, 1, least * Fraction(999, 1000)), (2, 2**16, 2**16, least * Fraction(999, 1000))]
+    for size, bound, resolution, epsilon in (*beyond, *nonsense, *too_wide):
+        with pytest.raises(ParameterError, match=r"too large|whole number from 1 on|does not fit"):
+            ask(nothing, size, bound, epsilon, resolution=resolution)
+    assert len(curator.charges) == 3
+
+
+def test_as_many_sums_as_can_be_held_are_not_refused() -> None:
+    check_sums(50_000_000, 1, 1, Fraction(1))
+
+
+def test_a_histogram_is_asked_up_to_its_limits_and_beyond_them_is_refused_and_not_charged() -> None:
+    curator = Curator(LOG, randomness=noise.seeded(6))
+    ask = lambda size, **more: curator.histogram(lambda b: np.full(len(b), -1), size, 1, **more)  # noqa: E731
+    assert ask(0).tolist() == ask(0, keep_above=0).bins.tolist() == []
+    check_size(50_000_000, Laplace(Fraction(1)), None)
+    assert len(ask(2**61, keep_above=50).bins) == 0, "but for a chance of 1 in 5000"
+    assert len(curator.charges) == 3
+    for size in (-1, 50_000_001):
+        with pytest.raises(ParameterError, match="bins is too large"):
+            ask(size)
+    for size in (-1, 2**61 + 1):
+        with pytest.raises(ParameterError, match="bins is too large"):
+            ask(size, keep_above=60)
+    with pytest.raises(ParameterError, match="at least 0"):
+        ask(3, keep_above=-1)
+    most = int(50_000_000 * (math.e + 1))  # of so many empty bins 50 million have noise above 0
+    check_size(most - 2, Laplace(Fraction(1)), 0)
+    with pytest.raises(ParameterError, match="empty bins would survive the threshold 0"):
+        ask(most + 2, keep_above=0)
+    assert len(curator.charges) == 3
+
+
+def test_an_attribute_is_one_of_the_log_or_refused_and_not_charged() -> None:
+    curator = one_case_of(events(), noise.operating_system())
+    for ask in (
+        lambda: curator.events.distinct("shade", 1),
+        lambda: curator.events.frequent_values("shade", 1, 1, "0.1"),
+        lambda: curator.events.sums(nothing, 1, 1, 1, codings=[Coding("shade")]),
+        lambda: curator.events.sums(nothing, 1, 1, 1, codings=[Coding("colour", edges=(0.0, 1.0))]),
+    ):
+        with pytest.raises(ParameterError, match="attribute"):
+            ask()
+    assert curator.charges == ()
+
+
+@pytest.mark.parametrize("question", ["distinct", "values"])
+def test_columns_that_are_taken_from_the_log_are_a_condition(question: str) -> None:
+    curator = one_case_of(events(4), noise.operating_system())
+    ASKED[question][0](curator)
+    assert [condition.code for condition in curator.guarantee().conditions] == ["columns-from-log"]
+
+
+def test_a_selection_without_delta_is_refused_and_not_charged() -> None:
+    curator = one_case_of(events(), noise.seeded(6))
+    with pytest.raises(ParameterError, match="delta above 0"):
+        curator.partitions(1, 0)
+    with pytest.raises(ParameterError, match="delta above 0"):
+        curator.events.frequent_values("colour", 1, 1, 0)
+    with pytest.raises(ParameterError, match="delta above 0"):
+        curator.events.frequent_values("colour", 0, 1, "0.1")
+    assert curator.charges == ()
+
+
 # Training -------------------------------------------------------------------------------------------------------------
 
 PLAN = (NoisedSteps("critic", 0.5, 2.0, 40), NoisedSteps("generator", 1.0, 6.0, 10))
@@ -336,6 +435,19 @@ def test_a_training_has_the_steps_and_the_noise_of_its_plan() -> None:
             assert drawn.std() == pytest.approx(deviation, rel=6 / math.sqrt(2 * 8000))
         with pytest.raises(ParameterError, match="that were paid for"):
             training.step(part, zeros)
+
+
+def test_a_step_that_all_take_part_in_sums_what_all_cases_have() -> None:
+    """Each case has a gradient of 3, evenly in its row of the weights and in the bias; the noise is of 18 a number."""
+
+    def rows(columns: Any) -> Any:
+        return [[Outer(columns, np.full((len(columns), 1), 100.0), 2)]]
+
+    curator = Curator(LOG, randomness=noise.seeded(1))
+    training = curator.training(lambda b: b.lengths - 1, 2, PLAN, (0.5, 3.0), 20, "1e-3")
+    ((weight, bias),) = training.step(1, rows)
+    expected = np.array([34, 500, 534]) * 3 / math.sqrt(2)
+    assert np.abs(np.array([*weight.ravel(), *bias]) - expected).max() < 6 * 18
 
 
 @pytest.mark.parametrize("taken", [(41, 0), (-1, 0), (0, 11), (0,), (0, 0, 0)])
@@ -381,6 +493,14 @@ def test_every_bin_counts_the_first_and_the_last_too() -> None:
     assert curator.histogram(lambda b: b.lengths - 1, 2, 900).tolist() == [34, 500]
     above = curator.histogram(lambda b: b.lengths - 1, 2, 900, keep_above=0)
     assert (above.bins.tolist(), above.counts.tolist()) == ([0, 1], [34, 500])
+
+
+def test_values_are_those_of_the_cases_that_have_one_wherever_they_are() -> None:
+    """At an epsilon at which the noise is 0 and k is 1 but for a chance of exp(-900)."""
+    for colours in ((None, "red", "red", "blue"), ("red", None, "blue", "red"), ("red", "blue", "red", None)):
+        curator = one_case_of(events(4, colours), noise.operating_system())
+        assert curator.events.frequent_values("colour", 1, 900, "0.1") == ("red",)
+        assert curator.events.distinct("colour", 900) == (2, 3)
 
 
 def test_a_number_of_variants_is_a_whole_number_from_one_on() -> None:

@@ -122,3 +122,12 @@ def test_noise_as_wide_as_fits_is_drawn_and_wider_is_refused() -> None:
     check_sums(1, 1000, 10, least * 10_000)
     with pytest.raises(ParameterError, match="does not fit"):
         check_sums(1, 1000, 10, least * 10_000 * (1 - Fraction(1, 10**6)))
+
+
+@pytest.mark.parametrize(("row", "column"), [(1, 0), (2, 0), (-1, 0), (0, 4), (0, 5), (0, -1)])
+def test_an_entry_that_is_nowhere_counts_for_nobody(row: int, column: int) -> None:
+    """A row after the last case, a column after the last sum: neither is added nor told of."""
+    one = np.ones(1, dtype=np.int64)
+    curator = Curator(log([("a",)]))
+    answer = curator.sums(lambda s: (row * one, column * one, one), 4, 1, 900)
+    assert answer.tolist() == [0, 0, 0, 0] and len(curator.charges) == 1

@@ -124,12 +124,9 @@ def _surviving_empty_bins(
     while last < empty - 1:
         expected = (empty - 1 - last) * chance
         steps = noise.gaps(to, int(expected + 4 * expected**0.5) + 16, randomness)
-        # A gap that leads beyond the end ends the walk; cut it so that the sum cannot overflow.
+        # A gap that leads beyond the end ends the walk; it is cut so that the sum cannot overflow.
         walk = last + np.cumsum(np.minimum(steps, empty) + 1, dtype=object if empty > 2**40 else np.int64)
-        inside = walk < empty
-        positions.append(np.asarray(walk[inside], dtype=np.int64))
-        if not inside.all():
-            break
+        positions.append(np.asarray(walk[walk < empty], dtype=np.int64))
         last = int(walk[-1])
     return np.concatenate(positions) if positions else np.zeros(0, dtype=np.int64)
 

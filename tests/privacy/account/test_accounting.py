@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
-from veilog.privacy.account.accounting import parse_delta, parse_epsilon
+from veilog.privacy.account.accounting import compose, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import Charge
+from veilog.privacy.mechanisms.mechanism import Stated
 
 
 @pytest.mark.parametrize(
@@ -43,3 +45,28 @@ def test_a_number_is_taken_as_written(value: object) -> None:
 def test_what_is_printed_never_understates_what_is_spent(value: Fraction) -> None:
     printed = Fraction(Decimal(repr(round_up(value))))
     assert value <= printed <= value * (1 + Fraction(1, 10**15))
+
+
+def test_the_smallest_and_the_largest_budgets_are_taken_and_what_is_beyond_is_not() -> None:
+    assert (parse_epsilon("1e-9"), parse_epsilon(1000)) == (Fraction(1, 10**9), 1000)
+    assert (parse_delta(0), parse_delta("1e-100")) == (0, Fraction(1, 10**100))
+    for epsilon in ("0.999e-9", Fraction(1000) + Fraction(1, 10**9)):
+        with pytest.raises(ParameterError):
+            parse_epsilon(epsilon)
+    with pytest.raises(ParameterError, match="too small"):
+        parse_delta("0.999e-100")
+
+
+def test_costs_add_up_and_a_delta_is_at_most_one() -> None:
+    def charges(*deltas: str) -> list[Charge]:
+        return [Charge("q", "", Stated("m"), Stated("s"), Fraction(1, 3), Fraction(delta)) for delta in deltas]
+
+    assert compose(charges("0.25", "0.5")) == (Fraction(2, 3), Fraction(3, 4))
+    assert compose(charges("0.7", "0.7", "0")) == (1, 1)
+
+
+def test_a_charge_may_be_of_nothing_and_not_of_less() -> None:
+    assert Charge("q", "", Stated("m"), Stated("s"), Fraction(0), Fraction(0)).epsilon == 0
+    for epsilon, delta in ((Fraction(-1, 9), Fraction(0)), (Fraction(0), Fraction(-1, 9))):
+        with pytest.raises(ParameterError, match="less than nothing"):
+            Charge("q", "", Stated("m"), Stated("s"), epsilon, delta)

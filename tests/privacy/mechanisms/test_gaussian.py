@@ -208,3 +208,10 @@ def test_a_proposal_beyond_the_cells_takes_its_number_from_there() -> None:
     value, keep, asked = proposed_from(variance, len(signs), *(2**32 - 2 + sign for sign in signs), *ones)
     assert all(abs(drawn) >= first for drawn in value) and [int(drawn < 0) for drawn in value] == signs
     assert any(keep) and not asked
+
+
+def test_the_largest_variance_is_drawn_and_a_larger_is_refused() -> None:
+    assert len(discrete_gaussian(LARGEST_VARIANCE, 3, noise.seeded(1))) == 3
+    for variance in (LARGEST_VARIANCE + 1, Fraction(0)):
+        with pytest.raises(ValueError, match="variance"):
+            discrete_gaussian(variance, 3, noise.seeded(1))

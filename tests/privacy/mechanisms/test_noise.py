@@ -13,6 +13,7 @@ import opendp.prelude as dp
 import pytest
 from scipy import stats
 
+from veilog.errors import ParameterError
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.intervals import rational
 
@@ -204,3 +205,25 @@ def test_a_seeded_source_repeats_itself() -> None:
     first = noise.discrete_laplace(Fraction(1), 100, noise.seeded(5))
     assert np.array_equal(first, noise.discrete_laplace(Fraction(1), 100, noise.seeded(5)))
     assert not np.array_equal(first, noise.discrete_laplace(Fraction(1), 100, noise.seeded(6)))
+
+
+def test_noise_as_wide_as_fits_is_drawn_and_wider_is_refused() -> None:
+    least, source = Fraction(200, 2**62), noise.seeded(1)
+    for draw in (noise.geometric, noise.discrete_laplace):
+        assert len(draw(least, 3, source)) == 3
+        with pytest.raises(ParameterError, match="does not fit"):
+            draw(least * Fraction(999, 1000), 3, source)
+
+
+@pytest.mark.parametrize("off", [-60, -2, -1, 0, 1, 2, 60])
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "0.3"), ("0.1", "0.05"), ("0.5", "1e-6"), ("6", "1e-3")])
+def test_the_bound_is_the_smallest_wherever_its_search_starts(
+    epsilon: str, delta: str, off: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logarithms of floats only say where to start: k is the smallest by the inequality itself."""
+    eps, failure, ceil = Fraction(epsilon), Fraction(delta), np.ceil
+    monkeypatch.setattr(np, "ceil", lambda x: ceil(x) + off)
+    k = noise.tsgd_bound.__wrapped__(eps, failure)
+    a = math.exp(-float(eps))
+    chance = lambda k: (1 - a) * a**k / (1 + a - 2 * a ** (k + 1))  # noqa: E731
+    assert chance(k) <= float(failure) and (k == 1 or chance(k - 1) > float(failure))

@@ -189,3 +189,10 @@ def test_no_way_of_adding_charges_to_a_sample_goes_past_the_account() -> None:
     account.of_sample(Fraction(1)).charge("count", "", Laplace(Fraction(1)), Sensitivity.of(1), Fraction(1))
     assert len(account.charges) == len(whole.charges) == 3
     assert sum(c.epsilon for c in whole.charges) == amplified(Fraction(3), Fraction(1, 2))
+
+
+def test_a_sample_costs_no_more_than_the_whole_whatever_is_rounded() -> None:
+    """Amplified epsilons are rounded up to 12 decimals, which is more than all where epsilon has more of them."""
+    epsilon = Fraction(1, 3 * 10**9)
+    assert amplified(epsilon, Fraction(999_999, 1_000_000)) == epsilon
+    assert amplified(epsilon, Fraction(1)) == unamplified(epsilon, Fraction(1)) == epsilon

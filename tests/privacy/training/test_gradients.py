@@ -1,5 +1,6 @@
 """Noised gradients: their norms in closed form, what one case can change, what a step costs, what noise is added."""
 
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -19,14 +20,15 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.methods.travag.networks import Network, Weights, backward, forward, initial
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.mechanisms.mechanism import DiscreteGaussianSteps, NoisedSteps
+from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, MOST_STEPS, DiscreteGaussianSteps, NoisedSteps
+from veilog.privacy.training import accounting
 from veilog.privacy.training.accounting import (
     calibrated,
     composed_epsilon,
     integer_variance,
     smallest_epsilon,
 )
-from veilog.privacy.training.gradients import Training
+from veilog.privacy.training.gradients import LEAST_CLIP, MOST_CLIP, Training
 from veilog.privacy.training.sums import (
     GRID,
     Factors,
@@ -596,3 +598,87 @@ def test_the_bound_on_a_norm_allows_for_the_rounding_of_terms_that_cancel() -> N
     apart = 2 * math.sqrt(3 * 1000.0**2) * math.sqrt(4)
     (longest,) = _longest(rounded)
     assert apart * math.sqrt(512 * 2.0**-50) <= longest <= apart * math.sqrt(2048 * 2.0**-50)
+
+
+# Limits and bounds ----------------------------------------------------------------------------------------------------
+
+
+def test_plans_and_clips_are_taken_up_to_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veilog.privacy.training.gradients.composed_epsilon", lambda plan, delta, about: 1.0)
+    plan = (NoisedSteps("most", 1.0, LARGEST_NOISE, MOST_STEPS), NoisedSteps("one", 1.0, 1.0, 1))
+    curator = Curator(Variants.from_dict({("a",): 3}))
+    ask = lambda clips: curator.training(  # noqa: E731
+        lambda b: np.zeros(len(b), int), 1, plan, clips, 1, "1e-3", taken=(MOST_STEPS, 1)
+    )
+    assert ask((LEAST_CLIP, MOST_CLIP)).taken == (MOST_STEPS, 1)
+    for clips in ((LEAST_CLIP * 0.999, 1.0), (1.0, MOST_CLIP * 1.001)):
+        with pytest.raises(ParameterError, match="clipping bound"):
+            ask(clips)
+    for noise_, steps in ((LARGEST_NOISE * 1.001, 1), (1.0, MOST_STEPS + 1)):
+        with pytest.raises(ParameterError, match=r"noise multiplier|number of steps"):
+            NoisedSteps("x", 1.0, noise_, steps)
+    assert len(curator.charges) == 1
+
+
+def test_a_plan_is_costed_for_less_than_its_delta_and_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def bound(parts: object, delta: float, interval: float) -> float:
+        asked.append(delta)
+        return found
+
+    monkeypatch.setattr(accounting, "_bound", bound)
+    for found in (0.0, 1.0):
+        assert composed_epsilon((NoisedSteps("x", 1.0, 5.0, 1),), Fraction(1, 10), about=1.0) > found
+    assert all(0.0999 < delta < 0.1 for delta in asked)
+    assert composed_epsilon((NoisedSteps("x", 1.0, 5.0, 1),), Fraction(1, 10**50), about=1.0) > 0
+    for delta in (Fraction(999, 10**53), Fraction(1)):
+        with pytest.raises(ParameterError, match="delta from 1e-50"):
+            composed_epsilon((NoisedSteps("x", 1.0, 5.0, 1),), delta, about=1.0)
+
+
+@pytest.mark.parametrize("inputs", ["positions", "rows"])
+@pytest.mark.parametrize("biases", [(True, True), (True, False), (False, False)])
+def test_no_integer_gradient_is_longer_than_the_bound_on_it(inputs: str, biases: tuple[bool, bool]) -> None:
+    """The norm in whole numbers of any size, of two terms of a layer; wide inputs have a wider margin."""
+    rng = np.random.default_rng(5)
+    for width in (3, 6000):
+        one = 1 if inputs == "positions" else 2**14
+        terms = [
+            _Rounded(
+                rng.integers(0, width, 2) if one == 1 else np.trunc(rng.normal(size=(2, width)) * one),
+                np.trunc(rng.normal(size=(2, 4)) * 2**20),
+                width,
+                bias,
+                one,
+            )
+            for bias in biases
+        ]
+        bounds = _longest([terms])
+        for i in range(2):
+            weight, bias = np.zeros((width, 4), object), np.zeros(4, object)
+            for term in terms:
+                x = np.arange(width) == term.inputs[i] if one == 1 else term.inputs[i]
+                errors = np.array([int(e) for e in term.errors[i]], object)
+                weight += np.outer(np.array([int(v) for v in x], object), errors)
+                bias += errors * (term.one if term.bias else 0)
+            exact = int((weight**2).sum() + (bias**2).sum())
+            margin = Fraction(bounds[i]) ** 2 / exact - 1
+            assert Fraction(2 * width + 4, 2**52) <= margin <= Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+def test_an_example_that_is_not_finite_adds_not_one_unit(wrong: float) -> None:
+    for inputs, errors in (([[wrong, 1.0]], [[1.0, 1.0]]), ([[1.0, 1.0]], [[wrong, 1.0]])):
+        rounded = clipped([[Outer(np.array(inputs), np.array(errors), 2)]], 1.0)
+        ((weight, bias),) = integer_sums(rounded, np.array([1]))
+        assert not weight.any() and not bias.any()
+
+
+def test_products_of_numbers_of_nothing_but_ones_are_exact() -> None:
+    """The largest sums that pieces of so many bits can have: one bit more and floats would round them."""
+    for rows, bits in itertools.product((1, 2, 3, 7, 8, 15, 100), (20, 24, 25, 26, 27, 31)):
+        ones = np.full((rows, 1), 2**bits - 1, np.int64)
+        exact = rows * (2**bits - 1) ** 2
+        assert int(exact_product(ones, ones)[0, 0]) == (exact + 2**63) % 2**64 - 2**63
+        assert int(exact_product(-ones, ones)[0, 0]) == (-exact + 2**63) % 2**64 - 2**63

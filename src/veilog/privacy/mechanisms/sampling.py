@@ -92,7 +92,7 @@ def _suffices(epsilon: Fraction, rate: Fraction, bound: Fraction) -> bool:
 
 def poisson_sample(variants: Variants, rate: Fraction, randomness: Randomness) -> Variants:
     """Each case by itself with probability ``rate``, exactly."""
-    return variants if rate == 1 else variants.with_counts(poisson_counts(variants.counts, rate, randomness))
+    return variants.with_counts(poisson_counts(variants.counts, rate, randomness))
 
 
 def poisson_counts(counts: IntArray, rate: Fraction, randomness: Randomness) -> IntArray:

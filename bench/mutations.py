@@ -1,0 +1,272 @@
+"""The small changes that make mutants of the kernel, and putting one of them in place of what is there."""
+
+import ast
+import copy
+import importlib
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TARGETS: dict[str, tuple[str, ...]] = {
+    "privacy.curator": (
+        "Curator.count",
+        "Curator.concentration",
+        "Curator.histogram",
+        "Curator.sums",
+        "Curator.find_activities",
+        "Curator.partitions",
+        "Curator.training",
+        "Curator.subsample",
+        "Curator.carry",
+        "Curator.guarantee",
+    ),
+    "privacy.clipping": ("check_sums", "exact_sums", "contributions", "clipped"),
+    "privacy.histograms": ("check_size", "cases_in_bins", "every_bin", "bins_above", "_surviving_empty_bins"),
+    "privacy.events": ("EventQuestions.sums", "EventQuestions.distinct", "EventQuestions.frequent_values"),
+    "privacy.labels": ("label_threshold", "_smallest", "_holds", "label_weights", "labels_noise", "frequent_labels"),
+    "privacy.mechanisms.noise": (
+        "check_scale",
+        "_two_sided",
+        "discrete_laplace",
+        "geometric",
+        "laplace_tail",
+        "tsgd_tail",
+        "tsgd_bound",
+        "tsgd_noise",
+        "_tsgd_zero",
+        "_laplace_zero",
+    ),
+    "privacy.mechanisms.sampling": ("amplified", "unamplified", "_suffices", "poisson_sample"),
+    "privacy.unit": ("Unit.of_one_case", "Unit.charges", "_growth", "bounded"),
+    "privacy.account.accounting": ("parse_epsilon", "parse_delta", "compose"),
+    "privacy.account.guarantee": ("Charge.__post_init__",),
+    "privacy.account.account": (
+        "Account.charge",
+        "Account.carry",
+        "Account._enter",
+        "Account.assume",
+        "Account.void",
+        "Account.guarantee",
+        "SampleAccount.__init__",
+        "SampleAccount._enter",
+    ),
+    "privacy.mechanisms.mechanism": (
+        "Sensitivity.of",
+        "Laplace.decay",
+        "Laplace.draw",
+        "KTruncatedGeometric.of",
+        "KTruncatedGeometric.draw",
+        "NoisedSteps.__post_init__",
+        "NoisedSteps.scaled",
+    ),
+    "privacy.training.gradients": ("Training.step", "pay_for"),
+    "privacy.training.sums": ("clipped", "_whole", "_with_errors", "_longest", "integer_sums", "exact_product"),
+    "privacy.mechanisms.gaussian": ("discrete_gaussian", "_proposed", "_layout", "_cumulative"),
+    "privacy.training.accounting": ("composed_epsilon", "integer_variance"),
+    "privacy.asking": ("bins_of", "triples_of", "_parts", "_alone", "_sorted", "_same"),
+    "privacy.account.figures": ("round_up", "up"),
+    "privacy.account.strength": ("strength_of",),
+}
+"""Of each module the functions that are changed."""
+
+BUDGETS = {"eps", "epsilon", "failure", "delta", "bound", "clip", "scale", "resolution", "step"}
+EXCHANGED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+    ast.Add: (ast.Sub,),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.FloorDiv,),
+    ast.Div: (ast.Mult,),
+    ast.FloorDiv: (ast.Mult,),
+    ast.Pow: (ast.Mult,),
+    ast.Mod: (ast.Mult,),
+    ast.And: (ast.Or,),
+    ast.Or: (ast.And,),
+    ast.BitAnd: (ast.BitOr,),
+    ast.BitOr: (ast.BitAnd,),
+}
+NAMES = {"max": "min", "min": "max", "minimum": "maximum", "maximum": "minimum", "all": "any", "any": "all"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    module: str
+    function: str
+    line: str
+    """The changed line as it was."""
+    change: str
+    number: int
+    """Which of the changes of the function."""
+    lines: range
+    """Those of the statement, or of its head."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.module}.{self.function}: {self.line}  [{self.change}]"
+
+    @property
+    def key(self) -> str:
+        """As it is called in a record: a line may have two of one name."""
+        return f"{self.name} {self.number}"
+
+
+def function_in(tree: ast.Module, name: str) -> ast.FunctionDef:
+    """The last definition of this name: earlier ones are overloads."""
+    body: list[ast.stmt] = tree.body
+    *classes, own = name.split(".")
+    for part in classes:
+        body = next(node.body for node in body if isinstance(node, ast.ClassDef) and node.name == part)
+    return [node for node in body if isinstance(node, ast.FunctionDef) and node.name == own][-1]
+
+
+def changes(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, str]]:
+    """The function changed in place, one change after the other, each undone before the next."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    for parent, field, place, node in _nodes(body, function):
+        for _, said in _of_node(parent, field, place, node):
+            yield (node if hasattr(node, "lineno") else parent), said
+
+
+def _nodes(body: list[ast.stmt], owner: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
+    stack: list[tuple[ast.AST, str, int | None, ast.AST]] = [
+        (owner, "body", owner.body.index(stmt), stmt)  # type: ignore[attr-defined]
+        for stmt in reversed(body)
+    ]
+    while stack:
+        parent, field, place, node = stack.pop()
+        if isinstance(node, ast.Raise):
+            continue
+        yield parent, field, place, node
+        children: list[tuple[ast.AST, str, int | None, ast.AST]] = []
+        for name, value in ast.iter_fields(node):
+            if name in ("annotation", "returns"):
+                continue
+            if isinstance(value, ast.AST):
+                children.append((node, name, None, value))
+            elif isinstance(value, list):
+                children += [(node, name, i, item) for i, item in enumerate(value) if isinstance(item, ast.AST)]
+        stack += reversed(children)
+
+
+def _of_node(parent: ast.AST, field: str, place: int | None, node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    def put(new: ast.AST) -> None:
+        if place is None:
+            setattr(parent, field, new)
+        else:
+            getattr(parent, field)[place] = new
+
+    for new, said in _instead(parent, field, node):
+        put(ast.copy_location(new, node) if not hasattr(new, "lineno") else new)
+        yield node, said
+        put(node)
+
+
+def _instead(parent: ast.AST, field: str, node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    if isinstance(node, ast.Constant) and not isinstance(node.value, str | bytes | None | bool):
+        yield ast.Constant(node.value + 1), f"{node.value} -> {node.value + 1}"
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield ast.Constant(not node.value), f"{node.value} -> {not node.value}"
+    for other in EXCHANGED.get(type(node), ()):
+        yield other(), f"{type(node).__name__} -> {other.__name__}"
+    if isinstance(node, ast.Name) and node.id in BUDGETS and isinstance(node.ctx, ast.Load) and field != "func":
+        double = ast.BinOp(ast.Name(node.id, ast.Load()), ast.Mult(), ast.Constant(2))
+        yield ast.fix_missing_locations(ast.copy_location(double, node)), f"{node.id} -> {node.id} * 2"
+    if isinstance(node, ast.Name) and node.id in NAMES:
+        yield ast.Name(NAMES[node.id], ast.Load()), f"{node.id} -> {NAMES[node.id]}"
+    if isinstance(node, ast.Attribute) and node.attr in NAMES:
+        yield ast.Attribute(node.value, NAMES[node.attr], node.ctx), f"{node.attr} -> {NAMES[node.attr]}"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
+        yield node.operand, f"{type(node.op).__name__} left out"
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        yield ast.Pass(), "call left out"
+    if isinstance(node, ast.AugAssign):
+        yield ast.Pass(), "left out"
+    if isinstance(node, ast.If | ast.IfExp | ast.While):
+        turned = copy.copy(node)
+        turned.test = ast.copy_location(ast.UnaryOp(ast.Not(), node.test), node.test)
+        yield turned, "condition turned round"
+    if isinstance(node, ast.Call) and len(node.args) >= 2:
+        swapped = copy.copy(node)
+        swapped.args = [node.args[1], node.args[0], *node.args[2:]]
+        called = ast.unparse(node.func)
+        # The larger of two numbers does not depend on their order.
+        if ast.dump(node.args[0]) != ast.dump(node.args[1]) and called.removeprefix("np.") not in NAMES:
+            yield swapped, f"first two arguments of {called} exchanged"
+
+
+def mutants() -> Iterator[Mutant]:
+    for module, functions in TARGETS.items():
+        source = source_of(module)
+        for name in functions:
+            tree = ast.parse(source)
+            function = function_in(tree, name)
+            for number, (node, change) in enumerate(changes(function)):
+                line = getattr(node, "lineno", None)
+                text = source.splitlines()[line - 1].strip() if line else ast.dump(node)[:40]
+                yield Mutant(module, name, text, change, number, statement_at(function, line or function.lineno))
+
+
+def statement_at(function: ast.FunctionDef, line: int) -> range:
+    """The lines of the innermost statement around a line; of one that holds others, the lines before these."""
+    found = range(function.lineno, (function.end_lineno or line) + 1)
+    for node in ast.walk(function):
+        if isinstance(node, ast.stmt) and node is not function:
+            held = getattr(node, "body", None)
+            lines = range(node.lineno, held[0].lineno if held else (node.end_lineno or line) + 1)
+            if line in lines and len(lines) <= len(found):
+                found = lines
+    return found
+
+
+def source_file(module: str) -> str:
+    found = importlib.import_module(f"veilog.{module}").__file__
+    assert found is not None
+    return found
+
+
+def source_of(module: str) -> str:
+    return Path(source_file(module)).read_text()
+
+
+def code_of(mutant: Mutant) -> types.CodeType:
+    tree = ast.parse(source_of(mutant.module))
+    for number, _ in enumerate(changes(function_in(tree, mutant.function))):
+        if number == mutant.number:
+            compiled = compile(ast.fix_missing_locations(tree), f"mutant of {mutant.function}", "exec")
+            break
+    code = compiled
+    for part in mutant.function.split("."):
+        code = [c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == part][-1]
+    return code
+
+
+def put_in(mutant: Mutant) -> None:
+    """Change the function where it is, so that whoever imported it has the change."""
+    held: Any = importlib.import_module(f"veilog.{mutant.module}")
+    for part in mutant.function.split("."):
+        held = vars(held)[part]
+    held = getattr(held, "__wrapped__", held)
+    if isinstance(held, staticmethod):
+        held = held.__func__
+    if isinstance(held, property):
+        held = held.fget
+    held.__code__ = code_of(mutant)
+    forget()
+
+
+def forget() -> None:
+    """Leave out answers that were kept before."""
+    for name in TARGETS:
+        for value in vars(importlib.import_module(f"veilog.{name}")).values():
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()
