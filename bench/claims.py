@@ -87,7 +87,8 @@ HEAD = ("method", "nominal epsilon", "delta", "derived epsilon", "audited epsilo
 
 def cells(plan: Plan) -> Iterator[Cell]:
     releases = int(plan.options.get("releases", 200 if plan.quick else RELEASES))
-    for claim in (*CLAIMS, *WHITE):
+    boxes = {"white": WHITE, "black": CLAIMS}
+    for claim in boxes.get(plan.options.get("box", ""), (*CLAIMS, *WHITE)):
         if plan.options.get("method", claim.method) == claim.method:
             for cell in claim.cells():
                 yield Cell("", cell.method, (*cell.settings, ("releases", releases)))
