@@ -18,7 +18,7 @@ from veilog.errors import VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
-from veilog.methods import Method
+from veilog.methods import EpsilonAndDelta, Method
 from veilog.privacy.account.account import Account
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.domain import Domain
@@ -191,7 +191,9 @@ def _accounted(method: Method, settings: Mapping[str, Any]) -> Broken:
     if epsilon > planned.epsilon or delta > planned.delta * (1 + Fraction(1, 2**38)):
         yield "It spends more than its budget", f"{float(epsilon):g} of epsilon {float(planned.epsilon):g}"
     claimed = (guarantee.epsilon or 0.0, guarantee.delta or 0.0)
-    if claimed[0] < float(planned.epsilon) or claimed[1] < float(planned.delta) * (1 - 1e-9):
+    budget = planned.method.budget
+    fixed = isinstance(budget, EpsilonAndDelta) and budget.fixed  # its delta is that of its noise
+    if claimed[0] < float(planned.epsilon) or (not fixed and claimed[1] < float(planned.delta) * (1 - 1e-9)):
         yield "It has a guarantee of its own", f"{claimed} is less than the budget that it had"
     yield from _repeatable(planned)
 

@@ -85,7 +85,8 @@ def test_every_setting_costs_the_same_and_draws_from_its_columns_only(values: di
     configuration = configured(TRAVAG.parse({**values, "free_generator_steps": 40}), as_published=False)
     trained = train(asked, request(), configuration)
     guarantee = asked.guarantee()
-    assert guarantee.proven and (guarantee.epsilon, guarantee.delta) == (1.0, 1e-5)
+    assert guarantee.proven and guarantee.epsilon == 1.0
+    assert 0 < 1e-5 - (guarantee.delta or 0) < 4e-6, "all but what the noise of the columns does not need"
     assert set(trained.columns) <= set(COUNTS)
     assert sample(trained, 500, np.random.default_rng(0)).sum() == 500
 
@@ -237,7 +238,8 @@ def test_an_interrupted_run_goes_on_and_costs_what_one_run_costs(configuration: 
     assert [state.step for state in later] == list(range(7, states[0].steps + 1))
     assert trained.columns.labels == states[0].columns.labels and len(trained.columns) == len(states[0].columns)
     guarantee = again.guarantee()
-    assert guarantee.proven and (guarantee.epsilon, guarantee.delta) == (1.0, 1e-5)
+    assert guarantee.proven and guarantee.epsilon == 1.0
+    assert 0 < 1e-5 - (guarantee.delta or 0) < 4e-6, "all but what the noise of the columns does not need"
     assert [charge.question for charge in guarantee.charges] == ["count", "partitions", "gradients"]
 
 

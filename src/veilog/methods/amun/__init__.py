@@ -98,18 +98,7 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     known = _known(log, advantage, precision, clamped)
     # 5: case filtering, then the priors of what is left
     if mode == "filtering":
-        kept = np.flatnonzero(~_risky(known, advantage))
-        told = f"Filtering keeps {len(kept):,} of {len(log):,} cases at a guessing advantage of {advantage:g}."
-        request.progress(told, None)
-        request.remark(told)
-        if not len(kept):
-            raise ParameterError(
-                f"At a guessing advantage of {advantage:g} filtering takes out all {len(log):,} cases: in each "
-                "there is a time that an attacker could guess too well beforehand.",
-                parameter="guessing_advantage",
-                advice="Take a smaller one, or mode sampling, which keeps such cases and gives their times more noise.",
-            )
-        log = log.only(kept)
+        log = _filtered(log, known, advantage, request)
         known = _known(log, advantage, precision, clamped)
     # 6: epsilons
     epsilon_d = Fraction(oversampling_epsilon(advantage)) if mode == "oversampling" else worst
@@ -131,6 +120,27 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     ((_, knowledge),) = known
     cases, times = noisy_cases(log, copies, knowledge.ranges / epsilons_of(knowledge.priors, advantage), frame, source)
     return assembled(Details(cases, times), Metadata())
+
+
+def _filtered(
+    log: AnnotatedLog | StoredAnnotation,
+    known: Iterable[tuple[AnnotatedLog, Knowledge]],
+    advantage: float,
+    request: Request,
+) -> AnnotatedLog | StoredAnnotation:
+    """The log without cases in which there is a time that could be guessed too well beforehand."""
+    kept = np.flatnonzero(~_risky(known, advantage))
+    told = f"Filtering keeps {len(kept):,} of {len(log):,} cases at a guessing advantage of {advantage:g}."
+    request.progress(told, None)
+    request.remark(told)
+    if not len(kept):
+        raise ParameterError(
+            f"At a guessing advantage of {advantage:g} filtering takes out all {len(log):,} cases: in each "
+            "there is a time that an attacker could guess too well beforehand.",
+            parameter="guessing_advantage",
+            advice="Take a smaller one, or mode sampling, which keeps such cases and gives their times more noise.",
+        )
+    return log.only(kept)
 
 
 def _known(

@@ -125,8 +125,11 @@ def evolve(
         p = _fitted(prior, cells, asked, plan)
     _remark(request, plan, shortened)
     released = _released(activities, shortened, pool, p, asked, plan, rng, known)
-    if real is None:
-        return released
+    return released if real is None else _with_found(released, real, request)
+
+
+def _with_found(released: Variants, real: Variants, request: Request) -> Variants:
+    """The release with the real variants that were found, by its own counts where it has them."""
     found = released.to_dict()
     counts = [found.get(sequence, count) for sequence, count in zip(real.sequences, real.counts.tolist(), strict=True)]
     together = with_real(released, real.with_counts(counts))
