@@ -78,7 +78,7 @@ def test_attributes_cost_exactly_their_share(attributes: list[str], times: str |
         release = released(epsilon="0.7", attributes=attributes, attributes_share=share, times=times, domain=domain)
         charges = release.guarantee.charges
         assert sum((c.epsilon for c in charges), Fraction(0)) == Fraction("0.7")
-        assert Fraction("4e-4") < sum((c.delta for c in charges), Fraction(0)) <= Fraction("1e-3")
+        assert Fraction("3e-4") < sum((c.delta for c in charges), Fraction(0)) <= Fraction("1e-3")
         assert (release.guarantee.status, release.guarantee.epsilon, release.guarantee.delta) == ("proven", 0.7, 1e-3)
 
 
@@ -87,7 +87,7 @@ def test_each_operation_says_what_it_cost() -> None:
     assert [o.target for o in release.operations] == ["control flow (variants)", "timestamps", "attributes: kind"]
     assert [o.epsilon for o in release.operations] == [1.0, 1.0, 2.0]
     flow, times, values = (o.delta for o in release.operations)
-    assert (flow, values) == (pytest.approx(5e-4, rel=0.1), pytest.approx(5e-4, rel=0.1)) and times == 0
+    assert 2e-4 < flow < 8e-4 and times == 0
     assert flow + values == pytest.approx(1e-3)
     children = release.log.metadata.attributes[0].children
     assert [c.key for c in children] == ["privacy:operation1", "privacy:operation2", "privacy:operation3"]
@@ -100,7 +100,7 @@ def test_evolve_splits_a_delta_with_attributes_exactly(share: float, to_flow: st
     release = openly.release(COLOURED, "evolve", epsilon="0.7", delta="1e-3", real_share=share, **more)
     charges = release.guarantee.charges
     assert sum((c.epsilon for c in charges), Fraction(0)) == Fraction("0.7")
-    assert Fraction("4e-4") < sum((c.delta for c in charges), Fraction(0)) <= Fraction("1e-3")
+    assert Fraction("3e-4") < sum((c.delta for c in charges), Fraction(0)) <= Fraction("1e-3")
     flow, times, values = (o.delta for o in release.operations)
     assert times == 0 and flow + values == pytest.approx(1e-3) and (flow > 0) == (share > 0)
     real = [c for c in charges if c.purpose == "frequent real variants"]

@@ -119,7 +119,7 @@ def test_labels_that_are_found_privately_are_a_question_of_their_own(log: LogRec
     assert first.epsilon + sum(q.epsilon for q in others) == pytest.approx(2)
     assert "activities-from-log" not in {c.code for c in found.tried.guarantee.conditions}
     both = dry_run(log, {"method": "evolve", "epsilon": "2", "delta": "1e-6", "labels": "privately"}, settings).tried
-    assert 9e-7 < sum(q.delta for q in both.guarantee.charges) <= 1e-6
+    assert 5e-7 < sum(q.delta for q in both.guarantee.charges) <= 1e-6, "k-TSGD may need less than its half"
 
 
 @pytest.mark.slow
