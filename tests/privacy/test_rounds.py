@@ -165,6 +165,7 @@ def test_all_are_charged_before_the_first_and_none_is_asked_beyond_them() -> Non
         ([ONE, Fraction(0)], ONE, MILLIONTH),
         ([ONE], Fraction(1, 10_000), MILLIONTH),
         ([ONE], ONE, Fraction(0)),
+        ([ONE] * 1000, Fraction(1, 1000), MILLIONTH),
         ([ONE], ONE, Fraction(1, 10**60)),
     ],
 )

@@ -56,16 +56,20 @@ def gaussian_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fract
         )
     square = Fraction(strength_within(float(epsilon), float(delta))) ** 2
     whole = sum(weights, start=Fraction(0))
-    return GaussianRounds(tuple(DiscreteGaussian(whole / (weight * square) + ROUNDED) for weight in weights))
+    noises = tuple(DiscreteGaussian(whole / (weight * square) + ROUNDED) for weight in weights)
+    if max(noise.exact_variance for noise in noises) > LARGEST_VARIANCE_OF_TAILS:
+        raise ParameterError("At this epsilon and delta the noise would be too wide to draw.", parameter="epsilon")
+    return GaussianRounds(noises)
 
 
 def rounds_pay(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction) -> bool:
     """Return whether Gaussian noise is narrower than discrete Laplace noise of the shares of epsilon, from public
     numbers only: whether the product of its variances is smaller."""
-    if not delta or epsilon < LEAST_EPSILON or delta < LEAST_DELTA or len(weights) > MOST_ROUNDS:
+    if not delta:
         return False
-    noises = gaussian_rounds(weights, epsilon, delta).noises
-    if max(noise.exact_variance for noise in noises) > LARGEST_VARIANCE_OF_TAILS:
+    try:
+        noises = gaussian_rounds(weights, epsilon, delta).noises
+    except ParameterError:  # nothing that could be paid for so
         return False
     whole = float(sum(weights, start=Fraction(0)))
     apart = [2 * math.log(float(weight) / whole * float(epsilon)) - math.log(2) for weight in weights]
@@ -100,8 +104,8 @@ class Rounds:
     Opened by :meth:`veilog.privacy.curator.Curator.rounds`, which charges all of them before the first.
     """
 
-    def __init__(self, variants: Variants, paid: GaussianRounds, source: Randomness) -> None:
-        self._variants, self._paid, self._source = variants, paid, source
+    def __init__(self, variants: Variants, paid: GaussianRounds, randomness: Randomness) -> None:
+        self._variants, self._paid, self._randomness = variants, paid, randomness
         self._asked = 0
 
     @property
@@ -126,4 +130,4 @@ class Rounds:
         check_size(size, noise, keep_above)
         self._asked += 1
         assigned, weights = cases_in_bins(self._variants, assign, size)
-        return bins_above(keep_above, assigned, weights, size, noise, self._source)
+        return bins_above(keep_above, assigned, weights, size, noise, self._randomness)

@@ -24,6 +24,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.rounds import Rounds
 from veilog.privacy.training.gradients import Training
 from veilog.releasing.plan import Plan
 from veilog.releasing.result import Release
@@ -88,14 +89,15 @@ def _patches(tape: Tape) -> Iterator[contextlib.AbstractContextManager[Any]]:
     for name in OPENING:
         yield mock.patch.object(Curator, name, _opened(getattr(Curator, name), tape))
     yield mock.patch.object(Training, "step", _step(Training.step, tape))
+    yield mock.patch.object(Rounds, "histogram", _round(Rounds.histogram, tape))
     for name in ("peek", "peek_log", "peek_pieces"):
         yield mock.patch.object(Curator, name, _refused)
 
 
 _QUESTIONS = ("count", "concentration", "histogram", "sums", "partitions")
 _EVENT_QUESTIONS = ("sums", "distinct", "frequent_values")
-OPENING = ("subsample", "training")
-"""What gives a curator or steps to ask further; both are asked again of the other log."""
+OPENING = ("subsample", "training", "rounds")
+"""What gives a curator, steps or histograms to ask further; all are asked again of the other log."""
 
 
 def _question(question: Callable[..., Any], holder: str, tape: Tape) -> Callable[..., Any]:
@@ -138,6 +140,21 @@ def _opened(question: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
         if isinstance(found, Curator):
             found._randomness = self._randomness
         return found
+
+    return ask
+
+
+def _round(histogram: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
+    """A histogram that was charged when it was paid for."""
+
+    def ask(self: Rounds, *given: Any, **named: Any) -> Any:
+        asked = _asked(histogram, tape, (self, *given), named)
+        if tape.position is None:
+            answer = _apart(self, tape, lambda: histogram(self, *given, **named))
+            tape.entries.append((asked, answer, []))
+            return answer
+        self._asked += 1
+        return tape.next(asked)[0]
 
     return ask
 

@@ -160,7 +160,7 @@ def _asked(factors: FactorsOf, columns: IntArray) -> Factors:
     try:
         found = factors(columns.copy())
         fits = len(found) > 0 and all(_fit(terms, len(columns)) for terms in found)
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 - whatever it says, it may say of the data
         fits = False
     if not fits:  # outside the handler, so that the error carries no other along
         raise ParameterError(
