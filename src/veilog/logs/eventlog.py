@@ -174,18 +174,17 @@ class EventLog:
                     advice=f"It has: {', '.join(c for c in self.events.column_names if ':index' not in c)}.",
                 )
         if keys == (ACTIVITY,):
-            column = self.events.column(ACTIVITY)
+            labels, codes = self.activity_codes
         else:
             parts = [pc.fill_null(self.events.column(key).cast(pa.string()), "") for key in keys]
-            column = pc.binary_join_element_wise(*parts, "+")
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        combined = column.unify_dictionaries().combine_chunks()
-        if isinstance(combined, pa.ChunkedArray):
-            combined = combined.chunk(0) if combined.num_chunks else pa.array([], LABEL_TYPE)
-        codes = combined.indices.to_numpy(zero_copy_only=False)
-        found = Variants.from_arrays(combined.dictionary.to_pylist(), codes, self.offsets)
+            labels, codes = _coded(pc.binary_join_element_wise(*parts, "+"))
+        found = Variants.from_arrays(labels, codes, self.offsets)
         return replace(found, read_together=self.read_together)
+
+    @property
+    def activity_codes(self) -> tuple[list[str], IntArray]:
+        """The activities' names, and of every event which of them it has."""
+        return _coded(self.events.column(ACTIVITY))
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -240,6 +239,15 @@ class EventLog:
             for column in table.columns
         ]
         return pa.table(plain, names=table.column_names).to_pandas()
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[list[str], IntArray]:
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    combined = column.unify_dictionaries().combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        combined = combined.chunk(0) if combined.num_chunks else pa.array([], LABEL_TYPE)
+    return combined.dictionary.to_pylist(), combined.indices.to_numpy(zero_copy_only=False)
 
 
 def _median(values: IntArray, counts: IntArray) -> float:

@@ -1,0 +1,41 @@
+"""What a release is still good for: discovery, prediction, performance, conformance and attributes, each a purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from veilog._plugins import Registry
+from veilog.errors import ParameterError
+from veilog.measures.measure import Pair
+from veilog.measures.purposes.purpose import Asked, Aspect, Judged, Judgement, Purpose
+from veilog.measures.purposes.sides import Sides
+
+__all__ = ["PURPOSES", "Asked", "Aspect", "Judged", "Judgement", "Purpose", "judge", "named"]
+
+PURPOSES = Registry(
+    Purpose,
+    "veilog.purposes",
+    {},
+)
+"""In the order in which they are judged; packages add their own by entry points of this group."""
+
+
+def named(names: Sequence[str]) -> tuple[str, ...]:
+    """Return these names of purposes, ``all`` as every one; :class:`ParameterError` for one that does not exist."""
+    if "all" in names:
+        return tuple(PURPOSES)
+    if unknown := [name for name in names if name not in PURPOSES]:
+        raise ParameterError(
+            f"There is no purpose {unknown[0]!r}.",
+            parameter="purposes",
+            advice=f"There are {', '.join(PURPOSES)}, and all.",
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def judge(pair: Pair, names: Sequence[str], asked: Asked | None = None) -> dict[str, Judgement]:
+    """Return what a release is worth for these purposes."""
+    sides = Sides(pair)
+    told = replace(asked or Asked(), progress=pair.progress)
+    return {name: PURPOSES[name].judged(sides, told) for name in named(names)}

@@ -1,0 +1,199 @@
+"""What a release is still good for: a purpose, its numbers, and what they are held against on the same log.
+
+A number of its own says little: whether a fitness of .9 is high or a distance of 40 hours far depends on the log. So
+each is found four times, each time on the original's cases:
+
+- *value*: with the release in the original's place;
+- *ceiling*: with the original itself, the most that can be hoped for;
+- *floor*: with one random half of the original, judged on the other half: what another sample of the same process is
+  worth. No release needs to be better;
+- *zero*, the leak line: with every variant of the original once. Such a list has learnt nothing of what is frequent and
+  protects nobody.
+
+A *share* tells how much is kept: of a number of which more is better, value / ceiling; of a distance, floor / value,
+at most 1: a half means twice as far from the original as another sample of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from veilog.errors import ParameterError, VeilogError
+from veilog.measures.measure import Form, Needs, Progress
+from veilog.measures.purposes.sides import Log, Sides
+
+__all__ = ["Asked", "Aspect", "Grade", "Judged", "Judgement", "Log", "Purpose", "Score"]
+
+Grade = Literal["good", "limited", "poor", "not judged"]
+
+GOOD, LIMITED = 0.9, 0.7
+"""Shares from which a purpose is said to be served well, or in part; a distance is judged by its square root, so by 1.2
+and 2 times the floor. Words for people: the numbers stand beside them."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What purposes may be told, and how they say how far they are."""
+
+    model: Path | None = None
+    """A process model or constraints that cases are checked against."""
+    targets: tuple[str, ...] = ()
+    """Case attributes whose prediction is wanted."""
+    pm4py: bool = False
+    progress: Progress = field(default=lambda text, fraction: None, repr=False)
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """One number of a purpose in words."""
+
+    name: str
+    title: str
+    meaning: str
+    better: Literal["higher", "lower"]
+    form: Form = "number"
+    unit: str = ""
+    chief: bool = False
+    """Whether the verdict goes by it; by the worst of several."""
+
+
+Score: TypeAlias = Callable[[Log, Log, Asked], Mapping[str, float | None]]
+"""Of the log that is used and the one on which it is judged: the aspects' numbers, None where there is none."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One number of a release, and what it is held against."""
+
+    aspect: Aspect
+    value: float | None
+    floor: float | None
+    ceiling: float | None
+    zero: float | None
+
+    @property
+    def share(self) -> float | None:
+        """How much of what the original gives is kept; None where that cannot be said."""
+        if self.aspect.better == "higher":
+            return None if self.value is None or not self.ceiling else max(0.0, self.value / self.ceiling)
+        if self.value is None or self.floor is None:
+            return None
+        return 1.0 if self.value <= self.floor else self.floor / self.value
+
+    @property
+    def grade(self) -> Grade:
+        if self.share is None:
+            return "not judged"
+        share = self.share if self.aspect.better == "higher" else math.sqrt(self.share)
+        return "good" if share >= GOOD else "limited" if share >= LIMITED else "poor"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its numbers as plain values."""
+        numbers = {name: getattr(self, name) for name in ("value", "floor", "ceiling", "zero", "share")}
+        return {"better": self.aspect.better, "unit": self.aspect.unit, **numbers, "grade": self.grade}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a release is worth for one purpose; without numbers it has the reason."""
+
+    purpose: Purpose
+    aspects: Mapping[str, Judged] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def chief(self) -> Judged | None:
+        """The number that the verdict goes by: the worst of those that count."""
+        order: tuple[Grade, ...] = ("poor", "limited", "good")
+        counted = [judged for judged in self.aspects.values() if judged.aspect.chief and judged.share is not None]
+        return min(counted, key=lambda judged: (order.index(judged.grade), judged.share), default=None)
+
+    @property
+    def grade(self) -> Grade:
+        return "not judged" if self.chief is None else self.chief.grade
+
+    @property
+    def verdict(self) -> str:
+        """Return one sentence for people."""
+        title = self.purpose.title
+        chief = self.chief
+        if chief is None:
+            return f"{title[0].upper()}{title[1:]}: not judged. {self.reason or 'There is nothing to judge it by.'}"
+        share = chief.share or 0.0
+        if chief.aspect.better == "higher":
+            kept = f"{chief.aspect.title}: {100 * min(share, 1.0):.0f} % of what the original gives"
+        elif share >= 1.0:
+            kept = f"{chief.aspect.title}: as near as another sample of the original"
+        else:
+            far = f"{1 / share:.1f} times as far" if share > 0.01 else "more than 100 times as far"
+            kept = f"{chief.aspect.title}: {far} as another sample of the original"
+        word = {"good": "Good for", "limited": "Of limited use for", "poor": "Not for"}[chief.grade]
+        return f"{word} {title} ({kept})."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "grade": self.grade,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "aspects": {name: judged.to_json() for name, judged in self.aspects.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What people use a log for, and the function that tells how well a log serves in another's place."""
+
+    name: str
+    title: str
+    """As in "good for ..."."""
+    aspects: tuple[Aspect, ...]
+    score: Score
+    needs: Needs = "variants"
+    held_out: bool = False
+    """Whether it is judged on 30 % of the original's cases, of which the ceiling has seen nothing."""
+    explained: str = ""
+    """A sentence or two on how it is found."""
+    paper: str = ""
+
+    def judged(self, sides: Sides, asked: Asked) -> Judgement:
+        """Return what a release is worth for this purpose; a :class:`VeilogError` on the way is the reason why not."""
+        try:
+            numbers = {
+                side: self._scored(*sides.of(side, self.needs, held_out=self.held_out), asked, side)
+                for side in ("value", "ceiling", "floor", "zero")
+            }
+        except VeilogError as error:
+            return Judgement(self, reason=str(error))
+        found = {
+            aspect.name: Judged(aspect, **{side: own.get(aspect.name) for side, own in numbers.items()})
+            for aspect in self.aspects
+        }
+        return Judgement(self, found)
+
+    def _scored(self, used: Log, judged: Log, asked: Asked, side: str) -> Mapping[str, float | None]:
+        asked.progress(f"{self.title}: {_SIDES[side]}", None)
+        if side == "value":
+            return self.score(used, judged, asked)
+        try:
+            return self.score(used, judged, asked)
+        except VeilogError:
+            return {}  # half of a small log may be too small; the value stands without it
+
+    def __post_init__(self) -> None:
+        if not any(aspect.chief for aspect in self.aspects):
+            raise ParameterError(
+                f"The purpose {self.name!r} has no number that its verdict goes by.", parameter="aspects"
+            )
+
+
+_SIDES = {
+    "value": "the release",
+    "ceiling": "the original itself",
+    "floor": "halves of the original",
+    "zero": "a bare list of variants",
+}

@@ -1,0 +1,102 @@
+"""How a purpose is judged: four sides of the same logs, a share, a verdict in words."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Variants
+from veilog.measures import Pair
+from veilog.measures.purposes import Asked, Aspect, Judgement, Purpose
+from veilog.measures.purposes.sides import Sides, split
+
+ORIGINAL = Variants.from_dict({("a", "b"): 60, ("a", "c"): 30, ("b",): 10})
+SHARE = Aspect("found", "found", "kinds of cases that are found", "higher", chief=True)
+DISTANCE = Aspect("off", "off", "share of cases elsewhere", "lower", chief=True)
+
+
+def judged(purpose: Purpose, released: Variants, original: Variants = ORIGINAL) -> Judgement:
+    return purpose.judged(Sides(Pair(original, released)), Asked())
+
+
+def found(used: object, on: object, asked: Asked) -> Mapping[str, float]:
+    assert isinstance(used, Variants)
+    assert isinstance(on, Variants)
+    return {"found": len(used.to_dict().keys() & on.to_dict().keys()) / len(on)}
+
+
+def off(used: object, on: object, asked: Asked) -> Mapping[str, float]:
+    assert isinstance(used, Variants)
+    assert isinstance(on, Variants)
+    a, b = ({k: n / log.cases for k, n in log.to_dict().items()} for log in (used, on))
+    return {"off": sum(abs(a.get(k, 0) - b.get(k, 0)) for k in a | b) / 2}
+
+
+def test_a_score_is_held_against_the_original_itself() -> None:
+    result = judged(Purpose("kinds", "kinds", (SHARE,), found), Variants.from_dict({("a", "b"): 7, ("b",): 1}))
+    one = result.aspects["found"]
+    assert (one.value, one.ceiling, one.zero) == (2 / 3, 1.0, 1.0)
+    assert one.share == pytest.approx(2 / 3)
+    assert result.grade == "poor"
+    assert result.verdict == "Not for kinds (found: 67 % of what the original gives)."
+
+
+def test_a_distance_is_held_against_that_of_two_halves() -> None:
+    purpose = Purpose("shares", "shares", (DISTANCE,), off)
+    one = judged(purpose, Variants.from_dict({("b",): 5})).aspects["off"]
+    assert one.value == pytest.approx(0.9)
+    assert one.ceiling == 0.0
+    assert one.zero == pytest.approx(0.9 - 2 / 3 + (1 / 3 - 0.3), abs=0.05)
+    assert one.floor is not None
+    assert 0 < one.floor < 0.25
+    assert one.share == pytest.approx(one.floor / 0.9)
+    same = judged(purpose, ORIGINAL)
+    assert same.grade == "good"
+    assert same.verdict == "Good for shares (off: as near as another sample of the original)."
+
+
+def test_halves_have_every_case_once() -> None:
+    first, second = split(ORIGINAL, 0.5)
+    assert isinstance(first, Variants)
+    assert isinstance(second, Variants)
+    assert first.cases == second.cases == 50
+    both: dict[tuple[str, ...], int] = first.to_dict()
+    for sequence, count in second.to_dict().items():
+        both[sequence] = both.get(sequence, 0) + count
+    assert both == ORIGINAL.to_dict()
+
+
+def test_what_is_judged_on_held_out_cases_never_sees_them() -> None:
+    log = Variants.from_sequences([[str(i)] for i in range(100)])
+    seen: list[tuple[Variants, Variants]] = []
+
+    def remembered(used: object, on: object, asked: Asked) -> Mapping[str, float]:
+        assert isinstance(used, Variants)
+        assert isinstance(on, Variants)
+        seen.append((used, on))
+        return {"found": 1.0}
+
+    judged(Purpose("kinds", "kinds", (SHARE,), remembered, held_out=True), ORIGINAL, log)
+    value, *others = seen
+    assert value[0] == ORIGINAL
+    assert all(on == value[1] and on.cases == 30 for _, on in others)
+    assert all(not used.to_dict().keys() & on.to_dict().keys() for used, on in others)
+    assert sorted(used.cases for used, _ in others) == [35, 70, 70]
+
+
+def test_what_cannot_be_judged_says_why() -> None:
+    def never(used: object, on: object, asked: Asked) -> Mapping[str, float]:
+        raise ParameterError("No times are known.")
+
+    result = judged(Purpose("delays", "delays", (DISTANCE,), never), ORIGINAL)
+    assert result.grade == "not judged"
+    assert result.verdict == "Delays: not judged. No times are known."
+    tiny = judged(Purpose("shares", "shares", (DISTANCE,), off), ORIGINAL, Variants.from_dict({("a",): 1}))
+    assert "too few" in tiny.verdict
+
+
+def test_the_leak_line_has_every_variant_once() -> None:
+    seen = Sides(Pair(ORIGINAL, ORIGINAL)).of("zero", "variants", held_out=False)[0]
+    assert isinstance(seen, Variants)
+    assert np.array_equal(seen.counts, [1, 1, 1])
