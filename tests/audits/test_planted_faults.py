@@ -29,14 +29,14 @@ EMPTY, HUNDRED, _, THOUSANDS, _, EDGE = PAIRS.values()
 RUNS = 150
 
 
-def one_more(variants: Any, features: Any, size: int, bound: int, resolution: int) -> Any:
+def one_more(variants: Any, features: Any, size: int, bound: int, resolution: int, norm: Any) -> Any:
     """A case may add one more to the sums than the noise is made for."""
-    return exact_sums(variants, features, size, bound + 1, resolution)
+    return exact_sums(variants, features, size, bound + 1, resolution, norm)
 
 
-def unclipped(variants: Any, features: Any, size: int, bound: int, resolution: int) -> Any:
+def unclipped(variants: Any, features: Any, size: int, bound: int, resolution: int, norm: Any) -> Any:
     """Nothing is clipped."""
-    return exact_sums(variants, features, size, 10**6, resolution)
+    return exact_sums(variants, features, size, 10**6, resolution, norm)
 
 
 def halved(self: Laplace, n: int, source: noise.Randomness) -> Any:

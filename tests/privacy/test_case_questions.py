@@ -20,7 +20,7 @@ from veilog.privacy.account.figures import round_up
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
-from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms import gaussian, noise
 
 Event = tuple[str, int | None, str | None, float | None]
 """Activity, seconds, an attribute of the event, a number of the event."""
@@ -70,7 +70,11 @@ def noise_off() -> Iterator[None]:
     def nothing(*arguments: object) -> np.ndarray:
         return np.zeros(next(a for a in reversed(arguments) if isinstance(a, int)), dtype=np.int64)
 
-    with patch.object(noise, "discrete_laplace", nothing), patch.object(noise, "tsgd_noise", nothing):
+    with (
+        patch.object(noise, "discrete_laplace", nothing),
+        patch.object(noise, "tsgd_noise", nothing),
+        patch.object(gaussian, "discrete_gaussian", nothing),
+    ):
         yield
 
 
@@ -93,9 +97,9 @@ def unbounded(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 SIZE = 14
 
 
-def summed(raw: list[Case], bound: int, resolution: int, **arguments: Any) -> np.ndarray:
+def summed(raw: list[Case], bound: int, resolution: int, delta: float = 0, **arguments: Any) -> np.ndarray:
     asked = curator(raw, **arguments).events
-    return asked.sums(unbounded, SIZE, bound, 1, alphabet=ALPHABET, codings=CODINGS, resolution=resolution)
+    return asked.sums(unbounded, SIZE, bound, 1, delta=delta, alphabet=ALPHABET, codings=CODINGS, resolution=resolution)
 
 
 @pytest.mark.slow
@@ -106,6 +110,9 @@ def test_one_case_changes_the_sums_by_no_more_than_the_bound(
     with noise_off():
         difference = summed([*raw, extra], bound, resolution) - summed(raw, bound, resolution)
     assert np.abs(difference).sum() <= bound * resolution
+    with noise_off():
+        difference = summed([*raw, extra], bound, resolution, 1e-6) - summed(raw, bound, resolution, 1e-6)
+    assert sum(int(value) ** 2 for value in difference) <= (bound * resolution) ** 2
 
 
 @pytest.mark.slow

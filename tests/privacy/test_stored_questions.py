@@ -57,6 +57,7 @@ def features(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 CODINGS = (Coding("leucocytes", edges=(0.0, 5.0, 30.0)), Coding("urgency", ("1", "2", "3")))
 QUESTIONS: dict[str, Callable[[EventQuestions], Any]] = {
     "sums": lambda e: e.sums(features, 100, 9, 1, alphabet=LOG.variants.labels[1:], codings=CODINGS).tolist(),
+    "euclidean sums": lambda e: e.sums(features, 100, 9, 1, delta="1e-6", codings=CODINGS).tolist(),
     "fine sums": lambda e: e.sums(features, 100, 9, 1, codings=CODINGS, resolution=8).tolist(),
     "distinct": lambda e: [e.distinct(name, 1) for name in ("org:resource", "age group", "urgency", "leucocytes")],
     "frequent values": lambda e: [e.frequent_values(name, 2, 5, "0.1") for name in ("org:resource", "age group")],

@@ -6,14 +6,15 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given
 from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy.clipping import check_sums, clipped
+from veilog.privacy.clipping import check_sums, clipped, clipped_euclidean
 from veilog.privacy.curator import Curator
-from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms import gaussian, noise
 
 trace = st.lists(st.sampled_from("abcd"), max_size=9).map(tuple)
 traces = st.lists(trace, min_size=1, max_size=20)
@@ -80,6 +81,82 @@ def test_a_vector_above_the_bound_is_scaled_down_to_it(
             assert (kept == given_ * resolution).all()
         else:
             assert (np.abs(np.abs(kept) - np.abs(given_) * (bound * resolution / norm)) < 1.001).all()
+
+
+def exact_euclidean(cases: list[tuple[str, ...]], bound: int, resolution: int) -> np.ndarray:
+    nothing = lambda variance, n, source: np.zeros(n, dtype=np.int64)  # noqa: E731
+    with patch.object(gaussian, "discrete_gaussian", nothing):
+        return Curator(log(cases)).sums(letters, 4, bound, 1, delta="1e-6", resolution=resolution)
+
+
+@pytest.mark.slow
+@given(cases=traces, extra=trace, bound=st.integers(1, 12), resolution=st.sampled_from([1, 7, 1024]))
+def test_with_a_delta_one_case_changes_the_sums_by_at_most_the_bound_in_the_euclidean_norm(
+    cases: list[tuple[str, ...]], extra: tuple[str, ...], bound: int, resolution: int
+) -> None:
+    """Also where several entries of a case are at one place: they are added up before the norm is taken."""
+    difference = exact_euclidean([*cases, extra], bound, resolution) - exact_euclidean(cases, bound, resolution)
+    assert sum(int(value) ** 2 for value in difference) <= (bound * resolution) ** 2
+    counted = Counter(extra)
+    own = [counted["a"], counted["b"], counted["c"], -3 * counted["d"]]
+    if sum(value**2 for value in own) <= bound**2:
+        assert difference.tolist() == [value * resolution for value in own]
+
+
+@pytest.mark.slow
+@given(
+    values=st.lists(st.integers(-(2**40), 2**40), max_size=12),
+    bound=st.integers(1, 2**20),
+    resolution=st.integers(1, 1024),
+)
+def test_a_vector_above_the_euclidean_bound_is_scaled_down_to_it(
+    values: list[int], bound: int, resolution: int
+) -> None:
+    entries = np.array(values, dtype=np.int64)
+    kept = clipped_euclidean(np.zeros(len(entries), dtype=np.int64), entries, 1, bound, resolution).tolist()
+    assert sum(value**2 for value in kept) <= (bound * resolution) ** 2
+    cut = [max(-(2**18), min(value, 2**18)) for value in values]
+    squares = sum(value**2 for value in cut)
+    if squares <= bound**2:
+        assert kept == [value * resolution for value in cut]
+    else:
+        scale = bound * resolution / squares**0.5
+        for one, given_ in zip(kept, cut, strict=True):
+            assert abs(one) <= abs(given_) * scale * (1 + 1e-9)
+            assert abs(one) > abs(given_) * scale * (1 - 1 / squares**0.5) - 1.001
+
+
+@pytest.mark.parametrize(("bound", "resolution"), [(1, 1), (6, 4), (1000, 1024)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_with_a_delta_sums_cost_no_more_than_is_charged_by_their_exact_loss(
+    bound: int, resolution: int, epsilon: float
+) -> None:
+    """The discrete law that is drawn, moved by all that a case may add, as another accountant has it."""
+    curator = Curator(log([("a",)]), randomness=noise.seeded(3))
+    curator.sums(letters, 4, bound, epsilon, delta="1e-6", resolution=resolution)
+    (charge,) = curator.guarantee().charges
+    assert (float(charge.epsilon), charge.delta) == (epsilon, Fraction(1, 10**6))
+    assert charge.plain().sensitivity == f"{bound} (L2, clipped)"
+    (drawn,) = charge.mechanism.noises
+    deviation, moved = drawn.variance**0.5, bound * resolution
+    unit = max(1, moved // 4)  # wide noise is as good as continuous, and is told on a coarser grid
+    loss = (
+        pld.from_discrete_gaussian_mechanism(deviation, sensitivity=moved, value_discretization_interval=1e-3)
+        if deviation < 1000
+        else pld.from_gaussian_mechanism(deviation / unit, sensitivity=moved / unit, value_discretization_interval=1e-3)
+    )
+    found = loss.get_epsilon_for_delta(1e-6)
+    assert 0.85 * epsilon < found <= epsilon * 1.001 + 1e-3
+
+
+def test_gaussian_sums_have_less_noise_where_cases_have_many_entries() -> None:
+    """A case of 400 different entries: 20 in the Euclidean norm."""
+    both = Curator(log([("a",)]), randomness=noise.seeded(3))
+    nothing = lambda s: (np.zeros(0, int),) * 3  # noqa: E731
+    laplace = both.sums(nothing, 20_000, 400, 1)
+    euclidean = both.sums(nothing, 20_000, 20, 1, delta="1e-6")
+    assert euclidean.std() < 0.2 * laplace.std()
+    assert euclidean.std() == pytest.approx(both.guarantee().charges[1].mechanism.noises[0].variance ** 0.5, rel=0.03)
 
 
 def test_noise_has_the_scale_of_bound_over_epsilon() -> None:

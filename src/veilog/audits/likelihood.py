@@ -19,6 +19,7 @@ import numpy.typing as npt
 from veilog._typing import FloatArray
 from veilog.privacy.mechanisms.mechanism import (
     DiscreteGaussian,
+    GaussianRounds,
     KTruncatedGeometric,
     Laplace,
     Mechanism,
@@ -36,6 +37,8 @@ __all__ = [
 ]
 
 IMPOSSIBLE = -math.inf
+_WIDE = 100.0
+"""From this variance on the sum of a discrete Gaussian law is that of the density, to more digits than floats have."""
 Noise = Mechanism | KTruncatedGeometric | DiscreteGaussian
 Counts = Mapping[object, int]
 """The exact number of each thing that is there, such as a bin, a variant or a name; of any other it is 0."""
@@ -43,6 +46,8 @@ Counts = Mapping[object, int]
 
 def log_probability(mechanism: Noise, noise: npt.ArrayLike) -> FloatArray:
     """Return the logarithm of the probability of each number of noise; minus infinity where it cannot be drawn."""
+    if isinstance(mechanism, GaussianRounds):  # of sums, which are one question
+        (mechanism,) = mechanism.noises
     x = np.asarray(noise, dtype=np.float64)
     whole = x == np.rint(x)
     if isinstance(mechanism, Laplace):
@@ -87,6 +92,8 @@ def most_likely(mechanism: Noise) -> float:
 
 @lru_cache(maxsize=256)
 def _log_norm(mechanism: DiscreteGaussian) -> float:
+    if mechanism.variance > _WIDE:
+        return math.log(2 * math.pi * mechanism.variance) / 2
     reach = math.ceil(40 * math.sqrt(mechanism.variance)) + 1
     return math.log(float(np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * mechanism.variance)).sum()))
 

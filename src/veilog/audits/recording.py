@@ -45,6 +45,7 @@ from veilog.privacy.histograms import SparseHistogram
 from veilog.privacy.labels import label_weights
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import (
+    GaussianRounds,
     KTruncatedGeometric,
     Laplace,
     Mechanism,
@@ -103,6 +104,14 @@ class _Silent(Laplace):
 
 
 @dataclass(frozen=True)
+class _SilentGaussian(GaussianRounds):
+    """Gaussian noise that is switched off."""
+
+    def draw(self, n: int, source: noise.Randomness) -> Any:
+        return np.zeros(n, dtype=np.int64)
+
+
+@dataclass(frozen=True)
 class _SilentTruncated(KTruncatedGeometric):
     """k-truncated noise that is switched off."""
 
@@ -139,6 +148,8 @@ class _SilentAccount(Account):
             quiet = Thresholded(still, self.above)
         elif isinstance(mechanism, Laplace):
             quiet = _Silent(mechanism.scale, mechanism.grid)
+        elif isinstance(mechanism, GaussianRounds):
+            quiet = _SilentGaussian(mechanism.noises, mechanism.by)
         return quiet  # type: ignore[return-value]
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences
 
-__all__ = ["Triples", "answered", "bins_of", "triples_of"]
+__all__ = ["Triples", "added_up", "answered", "bins_of", "triples_of"]
 
 IntArray = npt.NDArray[np.int64]
 Triples = tuple[IntArray, IntArray, IntArray]
@@ -99,7 +99,7 @@ def triples_of(function: Callable[[B], object], block: B, size: int, largest: in
             asked = place[rows] >= 0
             first = (place[rows][asked], columns[asked], values[asked])
             again = answered(function, read, _alone(block, part))
-            for one, other in zip(_sorted(again), _sorted(first), strict=True):
+            for one, other in zip(added_up(again), added_up(first), strict=True):
                 _same(one, other)
     return found
 
@@ -121,8 +121,8 @@ def _alone(block: B, rows: IntArray) -> B:
     return type(part)(labels, codes, part.offsets)
 
 
-def _sorted(triples: Triples) -> Triples:
-    """The vectors in one form: places in order, equal ones added up, zeros left out."""
+def added_up(triples: Triples) -> Triples:
+    """Return vectors in one form: places in order, equal ones added up, zeros left out."""
     rows, columns, values = triples
     order = np.lexsort((columns, rows))
     rows, columns, values = rows[order], columns[order], values[order]

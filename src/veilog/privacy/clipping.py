@@ -1,4 +1,7 @@
-"""How much a case may add to a sum: its L1 norm is cut to a bound, in integers, by what the case itself holds."""
+"""How much a case may add to a sum: the norm of its vector is cut to a bound, in integers, by what the case holds.
+
+The L1 norm where the noise is Laplace, the L2 norm where it is Gaussian.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,21 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy.asking import Triples, triples_of
+from veilog.privacy.asking import Triples, added_up, triples_of
+from veilog.privacy.mechanisms.mechanism import GaussianRounds, Laplace, Norm
 from veilog.privacy.mechanisms.noise import check_scale
+from veilog.privacy.rounds import gaussian_rounds
 
-__all__ = ["LARGEST_VALUE", "Features", "check_sums", "clipped", "contributions", "exact_sums"]
+__all__ = [
+    "LARGEST_VALUE",
+    "Features",
+    "check_sums",
+    "clipped",
+    "clipped_euclidean",
+    "contributions",
+    "exact_sums",
+    "noise_of_sums",
+]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -23,8 +37,11 @@ Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLi
 _BLOCK = 65_536
 _LARGEST_SIZE = 50_000_000
 _LARGEST_SCALE = 2**32
+_LARGEST_NORM = 2**30
 LARGEST_VALUE = 2**30
 """A larger entry counts as this: cut by what the case itself holds, as is everything here."""
+LARGEST_IN_SQUARES = 2**18
+"""The same where squares are added up: those of all the entries that a vector can have stay below 2**62."""
 
 
 def check_sums(size: int, bound: int, resolution: int, epsilon: Fraction) -> None:
@@ -37,20 +54,41 @@ def check_sums(size: int, bound: int, resolution: int, epsilon: Fraction) -> Non
     check_scale(epsilon / (resolution * bound))
 
 
-def exact_sums(variants: Variants, features: Features, size: int, bound: int, resolution: int) -> IntArray:
+def noise_of_sums(
+    bound: int, resolution: int, epsilon: Fraction, delta: Fraction
+) -> tuple[Laplace | GaussianRounds, Norm]:
+    """Return the noise for contributions up to ``bound`` in units of ``1/resolution``, and the norm that is bounded.
+
+    Without a delta the L1 norm, and Laplace noise. With one the L2 norm, and discrete Gaussian noise: it is Gaussian
+    noise rounded to integers, and the Gaussian mechanism costs what the L2 norm of a case's vector is, measured in its
+    deviations (:mod:`veilog.privacy.rounds`: one round, where a case changes the answer by ``resolution * bound``).
+    """
+    if delta == 0:
+        return Laplace(bound / epsilon, grid=resolution), "L1"
+    if resolution * bound > _LARGEST_NORM:
+        raise ParameterError(f"Contributions up to {bound} are too large.", parameter="bound")
+    return gaussian_rounds((Fraction(1),), epsilon, delta, by=resolution * bound), "L2"
+
+
+def exact_sums(
+    variants: Variants, features: Features, size: int, bound: int, resolution: int, norm: Norm = "L1"
+) -> IntArray:
     """The sums of what the cases contribute, clipped, in blocks."""
     sequences = variants.sequences
     sums = np.zeros(size, dtype=np.int64)
     for start in range(0, len(sequences), _BLOCK):
         block = sequences.rows(start, min(start + _BLOCK, len(sequences)))
         triples = triples_of(features, block, size, LARGEST_VALUE, check=start == 0)
-        rows, columns, contributed = contributions(triples, len(block), bound, resolution)
+        rows, columns, contributed = contributions(triples, len(block), bound, resolution, norm)
         np.add.at(sums, columns, contributed * variants.counts[start:][rows])
     return sums
 
 
-def contributions(triples: Triples, n: int, bound: int, resolution: int) -> Triples:
+def contributions(triples: Triples, n: int, bound: int, resolution: int, norm: Norm = "L1") -> Triples:
     """What a function of features gave for ``n`` cases (rows, columns, values), clipped."""
+    if norm == "L2":
+        rows, columns, values = added_up(triples)
+        return rows, columns, clipped_euclidean(rows, values, n, bound, resolution)
     rows, columns, values = triples
     return rows, columns, clipped(rows, values, n, bound, resolution)
 
@@ -68,5 +106,26 @@ def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, reso
     np.add.at(norms, rows, sizes)
     norm = norms[rows]
     scaled = np.where(norm > bound, sizes * (resolution * bound) // np.maximum(norm, 1), sizes * resolution)
+    signed: IntArray = np.sign(values) * scaled
+    return signed
+
+
+def clipped_euclidean(rows: IntArray, values: IntArray, n: int, bound: int, resolution: int) -> IntArray:
+    """The entries of ``n`` sparse vectors, of which no two have equal places, times ``resolution``, those of vectors
+    above the L2 bound scaled down.
+
+    With the norm rounded up to a whole number N, the squares of ``floor(|v_i| resolution bound / N)`` add up to at most
+    ``(resolution bound)**2 |v|**2 / N**2``, so to at most ``(resolution bound)**2``.
+    """
+    values = np.clip(values, -LARGEST_IN_SQUARES, LARGEST_IN_SQUARES)
+    sizes = np.abs(values)
+    squares = np.zeros(n, dtype=np.int64)
+    np.add.at(squares, rows, sizes * sizes)
+    norms = np.sqrt(squares.astype(np.float64)).astype(np.int64)  # right to within one; made exact and rounded up
+    norms -= norms * norms > squares
+    norms += norms * norms < squares
+    above = squares > bound * bound
+    norm = norms[rows]
+    scaled = np.where(above[rows], sizes * (resolution * bound) // np.maximum(norm, 1), sizes * resolution)
     signed: IntArray = np.sign(values) * scaled
     return signed

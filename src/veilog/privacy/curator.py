@@ -22,7 +22,7 @@ from veilog.logs.variants import Variants
 from veilog.privacy.account.account import Account
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement
-from veilog.privacy.clipping import Features, check_sums, exact_sums
+from veilog.privacy.clipping import Features, check_sums, exact_sums, noise_of_sums
 from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG, PRIVATELY, Domain, undeclared
 from veilog.privacy.events import EventQuestions, columns_taken
 from veilog.privacy.histograms import Assign, SparseHistogram, bins_above, cases_in_bins, check_size, every_bin
@@ -36,7 +36,7 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 from veilog.privacy.mechanisms.sampling import poisson_sample
-from veilog.privacy.rounds import Rounds, gaussian_rounds
+from veilog.privacy.rounds import Rounds, histogram_rounds
 from veilog.privacy.training.gradients import Training, pay_for
 from veilog.privacy.unit import ONE_CASE, Bounded, Unit
 
@@ -236,7 +236,7 @@ class Curator:
         :mod:`veilog.privacy.rounds`: (epsilon, delta), whatever they ask.
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
-        paid = gaussian_rounds(weights, eps, failure)
+        paid = histogram_rounds(weights, eps, failure)
         self._account.charge(
             "rounds", f"{purpose} ({len(weights)} histograms)", paid, Sensitivity.of(1, "L2"), eps, failure
         )
@@ -249,27 +249,29 @@ class Curator:
         bound: int,
         epsilon: Number,
         *,
+        delta: Number = 0,
         resolution: int = 1,
         purpose: str = "sums",
     ) -> IntArray:
         """Noisy sums, over all cases, of a vector of ``size`` integers a case, in units of ``1/resolution``.
 
-        ``features`` maps each sequence, by itself, to its vector v. Where ``|v|_1 <= bound`` a case contributes
-        ``resolution * v``, else ``resolution * v`` scaled down by ``bound / |v|_1`` and rounded towards 0. Each sum
-        gets independent discrete Laplace noise of scale ``resolution * bound / epsilon``.
+        ``features`` maps each sequence, by itself, to its vector v. Where ``|v| <= bound`` a case contributes
+        ``resolution * v``, else ``resolution * v`` scaled down by ``bound / |v|`` and rounded towards 0. Without a
+        delta ``|v|`` is the L1 norm, and each sum gets independent discrete Laplace noise of scale ``resolution * bound
+        / epsilon``; with one it is the L2 norm, and each gets discrete Gaussian noise, less where cases have
+        many entries.
 
-        Sensitivity: what a case contributes depends on the case alone and has an L1 norm of at most ``resolution *
-        bound``, exactly, because it is computed in integers. Adding or removing a case changes the sums by its
-        contribution, so the L1 sensitivity is ``resolution * bound`` and the sums together are epsilon-differentially
-        private.
+        Sensitivity: what a case contributes depends on the case alone and has a norm of at most ``resolution * bound``,
+        exactly, because it is computed in integers. Adding or removing a case changes the sums by its contribution, so
+        the L1 sensitivity is ``resolution * bound`` and the sums together are epsilon-differentially private; or the L2
+        sensitivity is, and they are (epsilon, delta)-differentially private (:func:`noise_of_sums`).
         """
-        eps = parse_epsilon(epsilon)
+        eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         check_sums(size, bound, resolution, eps)
-        sensitivity = Sensitivity.of(bound, "L1", "clipped")
-        mechanism = self._account.charge(
-            "sums", f"{purpose} ({size} sums)", Laplace(bound / eps, grid=resolution), sensitivity, eps
-        )
-        exact = exact_sums(self._variants, features, size, bound, resolution)
+        noise, norm = noise_of_sums(bound, resolution, eps, failure)
+        sensitivity = Sensitivity.of(bound, norm, "clipped")
+        mechanism = self._account.charge("sums", f"{purpose} ({size} sums)", noise, sensitivity, eps, failure)
+        exact = exact_sums(self._variants, features, size, bound, resolution, norm)
         return exact + mechanism.draw(size, self._randomness)
 
     def find_activities(self, epsilon: Number, delta: Number) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Condition
 from veilog.privacy.asking import triples_of
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, Kind, Level, RawCases, attribute_kind, attribute_level
-from veilog.privacy.clipping import LARGEST_VALUE, check_sums, contributions
+from veilog.privacy.clipping import LARGEST_VALUE, check_sums, contributions, noise_of_sums
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric, Laplace, Sensitivity, Thresholded
 from veilog.privacy.mechanisms.noise import Randomness
@@ -140,6 +140,7 @@ class EventQuestions:
         bound: int,
         epsilon: Number,
         *,
+        delta: Number = 0,
         alphabet: Sequence[str] = (),
         codings: Sequence[Coding] = (),
         resolution: int = 1,
@@ -148,27 +149,25 @@ class EventQuestions:
         """Noisy sums, over all cases, of a vector of ``size`` integers a case, in units of ``1/resolution``.
 
         ``features`` maps each case (its activities as places in ``alphabet``, its times, its attributes as the
-        ``codings`` say), by itself, to its vector v. Where ``|v|_1 <= bound`` a case contributes ``resolution * v``,
-        else ``resolution * v`` scaled down by ``bound / |v|_1`` and rounded towards 0. Each sum gets independent
-        discrete Laplace noise of scale ``resolution * bound / epsilon``.
+        ``codings`` say), by itself, to its vector v. Norm, clipping and noise are those of :meth:`Curator.sums`: the L1
+        norm and discrete Laplace noise, or with a delta the L2 norm and discrete Gaussian noise.
 
         Sensitivity: the alphabet and the codings are public or noisy answers, so what a case contributes depends on
-        that case alone, and its L1 norm is at most ``resolution * bound``, exactly, because it is computed in integers.
-        Adding or removing a case changes the sums by its contribution: the L1 sensitivity is ``resolution * bound`` and
-        the sums together are epsilon-differentially private.
+        that case alone, and its norm is at most ``resolution * bound``, exactly, because it is computed in integers.
+        Adding or removing a case changes the sums by its contribution: the sums together are epsilon-differentially
+        private, or (epsilon, delta)-differentially private.
         """
-        eps = parse_epsilon(epsilon)
+        eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         check_sums(size, bound, resolution, eps)
         self._check_codings(codings)
-        sensitivity = Sensitivity.of(bound, "L1", "clipped")
-        mechanism = self._account.charge(
-            "event sums", f"{purpose} ({size} sums)", Laplace(bound / eps, grid=resolution), sensitivity, eps
-        )
+        noise, norm = noise_of_sums(bound, resolution, eps, failure)
+        sensitivity = Sensitivity.of(bound, norm, "clipped")
+        mechanism = self._account.charge("event sums", f"{purpose} ({size} sums)", noise, sensitivity, eps, failure)
         exact, first = np.zeros(size, dtype=np.int64), True
         for raw in self._pieces():
             for block in raw.blocks(alphabet, codings):
                 triples = triples_of(features, block, size, LARGEST_VALUE, check=first)
-                _, columns, contributed = contributions(triples, len(block), bound, resolution)
+                _, columns, contributed = contributions(triples, len(block), bound, resolution, norm)
                 np.add.at(exact, columns, contributed)
                 first = False
         return exact + mechanism.draw(size, self._randomness)

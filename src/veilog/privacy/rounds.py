@@ -12,6 +12,10 @@ if (Balle, Wang, "Improving the Gaussian mechanism for differential privacy", IC
 
     delta >= Phi(mu / 2 - epsilon / mu) - exp(epsilon) Phi(-mu / 2 - epsilon / mu).
 
+*Sums of vectors.* Where a case changes an answer by a vector of integers of L2 norm up to B (``by``), noise of
+deviation s on each number makes it the Gaussian mechanism of ``mu = B / s``: in the direction of that vector it is as
+above, and in the others both logs have the same.
+
 *The noise is discrete.* It is of ``N_Z(0, s_i**2 + 4)``, which is Gaussian noise of deviation s_i rounded at random to
 integers, but for a factor: steps 1 and 2 of :mod:`veilog.privacy.training.accounting` with 4 in place of 16, where
 ``h = 2.01 exp(-8 pi**2) < 1.1e-34``. Step 3, for at most 2**61 bins in each of 1000 histograms: ``6 h n < 1.6e-12``. So
@@ -35,7 +39,7 @@ from veilog.privacy.mechanisms.gaussian import LARGEST_VARIANCE_OF_TAILS
 from veilog.privacy.mechanisms.mechanism import ROUNDED, DiscreteGaussian, GaussianRounds
 from veilog.privacy.mechanisms.noise import Randomness
 
-__all__ = ["Rounds", "gaussian_rounds", "rounds_pay", "strength_within"]
+__all__ = ["Rounds", "gaussian_rounds", "histogram_rounds", "rounds_pay", "strength_within"]
 
 MOST_ROUNDS = 1000
 LEAST_EPSILON = Fraction(1, 1000)
@@ -43,9 +47,10 @@ LEAST_DELTA = Fraction(1, 10**50)
 _KEPT_BACK = 1e-6
 
 
-def gaussian_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction) -> GaussianRounds:
-    """Return the noise of a histogram for each weight, the squared strength shared out by the weights, such that all
-    together are (epsilon, delta)-differentially private."""
+def gaussian_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction, *, by: int = 1) -> GaussianRounds:
+    """Return the noise of a question for each weight, the squared strength shared out by the weights, such that all
+    together are (epsilon, delta)-differentially private where a case changes each answer by at most ``by`` in the L2
+    norm: 1 in a histogram."""
     if not 1 <= len(weights) <= MOST_ROUNDS or any(weight <= 0 for weight in weights):
         raise ParameterError(f"There are 1 to {MOST_ROUNDS} rounds, with weights above 0.", parameter="weights")
     if epsilon < LEAST_EPSILON or not LEAST_DELTA <= delta < 1:
@@ -56,10 +61,17 @@ def gaussian_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fract
         )
     square = Fraction(strength_within(float(epsilon), float(delta))) ** 2
     whole = sum(weights, start=Fraction(0))
-    noises = tuple(DiscreteGaussian(whole / (weight * square) + ROUNDED) for weight in weights)
-    if max(noise.exact_variance for noise in noises) > LARGEST_VARIANCE_OF_TAILS:
+    return GaussianRounds(
+        tuple(DiscreteGaussian(by**2 * whole / (weight * square) + ROUNDED) for weight in weights), by
+    )
+
+
+def histogram_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction) -> GaussianRounds:
+    """Return the noise of a histogram for each weight, of which the bins above a threshold can be drawn alone."""
+    paid = gaussian_rounds(weights, epsilon, delta)
+    if max(noise.exact_variance for noise in paid.noises) > LARGEST_VARIANCE_OF_TAILS:
         raise ParameterError("At this epsilon and delta the noise would be too wide to draw.", parameter="epsilon")
-    return GaussianRounds(noises)
+    return paid
 
 
 def rounds_pay(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction) -> bool:
@@ -68,7 +80,7 @@ def rounds_pay(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction) 
     if not delta:
         return False
     try:
-        noises = gaussian_rounds(weights, epsilon, delta).noises
+        noises = histogram_rounds(weights, epsilon, delta).noises
     except ParameterError:  # nothing that could be paid for so
         return False
     whole = float(sum(weights, start=Fraction(0)))

@@ -31,7 +31,8 @@ def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) 
         case GaussianRounds(noises):
             widths = sorted({noise.variance**0.5 for noise in noises})
             wide = f"{widths[0]:.4g}" + (f" to {widths[-1]:.4g}" if len(widths) > 1 else "")
-            return f"discrete Gaussian, {len(noises)} questions composed together, standard deviation {wide}"
+            together = f"{len(noises)} questions composed together, " if len(noises) > 1 else ""
+            return f"discrete Gaussian, {together}standard deviation {wide}"
         case DiscreteGaussianSteps(parts):
             each = "; ".join(_steps(part) for part in parts)
             return f"discrete Gaussian, composed by privacy loss distributions: {each}"

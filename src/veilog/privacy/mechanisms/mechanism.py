@@ -130,11 +130,18 @@ class GaussianRounds:
     """
 
     noises: tuple[DiscreteGaussian, ...]
+    by: int = 1
+    """By how much a case changes the answer to each, at most, in the L2 norm; in units of the noise."""
 
     @property
     def strength(self) -> float:
         """Return the mu of the Gaussian mechanism that all of them together cost no more than."""
-        return math.sqrt(sum(1 / float(noise.exact_variance - ROUNDED) for noise in self.noises))
+        return self.by * math.sqrt(sum(1 / float(noise.exact_variance - ROUNDED) for noise in self.noises))
+
+    def draw(self, n: int, source: noise.Randomness) -> IntArray:
+        """Return ``n`` independent numbers of the noise of the only question."""
+        (only,) = self.noises
+        return only.draw(n, source)
 
 
 @dataclass(frozen=True)
