@@ -19,6 +19,7 @@ from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
 from veilog.measures import MEASURES, Comparison
 from veilog.measures.disclosure import EXPLAINED, RiskResult
+from veilog.measures.purposes import Grade, Judgement
 from veilog.measures.singling_out import Rate, SinglingOut
 from veilog.methods import Method
 from veilog.privacy.account.figures import up
@@ -227,7 +228,34 @@ def comparison_table(result: Comparison) -> Group:
     missing = [Text(f"{name}: {reason}", style="dim") for name, reason in sorted(result.not_computed.items())]
     times = times_view(result.case_durations, result.active_cases)
     risk = [] if result.singling_out is None else [singling_out_table(result.singling_out)]
-    return Group(table, *risk, Text(result.verdict, style="bold"), *missing, times)
+    purposes = [purposes_table(result.purposes)] if result.purposes else []
+    return Group(table, *risk, Text(result.verdict, style="bold"), *missing, *purposes, times)
+
+
+_GRADES: Mapping[Grade, str] = {"good": "green", "limited": "yellow", "poor": "red", "not judged": "dim"}
+
+
+def purposes_table(purposes: Mapping[str, Judgement]) -> Group:
+    """What a release is good for: a sentence a purpose, and each number beside what it is held against."""
+    table = Table(box=None, padding=(0, 2, 0, 0), title="what it is good for", title_justify="left")
+    for column in ("", "release", "original", "a half of it", "bare list", "kept", ""):
+        table.add_column(column, style="dim" if not column else "", justify="right" if column else "left")
+    for judgement in purposes.values():
+        for judged in judgement.aspects.values():
+            if judged.value is None:
+                continue
+            numbers = (judged.value, judged.ceiling, judged.floor, judged.zero)
+            name = judged.aspect.title + (f", {judged.aspect.unit}" if judged.aspect.unit else "")
+            share = judged.share
+            bar = Text("#" * round(20 * min(share or 0.0, 1.0)), style=_GRADES[judged.grade])
+            kept = "" if share is None else f"{100 * share:.0f} %"
+            table.add_row(escape(name), *(_shown(number) for number in numbers), kept, bar)
+    words = [Text(judged.verdict, style=_GRADES[judged.grade]) for judged in purposes.values()]
+    note = (
+        "kept: of what the original gives; of a distance, how near the release is beside one half of the original to "
+        "the other. bare list: every variant of the original once, which has learnt nothing and protects nobody."
+    )
+    return Group(table, *words, Text(note, style="dim"))
 
 
 def singling_out_table(result: SinglingOut) -> Group:

@@ -29,6 +29,8 @@ from veilog.cli.common import (
 from veilog.errors import ParameterError
 from veilog.measures import compare as compare_logs
 from veilog.measures.disclosure import risk as measure_risk
+from veilog.measures.purposes import PURPOSES, Asked
+from veilog.measures.purposes import named as purposes_named
 
 __all__ = ["compare", "risk"]
 
@@ -105,6 +107,15 @@ def compare(
     anomalies: Annotated[
         bool, Parameter(negative="", help="Also the share of cases that look normal (extra 'anomalies').")
     ] = False,
+    purposes: Annotated[
+        str, Parameter(help=f"What it is good for: all, or some of {', '.join(PURPOSES)}, with commas between.")
+    ] = "",
+    model: Annotated[
+        Path | None, Parameter(help="For conformance: a model (BPMN, PNML) or a list of constraints to check against.")
+    ] = None,
+    predict: Annotated[
+        tuple[str, ...], Parameter(negative="", help="For prediction: a case attribute to predict. Repeatable.")
+    ] = (),
     chart: Annotated[
         Path | None, Parameter(help="Draw times and variants of both logs: a file that ends in .svg.")
     ] = None,
@@ -115,10 +126,14 @@ def compare(
     out = Output(json)
     if chart is not None:
         _check_chart(chart)
+    wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
+    asked = Asked(model, predict)
     first = read_log(named(original, reading), reading)
     second = read_log(named(released, reading), reading)
     with shown_progress() as progress:
-        result = compare_logs(first, second, models=models, anomalies=anomalies, progress=progress)
+        result = compare_logs(
+            first, second, models=models, anomalies=anomalies, purposes=wanted, asked=asked, progress=progress
+        )
     told = {"original": first.findings, "released": second.findings}
     findings = {name: [finding.to_json() for finding in found] for name, found in told.items()}
     out.json(result.to_json() | {"findings": findings})

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from veilog.errors import VeilogError
 from veilog.measures.measure import Found, Measure, Pair, Progress
+from veilog.measures.purposes import Asked, Judgement, judge, named
 from veilog.measures.registry import MEASURES
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Comparison:
     released_cases: int
     results: Mapping[str, Found]
     """By the name of the measure; those that were not asked for are not there."""
+    purposes: Mapping[str, Judgement] = field(default_factory=dict)
+    """What the release is good for, by the name of the purpose; those that were asked for."""
     verdict: str = ""
     seconds: float = 0.0
 
@@ -113,6 +116,8 @@ class Comparison:
         out["not_computed"] = dict(self.not_computed)
         out["intervals"] = {name: list(interval) for name, interval in self.intervals.items()}
         out |= {"verdict": self.verdict, "seconds": self.seconds}
+        if self.purposes:
+            out["purposes"] = {name: judged.to_json() for name, judged in self.purposes.items()}
         if self.added:
             out["added"] = {name: {"from": by} | self._numbers(name) for name, by in self.added.items()}
         return out
@@ -137,6 +142,8 @@ def compare(
     *,
     models: bool = False,
     anomalies: bool = False,
+    purposes: Sequence[str] = (),
+    asked: Asked | None = None,
     model_seconds: float = 300.0,
     model_memory: int = 4 << 30,
     progress: Progress | None = None,
@@ -145,16 +152,19 @@ def compare(
 
     ``models`` adds the quality of the process model discovered from the release (extra ``models``), in a subprocess
     that gets ``model_seconds`` and ``model_memory`` bytes and runs while the other measures are computed. ``anomalies``
-    adds the share of released cases that look normal (extra ``anomalies``). Neither log is changed, and no value
+    adds the share of released cases that look normal (extra ``anomalies``). ``purposes`` (names of
+    :data:`veilog.measures.purposes.PURPOSES`, or ``all``) adds what the release is good for, each told what is
+    ``asked``. Neither log is changed, and no value
     depends on the order of rows. What cannot be computed is None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
+    wanted = named(purposes)
     pair = Pair(original, released, progress or (lambda text, fraction: None), model_seconds, model_memory)
-    asked = {"", *(["models"] if models else []), *(["anomalies"] if anomalies else [])}
+    extras = {"", *(["models"] if models else []), *(["anomalies"] if anomalies else [])}
     with pair.closing():
-        results = dict(_taken(pair, [measure for measure in MEASURES.values() if measure.extra in asked]))
+        results = dict(_taken(pair, [measure for measure in MEASURES.values() if measure.extra in extras]))
     first, second = pair.variants
-    result = Comparison(first.cases, second.cases, results)
+    result = Comparison(first.cases, second.cases, results, judge(pair, wanted, asked))
     return replace(result, verdict=_verdict(result), seconds=time.perf_counter() - started)
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from veilog._plugins import Registry
 from veilog.errors import ParameterError
 from veilog.measures.measure import Pair
-from veilog.measures.purposes.purpose import Asked, Aspect, Judged, Judgement, Purpose
+from veilog.measures.purposes.purpose import Asked, Aspect, Grade, Judged, Judgement, Purpose
 from veilog.measures.purposes.sides import Sides
 
-__all__ = ["PURPOSES", "Asked", "Aspect", "Judged", "Judgement", "Purpose", "judge", "named"]
+__all__ = ["PURPOSES", "Asked", "Aspect", "Grade", "Judged", "Judgement", "Purpose", "judge", "named"]
 
 PURPOSES = Registry(
     Purpose,
