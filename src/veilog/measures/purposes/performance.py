@@ -116,10 +116,12 @@ def _read(log: EventLog, name: str, labels: dict[str, int]) -> _Timed:
 
 
 def _ngram_distance(a: _Timed, b: _Timed, n: int, labels: int) -> float:
-    first, second = (_ngrams(log, n, labels) for log in (a, b))
-    found, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-    x, y = (np.bincount(part, minlength=len(found)) for part in (place[: len(first)], place[len(first) :]))
-    return float(np.abs(x - y).sum() / (len(first) + len(second)))
+    (first, x), (second, y) = (np.unique(_ngrams(log, n, labels), return_counts=True) for log in (a, b))
+    both = np.union1d(first, second)
+    apart = np.zeros(len(both), dtype=np.int64)
+    apart[np.searchsorted(both, first)] += x
+    apart[np.searchsorted(both, second)] -= y
+    return float(np.abs(apart).sum() / (x.sum() + y.sum()))
 
 
 def _ngrams(log: _Timed, n: int, labels: int) -> IntArray:

@@ -171,9 +171,9 @@ def _has_one_value_a_case(values: Values, log: EventLog) -> bool:
     if not len(case):
         return False
     same = case[1:] == case[:-1]
-    changed = len(np.unique(case[1:][same & (array[1:] != array[:-1])]))
-    cases = len(case) - int(same.sum())
-    return changed <= (1 - ONE_VALUE) * cases
+    changed = np.zeros(log.number_of_cases, dtype=np.bool_)
+    changed[case[1:][same & (array[1:] != array[:-1])]] = True
+    return int(changed.sum()) <= (1 - ONE_VALUE) * (len(case) - int(same.sum()))
 
 
 def _first_known(values: Values, log: EventLog) -> Values:

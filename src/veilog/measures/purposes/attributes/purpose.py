@@ -116,7 +116,8 @@ def _ends(codes: IntArray, offsets: IntArray) -> IntArray:
 
 
 def _held(codes: IntArray, log: EventLog, size: int) -> Held:
-    pairs = np.unique(log.events.column(CASE_INDEX).to_numpy() * size + codes)
+    pairs = np.sort(log.events.column(CASE_INDEX).to_numpy() * size + codes)
+    pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
     return Held(log.number_of_cases, pairs // size, pairs % size)
 
 
