@@ -16,7 +16,7 @@ from veilog.measures.purposes.attributes.columns import Attribute, compared
 from veilog.measures.purposes.attributes.similarity import Held, contingency, marginal, pair, presence
 from veilog.measures.purposes.purpose import Asked, Aspect, Log, Purpose
 
-__all__ = ["ATTRIBUTES", "marginals"]
+__all__ = ["ATTRIBUTES", "Activities", "marginals"]
 
 VARYING = (0.1, 0.9)
 """Shares of the original's cases between which an activity tells cases apart."""
@@ -35,7 +35,7 @@ def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
     assert not isinstance(used, Variants)
     assert not isinstance(judged, Variants)
     attributes = compared(used, judged)
-    own = _Activities(used, judged)
+    own = Activities(used, judged)
     return {
         "shapes": _mean(marginal(each.used, each.judged) for each in attributes),
         "pairs": _mean(_pairs(attributes, used, judged)),
@@ -57,13 +57,13 @@ def _pairs(attributes: Sequence[Attribute], used: EventLog, judged: EventLog) ->
         yield from (pair(spread, event) for event in of_events)
 
 
-class _Activities:
+class Activities:
     """The activities of both logs (the one that is used, the one on which it is judged) by the same numbers."""
 
     def __init__(self, used: EventLog, judged: EventLog) -> None:
-        numbers: dict[str, int] = {}
-        codes = [_codes(log, numbers) for log in (used, judged)]
-        self.size = len(numbers)
+        self.numbers: dict[str, int] = {}
+        codes = [_codes(log, self.numbers) for log in (used, judged)]
+        self.size = len(self.numbers)
         self.codes = codes[1]
         self.rows = [_rows(each, self.size) for each in codes]
         self.ends = [_ends(each, log.offsets) for each, log in zip(codes, (used, judged), strict=True)]
