@@ -122,7 +122,8 @@ def test_similarities_are_those_of_sdmetrics(logs: Path, oracle: Oracle, name: s
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sepsis", "bpic2013_incidents", "receipt"])
 def test_what_is_always_known_has_the_numbers_of_the_quality_report(logs: Path, oracle: Oracle, name: str) -> None:
-    """But for a number beside a category: there the report cuts each log by its own range, and sees no change of it."""
+    """But for a number beside a category: there the report cuts each log by its own range, and sees no change of it;
+    and with all pairs, not only those that are associated in the original."""
     used, judged = halves(logs, name)
     by_name = {each.name: each for each in compared(used, judged)}
     reports = [part["report"] for part in oracle("attributes", tables(used, judged)).values() if part["report"]]

@@ -1,7 +1,7 @@
 """What other packages find of two logs: oracle.py distances|attributes FILE.npz, answers in JSON.
 
-Run in the environment of requirements.txt, which has no veilog. Categories are integers with -1 for unknown, numbers have
-NaN; names of arrays are LOG/TABLE/COLUMN, with original or released, and cases or events.
+Run in the environment of requirements.txt, which has no veilog. Categories are integers with -1 for unknown, numbers
+have NaN; names of arrays are LOG/TABLE/COLUMN, with original or released, and cases or events.
 """
 
 import datetime
@@ -89,6 +89,7 @@ def _shape(real, synthetic):
 
 def _pair(real, synthetic):
     from sdmetrics.column_pairs import ContingencySimilarity, CorrelationSimilarity
+    from sdmetrics.errors import ConstantInputError
 
     numbers = [name for name in real.columns if _is_number(real[name])]
     try:
@@ -100,8 +101,8 @@ def _pair(real, synthetic):
                 for name in set(table.columns) - set(numbers):
                     table[name] = table[name].fillna("unknown")
             found = ContingencySimilarity.compute(*known, continuous_column_names=numbers or None)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+    except (ConstantInputError, ValueError):  # a constant, or no two rows that know both
+        return None
     return None if np.isnan(found) else found
 
 
@@ -122,6 +123,7 @@ def _report(real, synthetic):
     columns = {name: {"sdtype": "numerical" if _is_number(real[name]) else "categorical"} for name in real.columns}
     report = QualityReport()
     report.num_rows_subsample = None
+    report.real_correlation_threshold = report.real_association_threshold = 0
     report.generate(real, synthetic, {"columns": columns}, verbose=False)
     shapes = report.get_details("Column Shapes")
     pairs = report.get_details("Column Pair Trends")
