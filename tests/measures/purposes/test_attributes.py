@@ -85,6 +85,9 @@ def test_pairs_of_numbers_by_hand() -> None:
     assert scores(turned, original)["shapes"] == 1.0
     # What is constant in the release goes with nothing: correlation 0 beside 1.
     assert scores(of_cases(x=[1.0, 2.0, 3.0], y=[2.0, 2.0, 2.0]), original)["pairs"] == pytest.approx(0.5)
+    # Where no two cases know both, nothing is kept.
+    assert scores(of_cases(x=[1.0, None, 3.0], y=[None, 2.0, 3.0]), original)["pairs"] == 0.0
+    assert scores(original, of_cases(x=[1.0, None, 3.0], y=[None, 2.0, 3.0]))["pairs"] is None
 
 
 def test_pairs_of_categories_by_hand() -> None:

@@ -2,8 +2,8 @@
 
 Seven of the distances are those by which simulated logs are judged: Chapela-Campa, Benchekroun, Baron, Dumas, Krass,
 Senderovich: "Can I trust my simulation model? Measuring the quality of business process simulation models", BPM 2023,
-as the authors' package log-distance-measures 2.2.0 has them (github.com/AutomatedProcessImprovement, Apache-2.0);
-no code of theirs is here. All but the first two are earth mover's distances between two distributions of whole hours:
+as the authors' package github.com/AutomatedProcessImprovement/log-distance-measures 2.2.0 (Apache-2.0) has them; no
+code of theirs is here. All but the first two are earth mover's distances between two distributions of whole hours:
 
 - *n-grams*: sum |x - y| / sum (x + y), with x and y how often every sequence of n activities occurs, each case
   between n - 1 marks of start and end: 0 for equal logs, 1 where nothing is in common;

@@ -65,9 +65,13 @@ def pair(first: Attribute, second: Attribute) -> float | None:
 
 
 def correlation(used: tuple[Values, Values], judged: tuple[Values, Values]) -> float | None:
-    """Return the correlation similarity; a release in which a number is constant has the correlation 0."""
+    """Return the correlation similarity; where a number of the release is constant it has the correlation 0."""
     wanted = _pearson(*judged)
-    return None if wanted is None else 1 - abs(wanted - (_pearson(*used) or 0.0)) / 2
+    if wanted is None:
+        return None
+    if int((used[0].known & used[1].known).sum()) < 2:
+        return 0.0
+    return 1 - abs(wanted - (_pearson(*used) or 0.0)) / 2
 
 
 def contingency(
