@@ -16,7 +16,7 @@ __all__ = ["PURPOSES", "Asked", "Aspect", "Judged", "Judgement", "Purpose", "jud
 PURPOSES = Registry(
     Purpose,
     "veilog.purposes",
-    {},
+    {"prediction": "veilog.measures.purposes.prediction:PREDICTION"},
 )
 """In the order in which they are judged; packages add their own by entry points of this group."""
 
