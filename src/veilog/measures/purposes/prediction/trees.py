@@ -7,10 +7,11 @@ that they are asked about, are drawn with a fixed seed. Of many classes the most
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import AnyArray, FloatArray, IntArray
 from veilog.measures.purposes.prediction.prefixes import RECENT, Prefixes
 
 __all__ = ["Trees", "available"]
@@ -19,7 +20,7 @@ MOST = 10_000
 MOST_CLASSES = 30
 MOST_CATEGORIES = 250
 """Activities that are told apart as those of the past: the most frequent ones."""
-ROUNDS, LEAVES, RATE = 25, 15, 0.2
+ROUNDS, LEAVES, RATE, SHRINKAGE = 15, 15, 0.15, 1.0
 SEED = 1
 
 
@@ -55,8 +56,7 @@ class Trees:
         if len(np.unique(targets[learnt])) < 2:
             return np.full(len(rows), targets[learnt[0]] if len(learnt) else -1)
         learner = HistGradientBoostingClassifier(max_iter=ROUNDS, **_SETTINGS)
-        learner.fit(self._features(self._used, learnt), targets[learnt], sample_weight=weight)
-        found: IntArray = learner.predict(self._features(self._judged, rows))
+        found: IntArray = self._learnt(learner, targets[learnt], learnt, weight, rows)
         return found
 
     def amounts(self, targets: FloatArray, rows: IntArray) -> FloatArray:
@@ -65,9 +65,17 @@ class Trees:
         learnt, weight = self._used.drawn(~np.isnan(targets), MOST)
         if not len(learnt):
             return np.full(len(rows), np.nan)
-        learner = HistGradientBoostingRegressor(loss="absolute_error", max_iter=4 * ROUNDS, **_SETTINGS)
-        learner.fit(self._features(self._used, learnt), targets[learnt], sample_weight=weight)
-        found: FloatArray = learner.predict(self._features(self._judged, rows))
+        learner = HistGradientBoostingRegressor(loss="absolute_error", max_iter=3 * ROUNDS, **_SETTINGS)
+        found: FloatArray = self._learnt(learner, targets[learnt], learnt, weight, rows)
+        return found
+
+    def _learnt(self, learner: Any, targets: AnyArray, learnt: IntArray, weight: IntArray, rows: IntArray) -> AnyArray:
+        """Return what the learner predicts. On one thread: more wait for each other longer than such small work takes."""
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1):
+            learner.fit(self._features(self._used, learnt), targets, sample_weight=weight)
+            found: AnyArray = learner.predict(self._features(self._judged, rows))
         return found
 
     def _features(self, of: Prefixes, rows: IntArray) -> FloatArray:
@@ -79,6 +87,7 @@ class Trees:
 _SETTINGS = {
     "max_leaf_nodes": LEAVES,
     "learning_rate": RATE,
+    "l2_regularization": SHRINKAGE,
     "categorical_features": list(range(RECENT)),
     "early_stopping": False,
     "random_state": SEED,
