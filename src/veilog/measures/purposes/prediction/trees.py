@@ -52,29 +52,30 @@ class Trees:
 
         frequency = np.bincount(targets[targets >= 0], weights=self._used.weight[targets >= 0])
         common = np.argsort(-frequency, kind="stable")[:MOST_CLASSES]
-        learnt, weight = self._used.drawn(np.isin(targets, common), MOST)
+        learnt = np.repeat(*self._used.drawn(np.isin(targets, common), MOST))
         if len(np.unique(targets[learnt])) < 2:
             return np.full(len(rows), targets[learnt[0]] if len(learnt) else -1)
         learner = HistGradientBoostingClassifier(max_iter=ROUNDS, **_SETTINGS)
-        found: IntArray = self._learnt(learner, targets[learnt], learnt, weight, rows)
+        found: IntArray = self._learnt(learner, targets[learnt], learnt, rows)
         return found
 
     def amounts(self, targets: FloatArray, rows: IntArray) -> FloatArray:
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        learnt, weight = self._used.drawn(~np.isnan(targets), MOST)
+        learnt = np.repeat(*self._used.drawn(~np.isnan(targets), MOST))
         if not len(learnt):
             return np.full(len(rows), np.nan)
         learner = HistGradientBoostingRegressor(loss="absolute_error", max_iter=3 * ROUNDS, **_SETTINGS)
-        found: FloatArray = self._learnt(learner, targets[learnt], learnt, weight, rows)
+        found: FloatArray = self._learnt(learner, targets[learnt], learnt, rows)
         return found
 
-    def _learnt(self, learner: Any, targets: AnyArray, learnt: IntArray, weight: IntArray, rows: IntArray) -> AnyArray:
-        """Return what the learner predicts. On one thread: more wait for each other longer than such small work takes."""
+    def _learnt(self, learner: Any, targets: AnyArray, learnt: IntArray, rows: IntArray) -> AnyArray:
+        """Return what the learner predicts. A prefix of many cases is learnt from many times and not once with a
+        weight: the smallest leaf counts rows. On one thread: more wait for each other longer than the work takes."""
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1):
-            learner.fit(self._features(self._used, learnt), targets, sample_weight=weight)
+            learner.fit(self._features(self._used, learnt), targets)
             found: AnyArray = learner.predict(self._features(self._judged, rows))
         return found
 
