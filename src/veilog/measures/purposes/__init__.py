@@ -16,7 +16,10 @@ __all__ = ["PURPOSES", "Asked", "Aspect", "Judged", "Judgement", "Purpose", "jud
 PURPOSES = Registry(
     Purpose,
     "veilog.purposes",
-    {"prediction": "veilog.measures.purposes.prediction:PREDICTION"},
+    {
+        "prediction": "veilog.measures.purposes.prediction:PREDICTION",
+        "conformance": "veilog.measures.purposes.conformance:CONFORMANCE",
+    },
 )
 """In the order in which they are judged; packages add their own by entry points of this group."""
 

@@ -78,7 +78,7 @@ def _graph(process: Element, path: Path) -> tuple[list[_Node], list[_Flow]]:
             raise InputError(f"{_named(element)} is a {element.tag}, which is not supported.", path=path)
         if element.tag in _KNOWN:
             found[element.get("id", "")] = _node(element, path)
-    flows = []
+    flows: list[_Flow] = []
     for element in process.findall("sequenceFlow"):
         ends = [found.get(element.get(end, "")) for end in ("sourceRef", "targetRef")]
         if ends[0] is None or ends[1] is None:

@@ -71,7 +71,8 @@ def _label(step: Element) -> str | None:
 
 
 def _weight(arc: Element, path: Path) -> int:
-    kind = texts(arc, "arctype", "text") or (arc.find("type").get("value") if arc.find("type") is not None else None)
+    told = arc.find("type")
+    kind = texts(arc, "arctype", "text") if told is None else told.get("value")
     if kind not in (None, "", "normal"):
         raise InputError(f"The net has an arc of type {kind!r}; only normal arcs are supported.", path=path)
     return _number(texts(arc, "inscription", "text") or texts(arc, "inscription", "value") or "1", path)

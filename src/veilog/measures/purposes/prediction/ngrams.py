@@ -1,4 +1,4 @@
-"""The back-off n-gram: what came most often after the last activities, of which as many count as were seen often enough.
+"""The back-off n-gram: what came most often after the last activities, as many of them as were seen often enough.
 
 A prefix is told by its last activities and whether it has begun before them. Its longest such context with three
 observations decides: for a class by what is most frequent there (of equally frequent ones the first in order), for an

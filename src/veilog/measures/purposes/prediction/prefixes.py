@@ -69,11 +69,11 @@ def prefixes(log: Log, labels: Mapping[str, int], *, by_case: bool, times: bool)
     once. Times are of cases."""
     if by_case and isinstance(log, EventLog):
         names, numbers = log.activity_codes
-        codes, offsets, counts = numbers.astype(np.int64), log.offsets, np.ones(log.number_of_cases, dtype=np.int64)
+        offsets, counts = log.offsets, np.ones(log.number_of_cases, dtype=np.int64)
     else:
         variants = log if isinstance(log, Variants) else log.variants
-        names, codes, offsets, counts = list(variants.labels), variants.codes, variants.offsets, variants.counts
-    codes = np.array([labels[name] for name in names], dtype=np.int64)[codes]
+        names, numbers, offsets, counts = list(variants.labels), variants.codes, variants.offsets, variants.counts
+    codes = np.array([labels[name] for name in names], dtype=np.int64)[numbers]
     lengths = np.diff(offsets)
     case = np.repeat(np.arange(len(lengths)), lengths + 1)
     length = np.arange(len(case)) - np.repeat(offsets[:-1] + np.arange(len(lengths)), lengths + 1)
@@ -112,7 +112,8 @@ def _clock(log: Log, case: IntArray, event: IntArray, length: IntArray) -> tuple
 def has_times(log: Log) -> bool:
     """Return whether the log has times that mean something."""
     try:
-        return timed(log, "").events.column(TIMESTAMP).null_count < len(log)
+        events = timed(log, "").events
+        return bool(events.column(TIMESTAMP).null_count < len(events))
     except ParameterError:
         return False
 
@@ -150,6 +151,8 @@ def _values(log: EventLog, attribute: str) -> Sequence[str | None] | None:
     rows = np.flatnonzero(column.is_valid().to_numpy())
     owner = np.repeat(np.arange(log.number_of_cases), np.diff(log.offsets))
     last: list[str | None] = [None] * log.number_of_cases
-    for case, value in zip(owner[rows].tolist(), column.take(pa.array(rows)).cast(pa.string()).to_pylist(), strict=True):
+    for case, value in zip(
+        owner[rows].tolist(), column.take(pa.array(rows)).cast(pa.string()).to_pylist(), strict=True
+    ):
         last[case] = value
     return last

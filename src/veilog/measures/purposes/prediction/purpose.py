@@ -1,8 +1,8 @@
 """Train on the release, test on the original: next activity, end state, outcome and remaining time.
 
-All prefixes of all held-out cases count. After each the next activity is predicted, the end of the case being one; after
-each but the whole case its last activity, and the outcome where one is named; after each but the empty one the hours that
-remain. Twice: by a back-off n-gram, and by gradient-boosted trees where scikit-learn is there.
+All prefixes of all held-out cases count. After each the next activity is predicted, the end of the case being one;
+after each but the whole case its last activity, and the outcome where one is named; after each but the empty one the
+hours that remain. Twice: by a back-off n-gram, and by gradient-boosted trees where scikit-learn is there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Protocol
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
-from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.purposes.prediction.ngrams import ORDER, NGram
 from veilog.measures.purposes.prediction.prefixes import Prefixes, has_times, outcomes, prefixes
@@ -128,7 +127,9 @@ PREDICTION = Purpose(
             form="share",
             chief=True,
         ),
-        Aspect("end_state", "end state", "share of the prefixes whose case's last activity it predicts", "higher", "share"),
+        Aspect(
+            "end_state", "end state", "share of the prefixes whose case's last activity it predicts", "higher", "share"
+        ),
         Aspect("outcome", "outcome", "share of the prefixes whose named attribute it predicts", "higher", "share"),
         Aspect(
             "remaining_time",
@@ -148,6 +149,6 @@ PREDICTION = Purpose(
     needs="either",
     held_out=True,
     explained="A predictor learns from the log and is judged on 30 % of the original's cases, drawn at random. The "
-    "ceiling has learnt from the other 70 %; a release was made of all of them, so where few cases are alike the honest "
-    "number is that of a release made of the 70 % only, as in the experiment.",
+    "ceiling has learnt from the other 70 %; a release was made of all of them, so the honest number is that of a "
+    "release made of the 70 % only, as in the experiment of this name.",
 )
