@@ -72,8 +72,9 @@ def prefixes(log: Log, labels: Mapping[str, int], *, by_case: bool, times: bool)
         offsets, counts = log.offsets, np.ones(log.number_of_cases, dtype=np.int64)
     else:
         variants = log if isinstance(log, Variants) else log.variants
-        names, numbers, offsets, counts = list(variants.labels), variants.codes, variants.offsets, variants.counts
-    codes = np.array([labels[name] for name in names], dtype=np.int64)[numbers]
+        names, numbers = list(variants.labels), variants.codes.astype(np.int64)
+        offsets, counts = variants.offsets, variants.counts
+    codes = np.array([labels.get(name, -1) for name in names], dtype=np.int64)[numbers]  # a part's log keeps all names
     lengths = np.diff(offsets)
     case = np.repeat(np.arange(len(lengths)), lengths + 1)
     length = np.arange(len(case)) - np.repeat(offsets[:-1] + np.arange(len(lengths)), lengths + 1)
