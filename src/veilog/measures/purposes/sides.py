@@ -20,7 +20,7 @@ from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Needs, Pair
 
-__all__ = ["Log", "Sides", "split"]
+__all__ = ["Log", "Sides", "in_order", "split"]
 
 Log: TypeAlias = EventLog | Variants
 
@@ -71,7 +71,7 @@ def split(log: Log, share: float, seed: int = SEED) -> tuple[Log, Log]:
     if isinstance(log, Variants):
         taken = generator.multivariate_hypergeometric(log.counts, size, method="marginals")
         return log.with_counts(taken), log.with_counts(log.counts - taken)
-    mixed = generator.permutation(_in_order(log))
+    mixed = generator.permutation(in_order(log))
     return log.only(np.sort(mixed[:size])), log.only(np.sort(mixed[size:]))
 
 
@@ -79,7 +79,7 @@ def _listed(log: Log) -> Log:
     """Return every variant once: of a whole log, by one of its cases."""
     if isinstance(log, Variants):
         return log.with_counts(np.ones_like(log.counts))
-    order = np.random.default_rng(SEED).permutation(_in_order(log))
+    order = np.random.default_rng(SEED).permutation(in_order(log))
     return log.only(np.sort(_first_of_each_variant(log, order)))
 
 
@@ -91,8 +91,8 @@ def _first_of_each_variant(log: EventLog, order: IntArray) -> IntArray:
     return np.fromiter(first.values(), dtype=np.int64, count=len(first))
 
 
-def _in_order(log: EventLog) -> IntArray:
-    """Return the rows of the cases by their names."""
+def in_order(log: EventLog) -> IntArray:
+    """Return the rows of the cases by their names: an order that is not that of the rows."""
     return np.asarray(pc.sort_indices(log.cases.column(ACTIVITY).cast(pa.string())), dtype=np.int64)
 
 

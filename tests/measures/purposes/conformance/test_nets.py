@@ -191,7 +191,9 @@ def test_membership_is_what_alignments_say_for_pnml_and_for_bpmn(seed: int, tmp_
     played = [tuple(event["concept:name"] for event in trace) for trace in log]
     cases = {case for case in (*played, *samples(rng)) if len(case) < 9}
     expected = {
-        case: algorithm.apply_trace(Trace([Event({"concept:name": name}) for name in case]), net, initial, final)["cost"]
+        case: algorithm.apply_trace(Trace([Event({"concept:name": name}) for name in case]), net, initial, final)[
+            "cost"
+        ]
         < 10_000
         for case in cases
     }

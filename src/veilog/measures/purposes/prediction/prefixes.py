@@ -14,7 +14,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.durations import timed
-from veilog.measures.purposes.sides import Log
+from veilog.measures.purposes.sides import Log, in_order
 
 __all__ = ["RECENT", "Prefixes", "has_times", "outcomes", "prefixes"]
 
@@ -69,15 +69,16 @@ def prefixes(log: Log, labels: Mapping[str, int], *, by_case: bool, times: bool)
     once. Times are of cases."""
     if by_case and isinstance(log, EventLog):
         names, numbers = log.activity_codes
-        offsets, counts = log.offsets, np.ones(log.number_of_cases, dtype=np.int64)
+        offsets, counts, order = log.offsets, np.ones(log.number_of_cases, dtype=np.int64), in_order(log)
     else:
         variants = log if isinstance(log, Variants) else log.variants
         names, numbers = list(variants.labels), variants.codes.astype(np.int64)
-        offsets, counts = variants.offsets, variants.counts
+        offsets, counts, order = variants.offsets, variants.counts, np.arange(len(variants))
     codes = np.array([labels.get(name, -1) for name in names], dtype=np.int64)[numbers]  # a part's log keeps all names
     lengths = np.diff(offsets)
-    case = np.repeat(np.arange(len(lengths)), lengths + 1)
-    length = np.arange(len(case)) - np.repeat(offsets[:-1] + np.arange(len(lengths)), lengths + 1)
+    sizes = lengths[order] + 1
+    case = np.repeat(order, sizes)
+    length = np.arange(len(case)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     event = offsets[case] + length
     padded = np.append(codes, -1)
     recent = np.full((len(case), RECENT), len(labels) + 1, dtype=np.int32)
