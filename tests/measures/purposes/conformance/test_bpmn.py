@@ -7,7 +7,7 @@ import pytest
 
 from veilog.errors import InputError
 from veilog.logs.variants import Variants
-from veilog.measures.purposes.conformance import Net, read_model, verdicts
+from veilog.measures.purposes.conformance import Language, Net, read_model
 
 HEAD = (
     '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" '
@@ -36,7 +36,7 @@ def allowed(path: Path, *sequences: str) -> list[str]:
     net = read_model(path)
     assert isinstance(net, Net)
     log = Variants.from_sequences([tuple(sequence) for sequence in sequences])
-    found = verdicts(net, log)
+    found = Language(net).verdicts(log)
     assert found.decided.all()
     return ["".join(one) for one, yes in zip(log.sequences, found.conforming, strict=True) if yes]
 

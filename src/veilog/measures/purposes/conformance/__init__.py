@@ -1,13 +1,14 @@
 """Conformance: what a model says of a release and of its original, and the readers of such models."""
 
 from veilog.measures.purposes.conformance.declare import Constraint, held, mined
-from veilog.measures.purposes.conformance.nets import Net, Transition, verdicts
+from veilog.measures.purposes.conformance.nets import Language, Net, Transition
 from veilog.measures.purposes.conformance.purpose import CONFORMANCE, conformance_rate, support_error
 from veilog.measures.purposes.conformance.reading import Model, read_model
 
 __all__ = [
     "CONFORMANCE",
     "Constraint",
+    "Language",
     "Model",
     "Net",
     "Transition",
@@ -16,5 +17,4 @@ __all__ = [
     "mined",
     "read_model",
     "support_error",
-    "verdicts",
 ]

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.purposes.conformance.declare import Constraint, held, mined
-from veilog.measures.purposes.conformance.nets import Net, verdicts
+from veilog.measures.purposes.conformance.nets import Language, Net
 from veilog.measures.purposes.conformance.reading import Model, read_model
 from veilog.measures.purposes.purpose import Asked, Aspect, Log, Purpose
 
@@ -25,7 +26,7 @@ __all__ = ["CONFORMANCE", "conformance_rate", "support_error"]
 def conformance_rate(model: Model, variants: Variants) -> float:
     """Return the share of the cases that a model allows; :class:`ParameterError` where it cannot be found of all."""
     if isinstance(model, Net):
-        found = verdicts(model, variants)
+        found = _language(model).verdicts(variants)
         if not found.decided.all():
             open_ = int(variants.counts[~found.decided].sum())
             raise ParameterError(
@@ -37,6 +38,12 @@ def conformance_rate(model: Model, variants: Variants) -> float:
     else:
         conforming = np.logical_and.reduce([one.kept for one in held(model, variants)])
     return float(variants.counts[conforming].sum() / variants.cases)
+
+
+@lru_cache(maxsize=1)
+def _language(net: Net) -> Language:
+    """Return what is known of a net: a purpose asks about many logs of mostly the same variants."""
+    return Language(net)
 
 
 def support_error(constraints: Sequence[Constraint], used: Variants, judged: Variants) -> float | None:
