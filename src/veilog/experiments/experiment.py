@@ -9,7 +9,7 @@ import json
 import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -19,6 +19,7 @@ from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
+from veilog.measures.purposes.sides import split
 
 __all__ = [
     "Cell",
@@ -82,10 +83,20 @@ class Given:
     path: Path | None
     folder: Path = Path()
     """Where the measure may keep what it makes up: a large log, say."""
+    part: EventLog | None = None
+    """The log where it is a part of the one in the file."""
 
     @cached_property
     def log(self) -> EventLog:
-        return files.read(self.file)
+        return files.read(self.file) if self.part is None else self.part
+
+    def split(self, share: float, seed: int) -> tuple[Given, EventLog]:
+        """Return what is given of a random part of the cases, to make a release of, and the log of the other cases,
+        which that release knows nothing of."""
+        seen, unseen = split(self.log, share, seed)
+        assert isinstance(seen, EventLog)
+        assert isinstance(unseen, EventLog)
+        return replace(self, part=seen), unseen
 
     @property
     def file(self) -> Path:

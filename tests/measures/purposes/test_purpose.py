@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
 from veilog.measures.purposes import Asked, Aspect, Judgement, Purpose
@@ -100,3 +102,60 @@ def test_the_leak_line_has_every_variant_once() -> None:
     seen = Sides(Pair(ORIGINAL, ORIGINAL)).of("zero", "variants", held_out=False)[0]
     assert isinstance(seen, Variants)
     assert np.array_equal(seen.counts, [1, 1, 1])
+
+
+def test_an_error_of_something_learnt_is_held_against_the_original_itself() -> None:
+    aspect = Aspect("missed", "missed time", "hours", "lower", chief=True, against="ceiling")
+
+    def missed(used: object, on: object, asked: Asked) -> Mapping[str, float]:
+        assert isinstance(used, Variants)
+        return {"missed": 5.0 if used.cases == ORIGINAL.cases else 4.0 if used.cases == 7 else 8.0}
+
+    purpose = Purpose("delays", "delays", (aspect,), missed)
+    half_as_good = judged(purpose, Variants.from_dict({("a",): 3}))
+    one = half_as_good.aspects["missed"]
+    assert (one.value, one.ceiling, one.floor, one.zero) == (8.0, 5.0, 8.0, 8.0)
+    assert one.share == 5 / 8
+    assert half_as_good.verdict == "Not for delays (missed time: 1.60 times that of the original)."
+    better = judged(purpose, Variants.from_dict({("a",): 7}))
+    assert better.aspects["missed"].share == 1.0
+    assert better.verdict == "Good for delays (missed time: 1.00 times that of the original)."
+
+
+def test_a_negligible_distance_is_as_near_as_another_sample() -> None:
+    halves = {"off": 0.001}
+
+    def little(used: object, on: object, asked: Asked) -> Mapping[str, float]:
+        assert isinstance(used, Variants)
+        return halves if used.cases != 7 else {"off": 0.02}
+
+    released = Variants.from_dict({("a",): 7})
+    for negligible, share in ((0.0, 0.05), (0.01, 0.5), (0.02, 1.0)):
+        aspect = Aspect("off", "off", "share of cases elsewhere", "lower", chief=True, negligible=negligible)
+        one = judged(Purpose("shares", "shares", (aspect,), little), released).aspects["off"]
+        assert (one.share, one.floor) == (pytest.approx(share), 0.001)
+
+
+def test_a_floor_can_be_the_mean_of_several_halvings() -> None:
+    single, several = (
+        [
+            judged(Purpose("shares", "shares", (DISTANCE,), off, halvings=number), ORIGINAL).aspects["off"].floor
+            for number in range(1, 5)
+        ],
+        [off(*split(ORIGINAL, 0.5, seed), Asked())["off"] for seed in range(1, 5)],
+    )
+    assert single == pytest.approx([np.mean(several[:number]) for number in range(1, 5)])
+    assert len(set(several)) > 1
+
+
+def test_whole_logs_are_taken_where_both_are_there() -> None:
+    log = hospital(20, seed=1)
+    for original, released, kind in (
+        (log, log, EventLog),
+        (log, log.variants, Variants),
+        (log.variants, log, Variants),
+    ):
+        for side in ("value", "ceiling", "floor", "zero"):
+            used, on = Sides(Pair(original, released)).of(side, "either", held_out=True)
+            assert isinstance(used, kind)
+            assert isinstance(on, kind)

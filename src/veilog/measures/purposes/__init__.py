@@ -17,6 +17,8 @@ PURPOSES = Registry(
     Purpose,
     "veilog.purposes",
     {
+        "prediction": "veilog.measures.purposes.prediction:PREDICTION",
+        "conformance": "veilog.measures.purposes.conformance:CONFORMANCE",
         "performance": "veilog.measures.purposes.performance:PERFORMANCE",
         "attributes": "veilog.measures.purposes.attributes.purpose:ATTRIBUTES",
     },

@@ -11,7 +11,9 @@ each is found four times, each time on the original's cases:
   protects nobody.
 
 A *share* tells how much is kept: of a number of which more is better, value / ceiling; of a distance, floor / value,
-at most 1: a half means twice as far from the original as another sample of it.
+at most 1: a half means twice as far from the original as another sample of it. The error of something that is learnt
+from a log is no distance between logs, and not even the original makes it 0: it is held against the ceiling,
+ceiling / value.
 """
 
 from __future__ import annotations
@@ -59,6 +61,10 @@ class Aspect:
     unit: str = ""
     chief: bool = False
     """Whether the verdict goes by it; by the worst of several."""
+    against: Literal["floor", "ceiling"] = "floor"
+    """What a number of which less is better is held against: another sample of the original, or the original."""
+    negligible: float = 0.0
+    """A distance that matters to nobody, which counts as near as another sample."""
 
 
 Score: TypeAlias = Callable[[Log, Log, Asked], Mapping[str, float | None]]
@@ -80,15 +86,22 @@ class Judged:
         """How much of what the original gives is kept; None where that cannot be said."""
         if self.aspect.better == "higher":
             return None if self.value is None or not self.ceiling else max(0.0, self.value / self.ceiling)
-        if self.value is None or self.floor is None:
+        base = self.ceiling if self.aspect.against == "ceiling" else self.floor
+        if self.value is None or base is None:
             return None
-        return 1.0 if self.value <= self.floor else self.floor / self.value
+        base = max(base, self.aspect.negligible)
+        return 1.0 if self.value <= base else base / self.value
+
+    @property
+    def is_distance(self) -> bool:
+        """Whether its share says how far it is from the original, and not how much of it there is."""
+        return self.aspect.better == "lower" and self.aspect.against == "floor"
 
     @property
     def grade(self) -> Grade:
         if self.share is None:
             return "not judged"
-        share = self.share if self.aspect.better == "higher" else math.sqrt(self.share)
+        share = math.sqrt(self.share) if self.is_distance else self.share
         return "good" if share >= GOOD else "limited" if share >= LIMITED else "poor"
 
     def to_json(self) -> dict[str, Any]:
@@ -126,6 +139,8 @@ class Judgement:
         share = chief.share or 0.0
         if chief.aspect.better == "higher":
             kept = f"{chief.aspect.title}: {100 * min(share, 1.0):.0f} % of what the original gives"
+        elif not chief.is_distance:
+            kept = f"{chief.aspect.title}: {1 / max(share, 0.01):.2f} times that of the original"
         elif share >= 1.0:
             kept = f"{chief.aspect.title}: as near as another sample of the original"
         else:
@@ -153,9 +168,13 @@ class Purpose:
     """As in "good for ..."."""
     aspects: tuple[Aspect, ...]
     score: Score
-    needs: Needs = "variants"
+    needs: Needs | Literal["either"] = "variants"
+    """*either*: whole logs where both are there, and otherwise the variants."""
     held_out: bool = False
     """Whether it is judged on 30 % of the original's cases, of which the ceiling has seen nothing."""
+    halvings: int = 1
+    """How often the original is halved for the floor, of which the mean is taken: often where one number is that of a
+    whole log, so that a lucky draw is no yardstick."""
     explained: str = ""
     """A sentence or two on how it is found."""
     paper: str = ""
@@ -163,10 +182,7 @@ class Purpose:
     def judged(self, sides: Sides, asked: Asked) -> Judgement:
         """Return what a release is worth for this purpose; a :class:`VeilogError` on the way is the reason why not."""
         try:
-            numbers = {
-                side: self._scored(*sides.of(side, self.needs, held_out=self.held_out), asked, side)
-                for side in ("value", "ceiling", "floor", "zero")
-            }
+            numbers = {side: self._side(side, sides, asked) for side in ("value", "ceiling", "floor", "zero")}
         except VeilogError as error:
             return Judgement(self, reason=str(error))
         found = {
@@ -174,6 +190,17 @@ class Purpose:
             for aspect in self.aspects
         }
         return Judgement(self, found)
+
+    def _side(self, side: str, sides: Sides, asked: Asked) -> Mapping[str, float | None]:
+        draws = range(self.halvings if side == "floor" else 1)
+        scored = [
+            self._scored(*sides.of(side, self.needs, held_out=self.held_out, draw=draw), asked, side) for draw in draws
+        ]
+        found = {
+            aspect.name: [number for one in scored if (number := one.get(aspect.name)) is not None]
+            for aspect in self.aspects
+        }
+        return {name: sum(known) / len(known) if known else None for name, known in found.items()}
 
     def _scored(self, used: Log, judged: Log, asked: Asked, side: str) -> Mapping[str, float | None]:
         asked.progress(f"{self.title}: {_SIDES[side]}", None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Needs, Pair
 
-__all__ = ["Log", "Sides", "split"]
+__all__ = ["Log", "Sides", "in_order", "split"]
 
 Log: TypeAlias = EventLog | Variants
 
@@ -35,9 +35,11 @@ class Sides:
 
     pair: Pair
 
-    def of(self, side: str, needs: Needs, *, held_out: bool) -> tuple[Log, Log]:
-        """Return the log that is used and the one on which it is judged, for one of the four sides."""
-        whole = needs == "whole logs"
+    def of(self, side: str, needs: Needs | Literal["either"], *, held_out: bool, draw: int = 0) -> tuple[Log, Log]:
+        """Return the log that is used and the one on which it is judged, for one of the four sides; ``draw`` numbers
+        the halvings of a floor."""
+        logs = (self.pair.original, self.pair.released)
+        whole = needs == "whole logs" or (needs == "either" and not any(isinstance(log, Variants) for log in logs))
         original, released = self.pair.whole if whole else self.pair.variants
         if _cases(original) < 2 or _cases(released) < 1:
             which, name = (original, "original") if _cases(original) < 2 else (released, "released")
@@ -49,9 +51,8 @@ class Sides:
             return seen, unseen
         if side == "zero":
             return _listed(seen), unseen
-        if held_out:
-            return split(seen, 0.5)[0], unseen
-        return split(seen, 0.5)
+        first, second = split(seen, 0.5, SEED + draw)
+        return first, unseen if held_out else second
 
     @cached_property
     def _whole_split(self) -> tuple[Log, Log]:
@@ -62,15 +63,15 @@ class Sides:
         return split(self.pair.variants[0], TRAINING)
 
 
-def split(log: Log, share: float) -> tuple[Log, Log]:
+def split(log: Log, share: float, seed: int = SEED) -> tuple[Log, Log]:
     """Return a random part of the cases with this share of them, and the other cases."""
     cases = _cases(log)
     size = min(max(1, round(share * cases)), cases - 1)
-    generator = np.random.default_rng(SEED)
+    generator = np.random.default_rng(seed)
     if isinstance(log, Variants):
         taken = generator.multivariate_hypergeometric(log.counts, size, method="marginals")
         return log.with_counts(taken), log.with_counts(log.counts - taken)
-    mixed = generator.permutation(_in_order(log))
+    mixed = generator.permutation(in_order(log))
     return log.only(np.sort(mixed[:size])), log.only(np.sort(mixed[size:]))
 
 
@@ -78,7 +79,7 @@ def _listed(log: Log) -> Log:
     """Return every variant once: of a whole log, by one of its cases."""
     if isinstance(log, Variants):
         return log.with_counts(np.ones_like(log.counts))
-    order = np.random.default_rng(SEED).permutation(_in_order(log))
+    order = np.random.default_rng(SEED).permutation(in_order(log))
     return log.only(np.sort(_first_of_each_variant(log, order)))
 
 
@@ -90,8 +91,8 @@ def _first_of_each_variant(log: EventLog, order: IntArray) -> IntArray:
     return np.fromiter(first.values(), dtype=np.int64, count=len(first))
 
 
-def _in_order(log: EventLog) -> IntArray:
-    """Return the rows of the cases by their names."""
+def in_order(log: EventLog) -> IntArray:
+    """Return the rows of the cases by their names: an order that is not that of the rows."""
     return np.asarray(pc.sort_indices(log.cases.column(ACTIVITY).cast(pa.string())), dtype=np.int64)
 
 
