@@ -14,7 +14,7 @@ import pytest
 import veilog
 from veilog.audits.attacks import worst_cases
 from veilog.audits.auditing import audit
-from veilog.audits.bounds import is_refuted
+from veilog.audits.bounds import is_refuted, runs_to_refute
 from veilog.audits.curves import Priced, Questions, curve
 from veilog.audits.likelihood import (
     evidence_of_counts,
@@ -182,3 +182,26 @@ def test_an_audit_is_sharp_and_repeats_itself() -> None:
 def test_what_has_no_derived_epsilon_is_refused() -> None:
     with pytest.raises(ParameterError, match="needs a derived epsilon"):
         audit("sapa", epsilon=1, as_published=True, white_box=True, runs=100, processes=1)
+    with pytest.raises(ParameterError, match=r"leave out --white-box \(white_box=True\)"):
+        audit("sapa", epsilon=1, as_published=True, white_box=True, runs=100, processes=1)
+
+
+def test_so_few_runs_that_they_could_show_nothing_are_refused_with_how_many_would_do() -> None:
+    arguments: dict[str, Any] = {"epsilon": 1, "delta": "1e-3", "white_box": True, "pairs": [THOUSANDS], "processes": 1}
+    with pytest.raises(ParameterError, match=r"^3 runs could not show more than the derived .* at least 9\.$") as told:
+        audit("travas", runs=3, **arguments)
+    assert told.value.parameter == "runs"
+    with pytest.raises(ParameterError, match="at least 9"):
+        audit("travas", runs=8, **arguments)
+    audit("travas", runs=9, **arguments)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_the_least_runs_are_those_from_which_on_an_event_refutes(epsilon: float) -> None:
+    """Seen in all runs on one log and in none on the other, which is the most that can come out."""
+    found = curve((Questions((Priced("count", epsilon, 0.0),)),), 1.0, added=True)
+    least = runs_to_refute(found.most, 0.01)
+    assert is_refuted((least, least), (0, least), math.exp(epsilon), found.most, 0.01)
+    assert not is_refuted((least - 1, least - 1), (0, least - 1), math.exp(epsilon), found.most, 0.01)
+    by_hand = math.log(100) / (2 * math.log1p(math.exp(-epsilon)))
+    assert least == math.ceil(by_hand)

@@ -35,7 +35,7 @@ from veilog.audits.attacks import (
 from veilog.audits.bounds import Event, Tally, choose_event, runs_to_see, tally
 from veilog.audits.recording import parts_of
 from veilog.audits.results import AuditResult, Beyond, Broken
-from veilog.audits.whitebox import audit_inside
+from veilog.audits.whitebox import WHITE_RUNS, audit_inside
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -54,7 +54,7 @@ Log = Variants | EventLog
 Run = Callable[[Attempt, bool, Sequence[int]], FloatArray]
 """``run(attempt, with_, seeds)``: releases of the log with or without the case, a row of scores for each seed."""
 
-RUNS, WHITE_RUNS = 20_000, 4_000
+RUNS = 20_000
 """Runs on each log, where nothing else is said."""
 _ROUNDS = ((0.1, 8, 0.8), (0.1, 3, 0.95), (0.1, 1, 0.99), (0.2, 1, 0.999))
 """Rounds of trying: share of the runs, attempts that are kept, and how sure to be of what an attempt seems to show.

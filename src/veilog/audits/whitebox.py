@@ -28,8 +28,8 @@ from scipy.special import bdtrc
 from veilog._process import pool
 from veilog._typing import FloatArray
 from veilog.audits.attacks import Attempt
-from veilog.audits.bounds import Event, Tally, choose_event, is_refuted, tally
-from veilog.audits.curves import Curve, Priced, Questions, curve
+from veilog.audits.bounds import Event, Tally, choose_event, is_refuted, runs_to_refute, tally
+from veilog.audits.curves import Curve, Priced, Questions, curve, priced
 from veilog.audits.recording import Answer, Recorded, Recorder
 from veilog.audits.results import AuditResult, WhiteBox
 from veilog.errors import ParameterError
@@ -38,7 +38,7 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.unit import ONE_CASE
 from veilog.releasing.plan import Plan
 
-__all__ = ["RunRecorded", "WhiteProof", "audit_inside", "factor_bound", "prove"]
+__all__ = ["WHITE_RUNS", "RunRecorded", "WhiteProof", "audit_inside", "factor_bound", "prove"]
 
 RunRecorded = Callable[[Attempt, bool, Sequence[int], int | None], list[Recorded]]
 """``run(attempt, with_, seeds, questions)``: what so many releases answered; a run may end after so many questions."""
@@ -49,6 +49,8 @@ _LEAST = 16
 """Runs that an attempt gets, at least."""
 _CHOOSING = 0.1
 """Share of the runs on which shape, threshold and slope are chosen; the others prove."""
+WHITE_RUNS = 4_000
+"""Runs on each log, where nothing else is said; of these there are enough for every epsilon, if not to exceed it."""
 _MOST = 1e3
 """Evidence beyond this is as good as certain."""
 _MANY = 10**6
@@ -124,7 +126,7 @@ def prove(
     path = _path([*choosing[0], *choosing[1]])
     shape = _shape(path)
     before, there = (np.array([_score(one, path) for one in some]) for some in choosing)
-    number = max(1, runs - round(runs * _CHOOSING))
+    number = _proving(runs)
     event, slope = _choose(shape, before, there)
     event_free, _ = choose_event(before, there, delta, confidence)
     progress(f"proving: {best.attack}", None)
@@ -157,8 +159,9 @@ def audit_inside(
         raise ParameterError(
             "A white-box audit needs a derived epsilon for one case.",
             parameter="white_box",
-            advice="Attack releases instead, which needs no guarantee: leave white_box out.",
+            advice="Attack releases instead, which needs no guarantee: leave out --white-box (white_box=True).",
         )
+    _check_runs(runs, derived, confidence)
     codes = {condition.code for condition in derived.conditions}
     pairs = [pair for pair in pairs if not pair.breaks & codes and pair.cases == 1]
     report = progress or (lambda text, fraction: None)
@@ -184,6 +187,24 @@ def audit_inside(
         seconds=time.perf_counter() - started,
         white_box=WhiteBox(proof.factor, proof.free.epsilon, proof.free, _questions(proof), proof.faults),
     )
+
+
+def _check_runs(runs: int, derived: Guarantee, confidence: float) -> None:
+    """Refuse so few runs that they could not show more than is derived, even if nothing were hidden."""
+    found = _curve((Questions(tuple(priced(charge) for charge in derived.charges)),), 1.0, True)
+    enough = runs_to_refute(found.most, 1 - confidence)
+    if runs < WHITE_RUNS and _proving(runs) < enough:
+        least = next((number for number in range(runs, WHITE_RUNS) if _proving(number) >= enough), WHITE_RUNS)
+        raise ParameterError(
+            f"{runs} runs could not show more than the derived epsilon of {derived.epsilon:g}, whatever happens.",
+            parameter="runs",
+            advice=f"Take at least {least:,}.",
+        )
+
+
+def _proving(runs: int) -> int:
+    """How many of the runs are left for the proof."""
+    return max(1, runs - round(runs * _CHOOSING))
 
 
 def _questions(proof: WhiteProof) -> tuple[str, ...]:
