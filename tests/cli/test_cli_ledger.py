@@ -183,3 +183,15 @@ def test_what_has_no_ledger_is_told_how_to_get_one(capsys: pytest.CaptureFixture
     assert (status, "veilog ledger set LOG makes one" in err) == (1, True)
     status, _, err = run(capsys, "ledger", "set", log.with_name("month-*.csv"), "--epsilon", "1")
     assert (status, "Name one with --ledger" in err) == (1, True)
+
+
+def test_a_plan_says_what_is_left_now_and_when_all_of_it_is_made(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    run(capsys, "ledger", "set", log, "--releases", "100", "--each", "0.1", "--delta", "1e-6")
+    for number in (0, 1, 2):
+        _, out, _ = run(capsys, "ledger", "show", log)
+        said = " ".join(out.split())
+        assert "protection left strong left" in said, "0.1 each, by the sum"
+        assert f"; {100 - number} are left protection when all of them are made: none in practice" in said
+        assert as_json(capsys, "ledger", "show", log)["accounts"][0]["strength"] == "strong"
+        run(capsys, *released(log, "0.1"))
+        log.with_name("out.csv").unlink()

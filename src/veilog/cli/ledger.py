@@ -250,6 +250,7 @@ def _counted(account: Account) -> Iterable[tuple[str, str]]:
     match account.counting:
         case Planned(releases=releases, each=each):
             yield "by a plan", f"{releases:,} releases of at most {_cost(each)}; {account.releases_left:,} are left"
+            yield "", f"protection when all of them are made: {account.planned_strength}"
         case Composed():
             half = " and half for its releases' deltas" if account.budget and account.budget[1] else ""
             yield "by composition", f"each may be chosen after seeing earlier ones; half of delta is for that{half}"
