@@ -195,3 +195,21 @@ def test_a_plan_says_what_is_left_now_and_when_all_of_it_is_made(capsys: pytest.
         assert as_json(capsys, "ledger", "show", log)["accounts"][0]["strength"] == "strong"
         run(capsys, *released(log, "0.1"))
         log.with_name("out.csv").unlink()
+
+
+def test_a_ledger_of_several_logs_is_shown_without_any_of_them(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    other, shared = tmp_path / "other.xes", tmp_path / "shared"
+    veilog.write(made(500), other)
+    for path in (log, other):
+        run(capsys, "ledger", "set", path, "--epsilon", "3", "--ledger", shared)
+        path.unlink()
+    facts = as_json(capsys, "ledger", "show", "--ledger", shared)
+    assert facts["ledger"] == str(shared)
+    assert [account["name"] for account in facts["accounts"]] == ["log.xes", "other.xes"]
+    assert facts == as_json(capsys, "ledger", "show", shared)
+    _, out, _ = run(capsys, "ledger", "show", "--ledger", shared)
+    assert "1 (log.xes)" in out and "2 (other.xes)" in out
+    status, _, err = run(capsys, "ledger", "show")
+    assert (status, "Name a log that has one, or --ledger PATH." in err) == (1, True)
