@@ -205,3 +205,10 @@ def test_the_least_runs_are_those_from_which_on_an_event_refutes(epsilon: float)
     assert not is_refuted((least - 1, least - 1), (0, least - 1), math.exp(epsilon), found.most, 0.01)
     by_hand = math.log(100) / (2 * math.log1p(math.exp(-epsilon)))
     assert least == math.ceil(by_hand)
+
+
+def test_neighbours_that_the_guarantee_does_not_speak_of_are_refused() -> None:
+    one = veilog.Variants.from_dict({("a",): 1})
+    facts: dict[str, Any] = {"activities": "log", "domain": veilog.Domain(max_length="log")}
+    with pytest.raises(ParameterError, match=r"speaks of none of these neighbours.* leave out --white-box"):
+        audit("laplace", epsilon=1, white_box=True, log=one, runs=50, processes=1, **facts)

@@ -164,6 +164,14 @@ def audit_inside(
     _check_runs(runs, derived, confidence)
     codes = {condition.code for condition in derived.conditions}
     pairs = [pair for pair in pairs if not pair.breaks & codes and pair.cases == 1]
+    if not pairs:
+        raise ParameterError(
+            "The guarantee speaks of none of these neighbours: they differ by more than one case, or by one that "
+            "changes a fact taken from the log.",
+            parameter="log",
+            advice="Declare the facts (--activities, --max-length); or attack releases, which looks at such neighbours "
+            "too: leave out --white-box (white_box=True).",
+        )
     report = progress or (lambda text, fraction: None)
     started = time.perf_counter()
     delta = float(planned.delta)
