@@ -24,7 +24,8 @@ from veilog.audits.likelihood import (
     log_at_most,
     log_probability,
 )
-from veilog.audits.recording import Twins, recorded
+from veilog.audits.recording import recorded
+from veilog.audits.twins import Twins
 from veilog.errors import ParameterError
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, KTruncatedGeometric, Laplace, NoisedSteps, Thresholded
 from veilog.releasing.plan import plan
