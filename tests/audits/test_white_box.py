@@ -27,6 +27,7 @@ from veilog.audits.likelihood import (
 from veilog.audits.recording import asked_again, recorded
 from veilog.audits.twins import Twins
 from veilog.errors import ParameterError
+from veilog.privacy.account.losses import GaussianLoss, LaplaceLoss, Pair, composed_delta
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, KTruncatedGeometric, Laplace, NoisedSteps, Thresholded
 from veilog.releasing.plan import plan
 
@@ -102,6 +103,20 @@ def test_a_sample_and_noised_steps_against_their_formulas() -> None:
     )
     normal = 0.5 * (1 + math.erf(0.25 / math.sqrt(2)))
     assert steps.excess_at(0.0) == pytest.approx(2 * normal - 1, abs=2e-3)
+
+
+def test_curves_are_never_below_the_losses_of_the_account_and_hardly_above() -> None:
+    """Two ways to the same numbers: FFT over a grid here, dp-accounting there."""
+    for asked, losses in (
+        ([Priced("a", 1.0, 0.0), Priced("b", 0.5, 1e-3)], [Pair(Fraction(1)), Pair(Fraction(1, 2), Fraction(1, 1000))]),
+        ([Priced("tree", 0.1, 0.0, 1)] * 10, [LaplaceLoss(Fraction(1, 10), 1)] * 10),
+        ([Priced("steps", 1.0, 0.0, steps=(NoisedSteps("one", 0.5, 2.0, 5),))], [GaussianLoss(2.0, 0.5, 5)]),
+    ):
+        either = [curve((Questions(tuple(asked)),), 1.0, added=added) for added in (True, False)]
+        for at in (0.1, 0.3, 0.6):
+            mine = max(found.excess_at(at) for found in either)
+            theirs = float(composed_delta(losses, Fraction(at)))
+            assert theirs - 1e-5 <= mine <= theirs + 1e-3, (asked[0].question, at)
 
 
 # The exact test -------------------------------------------------------------------------------------------------------
