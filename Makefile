@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all lint format bench mutants wheel docs clean
+.PHONY: demo test test-all oracles lint format bench mutants wheel docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo
@@ -17,6 +17,12 @@ test: $(VENV)/.dev
 test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -q -m "not slow" --cov=veilog --cov-report=term:skip-covered
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+# Packages that our numbers are held against, in an environment of their own: for VEILOG_ORACLES=.venv-oracles/bin/python.
+oracles:
+	$(PYTHON) -m venv .venv-oracles
+	.venv-oracles/bin/python -m pip install --quiet --disable-pip-version-check \
+		--requirement tests/measures/purposes/oracles/requirements.txt
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests bench examples
@@ -45,7 +51,7 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build
 
 clean:
-	rm -rf $(VENV) demo dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oracles demo dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("veilog needs Python 3.11 or newer: make PYTHON=/path/to/python3.11") if sys.version_info < (3, 11) else None'

@@ -39,6 +39,7 @@ __all__ = [
     "Spans",
     "active_cases",
     "case_durations",
+    "emd",
     "spans",
     "timed",
 ]
@@ -135,7 +136,9 @@ def spans(log: EventLog, name: str = "log") -> Spans:
 def case_durations(original: Spans, released: Spans) -> CaseDurations:
     """How long cases last in both logs, and how far apart that is."""
     a, b = (np.sort(log.last - log.first) for log in (original, released))
-    return CaseDurations(_summary(a, original.without_times), _summary(b, released.without_times), _emd(a, b))
+    return CaseDurations(
+        _summary(a, original.without_times), _summary(b, released.without_times), emd(a, b) / (3_600 * _SECOND)
+    )
 
 
 def active_cases(original: Spans, released: Spans) -> ActiveCases:
@@ -191,12 +194,12 @@ def _summary(durations: IntArray, without_times: int) -> Durations:
     )
 
 
-def _emd(a: IntArray, b: IntArray) -> float:
-    """In hours, between the distributions of two sorted samples."""
+def emd(a: IntArray, b: IntArray) -> float:
+    """Return the earth mover's distance between the distributions of two sorted samples, in their unit."""
     both = np.sort(np.concatenate([a, b]))
     f = np.searchsorted(a, both[:-1], side="right") / len(a)
     g = np.searchsorted(b, both[:-1], side="right") / len(b)
-    return float(np.sum(np.abs(f - g) * np.diff(both))) / (3_600 * _SECOND)
+    return float(np.sum(np.abs(f - g) * np.diff(both)))
 
 
 def _iso(micros: int) -> str | None:

@@ -16,7 +16,10 @@ __all__ = ["PURPOSES", "Asked", "Aspect", "Grade", "Judged", "Judgement", "Purpo
 PURPOSES = Registry(
     Purpose,
     "veilog.purposes",
-    {},
+    {
+        "performance": "veilog.measures.purposes.performance:PERFORMANCE",
+        "attributes": "veilog.measures.purposes.attributes.purpose:ATTRIBUTES",
+    },
 )
 """In the order in which they are judged; packages add their own by entry points of this group."""
 

@@ -1,0 +1,174 @@
+"""Attributes as a purpose: each by itself, in pairs, by activity, and beside the path of the case."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from veilog._typing import BoolArray, IntArray
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import CASE_INDEX, EventLog
+from veilog.logs.variants import Variants
+from veilog.measures.purposes.attributes.columns import Attribute, compared
+from veilog.measures.purposes.attributes.similarity import Held, contingency, marginal, pair, presence
+from veilog.measures.purposes.purpose import Asked, Aspect, Log, Purpose
+
+__all__ = ["ATTRIBUTES", "Activities", "marginals"]
+
+VARYING = (0.1, 0.9)
+"""Shares of the original's cases between which an activity tells cases apart."""
+
+
+def marginals(used: EventLog, judged: EventLog) -> dict[str, float]:
+    """Return how like each attribute of the original is by itself, those of its cases with ``case:``; 0: not kept."""
+    found = ((each.name, marginal(each.used, each.judged)) for each in compared(used, judged))
+    return {name: value for name, value in found if value is not None}
+
+
+def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
+    for log, name in ((judged, "original"), (used, "released")):
+        if isinstance(log, Variants):
+            raise ParameterError(f"Of the {name} log only the variants were given.", parameter=name)
+    assert not isinstance(used, Variants)
+    assert not isinstance(judged, Variants)
+    attributes = compared(used, judged)
+    own = Activities(used, judged)
+    return {
+        "shapes": _mean(marginal(each.used, each.judged) for each in attributes),
+        "pairs": _mean(_pairs(attributes, used, judged)),
+        "by_activity": _mean(own.marginals(each) for each in attributes if not each.of_cases),
+        "with_control_flow": _mean(itertools.chain(*(own.beside(each) for each in attributes if each.of_cases))),
+    }
+
+
+def _pairs(attributes: Sequence[Attribute], used: EventLog, judged: EventLog) -> Iterable[float | None]:
+    """Yield the similarity of every two attributes, by case where both are of cases, else by event."""
+    of_cases = [each for each in attributes if each.of_cases]
+    yield from (pair(a, b) for a, b in itertools.combinations(of_cases, 2))
+    of_events = [each for each in attributes if not each.of_cases]
+    yield from (pair(a, b) for a, b in itertools.combinations(of_events, 2))
+    rows = [log.events.column(CASE_INDEX).to_numpy() for log in (used, judged)]
+    for case in of_cases if of_events else ():
+        kept = None if case.used is None else case.used.of(rows[0])
+        spread = replace(case, of_cases=False, used=kept, judged=case.judged.of(rows[1]))
+        yield from (pair(spread, event) for event in of_events)
+
+
+class Activities:
+    """The activities of both logs (the one that is used, the one on which it is judged) by the same numbers."""
+
+    def __init__(self, used: EventLog, judged: EventLog) -> None:
+        self.numbers: dict[str, int] = {}
+        codes = [_codes(log, self.numbers) for log in (used, judged)]
+        self.size = len(self.numbers)
+        self.codes = codes[1]
+        self.rows = [_rows(each, self.size) for each in codes]
+        self.ends = [_ends(each, log.offsets) for each, log in zip(codes, (used, judged), strict=True)]
+        held = [_held(each, log, self.size) for each, log in zip(codes, (used, judged), strict=True)]
+        share = np.bincount(held[1].activity, minlength=self.size) / held[1].cases
+        varying = (share >= VARYING[0]) & (share <= VARYING[1])
+        self.varying = int(varying.sum())
+        self.held = [_only(each, varying) for each in held]
+
+    def marginals(self, attribute: Attribute) -> float | None:
+        """Return the similarity of an event attribute at each activity, by how often the original knows it there."""
+        weights = np.bincount(self.codes[attribute.judged.known], minlength=self.size)
+        if attribute.used is None or not weights.any():
+            return 0.0 if weights.any() else None
+        used, judged = self.rows
+        found = [
+            (marginal(attribute.used.of(used[i]), attribute.judged.of(judged[i])) or 0.0) * weights[i]
+            for i in np.flatnonzero(weights).tolist()
+        ]
+        return float(np.sum(found) / weights.sum())
+
+    def beside(self, attribute: Attribute) -> list[float | None]:
+        """Return the similarities of pairs: the attribute with the last activity, and with whether each is there."""
+        judged, used, size = attribute.codes
+        if used is None:
+            return [0.0] * (1 + self.varying)
+        end = contingency((used, self.ends[0]), (judged, self.ends[1]), (size, self.size))
+        there = presence((used, self.held[0]), (judged, self.held[1]), size, self.varying)
+        return [end, *there.tolist()]
+
+
+def _codes(log: EventLog, numbers: dict[str, int]) -> IntArray:
+    labels, codes = log.activity_codes
+    found: IntArray = np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)[codes]
+    return found
+
+
+def _rows(codes: IntArray, size: int) -> list[IntArray]:
+    """Return the events of every activity."""
+    ends = np.cumsum(np.bincount(codes, minlength=size))
+    return np.split(np.argsort(codes, kind="stable"), ends[:-1])
+
+
+def _ends(codes: IntArray, offsets: IntArray) -> IntArray:
+    """Return the last activity of every case, -1 for a case without events."""
+    found = np.full(len(offsets) - 1, -1, dtype=np.int64)
+    some = np.diff(offsets) > 0
+    found[some] = codes[offsets[1:][some] - 1]
+    return found
+
+
+def _held(codes: IntArray, log: EventLog, size: int) -> Held:
+    pairs = np.sort(log.events.column(CASE_INDEX).to_numpy() * size + codes)
+    pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
+    return Held(log.number_of_cases, pairs // size, pairs % size)
+
+
+def _only(held: Held, activities: BoolArray) -> Held:
+    """Return what it has of these activities, numbered anew."""
+    kept = activities[held.activity]
+    return Held(held.cases, held.case[kept], np.cumsum(activities)[held.activity[kept]] - 1)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+ATTRIBUTES = Purpose(
+    "attributes",
+    "attributes",
+    (
+        Aspect(
+            "shapes",
+            "attributes by themselves",
+            "likeness of their distributions, the mean of all",
+            "higher",
+            "share",
+            chief=True,
+        ),
+        Aspect(
+            "pairs",
+            "attributes in pairs",
+            "likeness of the distributions of two at a time, the mean of all",
+            "higher",
+            "share",
+            chief=True,
+        ),
+        Aspect(
+            "by_activity",
+            "attributes by activity",
+            "likeness of the distributions of event attributes at each activity",
+            "higher",
+            "share",
+        ),
+        Aspect(
+            "with_control_flow",
+            "attributes with the path",
+            "likeness of how attributes of cases go with their last activity and with what is in them",
+            "higher",
+            "share",
+        ),
+    ),
+    _scores,
+    needs="whole logs",
+    explained="An attribute of the original that the release lacks counts as 0.",
+    paper="The similarities of sdmetrics 0.32.0 (github.com/sdv-dev/SDMetrics)",
+)

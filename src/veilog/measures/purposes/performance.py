@@ -1,0 +1,251 @@
+"""Performance: when a process runs, how long its cases and steps take, and in which order its activities come.
+
+Seven of the distances are those by which simulated logs are judged: Chapela-Campa, Benchekroun, Baron, Dumas, Krass,
+Senderovich: "Can I trust my simulation model? Measuring the quality of business process simulation models", BPM 2023,
+as the authors' package github.com/AutomatedProcessImprovement/log-distance-measures 2.2.0 (Apache-2.0) has them; no
+code of theirs is here. All but the first two are earth mover's distances between two distributions of whole hours:
+
+- *n-grams*: sum |x - y| / sum (x + y), with x and y how often every sequence of n activities occurs, each case
+  between n - 1 marks of start and end: 0 for equal logs, 1 where nothing is in common;
+- *absolute* event distribution: the hours of the calendar in which events happen;
+- *circadian*: the hours of the day, for each weekday by itself, and then the mean of the seven; 23 for a day on which
+  only one log has events. Times are in UTC;
+- *relative*: the hours from the start of its case to each event;
+- *cycle time*: the hours that cases last, counted from the shortest case of both logs;
+- *case arrival*: the hours of the calendar in which cases start.
+
+Logs that share no time, as when a release starts in a made-up year, are laid on each other at their first events for
+the two distances of the calendar, as they are for the cases under way: that such a release has another date is known.
+
+The others compare means, by pair of activities that directly follow each other (those that the original has 30 times)
+and over all cases. An event has one time here, so what lies between two events is waiting and work together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.logs.eventlog import TIMESTAMP, EventLog
+from veilog.measures.durations import Spans, emd, spans, timed
+from veilog.measures.purposes.purpose import Asked, Aspect, Log, Purpose
+
+__all__ = ["OFTEN", "PERFORMANCE"]
+
+OFTEN = 30
+"""How often a pair must occur in the original for its mean duration to be compared."""
+
+_HOUR = 3_600_000_000
+_WHOLE_DAY = 23
+"""Circadian distance of a weekday on which only one of the logs has events, as in the package."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Timed:
+    """What of a log its performance is found from; times in microseconds, where they are known."""
+
+    codes: IntArray
+    """Activity of every event: a number that means the same in both logs."""
+    offsets: IntArray
+    known: BoolArray
+    times: IntArray
+    """Of every event; 0 where unknown."""
+    spans: Spans
+
+    @cached_property
+    def hours(self) -> IntArray:
+        """The hour of the calendar of every known time, in order."""
+        return np.sort(self.times[self.known] // _HOUR)
+
+    @property
+    def arrivals(self) -> IntArray:
+        return np.sort(self.spans.first // _HOUR)
+
+    @property
+    def since_start(self) -> IntArray:
+        """Hours from the start of its case to every known time, in order."""
+        case = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))[self.known]
+        started = np.flatnonzero(np.concatenate(([True], case[1:] != case[:-1])))
+        start = np.repeat(self.spans.first, np.diff(np.append(started, len(case))))
+        return np.sort((self.times[self.known] - start) // _HOUR)
+
+    @property
+    def lasting(self) -> IntArray:
+        return np.sort(self.spans.last - self.spans.first)
+
+
+def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
+    labels: dict[str, int] = {}
+    b = _read(timed(judged, "original"), "original", labels)
+    a = _read(timed(used, "released"), "released", labels)
+    shared = a.spans.first.min() <= b.spans.last.max() and b.spans.first.min() <= a.spans.last.max()
+    starts = (0, 0) if shared else (int(a.spans.first.min()) // _HOUR, int(b.spans.first.min()) // _HOUR)
+    lasting_a, lasting_b = a.lasting, b.lasting
+    shortest = min(lasting_a[0], lasting_b[0])
+    return {
+        "ngram_2": _ngram_distance(a, b, 2, len(labels)),
+        "ngram_3": _ngram_distance(a, b, 3, len(labels)),
+        "absolute": emd(a.hours - starts[0], b.hours - starts[1]),
+        "circadian": _circadian(a.hours, b.hours),
+        "relative": emd(a.since_start, b.since_start),
+        "cycle_time": emd((lasting_a - shortest) // _HOUR, (lasting_b - shortest) // _HOUR),
+        "arrival": emd(a.arrivals - starts[0], b.arrivals - starts[1]),
+        "steps": _step_error(a, b, len(labels)),
+        "median_duration": _relative_error(float(np.median(lasting_a)), float(np.median(lasting_b))),
+        "mean_duration": _relative_error(float(lasting_a.mean()), float(lasting_b.mean())),
+    }
+
+
+def _read(log: EventLog, name: str, labels: dict[str, int]) -> _Timed:
+    """Return a log's activities and times; activities that are new get the next numbers."""
+    own, codes = log.activity_codes
+    number = np.array([labels.setdefault(label, len(labels)) for label in own], dtype=np.int64)
+    times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
+    return _Timed(
+        codes=number[codes],
+        offsets=log.offsets,
+        known=times.is_valid().to_numpy(zero_copy_only=False),
+        times=times.fill_null(0).to_numpy(zero_copy_only=False),
+        spans=spans(log, name),
+    )
+
+
+def _ngram_distance(a: _Timed, b: _Timed, n: int, labels: int) -> float:
+    (first, x), (second, y) = (np.unique(_ngrams(log, n, labels), return_counts=True) for log in (a, b))
+    both = np.union1d(first, second)
+    apart = np.zeros(len(both), dtype=np.int64)
+    apart[np.searchsorted(both, first)] += x
+    apart[np.searchsorted(both, second)] -= y
+    return float(np.abs(apart).sum() / (x.sum() + y.sum()))
+
+
+def _ngrams(log: _Timed, n: int, labels: int) -> IntArray:
+    """Return every sequence of n activities as a number; 0 stands for the marks before and after a case."""
+    cases = len(log.offsets) - 1
+    marks = n - 1
+    padded = np.zeros(len(log.codes) + 2 * marks * cases, dtype=np.int64)
+    before = np.repeat(np.arange(cases) * 2 * marks + marks, np.diff(log.offsets))
+    padded[np.arange(len(log.codes)) + before] = log.codes + 1
+    size = len(padded) - marks
+    key = np.zeros(size, dtype=np.int64)
+    for place in range(n):
+        key = key * (labels + 1) + padded[place : place + size]
+    inside = np.ones(len(padded), dtype=np.bool_)
+    ends = log.offsets[1:] + np.arange(1, cases + 1) * 2 * marks
+    for place in range(1, n):
+        inside[ends - place] = False  # such a sequence would reach into the next case
+    return key[inside[:size]]
+
+
+def _circadian(a: IntArray, b: IntArray) -> float:
+    """Return the mean over the weekdays of the distance between hours of the day, of hours since 1970."""
+    days = [np.bincount((hours // 24 + 3) % 7 * 24 + hours % 24, minlength=168).reshape(7, 24) for hours in (a, b)]
+    distances = []
+    for x, y in zip(*days, strict=True):
+        if x.any() and y.any():
+            distances.append(float(np.abs(np.cumsum(x) / x.sum() - np.cumsum(y) / y.sum()).sum()))
+        else:
+            distances.append(float(_WHOLE_DAY) if x.any() or y.any() else 0.0)
+    return float(np.mean(distances))
+
+
+def _step_error(used: _Timed, judged: _Timed, labels: int) -> float | None:
+    """Return the median relative error of the mean duration over the original's frequent pairs; 1 for one not there."""
+    keys, counts, means = _steps(judged, labels)
+    often = (counts >= OFTEN) & (means != 0)
+    if not often.any():
+        return None
+    own, _, kept = _steps(used, labels)
+    place = np.minimum(np.searchsorted(own, keys[often]), max(len(own) - 1, 0))
+    there = own[place] == keys[often] if len(own) else np.zeros(int(often.sum()), dtype=np.bool_)
+    errors = np.ones(len(place))
+    errors[there] = np.abs(kept[place[there]] / means[often][there] - 1)
+    return float(np.median(errors))
+
+
+def _steps(log: _Timed, labels: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the pairs that directly follow each other in order, how often with known times, and their mean time."""
+    inside = log.known[:-1] & log.known[1:]
+    borders = log.offsets[1:-1] - 1
+    inside[borders[(borders >= 0) & (borders < len(inside))]] = False
+    pairs = (log.codes[:-1] * labels + log.codes[1:])[inside]
+    keys, place, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+    gaps = np.diff(log.times)[inside]
+    # Hours and what is left of them, apart: integers that a double holds, so that no order of cases shows in the sums.
+    high, low = (np.bincount(place, part, minlength=len(keys)) for part in (gaps // _HOUR, gaps % _HOUR))
+    return keys, counts, (high + low / _HOUR) / counts
+
+
+def _relative_error(used: float, judged: float) -> float | None:
+    return abs(used / judged - 1) if judged else None
+
+
+PERFORMANCE = Purpose(
+    "performance",
+    "durations and delays",
+    (
+        Aspect(
+            "cycle_time",
+            "cycle time distance",
+            "hours by which cases last longer or shorter",
+            "lower",
+            "hours",
+            "hours",
+            chief=True,
+        ),
+        Aspect(
+            "relative",
+            "relative event distance",
+            "hours by which events are earlier or later in their cases",
+            "lower",
+            "hours",
+            "hours",
+            chief=True,
+        ),
+        Aspect(
+            "absolute",
+            "absolute event distance",
+            "hours by which events are off in the calendar; logs that share no time are laid on each other",
+            "lower",
+            "hours",
+            "hours",
+        ),
+        Aspect(
+            "circadian",
+            "circadian event distance",
+            "hours by which events are off in the day, by weekday (UTC)",
+            "lower",
+            "hours",
+            "hours",
+        ),
+        Aspect(
+            "arrival",
+            "case arrival distance",
+            "hours by which cases start elsewhere in the calendar; logs that share no time are laid on each other",
+            "lower",
+            "hours",
+            "hours",
+        ),
+        Aspect("ngram_2", "2-gram distance", "share of pairs of activities that differ in number", "lower", "share"),
+        Aspect("ngram_3", "3-gram distance", "share of triples of activities that differ in number", "lower", "share"),
+        Aspect(
+            "steps",
+            "step duration error",
+            "relative error of the mean time between two activities, the median "
+            "over pairs that the original has 30 times",
+            "lower",
+        ),
+        Aspect("median_duration", "median case duration error", "relative error of the median", "lower"),
+        Aspect("mean_duration", "mean case duration error", "relative error of the mean", "lower"),
+    ),
+    _scores,
+    needs="whole logs",
+    explained="How long cases last and when in a case its events happen decide, because delays are looked for there; "
+    "a calendar is right only where a release is given one.",
+    paper="Chapela-Campa et al.: Can I trust my simulation model?, BPM 2023; log-distance-measures 2.2.0",
+)

@@ -1,0 +1,219 @@
+"""What a release kept of attributes: by hand, which are compared, and the laws that the numbers keep."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import veilog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.simulate import hospital
+from veilog.logs.variants import Variants
+from veilog.measures.measure import Pair
+from veilog.measures.purposes import Asked, judge
+from veilog.measures.purposes.attributes.columns import compared
+from veilog.measures.purposes.attributes.purpose import ATTRIBUTES, marginals
+
+
+def log(
+    paths: list[str], cases: dict[str, list[Any]] | None = None, events: dict[str, list[Any]] | None = None
+) -> EventLog:
+    """Cases as strings of one-letter activities, attributes of cases, and attributes of their events in order."""
+    rows = [(i, activity) for i, path in enumerate(paths) for activity in path]
+    table = {
+        CASE_INDEX: pa.array([i for i, _ in rows], pa.int64()),
+        EVENT_INDEX: pa.array(range(len(rows)), pa.int64()),
+        ACTIVITY: pa.array([activity for _, activity in rows], pa.string()).dictionary_encode(),
+        TIMESTAMP: pa.array([None] * len(rows), TIMESTAMP_TYPE),
+    }
+    table |= {name: pa.array(values) for name, values in (events or {}).items()}
+    named = {ACTIVITY: pa.array([str(i) for i in range(len(paths))])}
+    named |= {name: pa.array(values) for name, values in (cases or {}).items()}
+    return EventLog(pa.table(table), pa.table(named))
+
+
+def of_cases(**attributes: list[Any]) -> EventLog:
+    return log(["a"] * len(next(iter(attributes.values()))), attributes)
+
+
+def scores(used: EventLog, judged: EventLog) -> Mapping[str, float | None]:
+    return ATTRIBUTES.score(used, judged, Asked())
+
+
+def test_categories_by_hand() -> None:
+    original = of_cases(ward=["A"] * 6 + ["B"] * 2)
+    # 3/4 and 1/4 against 1/2, 1/4 and 1/4 of a ward that the original does not have.
+    assert marginals(of_cases(ward=["A", "A", "B", "C"]), original) == {"case:ward": pytest.approx(0.75)}
+    assert marginals(of_cases(ward=["C"]), original) == {"case:ward": 0.0}
+    truth = of_cases(old=[True] * 3 + [False])
+    assert marginals(of_cases(old=[True, False]), truth) == {"case:old": pytest.approx(0.75)}
+
+
+def test_numbers_and_dates_by_hand() -> None:
+    original = of_cases(age=[1.0, 2.0, 3.0, 4.0])
+    # At 2 the original has a half of its cases, the other log all.
+    assert marginals(of_cases(age=[0.0, 1.5, 2.0]), original) == {"case:age": pytest.approx(0.5)}
+    days = [datetime.datetime(2024, 1, day, tzinfo=datetime.UTC) for day in (1, 2, 3, 4)]
+    dated = of_cases(born=pa.array(days, TIMESTAMP_TYPE).to_pylist())
+    assert marginals(of_cases(born=days[:3]), dated) == {"case:born": pytest.approx(0.75)}
+
+
+def test_unknown_values_count() -> None:
+    original = of_cases(age=[1.0, 2.0, None, None])
+    assert marginals(original, original) == {"case:age": 1.0}
+    # Half of them known, all of them known: and what is known alike, or not.
+    assert marginals(of_cases(age=[1.0, 2.0]), original) == {"case:age": pytest.approx(0.5)}
+    assert marginals(of_cases(age=[2.0, 2.0]), original) == {"case:age": pytest.approx(0.25)}
+    third = of_cases(age=[None, None, 1.0])
+    assert marginals(third, original) == {"case:age": pytest.approx((1 - (1 / 2 - 1 / 3)) * 0.5)}
+    nothing = of_cases(age=[None] * 4)
+    nothing = replace(nothing, cases=nothing.cases.set_column(1, "age", pa.array([None] * 4, pa.float64())))
+    assert marginals(nothing, original) == {"case:age": 0.0}
+
+
+def test_pairs_of_numbers_by_hand() -> None:
+    original = of_cases(x=[1.0, 2.0, 3.0], y=[1.0, 2.0, 3.0])
+    turned = of_cases(x=[1.0, 2.0, 3.0], y=[3.0, 2.0, 1.0])
+    assert scores(turned, original)["pairs"] == pytest.approx(0.0)
+    assert scores(turned, original)["shapes"] == 1.0
+    # What is constant in the release goes with nothing: correlation 0 beside 1.
+    assert scores(of_cases(x=[1.0, 2.0, 3.0], y=[2.0, 2.0, 2.0]), original)["pairs"] == pytest.approx(0.5)
+    # Where no two cases know both, nothing is kept.
+    assert scores(of_cases(x=[1.0, None, 3.0], y=[None, 2.0, 3.0]), original)["pairs"] == 0.0
+    assert scores(original, of_cases(x=[1.0, None, 3.0], y=[None, 2.0, 3.0]))["pairs"] is None
+
+
+def test_pairs_of_categories_by_hand() -> None:
+    original = of_cases(x=["a", "a", "b", "b"] * 2, y=["u", "u", "v", "v"] * 2)
+    apart = of_cases(x=["a", "a", "b", "b"], y=["u", "v", "u", "v"])
+    assert scores(apart, original)["pairs"] == pytest.approx(0.5)
+    # Rows that know neither are left out, else everything would go with being unknown.
+    sparse = of_cases(x=["a", "a", "b", "b"] * 2 + [None] * 90, y=["u", "u", "v", "v"] * 2 + [None] * 90)
+    padded = of_cases(x=["a", "a", "b", "b"] * 2 + [None] * 90, y=["u", "v", "u", "v"] * 2 + [None] * 90)
+    assert scores(padded, sparse)["pairs"] == pytest.approx(0.5)
+
+
+def test_a_number_beside_a_category_is_cut_by_the_originals_range() -> None:
+    ages, ward = [float(n) for n in range(11)], ["A"] * 5 + ["B"] * 6
+    original = of_cases(age=ages, ward=ward)
+    assert scores(of_cases(age=[age + 0.5 for age in ages], ward=ward), original)["pairs"] == 1.0
+    # Ten times as old, all but the first are in the last part, where two of B were: four of A and four of B moved.
+    tens = of_cases(age=[10 * age for age in ages], ward=ward)
+    assert scores(tens, original)["pairs"] == pytest.approx(1 - 8 / 11)
+
+
+def test_an_activity_has_its_own_values() -> None:
+    paths = ["ab"] * 4
+    original = log(paths, events={"by": ["x", "y"] * 4})
+    assert scores(original, original)["by_activity"] == 1.0
+    swapped = log(paths, events={"by": ["y", "x"] * 4})
+    found = scores(swapped, original)
+    assert (found["shapes"], found["by_activity"]) == (1.0, 0.0)
+    half = log(paths, events={"by": ["x", "y", "x", "x"] * 2})
+    assert scores(half, original)["by_activity"] == pytest.approx((1.0 + 0.5) / 2)
+    # An activity that the release does not have counts as not kept.
+    assert scores(log(["aa"] * 4, events={"by": ["x"] * 7 + ["y"]}), original)["by_activity"] == pytest.approx(
+        0.875 / 2
+    )
+
+
+def test_an_attribute_goes_with_the_path_of_its_case() -> None:
+    original = log(["ab", "ab", "ac", "ac"] * 3, {"old": [False, False, True, True] * 3})
+    mixed = log(["ab", "ac", "ab", "ac"] * 3, {"old": [False, False, True, True] * 3})
+    found = scores(mixed, original)
+    # The last activity, b or not, c or not: half of the cases are elsewhere in each; a, which all have, is left out.
+    assert found["shapes"] == 1.0
+    assert found["with_control_flow"] == pytest.approx(0.5)
+    assert found["by_activity"] is None
+    assert found["pairs"] is None
+    without_c = log(["ab", "ab", "ab", "ab"], {"old": [False, False, True, True]})
+    assert scores(without_c, original)["with_control_flow"] == pytest.approx(0.5)
+
+
+def test_an_event_attribute_with_one_value_in_each_case_is_one_of_cases() -> None:
+    events = {"age": [None, 30, 30, 40, None, None] * 5, "by": ["x", "y", "y", "y", "x", "x"] * 5}
+    original = log(["aab", "ab", "b"] * 5, events=events)
+    age, by = compared(original, original)
+    assert (age.name, age.of_cases, age.ordered) == ("age", True, True)
+    assert np.array_equal(age.judged.array, [30.0, 40.0, np.nan] * 5, equal_nan=True)
+    assert (by.name, by.of_cases) == ("by", False)
+    # By case it does not matter how often the value is repeated.
+    once = log(["aab", "ab", "b"] * 5, events={**events, "age": [30, None, None, None, 40, None] * 5})
+    assert marginals(once, original)["age"] == 1.0
+
+
+def test_names_and_what_never_varies_are_not_compared() -> None:
+    size = 40
+    original = of_cases(
+        number=list(range(size)),
+        remark=[f"text {i // 2}" for i in range(size)],
+        country=["NL"] * size,
+        weight=[float(n) for n in range(size)],
+        ward=[f"W{n % 5}" for n in range(size)],
+        flag=[True, False] * (size // 2),
+    )
+    assert [each.name for each in compared(original, original)] == ["case:weight", "case:ward", "case:flag"]
+    field = pa.field("ward", pa.string(), metadata={"xes:type": "id"})
+    place = original.cases.column_names.index("ward")
+    typed = replace(original, cases=original.cases.set_column(place, field, original.cases.column("ward")))
+    assert "case:ward" not in marginals(typed, typed)
+
+
+def test_what_the_release_lacks_counts_as_nothing_kept_and_is_named() -> None:
+    original = of_cases(ward=["A", "A", "B", "B"] * 2, old=[True, False] * 4)
+    found = scores(of_cases(ward=["A", "B"]), original)
+    assert marginals(of_cases(ward=["A", "B"]), original) == {"case:ward": 1.0, "case:old": 0.0}
+    assert (found["shapes"], found["pairs"]) == (0.5, 0.0)
+    numbers = of_cases(weight=[1.0, 2.0])
+    assert marginals(of_cases(weight=["light", "heavy"]), numbers) == {"case:weight": 0.0}
+    assert scores(log(["b"]), log(["ab", "b"] * 4, events={"by": ["x", "y", "x"] * 4}))["by_activity"] == 0.0
+
+
+def test_a_name_with_a_space_is_found_again_in_xes(tmp_path: Path) -> None:
+    original = log(["ab"] * 4, events={"resource country": ["x", "y"] * 4})
+    veilog.write(original, tmp_path / "log.xes")
+    again = veilog.read(tmp_path / "log.xes")
+    assert marginals(again, original) == {"resource country": 1.0}
+    assert marginals(original, again) == {again.events.column_names[4]: 1.0}
+
+
+@pytest.mark.slow
+def test_equal_logs_have_ones_and_the_order_of_cases_does_not_show() -> None:
+    original, other = hospital(cases=300, seed=1), hospital(cases=200, seed=2)
+    assert list(scores(original, original).values()) == pytest.approx([1.0] * 4)
+    mixed = other.only(np.random.default_rng(3).permutation(200))
+    assert scores(mixed, original) == pytest.approx(scores(other, original), rel=1e-12)
+    assert all(0 < value <= 1 for value in scores(other, original).values() if value is not None)
+
+
+@pytest.mark.slow
+def test_shapes_know_less_than_pairs() -> None:
+    """Values drawn anew for each attribute keep the shapes, not what goes with what."""
+    original = hospital(cases=400, seed=1)
+    rng = np.random.default_rng(1)
+    cases = original.cases
+    for place, name in enumerate(cases.column_names):
+        if name != ACTIVITY:
+            cases = cases.set_column(place, name, cases.column(name).take(pa.array(rng.permutation(400))))
+    result = judge(Pair(original, replace(original, cases=cases)), ["attributes"])["attributes"]
+    found = {name: one.value for name, one in result.aspects.items()}
+    assert found["shapes"] == pytest.approx(1.0)
+    assert found["pairs"] is not None and found["pairs"] < 0.99
+    assert found["with_control_flow"] is not None and found["with_control_flow"] < 0.99
+    assert result.chief is not None and result.chief.aspect.name == "pairs"
+
+
+def test_logs_without_attributes_say_so() -> None:
+    plain = log(["ab", "b"])
+    result = judge(Pair(plain, plain), ["attributes"])["attributes"]
+    assert result.grade == "not judged"
+    assert "has no attributes to compare" in result.reason
+    result = judge(Pair(of_cases(ward=["A", "B"] * 3), Variants.from_dict({("a",): 2})), ["attributes"])["attributes"]
+    assert "only the variants were given" in result.reason
