@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from veilog.audits.attacks import Attempt
@@ -41,17 +41,19 @@ class Run:
         return *recorded(planned, twins, log, self.there, self.seed, self.questions), twins
 
 
-_made: dict[tuple[str, bool, int, int | None], tuple[Recorded, Script, Twins]] = {}
-"""The last runs of this process; a seed of 62 bits is that of one audit."""
+Made = dict[tuple[str, bool, int, int | None], tuple[Recorded, Script, Twins]]
+"""The last runs of an audit."""
+_made: Made = {}
+"""Of a process that works for one audit."""
 
 
-def _once(planned: Plan, run: Run) -> tuple[Recorded, Script, Twins]:
+def _once(planned: Plan, run: Run, made: Made) -> tuple[Recorded, Script, Twins]:
     key = (run.attempt.attack, run.there, run.seed, run.questions)
-    if key not in _made:
-        if len(_made) >= _KEPT:
-            _made.clear()
-        _made[key] = run.on(planned)
-    return _made[key]
+    if key not in made:
+        if len(made) >= _KEPT:
+            made.clear()
+        made[key] = run.on(planned)
+    return made[key]
 
 
 @dataclass(frozen=True)
@@ -62,15 +64,16 @@ class Recorder:
     progress: Progress
     workers: ProcessPoolExecutor | None
     processes: int
+    made: Made = field(default_factory=dict)
 
     def whole(self, run: Run) -> Recorded:
         """Return what a whole run is answered."""
-        return _once(self.planned, run)[0]
+        return _once(self.planned, run, self.made)[0]
 
     def again(self, run: Run, with_: bool, seeds: Sequence[int]) -> list[Recorded]:
         """Return what the questions of a run are answered on one of the two logs, with each of these seeds."""
         if self.workers is None or len(seeds) < _AT_ONCE:
-            return _again(self.planned, run, with_, seeds)
+            return _again(self.planned, run, with_, seeds, self.made)
         plan_of_all = self.planned.to_json()
         futures = [
             self.workers.submit(_again_of, plan_of_all, run, with_, part) for part in parts_of(seeds, self.processes)
@@ -90,10 +93,10 @@ def parts_of(seeds: Sequence[int], processes: int) -> list[Sequence[int]]:
 
 def _again_of(planned: dict[str, Any], run: Run, with_: bool, seeds: Sequence[int]) -> list[Recorded]:
     """In another process, which gets the plan as JSON."""
-    return _again(Plan.from_json(planned), run, with_, seeds)
+    return _again(Plan.from_json(planned), run, with_, seeds, _made)
 
 
-def _again(planned: Plan, run: Run, with_: bool, seeds: Sequence[int]) -> list[Recorded]:
-    _, script, twins = _once(planned, run)
+def _again(planned: Plan, run: Run, with_: bool, seeds: Sequence[int], made: Made) -> list[Recorded]:
+    _, script, twins = _once(planned, run, made)
     log = run.attempt.with_ if with_ else run.attempt.without
     return [asked_again(planned, twins, script, log, with_, seed) for seed in seeds]
