@@ -128,6 +128,31 @@ def test_a_pool_of_one_is_none_and_others_have_one_thread() -> None:
         assert workers.submit(os.getenv, "OMP_NUM_THREADS").result() == "1"
 
 
+@pytest.mark.slow
+@POSIX
+def test_a_pool_is_not_hit_by_ctrl_c_and_ends_with_its_block_whatever_it_does() -> None:
+    with pool(2) as workers:
+        assert workers is not None
+        os.kill(workers.submit(os.getpid).result(), signal.SIGINT)
+        assert workers.submit(int, "7").result() == 7
+
+    def interrupted() -> None:
+        with pool(2) as workers:
+            assert workers is not None
+            calls = [workers.submit(time.sleep, 600) for _ in range(5)]
+            pids.extend(workers._processes)  # type: ignore[attr-defined]
+            while not calls[0].running():
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+    pids: list[int] = []
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert time.monotonic() - began < 60
+    assert pids and not any(is_running(pid) for pid in pids)
+
+
 def test_the_last_of_several_threads_puts_the_settings_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     inside, leave = threading.Event(), threading.Event()

@@ -7,7 +7,6 @@ it must start fast. A :func:`pool` is for many calls of one function of which no
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import multiprocessing
 import os
@@ -16,13 +15,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, ParamSpec, TypeVar
 
 __all__ = [
     "Child",
@@ -35,6 +34,9 @@ __all__ = [
     "one_thread_each",
     "pool",
 ]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """What tells the libraries for linear algebra so; they read it when they are loaded."""
@@ -148,17 +150,32 @@ def ends_in_time(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 @contextlib.contextmanager
 def pool(processes: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Processes that are given calls of functions while the block lasts; None where this one suffices."""
+    """Processes that are given calls of functions while the block lasts; None where this one suffices.
+
+    Ctrl-C is for this process alone. A block that ends early, for whatever reason, waits for none of its calls.
+    """
     if processes < 2:
         yield None
         return
     context = multiprocessing.get_context("spawn")
     with one_thread_each():
-        executor = concurrent.futures.ProcessPoolExecutor(processes, mp_context=context)
+        executor = _Undisturbed(processes, mp_context=context)
         try:
             yield executor
+        except BaseException:
+            for process in tuple((executor._processes or {}).values()):
+                process.kill()
+            raise
         finally:
             executor.shutdown(wait=True, cancel_futures=True)
+
+
+class _Undisturbed(ProcessPoolExecutor):
+    """Starts its processes, which it does when it is given calls, out of the way of Ctrl-C."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        with _undisturbed():
+            return super().submit(fn, *args, **kwargs)
 
 
 def main_is_guarded() -> bool:

@@ -207,6 +207,7 @@ def test_too_few_runs_to_say_anything_are_refused_with_how_many_would_do() -> No
     ("changes", "word"),
     [
         ({"runs": 0}, "runs"),
+        ({"seed": -1}, "seed"),
         ({"confidence": 1.0}, "confidence"),
         ({"confidence": float("nan")}, "confidence"),
         ({"person_cases": 0}, "person_cases"),
@@ -219,3 +220,9 @@ def test_too_few_runs_to_say_anything_are_refused_with_how_many_would_do() -> No
 def test_audits_that_make_no_sense_are_refused(changes: dict[str, object], word: str) -> None:
     with pytest.raises(ParameterError, match=word):
         audit("travas", **{"epsilon": 1, "delta": "1e-3", **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("white_box", [False, True])
+def test_a_log_without_cases_is_no_log_to_attack_with(white_box: bool) -> None:
+    with pytest.raises(ParameterError, match="no case that could be left out"):
+        audit("travas", epsilon=1, delta="1e-3", log=Variants.from_dict({}), white_box=white_box, processes=1)

@@ -14,7 +14,7 @@ import pytest
 import veilog
 from veilog.audits.attacks import worst_cases
 from veilog.audits.auditing import audit
-from veilog.audits.bounds import is_refuted
+from veilog.audits.bounds import is_refuted, runs_to_refute
 from veilog.audits.curves import Priced, Questions, curve
 from veilog.audits.likelihood import (
     evidence_of_counts,
@@ -24,8 +24,10 @@ from veilog.audits.likelihood import (
     log_at_most,
     log_probability,
 )
-from veilog.audits.recording import Twins, recorded
+from veilog.audits.recording import asked_again, recorded
+from veilog.audits.twins import Twins
 from veilog.errors import ParameterError
+from veilog.privacy.account.losses import GaussianLoss, LaplaceLoss, Pair, composed_delta
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, KTruncatedGeometric, Laplace, NoisedSteps, Thresholded
 from veilog.releasing.plan import plan
 
@@ -103,6 +105,20 @@ def test_a_sample_and_noised_steps_against_their_formulas() -> None:
     assert steps.excess_at(0.0) == pytest.approx(2 * normal - 1, abs=2e-3)
 
 
+def test_curves_are_never_below_the_losses_of_the_account_and_hardly_above() -> None:
+    """Two ways to the same numbers: FFT over a grid here, dp-accounting there."""
+    for asked, losses in (
+        ([Priced("a", 1.0, 0.0), Priced("b", 0.5, 1e-3)], [Pair(Fraction(1)), Pair(Fraction(1, 2), Fraction(1, 1000))]),
+        ([Priced("tree", 0.1, 0.0, 1)] * 10, [LaplaceLoss(Fraction(1, 10), 1)] * 10),
+        ([Priced("steps", 1.0, 0.0, steps=(NoisedSteps("one", 0.5, 2.0, 5),))], [GaussianLoss(2.0, 0.5, 5)]),
+    ):
+        either = [curve((Questions(tuple(asked)),), 1.0, added=added) for added in (True, False)]
+        for at in (0.1, 0.3, 0.6):
+            mine = max(found.excess_at(at) for found in either)
+            theirs = float(composed_delta(losses, Fraction(at)))
+            assert theirs - 1e-5 <= mine <= theirs + 1e-3, (asked[0].question, at)
+
+
 # The exact test -------------------------------------------------------------------------------------------------------
 
 
@@ -130,13 +146,17 @@ def test_a_run_is_what_a_release_asks_and_its_evidence_that_of_its_answers() -> 
     twins = Twins(planned, EMPTY.without, EMPTY.with_)
     for there in (False, True):
         log = EMPTY.with_ if there else EMPTY.without
-        found = recorded(planned, twins, log, there, 5)
+        found, script = recorded(planned, twins, log, there, 5)
         assert [answer.priced and answer.priced.question for answer in found.answers] == ["count", "sums"]
         count, sums = found.answers
         assert abs(count.evidence) == pytest.approx(0.1)
         assert abs(sums.evidence) <= 0.9 and sums.noise and sums.chance < 1e-9
-        assert found == recorded(planned, twins, log, there, 5)
-        assert len(recorded(planned, twins, log, there, 5, 1).answers) == 1
+        assert found == recorded(planned, twins, log, there, 5)[0]
+        assert found == asked_again(planned, twins, script, log, there, 5), (
+            "and so is what is asked again, seed by seed"
+        )
+        assert found != asked_again(planned, twins, script, log, there, 6)
+        assert len(recorded(planned, twins, log, there, 5, 1)[0].answers) == 1
 
 
 @pytest.mark.slow
@@ -160,7 +180,7 @@ def test_a_right_method_keeps_its_epsilon(method: str, pair: Any, settings: dict
 def test_histograms_that_are_paid_for_together_are_one_answer() -> None:
     planned = plan("laplace", epsilon=1, delta="1e-2", depth=12, activities=("a",)).declaring(veilog.Domain(("a",), 60))
     twins = Twins(planned, THOUSANDS.without, THOUSANDS.with_)
-    found = recorded(planned, twins, THOUSANDS.with_, True, 5)
+    found, _ = recorded(planned, twins, THOUSANDS.with_, True, 5)
     assert [answer.priced and answer.priced.question for answer in found.answers] == ["rounds", "histogram"]
     rounds = found.answers[0]
     assert rounds.priced is not None and rounds.priced.steps[0].steps == 1
@@ -182,3 +202,33 @@ def test_an_audit_is_sharp_and_repeats_itself() -> None:
 def test_what_has_no_derived_epsilon_is_refused() -> None:
     with pytest.raises(ParameterError, match="needs a derived epsilon"):
         audit("sapa", epsilon=1, as_published=True, white_box=True, runs=100, processes=1)
+    with pytest.raises(ParameterError, match=r"leave out --white-box \(white_box=True\)"):
+        audit("sapa", epsilon=1, as_published=True, white_box=True, runs=100, processes=1)
+
+
+def test_so_few_runs_that_they_could_show_nothing_are_refused_with_how_many_would_do() -> None:
+    arguments: dict[str, Any] = {"epsilon": 1, "delta": "1e-3", "white_box": True, "pairs": [THOUSANDS], "processes": 1}
+    with pytest.raises(ParameterError, match=r"^3 runs could not show more than the derived .* at least 9\.$") as told:
+        audit("travas", runs=3, **arguments)
+    assert told.value.parameter == "runs"
+    with pytest.raises(ParameterError, match="at least 9"):
+        audit("travas", runs=8, **arguments)
+    audit("travas", runs=9, **arguments)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_the_least_runs_are_those_from_which_on_an_event_refutes(epsilon: float) -> None:
+    """Seen in all runs on one log and in none on the other, which is the most that can come out."""
+    found = curve((Questions((Priced("count", epsilon, 0.0),)),), 1.0, added=True)
+    least = runs_to_refute(found.most, 0.01)
+    assert is_refuted((least, least), (0, least), math.exp(epsilon), found.most, 0.01)
+    assert not is_refuted((least - 1, least - 1), (0, least - 1), math.exp(epsilon), found.most, 0.01)
+    by_hand = math.log(100) / (2 * math.log1p(math.exp(-epsilon)))
+    assert least == math.ceil(by_hand)
+
+
+def test_neighbours_that_the_guarantee_does_not_speak_of_are_refused() -> None:
+    one = veilog.Variants.from_dict({("a",): 1})
+    facts: dict[str, Any] = {"activities": "log", "domain": veilog.Domain(max_length="log")}
+    with pytest.raises(ParameterError, match=r"speaks of none of these neighbours.* leave out --white-box"):
+        audit("laplace", epsilon=1, white_box=True, log=one, runs=50, processes=1, **facts)

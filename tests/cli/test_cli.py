@@ -1,5 +1,6 @@
 """The command: what it prints, what it writes as JSON, and how it fails."""
 
+import contextlib
 import io
 import json
 import os
@@ -405,6 +406,36 @@ def test_ctrl_c_leaves_nothing_half_written(folder: Path, tmp_path: Path) -> Non
     assert "interrupted" in err
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
+
+
+def in_group(group: int) -> list[str]:
+    """The processes of a group that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, facts = stat.read_text().rpartition(")")
+            if facts.split()[2] == str(group) and facts.split()[0] != "Z":
+                found.append(name)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="this system has no /proc")
+def test_ctrl_c_ends_an_audit_with_its_processes() -> None:
+    """At a terminal it reaches all of them; only the first one says so."""
+    command = [sys.executable, "-m", "veilog", "audit", "evolve", "--epsilon", "1", "--white-box"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while len(in_group(process.pid)) < 4 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)  # so that they are well in the middle of their imports
+    os.killpg(process.pid, signal.SIGINT)
+    began = time.monotonic()
+    _, err = process.communicate(timeout=60)
+    assert time.monotonic() - began < 10  # less than 2 seconds where nothing else runs
+    assert process.returncode in (130, -signal.SIGINT), err
+    assert "interrupted" in err and "Traceback" not in err
+    assert in_group(process.pid) == []
 
 
 @pytest.fixture

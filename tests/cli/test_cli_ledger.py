@@ -183,3 +183,33 @@ def test_what_has_no_ledger_is_told_how_to_get_one(capsys: pytest.CaptureFixture
     assert (status, "veilog ledger set LOG makes one" in err) == (1, True)
     status, _, err = run(capsys, "ledger", "set", log.with_name("month-*.csv"), "--epsilon", "1")
     assert (status, "Name one with --ledger" in err) == (1, True)
+
+
+def test_a_plan_says_what_is_left_now_and_when_all_of_it_is_made(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    run(capsys, "ledger", "set", log, "--releases", "100", "--each", "0.1", "--delta", "1e-6")
+    for number in (0, 1, 2):
+        _, out, _ = run(capsys, "ledger", "show", log)
+        said = " ".join(out.split())
+        assert "protection left strong left" in said, "0.1 each, by the sum"
+        assert f"; {100 - number} are left protection when all of them are made: none in practice" in said
+        assert as_json(capsys, "ledger", "show", log)["accounts"][0]["strength"] == "strong"
+        run(capsys, *released(log, "0.1"))
+        log.with_name("out.csv").unlink()
+
+
+def test_a_ledger_of_several_logs_is_shown_without_any_of_them(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    other, shared = tmp_path / "other.xes", tmp_path / "shared"
+    veilog.write(made(500), other)
+    for path in (log, other):
+        run(capsys, "ledger", "set", path, "--epsilon", "3", "--ledger", shared)
+        path.unlink()
+    facts = as_json(capsys, "ledger", "show", "--ledger", shared)
+    assert facts["ledger"] == str(shared)
+    assert [account["name"] for account in facts["accounts"]] == ["log.xes", "other.xes"]
+    assert facts == as_json(capsys, "ledger", "show", shared)
+    _, out, _ = run(capsys, "ledger", "show", "--ledger", shared)
+    assert "1 (log.xes)" in out and "2 (other.xes)" in out
+    status, _, err = run(capsys, "ledger", "show")
+    assert (status, "Name a log that has one, or --ledger PATH." in err) == (1, True)

@@ -109,18 +109,18 @@ def test_months_cost_their_maximum_and_the_whole_adds_to_each(path: Path) -> Non
         ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.1"), part=Part.of("month=2024-03"))
 
 
-def test_releases_of_months_are_entered_and_refused_before_any_question(path: Path) -> None:
+def test_releases_of_parts_are_entered_and_refused_before_any_question(path: Path) -> None:
     log = hospital(300, seed=3)
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(log, 1)
-    for month in ("2024-01", "2024-02"):
-        openly.release(log, "laplace", epsilon=1, part=f"month={month}", ledger=ledger)
+    for urgency in (1, 2):
+        openly.release(log, "laplace", epsilon=1, part=f"urgency={urgency}", ledger=ledger)
     (found,) = ledger.show()
     assert found.spent == (1, 0)
-    assert [entry.part for entry in found.entries] == ["month=2024-01", "month=2024-02"]
+    assert [entry.part for entry in found.entries] == ["urgency=1", "urgency=2"]
     assert [entry.guarantee and entry.guarantee["part"] for entry in found.entries] == [e.part for e in found.entries]
-    with pytest.raises(BudgetError, match="for the cases of month=2024-02"):
-        openly.release(log, "laplace", epsilon=1, part="month=2024-02", ledger=ledger)
+    with pytest.raises(BudgetError, match="for the cases of urgency=2"):
+        openly.release(log, "laplace", epsilon=1, part="urgency=2", ledger=ledger)
     with pytest.raises(BudgetError, match="0 is left"):
         openly.release(log, "laplace", epsilon=1, ledger=ledger)
 

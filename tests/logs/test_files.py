@@ -1,9 +1,12 @@
 """Files: the suffix decides, a file is written whole or not at all, and what cannot be done is said before any work."""
 
+import contextlib
+import gc
 import gzip
 import os
 import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -149,6 +152,38 @@ def test_ctrl_c_in_the_middle_of_writing_a_log_leaves_the_old_file(
         files.write(log, path)
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("room", [0, 5, 20, 2_000])
+def test_a_disk_that_fills_up_under_a_compressed_file_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """Also when Python tidies up after it."""
+    original = atomic_target
+
+    @contextlib.contextmanager
+    def small(target: Path) -> Iterator[object]:
+        with original(target) as file:
+
+            class Small:
+                def write(self, data: bytes) -> int:
+                    if file.tell() + len(data) > room:
+                        raise OSError(28, "No space left on device")
+                    return file.write(data)
+
+                def __getattr__(self, name: str) -> object:
+                    return getattr(file, name)
+
+            yield Small()
+
+    untold: list[object] = []
+    monkeypatch.setattr(files, "atomic_target", small)
+    monkeypatch.setattr(sys, "unraisablehook", untold.append)
+    with pytest.raises(OutputError, match="No space left"):
+        files.write(hospital(300, seed=1), tmp_path / "out.csv.gz")
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+    assert untold == []
 
 
 def test_a_full_disk_is_an_output_error_that_names_the_file(tmp_path: Path) -> None:

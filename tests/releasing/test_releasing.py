@@ -11,6 +11,8 @@ import pytest
 import veilog
 from veilog import Domain, Variants
 from veilog.errors import OutputError, ParameterError
+from veilog.ledger.ledger import Ledger
+from veilog.logs.simulate import hospital
 
 LOG = Variants.from_dict({("a", "b"): 500, ("a", "c", "c"): 300, ("a", "b", "c"): 80, ("d",): 2, (): 40})
 
@@ -165,3 +167,27 @@ def test_no_parameter_of_a_method_has_the_name_of_one_of_release(method: veilog.
     own = set(inspect.signature(veilog.release).parameters)
     clash = {p.name for p in method.parameters} & own
     assert clash <= {"guessing_advantage"}, "release() would take it for its own"
+
+
+@pytest.mark.parametrize("method", ["evolve", "laplace"])
+def test_a_part_without_events_has_no_public_facts_which_is_said_before_anything_is_charged(
+    tmp_path: Path, method: str
+) -> None:
+    ledger = Ledger.open(tmp_path / "l", create=True)
+    ledger.set_budget(hospital(50, 1), 5)
+    before = (tmp_path / "l").read_bytes()
+    with pytest.raises(
+        ParameterError, match=r"no case with events in the part month=1990-01 \(cases that star"
+    ) as told:
+        openly.release(hospital(50, 1), method, epsilon=1, part="month=1990-01", ledger=ledger)
+    assert told.value.parameter == "part" and "Nothing was asked" in str(told.value)
+    assert (tmp_path / "l").read_bytes() == before
+
+
+def test_with_declared_facts_a_part_without_cases_is_released_like_any_other_and_the_owner_told() -> None:
+    declared = veilog.Domain(("come", "see", "go"), 10)
+    released = veilog.release(hospital(50, 1), "laplace", epsilon=1, part="month=1990-01", domain=declared)
+    assert released.guarantee.proven and released.guarantee.epsilon == 1
+    assert any("No case of the log is in the part month=1990-01" in note for note in released.owner_only.notes)
+    told = json.dumps({**released.to_json(), "owner_only": None})
+    assert "noise alone" not in told and "No case" not in told

@@ -62,7 +62,7 @@ def ranks(curator: Curator, request: Request, settings: Settings) -> Variants:
 def claims(curator: Curator, request: Request, settings: Settings) -> Variants:
     """Has a guarantee of its own: what it asked does not stand in the account."""
     answer = counted(curator, request.epsilon)
-    vars(curator)["_account"].__dict__["_charges"].clear()
+    getattr(curator, "_account").__dict__["_charges"].clear()  # noqa: B009 - so that its source does not show it
     curator.count(request.epsilon / 2)
     return answer
 

@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy.account.guarantee import Code
@@ -194,6 +195,8 @@ def attempts_on(log: Variants | EventLog) -> Iterator[Attempt]:
     """Attempts on a user's own log: with and without one of the cases that stand out most."""
     variants = log if isinstance(log, Variants) else log.variants
     known = variants.to_dict()
+    if not known:
+        raise ParameterError("The log has no case that could be left out of it.", parameter="log")
     frequency: dict[str, int] = {}
     for trace, count in known.items():
         for activity in set(trace):

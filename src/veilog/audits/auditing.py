@@ -33,9 +33,9 @@ from veilog.audits.attacks import (
     worst_cases,
 )
 from veilog.audits.bounds import Event, Tally, choose_event, runs_to_see, tally
-from veilog.audits.recording import parts_of
+from veilog.audits.many_runs import parts_of
 from veilog.audits.results import AuditResult, Beyond, Broken
-from veilog.audits.whitebox import audit_inside
+from veilog.audits.whitebox import WHITE_RUNS, audit_inside
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -47,6 +47,7 @@ from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.domain import Domain
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.plan import Plan, plan
+from veilog.releasing.planned import checked_seed
 
 __all__ = ["AuditResult", "Proof", "Run", "audit", "audit_runs"]
 
@@ -54,7 +55,7 @@ Log = Variants | EventLog
 Run = Callable[[Attempt, bool, Sequence[int]], FloatArray]
 """``run(attempt, with_, seeds)``: releases of the log with or without the case, a row of scores for each seed."""
 
-RUNS, WHITE_RUNS = 20_000, 4_000
+RUNS = 20_000
 """Runs on each log, where nothing else is said."""
 _ROUNDS = ((0.1, 8, 0.8), (0.1, 3, 0.95), (0.1, 1, 0.99), (0.2, 1, 0.999))
 """Rounds of trying: share of the runs, attempts that are kept, and how sure to be of what an attempt seems to show.
@@ -102,7 +103,7 @@ def audit(
     than it protects, are attacked apart, with fewer runs.
     """
     runs = (WHITE_RUNS if white_box else RUNS) if runs is None else runs
-    _check(runs, confidence, processes)
+    _check(runs, confidence, processes, seed)
     if isinstance(method, Plan):
         planned = method
     else:
@@ -114,14 +115,29 @@ def audit(
     if log is None:
         facts = (WORST_ALPHABET, WORST_LONGEST) if white_box else (ALPHABET, LONGEST)
         planned = planned.declaring(_made_up(planned.declared, *facts))
-    nominal = (planned.epsilon, planned.delta) if planned.method.takes_epsilon else _parsed(epsilon, delta)
-    failure = nominal[1]
     if not pairs:
         made_up = worst_cases(planned.needs_events) if white_box else attempts(planned.needs_events, person)
         pairs = list(made_up if log is None else attempts_on(log))
     derived = planned.run(pairs[0].with_).guarantee
+    count = _workers(processes)
     if white_box:
-        return audit_inside(planned, pairs, derived, runs, confidence, seed, _workers(processes), progress)
+        return audit_inside(planned, pairs, derived, runs, confidence, seed, count, progress)
+    nominal = (planned.epsilon, planned.delta) if planned.method.takes_epsilon else _parsed(epsilon, delta)
+    return _audit_outside(planned, pairs, derived, nominal, runs, confidence, seed, count, progress)
+
+
+def _audit_outside(
+    planned: Plan,
+    pairs: Sequence[Attempt],
+    derived: Guarantee,
+    nominal: tuple[Fraction, Fraction],
+    runs: int,
+    confidence: float,
+    seed: int | None,
+    processes: int,
+    progress: Progress | None,
+) -> AuditResult:
+    """Audit what the releases of a plan show."""
     claim = float(nominal[0]) if derived.epsilon is None else derived.epsilon
     enough = runs_to_see(claim, confidence)
     if _proving(runs) < enough:
@@ -131,24 +147,15 @@ def audit(
             advice=f"At least {round(enough / _PROVING) + 1} runs would do.",
         )
     started = time.perf_counter()
-    proofs = _proofs(
-        planned,
-        pairs,
-        derived,
-        (runs, enough),
-        float(failure),
-        confidence,
-        np.random.SeedSequence(seed),
-        processes,
-        progress,
-    )
+    failure, seeds = float(nominal[1]), np.random.SeedSequence(seed)
+    proofs = _proofs(planned, pairs, derived, (runs, enough), failure, confidence, seeds, processes, progress)
     return _result(
         proofs,
         method=planned.method.name,
         as_published=planned.as_published,
         nominal_epsilon=float(nominal[0]),
         derived_epsilon=derived.epsilon,
-        delta=float(failure),
+        delta=failure,
         confidence=confidence,
         runs=runs,
         seconds=time.perf_counter() - started,
@@ -164,7 +171,7 @@ def _proofs(
     delta: float,
     confidence: float,
     seeds: np.random.SeedSequence,
-    processes: int | None,
+    processes: int,
     progress: Progress | None,
 ) -> dict[Broken | None, Proof]:
     """What the attempts prove, by why the guarantee does not speak of them. The numbers are of runs, and of those that
@@ -172,9 +179,8 @@ def _proofs(
     runs, enough = numbers
     report = progress or (lambda text, fraction: None)
     proofs: dict[Broken | None, Proof] = {}
-    count = _workers(processes)
-    with pool(count) as workers:
-        runner = _Runner(planned, report, workers, count)
+    with pool(processes) as workers:
+        runner = _Runner(planned, report, workers, processes)
         for breaks, some in _kinds(pairs, derived, planned.unit.most_cases).items():
             number = runs if not proofs else max(round(runs * _BEYOND), min(runs, 2 * enough))
             proofs[breaks] = audit_runs(runner, some, number, delta, confidence, seeds, report)
@@ -294,7 +300,8 @@ def _fresh(draw: np.random.Generator, number: int) -> list[int]:
     return [int(seed) for seed in draw.integers(0, 2**62, size=number)]
 
 
-def _check(runs: int, confidence: float, processes: int | None) -> None:
+def _check(runs: int, confidence: float, processes: int | None, seed: int | None) -> None:
+    checked_seed(seed)
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise ParameterError(f"runs must be a whole number from 1 on, not {runs!r}.", parameter="runs")
     if not 0.5 <= confidence < 1:

@@ -15,6 +15,7 @@ events that were looked at.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -31,6 +32,7 @@ __all__ = [
     "epsilon_lower_bound",
     "is_refuted",
     "lower_bound",
+    "runs_to_refute",
     "runs_to_see",
     "tally",
     "upper_bound",
@@ -150,6 +152,14 @@ def runs_to_see(epsilon: float, confidence: float) -> int:
         else:
             high = middle
     return high
+
+
+def runs_to_refute(most: Callable[[FloatArray], FloatArray], failure: float) -> int:
+    """Runs on each log from which on an event that was seen in all of them on one log and in none on the other refutes
+    what :func:`is_refuted` does."""
+    rare = np.linspace(0, 1, 10_001)
+    likeliest = float((np.minimum(most(rare), 1.0) * (1 - rare)).max())
+    return math.ceil(math.log(failure) / math.log(likeliest)) if likeliest < 1 else sys.maxsize
 
 
 def is_refuted(

@@ -12,6 +12,9 @@ that depend on earlier answers too, as long as their budgets do not). The pairs:
 
 A pair is kept as the distribution of its privacy loss, ``ln(upper / lower)`` under ``upper``, on a grid; losses are
 rounded up, so that the curve allows rather too much: an audit proves a little less by it.
+
+The account composes losses too (:mod:`veilog.privacy.account.losses`, by dp-accounting). What is here is worked out by
+itself, as an audit must not take from what it attacks the numbers that it compares with; a test compares the two.
 """
 
 from __future__ import annotations

@@ -1,9 +1,14 @@
-"""What a run answers, with the exact answers of both neighbouring logs beside it.
+"""What a method is answered, with the exact answers of both neighbouring logs beside it.
 
 The method runs on one of the two logs, as in a release. Whatever it asks, two twins are asked too, with the noise
 switched off: a curator of the log without the case and one of the log with it. So for every answer the exact numbers
-of both logs are known *given the same past*, also of a method that asks as it was answered, and no run has to be
-repeated. The answer itself comes from the kernel as it is, with the noise that it draws.
+of both logs are known *given the same past*, also of a method that asks as it was answered. The answer itself comes
+from the kernel as it is, with the noise that it draws.
+
+What a run asked can be asked again (a :class:`Script`): of a curator that was opened anew as for a release, with fresh
+noise, without what the method makes of the answers, which takes most of the time. Fixed questions, each a function of
+the cases as the method gave it, are a mechanism that must keep what was charged for them, just as the release must; so
+an audit of them is an audit of the kernel and of what these questions are charged.
 
 Of a Poisson sample the twins are given what was sampled of the other cases: an attacker who knows that too is covered
 by the proof of amplification (:mod:`veilog.privacy.mechanisms.sampling`), which holds whatever the sample of the others
@@ -14,8 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -24,7 +28,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from veilog._typing import FloatArray
-from veilog.audits.attacks import Attempt
 from veilog.audits.curves import Priced, priced
 from veilog.audits.likelihood import (
     evidence_of_counts,
@@ -32,34 +35,28 @@ from veilog.audits.likelihood import (
     evidence_of_numbers,
     most_likely,
 )
-from veilog.audits.watching import watched
+from veilog.audits.twins import Twin, Twins
+from veilog.audits.watching import OPENING, watched
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.methods.method import Progress
-from veilog.privacy.account.account import Account
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Domain
+from veilog.privacy.events import EventQuestions
 from veilog.privacy.histograms import SparseHistogram
 from veilog.privacy.labels import label_weights
-from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import (
-    GaussianRounds,
-    KTruncatedGeometric,
     Laplace,
     Mechanism,
-    Sensitivity,
-    Thresholded,
 )
 from veilog.privacy.rounds import Rounds
 from veilog.privacy.training.gradients import Training
 from veilog.privacy.training.sums import clipped_sums
-from veilog.privacy.unit import ONE_CASE, Bounded, bounded
+from veilog.privacy.unit import ONE_CASE, Bounded
 from veilog.releasing.plan import Plan
 from veilog.releasing.run import run_plan
 
-__all__ = ["Answer", "Recorded", "Recorder", "Twins", "parts_of", "recorded"]
+__all__ = ["Answer", "Call", "Recorded", "Script", "asked_again", "recorded"]
 
 M = TypeVar("M", bound=Mechanism)
 Log = Variants | EventLog
@@ -88,110 +85,27 @@ class Recorded:
     answers: tuple[Answer, ...]
 
 
-# Twins --------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Call:
+    """One thing that a run asked or opened."""
+
+    holder: int
+    """Of which of those that were opened, in their order; 0 is the curator itself."""
+    events: bool
+    """Whether of its questions about events."""
+    name: str
+    given: tuple[Any, ...]
+    named: dict[str, Any]
+    labels: tuple[str, ...] | None = None
+    """The labels that were found, where it was that: what is asked after it is asked of these."""
 
 
 @dataclass(frozen=True)
-class _Silent(Laplace):
-    """Laplace noise that is switched off: 0, and no empty bin ever survives a threshold."""
+class Script:
+    """What a run asked, in its order; exact answers to it are worked out once."""
 
-    @property
-    def decay(self) -> Fraction:
-        return Fraction(100)
-
-    def draw(self, n: int, source: noise.Randomness) -> Any:
-        return np.zeros(n, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class _SilentGaussian(GaussianRounds):
-    """Gaussian noise that is switched off."""
-
-    def draw(self, n: int, source: noise.Randomness) -> Any:
-        return np.zeros(n, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class _SilentTruncated(KTruncatedGeometric):
-    """k-truncated noise that is switched off."""
-
-    def draw(self, n: int, source: noise.Randomness) -> Any:
-        return np.zeros(n, dtype=np.int64)
-
-
-class _SilentAccount(Account):
-    """An account that hands out mechanisms without noise; what was charged is not kept."""
-
-    above = 0
-    """The threshold in place of the mechanism's own."""
-
-    def charge(
-        self,
-        question: str,
-        purpose: str,
-        mechanism: M,
-        sensitivity: Sensitivity,
-        epsilon: Fraction,
-        delta: Fraction = Fraction(0),
-    ) -> M:
-        return self._silent(mechanism)
-
-    def _silent(self, mechanism: M) -> M:
-        quiet: Mechanism = mechanism
-        if isinstance(mechanism, Thresholded):
-            inner = mechanism.noise
-            still = (
-                _Silent(inner.scale, inner.grid)
-                if isinstance(inner, Laplace)
-                else _SilentTruncated(inner.epsilon, inner.k)
-            )
-            quiet = Thresholded(still, self.above)
-        elif isinstance(mechanism, Laplace):
-            quiet = _Silent(mechanism.scale, mechanism.grid)
-        elif isinstance(mechanism, GaussianRounds):
-            quiet = _SilentGaussian(mechanism.noises, mechanism.by)
-        return quiet  # type: ignore[return-value]
-
-
-class _Twin:
-    """A curator of one of the two logs, asked without noise."""
-
-    def __init__(self, held: Bounded, domain: Domain) -> None:
-        self.account = _SilentAccount(ONE_CASE, seeded=True)
-        self.curator = Curator(held, domain=domain, randomness=noise.seeded(0))
-        self.curator._account = self.account
-        self.names: dict[Any, Mapping[object, int]] = {}
-
-    def ask(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return the exact answer to what the holder was asked."""
-        asked = self.curator if isinstance(holder, Curator) else self.curator.events
-        return getattr(asked, name)(*given, **named)
-
-    def values(self, attribute: str, most: int, top: int) -> Mapping[object, int]:
-        """Return how many cases have each of the values that are counted, up to ``top``: by asking with thresholds."""
-        key = (attribute, most, top)
-        if key not in self.names:
-            found: dict[object, int] = {}
-            for above in range(top):
-                self.account.above = above
-                for value in self.curator.events.frequent_values(attribute, most, 1, Fraction(1, 2)):
-                    found[value] = above + 1
-            self.account.above = 0
-            self.names[key] = found
-        return self.names[key]
-
-
-class Twins:
-    """Both logs, to be asked without noise."""
-
-    def __init__(self, plan: Plan, without: Log, with_: Log) -> None:
-        self._plan, self._logs = plan, (without, with_)
-        source = noise.seeded(0)
-        self.pair = tuple(_Twin(bounded(log, plan.unit, source), plan.public) for log in (without, with_))
-
-    def for_a_run(self, narrowed: bool) -> tuple[_Twin, ...]:
-        """Return the twins; fresh ones where a run may change them."""
-        return Twins(self._plan, *self._logs).pair if narrowed else self.pair
+    calls: tuple[Call, ...]
+    exact: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
 
 # Runs ---------------------------------------------------------------------------------------------------------------
@@ -201,22 +115,61 @@ class _Enough(Exception):
     """All that counts was answered; what a method makes of it need not be waited for."""
 
 
-def recorded(plan: Plan, twins: Twins, log: Log, there: bool, seed: int, questions: int | None = None) -> Recorded:
-    """Return what a release of the log answers; ``there``: whether it is the one with the case.
+class _Opened(Exception):
+    """A curator was opened as for a release, which goes no further."""
+
+    def __init__(self, curator: Curator) -> None:
+        super().__init__()
+        self.curator = curator
+
+
+def recorded(
+    plan: Plan, twins: Twins, log: Log, there: bool, seed: int, questions: int | None = None
+) -> tuple[Recorded, Script]:
+    """Return what a release of the log answers, and what it asked; ``there``: whether it is the log with the case.
 
     With a number of ``questions`` the run ends when these are answered.
     """
     recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, questions)
     with suppress(VeilogError, _Enough):
         run_plan(plan.seeded(seed), log, watched=lambda curator: watched(curator, recorder))
+    return Recorded(tuple(recorder.answers)), Script(tuple(recorder.calls))
+
+
+def asked_again(plan: Plan, twins: Twins, script: Script, log: Log, there: bool, seed: int) -> Recorded:
+    """Return what is answered to the questions of a script, with the noise of this seed."""
+    recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, exact=script.exact)
+    holders: list[Any] = [_curator(plan, log, seed)]
+    with suppress(VeilogError):
+        for call in script.calls:
+            holder = holders[call.holder]
+            asked = holder.events if call.events else holder
+            if call.name in OPENING:
+                holders.append(recorder.opened(asked, call.name, call.given, call.named))
+            else:
+                recorder.labels = call.labels
+                recorder.question(asked, call.name, call.given, call.named)
     return Recorded(tuple(recorder.answers))
+
+
+def _curator(plan: Plan, log: Log, seed: int) -> Curator:
+    """Return the curator that a release would ask."""
+
+    def caught(curator: Curator) -> Curator:
+        raise _Opened(curator)
+
+    try:
+        run_plan(plan.seeded(seed), log, watched=caught)
+    except _Opened as opened:
+        return opened.curator
+    raise AssertionError("a release asks a curator")
 
 
 @dataclass
 class _Sample:
     """What is asked of: the whole log, or a sample with the number ``place``."""
 
-    twins: tuple[_Twin, ...]
+    twins: tuple[Twin, ...]
     place: int = 0
     rate: float = 1.0
 
@@ -225,9 +178,14 @@ class _Sample:
 class _Recorder:
     """Asks the curator and both twins."""
 
-    twins: tuple[_Twin, ...]
+    twins: tuple[Twin, ...]
     there: bool
     enough: int | None = None
+    exact: dict[int, tuple[Any, ...]] | None = None
+    """The exact answers to questions of the whole log by their places, where the same are asked again."""
+    labels: tuple[str, ...] | None = None
+    """The labels that count as found in the next question for them, in place of those that are."""
+    calls: list[Call] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     samples: dict[int, _Sample] = field(default_factory=dict)
     held: list[Any] = field(default_factory=list)
@@ -235,10 +193,25 @@ class _Recorder:
     trainings: dict[int, tuple[Any, tuple[Training, ...], int]] = field(default_factory=dict)
     rounds: dict[int, tuple[_Sample, int]] = field(default_factory=dict)
 
+    def _called(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        numbers = {id(opened): number for number, opened in enumerate(self.held, start=1)}
+        events = isinstance(holder, EventQuestions)
+        self.calls.append(Call(numbers.get(id(holder), 0), events, name, given, named))
+
+    def _twins_answer(self, sample: _Sample, ask: Callable[[Twin], Any]) -> tuple[Any, ...]:
+        """What both twins answer; the same again where the same is asked of the whole log."""
+        if self.exact is None or sample.place:
+            return tuple(ask(twin) for twin in sample.twins)
+        place = len(self.calls)
+        if place not in self.exact:
+            self.exact[place] = tuple(ask(twin) for twin in sample.twins)
+        return self.exact[place]
+
     def _of(self, holder: Any) -> _Sample:
         return self.samples.get(id(holder)) or _Sample(self.twins)
 
     def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        self._called(holder, name, given, named)
         if name == "step":
             return self._step(holder, *given, **named)
         if isinstance(holder, Rounds):
@@ -261,10 +234,16 @@ class _Recorder:
         digest, chance = _digest(charge.mechanism, drawn)
         self.answers.append(Answer(priced(charge), sample.place, sample.rate, found, digest, chance))
         if name == "find_activities":
-            for twin in sample.twins:
-                twin.curator.domain = replace(twin.curator.domain, activities=answer)
-                twin.curator._variants = twin.curator.domain.fit(twin.curator._variants)
+            self._narrowed(holder, sample, answer)
         return answer
+
+    def _narrowed(self, holder: Curator, sample: _Sample, found: tuple[str, ...]) -> None:
+        """Go on with the labels that count as found."""
+        labels = found if self.labels is None else self.labels
+        self.calls[-1] = replace(self.calls[-1], labels=labels)
+        for curator in (*(twin.curator for twin in sample.twins), *([holder] if labels != found else [])):
+            curator.domain = replace(curator.domain, activities=labels)
+            curator._variants = curator.domain.fit(curator._variants)
 
     def _evidence(
         self,
@@ -278,23 +257,25 @@ class _Recorder:
     ) -> tuple[float, Any]:
         """The evidence of an answer, and its noise where that can be told."""
         if name == "find_activities":
-            weights = [_weights(twin.curator._variants) for twin in sample.twins]
+            weights = self._twins_answer(sample, lambda twin: _weights(twin.curator._variants))
             return evidence_of_names(mechanism, frozenset(answer), *weights), None
         if name == "frequent_values":
             top = 2 * mechanism.noise.k + 2
-            values = [twin.values(given[0], given[1], top) for twin in sample.twins]
+            values = self._twins_answer(sample, lambda twin: twin.values(given[0], given[1], top))
             return evidence_of_names(mechanism, frozenset(answer), *values), None
         if isinstance(answer, SparseHistogram):
-            bins = [twin.ask(holder, name, given, {**named, "keep_above": 0}) for twin in sample.twins]
-            counts = [dict(zip(one.bins.tolist(), one.counts.tolist(), strict=True)) for one in (answer, *bins)]
-            return evidence_of_counts(mechanism, named["keep_above"], *counts, empty=True), None
-        exact = [twin.ask(holder, name, given, named) for twin in sample.twins]
+            silent = {**named, "keep_above": 0}
+            bins = self._twins_answer(sample, lambda twin: _counts(twin.ask(holder, name, given, silent)))
+            return evidence_of_counts(mechanism, named["keep_above"], _counts(answer), *bins, empty=True), None
         if isinstance(answer, Variants):
-            variants = [one.to_dict() for one in (answer, *exact)]
-            return evidence_of_counts(mechanism.noise, mechanism.above, *variants, empty=False), None
+            variants = self._twins_answer(sample, lambda twin: twin.ask(holder, name, given, named).to_dict())
+            came_out: Mapping[Any, int] = answer.to_dict()
+            return evidence_of_counts(mechanism.noise, mechanism.above, came_out, *variants, empty=False), None
+        exact = self._twins_answer(sample, lambda twin: twin.ask(holder, name, given, named))
         return evidence_of_numbers(mechanism, answer, *exact), np.asarray(answer) - np.asarray(exact[self.there])
 
     def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        self._called(holder, name, given, named)
         found = getattr(holder, name)(*given, **named)
         self.held.append(found)
         if name == "subsample":
@@ -331,7 +312,7 @@ class _Recorder:
         twins = []
         for log in logs:
             held = Variants.from_dict({trace: count for trace, count in log.items() if count})
-            twins.append(_Twin(Bounded(held, ONE_CASE), sample.domain))
+            twins.append(Twin(Bounded(held, ONE_CASE), sample.domain))
             twins[-1].curator._whole = whole
         return _Sample(tuple(twins), len(self.samples) + 1, float(rate))
 
@@ -340,9 +321,8 @@ class _Recorder:
         sample, place = self.rounds[id(rounds)]
         mechanism = rounds.noises[rounds.asked]
         answer = rounds.histogram(assign, size, keep_above=keep_above)
-        bins = [twin.curator.histogram(assign, size, 1, keep_above=0) for twin in sample.twins]
-        counts = [dict(zip(one.bins.tolist(), one.counts.tolist(), strict=True)) for one in (answer, *bins)]
-        told = evidence_of_counts(mechanism, keep_above, *counts, empty=True)
+        bins = self._twins_answer(sample, lambda twin: _counts(twin.curator.histogram(assign, size, 1, keep_above=0)))
+        told = evidence_of_counts(mechanism, keep_above, _counts(answer), *bins, empty=True)
         before = self.answers[place]
         self.answers[place] = replace(before, evidence=before.evidence + told)
         return answer
@@ -366,6 +346,10 @@ class _Recorder:
         return answer
 
 
+def _counts(histogram: SparseHistogram) -> Mapping[object, int]:
+    return dict(zip(histogram.bins.tolist(), histogram.counts.tolist(), strict=True))
+
+
 def _flat(sums: Any) -> FloatArray:
     return np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for layer in sums for part in layer])
 
@@ -381,51 +365,3 @@ def _digest(mechanism: Any, drawn: Any) -> tuple[str, float]:
     numbers = np.atleast_1d(drawn).reshape(-1)
     words = repr((mechanism, numbers.tolist())).encode()
     return hashlib.sha256(words).hexdigest()[:16], most_likely(mechanism) ** len(numbers)
-
-
-# Many runs ----------------------------------------------------------------------------------------------------------
-
-
-def parts_of(seeds: Sequence[int], processes: int) -> list[Sequence[int]]:
-    """The seeds in parts, a few for each process."""
-    step = max(1, min(250, -(-len(seeds) // (2 * processes))))
-    return [seeds[i : i + step] for i in range(0, len(seeds), step)]
-
-
-@dataclass(frozen=True)
-class Recorder:
-    """Records the answers of releases, many at a time where there are processes for them."""
-
-    planned: Plan
-    progress: Progress
-    workers: ProcessPoolExecutor | None
-    processes: int
-
-    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int], questions: int | None) -> list[Recorded]:
-        if self.workers is None or len(seeds) < 2 * self.processes:
-            return _records(self.planned, attempt, with_, seeds, questions)
-        plan_of_all = self.planned.to_json()
-        futures = [
-            self.workers.submit(_records_of, plan_of_all, attempt, with_, part, questions)
-            for part in parts_of(seeds, self.processes)
-        ]
-        found: list[Recorded] = []
-        for i, future in enumerate(futures):
-            found += future.result()
-            self.progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
-        return found
-
-
-def _records_of(
-    planned: dict[str, Any], attempt: Attempt, with_: bool, seeds: Sequence[int], questions: int | None
-) -> list[Recorded]:
-    """In another process, which gets the plan as JSON."""
-    return _records(Plan.from_json(planned), attempt, with_, seeds, questions)
-
-
-def _records(
-    planned: Plan, attempt: Attempt, with_: bool, seeds: Sequence[int], questions: int | None
-) -> list[Recorded]:
-    twins = Twins(planned, attempt.without, attempt.with_)
-    log = attempt.with_ if with_ else attempt.without
-    return [recorded(planned, twins, log, with_, seed, questions) for seed in seeds]

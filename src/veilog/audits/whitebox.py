@@ -1,9 +1,10 @@
 """Audit a method by what its questions answer: worst-case neighbours, and likelihood ratios as scores.
 
-A run is scored by the evidence of its answers (:mod:`veilog.audits.recording`). Neighbours, the questions that count,
-the threshold and the slope are chosen on some of the runs; all others prove. A run counts as far as it asks what most
-runs ask: what it is charged after it went another way is left out, so that all that is scored is dominated by one
-composition (:mod:`veilog.audits.curves`), whatever the answers led to.
+The method runs a few times, whole, on either log of each pair of neighbours. The questions of such a run are then asked
+again many times, each time of a curator that was opened anew, and each time is scored by the evidence of the answers
+(:mod:`veilog.audits.recording`). Which run's questions, the threshold and the slope are chosen on some of these times;
+all others prove. Where some questions are refused now and then, those before count: all that is scored is dominated by
+one composition (:mod:`veilog.audits.curves`).
 
 Two bounds come out of the same runs. One assumes nothing: the exact bounds of Clopper and Pearson on an event, as from
 outside. The other compares with the shape of the noise: the largest factor for which it is refuted, by an exact test,
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -28,9 +29,10 @@ from scipy.special import bdtrc
 from veilog._process import pool
 from veilog._typing import FloatArray
 from veilog.audits.attacks import Attempt
-from veilog.audits.bounds import Event, Tally, choose_event, is_refuted, tally
-from veilog.audits.curves import Curve, Priced, Questions, curve
-from veilog.audits.recording import Answer, Recorded, Recorder
+from veilog.audits.bounds import Event, Tally, choose_event, is_refuted, runs_to_refute, tally
+from veilog.audits.curves import Curve, Priced, Questions, curve, priced
+from veilog.audits.many_runs import Recorder, Run
+from veilog.audits.recording import Answer, Recorded
 from veilog.audits.results import AuditResult, WhiteBox
 from veilog.errors import ParameterError
 from veilog.methods.method import Progress
@@ -38,17 +40,18 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.unit import ONE_CASE
 from veilog.releasing.plan import Plan
 
-__all__ = ["RunRecorded", "WhiteProof", "audit_inside", "factor_bound", "prove"]
+__all__ = ["WHITE_RUNS", "WhiteProof", "audit_inside", "factor_bound", "prove"]
 
-RunRecorded = Callable[[Attempt, bool, Sequence[int], int | None], list[Recorded]]
-"""``run(attempt, with_, seeds, questions)``: what so many releases answered; a run may end after so many questions."""
-
-_ROUNDS = ((0.01, 3), (0.04, 1))
-"""Rounds of trying: share of the runs that each attempt gets, and how many are kept."""
+_WHOLE = 2
+"""Whole runs on each of the two logs of an attempt, whose questions are tried."""
+_ROUNDS = ((25, 5), (150, 1))
+"""Rounds of trying: how often the questions of each run are asked again, and how many runs are kept."""
 _LEAST = 16
 """Runs that an attempt gets, at least."""
 _CHOOSING = 0.1
 """Share of the runs on which shape, threshold and slope are chosen; the others prove."""
+WHITE_RUNS = 4_000
+"""Runs on each log, where nothing else is said; of these there are enough for every epsilon, if not to exceed it."""
 _MOST = 1e3
 """Evidence beyond this is as good as certain."""
 _MANY = 10**6
@@ -90,7 +93,7 @@ def _together(part: Questions, factor: float) -> float:
 
 
 def prove(
-    run: RunRecorded,
+    recorder: Recorder,
     attempts: Sequence[Attempt],
     runs: int,
     delta: float,
@@ -101,41 +104,52 @@ def prove(
     """Try the attempts, choose, and prove on fresh runs."""
     draw = np.random.default_rng(seeds)
 
-    def fresh(attempt: Attempt, number: int, questions: int | None = None) -> tuple[list[Recorded], list[Recorded]]:
-        lots = [[int(seed) for seed in draw.integers(0, 2**62, size=number)] for _ in range(2)]
-        return run(attempt, False, lots[0], questions), run(attempt, True, lots[1], questions)
+    def seeded(number: int) -> list[int]:
+        return [int(seed) for seed in draw.integers(0, 2**62, size=number)]
 
-    whole: list[tuple[list[Recorded], list[Recorded]]] = []
-    asked: list[int] = []
+    def fresh(one: Run, number: int) -> tuple[list[Recorded], list[Recorded]]:
+        return recorder.again(one, False, seeded(number)), recorder.again(one, True, seeded(number))
+
+    scripts: list[Run] = []
+    whole: list[Recorded] = []
     for attempt in attempts:
         # What is made of the answers can take long where there are very many cases.
-        whole.append(fresh(attempt, 1, max(asked, default=None) if attempt.cases_in_it > _MANY else None))
-        asked.append(max(len(one.answers) for some in whole[-1] for one in some))
-    tried, left = [0.0] * len(attempts), list(range(len(attempts)))
-    for share, keep in _ROUNDS:
+        many = attempt.cases_in_it > _MANY
+        questions = max((len(one.answers) for one in whole), default=None) if many else None
+        own = [
+            Run(attempt, there, seed, questions) for there in (False, True) for seed in seeded(1 if many else _WHOLE)
+        ]
+        progress(f"trying {attempt.attack}", None)
+        whole += [recorder.whole(one) for one in own]
+        scripts += own
+    tried = [0.0] * len(scripts)
+    left = list(range(len(scripts)))
+    for number, keep in _ROUNDS:
         for i in left:
-            progress(f"trying {attempts[i].attack}", None)
-            both = fresh(attempts[i], max(_LEAST, round(runs * share)), asked[i])
+            progress(f"trying {scripts[i].attempt.attack}", None)
+            both = fresh(scripts[i], number)
             tried[i] = _told([*both[0], *both[1]])
         left = sorted(left, key=lambda i: -tried[i])[:keep]
-    best = attempts[left[0]]
+    chosen = scripts[left[0]]
+    best = chosen.attempt
     progress(f"choosing: {best.attack}", None)
-    choosing = fresh(best, max(_LEAST, round(runs * _CHOOSING)), asked[left[0]])
+    choosing = fresh(chosen, max(_LEAST, round(runs * _CHOOSING)))
     path = _path([*choosing[0], *choosing[1]])
     shape = _shape(path)
     before, there = (np.array([_score(one, path) for one in some]) for some in choosing)
-    number = max(1, runs - round(runs * _CHOOSING))
+    number = _proving(runs)
     event, slope = _choose(shape, before, there)
     event_free, _ = choose_event(before, there, delta, confidence)
     progress(f"proving: {best.attack}", None)
-    proving = fresh(best, number, len(path) or None)
+    proving = fresh(chosen, number)
     without, with_ = (np.array([_score(one, path) for one in some]) for some in proving)
     factor = factor_bound(shape, event, slope, without, with_, confidence)
-    faults = _faults(
-        [one for both in whole for some in both for one in some], [*choosing[0], *choosing[1], *proving[0], *proving[1]]
-    )
+    faults = _faults(whole, [*choosing[0], *choosing[1], *proving[0], *proving[1]])
     free = tally(event_free, without, with_, delta, confidence)
-    names = tuple((attempt.attack, seemed) for attempt, seemed in zip(attempts, tried, strict=True))
+    names = tuple(
+        (attempt.attack, max(t for t, one in zip(tried, scripts, strict=True) if one.attempt is attempt))
+        for attempt in attempts
+    )
     return WhiteProof(best, shape, factor, tally(event, without, with_, delta, confidence), free, faults, names)
 
 
@@ -157,16 +171,25 @@ def audit_inside(
         raise ParameterError(
             "A white-box audit needs a derived epsilon for one case.",
             parameter="white_box",
-            advice="Attack releases instead, which needs no guarantee: leave white_box out.",
+            advice="Attack releases instead, which needs no guarantee: leave out --white-box (white_box=True).",
         )
+    _check_runs(runs, derived, confidence)
     codes = {condition.code for condition in derived.conditions}
     pairs = [pair for pair in pairs if not pair.breaks & codes and pair.cases == 1]
+    if not pairs:
+        raise ParameterError(
+            "The guarantee speaks of none of these neighbours: they differ by more than one case, or by one that "
+            "changes a fact taken from the log.",
+            parameter="log",
+            advice="Declare the facts (--activities, --max-length); or attack releases, which looks at such neighbours "
+            "too: leave out --white-box (white_box=True).",
+        )
     report = progress or (lambda text, fraction: None)
     started = time.perf_counter()
     delta = float(planned.delta)
     with pool(processes) as workers:
-        runner = Recorder(planned, report, workers, processes)
-        proof = prove(runner, pairs, runs, delta, confidence, np.random.SeedSequence(seed), report)
+        recorder = Recorder(planned, report, workers, processes)
+        proof = prove(recorder, pairs, runs, delta, confidence, np.random.SeedSequence(seed), report)
     return AuditResult(
         method=planned.method.name,
         as_published=planned.as_published,
@@ -184,6 +207,24 @@ def audit_inside(
         seconds=time.perf_counter() - started,
         white_box=WhiteBox(proof.factor, proof.free.epsilon, proof.free, _questions(proof), proof.faults),
     )
+
+
+def _check_runs(runs: int, derived: Guarantee, confidence: float) -> None:
+    """Refuse so few runs that they could not show more than is derived, even if nothing were hidden."""
+    found = _curve((Questions(tuple(priced(charge) for charge in derived.charges)),), 1.0, True)
+    enough = runs_to_refute(found.most, 1 - confidence)
+    if runs < WHITE_RUNS and _proving(runs) < enough:
+        least = next((number for number in range(runs, WHITE_RUNS) if _proving(number) >= enough), WHITE_RUNS)
+        raise ParameterError(
+            f"{runs} runs could not show more than the derived epsilon of {derived.epsilon:g}, whatever happens.",
+            parameter="runs",
+            advice=f"Take at least {least:,}.",
+        )
+
+
+def _proving(runs: int) -> int:
+    """How many of the runs are left for the proof."""
+    return max(1, runs - round(runs * _CHOOSING))
 
 
 def _questions(proof: WhiteProof) -> tuple[str, ...]:

@@ -140,7 +140,7 @@ UNLIMITED = Limits()
 
 @app.command
 def show(
-    log: LogOrLedger,
+    log: Annotated[Path | None, Parameter(help="The log, or the ledger itself; not needed with --ledger.")] = None,
     *,
     delta: Annotated[
         str | None,
@@ -155,7 +155,12 @@ def show(
     """Show all accounts of a ledger: budgets, what is spent, every release. The log itself is not read."""
     out = Output(json)
     asked = None if delta is None else parse_delta(delta)
-    kept = _existing(log, ledger)
+    place = ledger if log is None else log
+    if place is None:
+        raise ParameterError(
+            "No ledger is named.", parameter="log", advice="Name a log that has one, or --ledger PATH."
+        )
+    kept = _existing(place, ledger)
     accounts = kept.show()
     composed = {account.number: _together(account, asked) for account in accounts}
     told = [account.to_json() | _together_json(composed[account.number]) for account in accounts]
@@ -250,6 +255,7 @@ def _counted(account: Account) -> Iterable[tuple[str, str]]:
     match account.counting:
         case Planned(releases=releases, each=each):
             yield "by a plan", f"{releases:,} releases of at most {_cost(each)}; {account.releases_left:,} are left"
+            yield "", f"protection when all of them are made: {account.planned_strength}"
         case Composed():
             half = " and half for its releases' deltas" if account.budget and account.budget[1] else ""
             yield "by composition", f"each may be chosen after seeing earlier ones; half of delta is for that{half}"

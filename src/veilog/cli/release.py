@@ -34,7 +34,7 @@ from veilog.cli.report import NO_REPORT, Reports
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.source import suffix_of
+from veilog.logs.source import Source, suffix_of
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
@@ -95,14 +95,7 @@ def release(
         grouping.needs_events("A release with times, attributes, persons or a part of the cases")
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
-    original: EventLog | StoredLog | Variants
-    if planned.needs_events:
-        in_memory = planned.method.full_log and not planned.method.in_pieces
-        original = read_events(source, reading, in_memory=in_memory)
-    elif fits(source):
-        original = read_log(source, reading)  # all columns: one of them may tell persons, which the owner should know
-    else:
-        original = read_variants(source, reading)
+    original = _original(source, planned, reading)
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
     _check_room(target, original)
@@ -136,6 +129,15 @@ def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Be
         **beyond.arguments(),
         **parameters,
     )
+
+
+def _original(source: Source, planned: Plan, reading: Reading) -> EventLog | StoredLog | Variants:
+    """The log, or as much of it as the release needs."""
+    if planned.needs_events:
+        return read_events(source, reading, in_memory=planned.method.full_log and not planned.method.in_pieces)
+    if fits(source):
+        return read_log(source, reading)  # all columns: one of them may tell persons, which the owner should know
+    return read_variants(source, reading)
 
 
 def _check_room(target: Path, original: EventLog | StoredLog | Variants) -> None:

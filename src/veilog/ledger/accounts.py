@@ -115,9 +115,14 @@ class Account:
 
     @property
     def strength(self) -> Strength:
-        """What all releases together are still worth, by the guessing advantage of what they cost together."""
-        spent = self.composed
-        return strength_of(None if spent is None or spent[1] >= 1 else float(advantage_of(*spent)))
+        """What the releases so far are worth together, by the guessing advantage of what they cost: by their sum, or
+        by the rule of the budget where that is less. A plan costs all of its releases from the first on."""
+        return _strength_of(self.spent, self.composed)
+
+    @property
+    def planned_strength(self) -> Strength | None:
+        """What all releases of a plan will be worth together; None without one."""
+        return _strength_of(self.budget) if isinstance(self.counting, Planned) else None
 
     @property
     def most_cases(self) -> int | None:
@@ -152,6 +157,12 @@ class Account:
 
     def to_json(self, *, guarantees: bool = False) -> dict[str, object]:
         return {**self.totals(), "releases": [_entry_json(entry, guarantees) for entry in self.entries]}
+
+
+def _strength_of(*bounds: Cost | None) -> Strength:
+    """The word for what holds by the best of these bounds."""
+    known = [float(advantage_of(*cost)) for cost in bounds if cost is not None and cost[1] < 1]
+    return strength_of(min(known, default=None))
 
 
 def check_paid(account: Account, cost: Cost | None, unit: str, part: str | None = None) -> None:

@@ -166,5 +166,32 @@ def _compressed(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
     if path.suffix.lower() != ".gz":
         yield file
         return
-    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as out:
-        yield cast(BinaryIO, out)
+    ending = _Ending(file)
+    try:
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=cast(BinaryIO, ending), mtime=0) as out:
+            yield cast(BinaryIO, out)
+    finally:
+        ending.ended = True
+
+
+class _Ending:
+    """A file that takes nothing more once a write failed or it was closed.
+
+    A GzipFile writes again when it is closed or collected after a failure, and Python prints what goes wrong then.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.ended = False
+
+    def write(self, data: bytes) -> int:
+        if self.ended:
+            return memoryview(data).nbytes
+        self.ended = True
+        written = self._file.write(data)
+        self.ended = False
+        return written
+
+    def flush(self) -> None:
+        if not self.ended:
+            self._file.flush()

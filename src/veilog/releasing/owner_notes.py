@@ -12,7 +12,7 @@ from veilog.logs.facts import person_columns
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
-from veilog.privacy.unit import Unit
+from veilog.releasing.planned import Planned
 
 __all__ = ["notes_for_owner", "undeclared_activities", "unprotected_persons"]
 
@@ -20,13 +20,14 @@ _NAMED = 5
 _COLUMNS = 3
 
 
-def notes_for_owner(
-    log: EventLog | StoredLog | Variants, declared: Domain, unit: Unit, in_ledger: bool
-) -> tuple[str, ...]:
-    """Return the notes on a release of this log with these declarations."""
+def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, in_ledger: bool) -> tuple[str, ...]:
+    """Return the notes on a planned release of these cases."""
     variants = log if isinstance(log, Variants) else log.variants
-    notes = undeclared_activities(variants, declared)
-    if unit.name == "case" and not isinstance(log, Variants):
+    notes = []
+    if planned.part is not None and variants.cases == 0:
+        notes.append(f"No case of the log is in the part {planned.part}: what was released is noise alone.")
+    notes += undeclared_activities(variants, planned.public)
+    if planned.unit.name == "case" and not isinstance(log, Variants):
         notes += unprotected_persons(log)
     if not in_ledger:
         notes.append(

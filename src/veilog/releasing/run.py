@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from veilog._typing import Int32Array
+from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger, Reservation, settling
 from veilog.logs.eventlog import EventLog
 from veilog.logs.source import refuse_unread
@@ -26,6 +27,7 @@ from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
+from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import Part
 from veilog.privacy.unit import bounded
@@ -60,7 +62,8 @@ def run_plan(
     held = bounded(log, planned.unit, source, planned.part)
     # Before anything is paid for: what goes wrong in here must not cost a release.
     looked_at = log if planned.part is None else planned.part.of_log(log)
-    notes = notes_for_owner(looked_at, planned.public, planned.unit, ledger is not None)
+    _check_part(planned, looked_at)
+    notes = notes_for_owner(looked_at, planned, in_ledger=ledger is not None)
     curator = Curator(held, domain=planned.public, randomness=source)
     started = time.perf_counter()
     claimed, derive = claims(planned, curator)
@@ -101,6 +104,25 @@ def claims(planned: Planned, curator: Curator) -> tuple[Claim, Claim]:
     budget = planned.method.budget
     fixed = isinstance(budget, EpsilonAndDelta) and budget.fixed and not planned.wanted and not planned.uses.labels
     return partial(derive, at_least=(planned.epsilon, Fraction(0) if fixed else planned.delta)), derive
+
+
+def _check_part(planned: Planned, looked_at: EventLog | StoredLog | Variants) -> None:
+    """Refuse to take public facts from a part that has no events, and so none of them.
+
+    That it has none is one of the facts that the owner calls public. Where all are declared a part without cases is
+    released like any other: that there is a release must not tell that somebody is in it.
+    """
+    taken = {fact for fact in planned.method.needs(planned.settings) if getattr(planned.public, fact) == FROM_LOG}
+    variants = looked_at if isinstance(looked_at, Variants) else looked_at.variants
+    if planned.part is None or not taken or variants.labels:
+        return
+    raise ParameterError(
+        f"The log has no case with events in the part {planned.part} ({planned.part.in_words}), so no public facts can "
+        "be taken from it.",
+        parameter="part",
+        advice="Nothing was asked of the data. Name another part; or declare the public facts, and the release will "
+        "not tell that nobody is in it.",
+    )
 
 
 def opened(ledger: Ledger | str | Path, progress: Progress | None) -> Ledger:

@@ -8,15 +8,14 @@ account, unless the method reaches it in another way.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
+from veilog.audits.watching import watched
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy.cases import Cases, RawCases
@@ -28,8 +27,9 @@ from veilog.privacy.rounds import Rounds
 from veilog.privacy.training.gradients import Training
 from veilog.releasing.plan import Plan
 from veilog.releasing.result import Release
+from veilog.releasing.run import run_plan
 
-__all__ = ["NOT_PER_CASE", "OPENING", "Tape", "recorded_and_replayed", "same"]
+__all__ = ["NOT_PER_CASE", "Tape", "recorded_and_replayed", "same"]
 
 Log = EventLog | Variants
 NOT_PER_CASE = "of a case by itself it makes something else than among others"
@@ -37,20 +37,109 @@ NOT_PER_CASE = "of a case by itself it makes something else than among others"
 
 @dataclasses.dataclass
 class Tape:
-    """Questions in their order; ``position`` is the next to be replayed, None while recording."""
+    """Questions in their order, which it is told as a watcher; ``position`` is the next to be replayed, None while
+    recording."""
 
     probe: Log
     domain: Domain
     entries: list[tuple[Any, Any, list[Any]]] = dataclasses.field(default_factory=list)
     position: int | None = None
 
-    def next(self, asked: Any) -> tuple[Any, list[Any]]:
+    def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Return the answer, which while replaying is the recorded one."""
+        if isinstance(holder, Training):
+            return self._step(holder, *given, **named)
+        asked = self._asked(holder, name, given, named)
+        paid = isinstance(holder, Rounds)  # each of these histograms was charged when they were paid for
+        asked = asked if paid else (type(holder).__name__, *asked)
+        if self.position is None:
+            before = len(self._charges(holder))
+            answer = self._apart(holder, name, given, named)
+            self.entries.append((asked, answer, self._charges(holder)[before:]))
+        else:
+            answer, charges = self._next(asked)
+            if paid:
+                holder._asked += 1
+            else:
+                holder._account.carry(charges)
+        if name == "find_activities":  # it narrows the domain, also that of a curator that was not asked itself
+            self.domain = holder.domain = dataclasses.replace(holder.domain, activities=answer)
+            holder._variants = holder.domain.fit(holder._variants)
+        return answer
+
+    def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Return what is opened; it is opened again while replaying."""
+        asked = self._asked(holder, name, given, named)
+        if self.position is None:
+            self.entries.append((asked, None, []))
+        else:
+            self._next(asked)
+        found = self._apart(holder, name, given, named)
+        if isinstance(found, Curator):
+            found._randomness = holder._randomness
+        return found
+
+    def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
+        """Nobody may do that."""
+        raise AssertionError(f"it peeks at the raw data ({given[0]})")
+
+    def _step(self, training: Training, part: int, factors: Callable[[Any], Any]) -> Any:
+        if self.position is None:
+            seen: list[Any] = []
+
+            def noted(columns: Any) -> Any:
+                found = factors(columns)
+                seen.extend((columns.copy(), _plain(found)))
+                return found
+
+            sums = training.step(part, noted)
+            copies = [(weight.copy(), bias.copy()) for weight, bias in sums]
+            self.entries.append((("step", part, seen[1]), (seen[0], copies), []))
+            return sums
+        assert self.position < len(self.entries), "one step more"
+        columns, sums = self.entries[self.position][1]
+        self._next(("step", part, _plain(factors(columns))))
+        training._taken[part] += 1
+        return [(weight.copy(), bias.copy()) for weight, bias in sums]
+
+    def _next(self, asked: Any) -> tuple[Any, list[Any]]:
         assert self.position is not None
         assert self.position < len(self.entries), f"one question more: {asked}"
         known, answer, charges = self.entries[self.position]
         assert asked == known, "another question is asked"
         self.position += 1
         return answer, charges
+
+    def _charges(self, holder: Any) -> list[Any]:
+        return [] if isinstance(holder, Rounds) else list(holder._account.charges)
+
+    def _apart(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Ask with random bits that are of no use to anyone else."""
+        own = holder._randomness
+        holder._randomness = noise.seeded(1000 + len(self.entries))
+        try:
+            return getattr(holder, name)(*given, **named)
+        finally:
+            holder._randomness = own
+
+    def _asked(self, holder: Any, name: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        """The name and all arguments, functions replaced by what they make of the cases of the recorded log."""
+        bound = inspect.signature(getattr(holder, name)).bind(*given, **named)
+        bound.apply_defaults()
+        arguments = dict(bound.arguments)
+        for argument, value in arguments.items():
+            if callable(value):
+                blocks = self._cases(arguments) if isinstance(holder, EventQuestions) else [self._sequences()]
+                arguments[argument] = [_of_each_case(value, block) for block in blocks]
+        return name, _plain(arguments)
+
+    def _sequences(self) -> Any:
+        variants = self.probe if isinstance(self.probe, Variants) else self.probe.variants
+        return self.domain.fit(variants).sequences
+
+    def _cases(self, arguments: Mapping[str, Any]) -> list[Cases]:
+        assert isinstance(self.probe, EventLog)
+        return list(RawCases(self.probe, self.domain).blocks(arguments["alphabet"], arguments["codings"]))
 
 
 def recorded_and_replayed(planned: Plan, one: Log, other: Log) -> tuple[Release, Release, Tape]:
@@ -59,12 +148,9 @@ def recorded_and_replayed(planned: Plan, one: Log, other: Log) -> tuple[Release,
     An ``AssertionError`` says where the second run asks otherwise, or looks at what nobody may see.
     """
     tape = Tape(one, planned.public)
-    with contextlib.ExitStack() as stack:
-        for patch in _patches(tape):
-            stack.enter_context(patch)
-        first = planned.seeded(1).run(one)
-        tape.position, tape.domain = 0, planned.public
-        second = planned.seeded(1).run(other)
+    first = run_plan(planned.seeded(1), one, watched=lambda curator: watched(curator, tape))
+    tape.position, tape.domain = 0, planned.public
+    second = run_plan(planned.seeded(1), other, watched=lambda curator: watched(curator, tape))
     return first, second, tape
 
 
@@ -79,134 +165,6 @@ def same(first: Release, second: Release) -> bool:
         and first.guarantee == second.guarantee
         and (first.remarks, first.operations) == (second.remarks, second.operations)
     )
-
-
-def _patches(tape: Tape) -> Iterator[contextlib.AbstractContextManager[Any]]:
-    for holder, names in ((Curator, _QUESTIONS), (EventQuestions, _EVENT_QUESTIONS)):
-        for name in names:
-            yield mock.patch.object(holder, name, _question(getattr(holder, name), holder.__name__, tape))
-    yield mock.patch.object(Curator, "find_activities", _finding(Curator.find_activities, tape))
-    for name in OPENING:
-        yield mock.patch.object(Curator, name, _opened(getattr(Curator, name), tape))
-    yield mock.patch.object(Training, "step", _step(Training.step, tape))
-    yield mock.patch.object(Rounds, "histogram", _round(Rounds.histogram, tape))
-    for name in ("peek", "peek_log", "peek_pieces"):
-        yield mock.patch.object(Curator, name, _refused)
-
-
-_QUESTIONS = ("count", "concentration", "histogram", "sums", "partitions")
-_EVENT_QUESTIONS = ("sums", "distinct", "frequent_values")
-OPENING = ("subsample", "training", "rounds")
-"""What gives a curator, steps or histograms to ask further; all are asked again of the other log."""
-
-
-def _question(question: Callable[..., Any], holder: str, tape: Tape) -> Callable[..., Any]:
-    def ask(self: Any, *given: Any, **named: Any) -> Any:
-        asked = (holder, *_asked(question, tape, (self, *given), named))
-        if tape.position is None:
-            before = len(self._account.charges)
-            answer = _apart(self, tape, lambda: question(self, *given, **named))
-            tape.entries.append((asked, answer, list(self._account.charges[before:])))
-            return answer
-        answer, charges = tape.next(asked)
-        self._account.carry(charges)
-        return answer
-
-    return ask
-
-
-def _finding(question: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
-    """The question that narrows the domain: the answer holds for the tape's cases, too, and for those of the curator
-    that was not asked itself."""
-    ask = _question(question, Curator.__name__, tape)
-
-    def find(self: Curator, *given: Any, **named: Any) -> Any:
-        found = ask(self, *given, **named)
-        tape.domain = self.domain = dataclasses.replace(self.domain, activities=found)
-        self._variants = self.domain.fit(self._variants)
-        return found
-
-    return find
-
-
-def _opened(question: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
-    def ask(self: Any, *given: Any, **named: Any) -> Any:
-        asked = _asked(question, tape, (self, *given), named)
-        if tape.position is None:
-            tape.entries.append((asked, None, []))
-        else:
-            tape.next(asked)
-        found = _apart(self, tape, lambda: question(self, *given, **named))
-        if isinstance(found, Curator):
-            found._randomness = self._randomness
-        return found
-
-    return ask
-
-
-def _round(histogram: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
-    """A histogram that was charged when it was paid for."""
-
-    def ask(self: Rounds, *given: Any, **named: Any) -> Any:
-        asked = _asked(histogram, tape, (self, *given), named)
-        if tape.position is None:
-            answer = _apart(self, tape, lambda: histogram(self, *given, **named))
-            tape.entries.append((asked, answer, []))
-            return answer
-        self._asked += 1
-        return tape.next(asked)[0]
-
-    return ask
-
-
-def _step(step: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
-    def take(self: Training, part: int, factors: Callable[[Any], Any]) -> Any:
-        if tape.position is None:
-            seen: list[Any] = []
-
-            def noted(columns: Any) -> Any:
-                found = factors(columns)
-                seen.extend((columns.copy(), _plain(found)))
-                return found
-
-            sums = step(self, part, noted)
-            copies = [(weight.copy(), bias.copy()) for weight, bias in sums]
-            tape.entries.append((("step", part, seen[1]), (seen[0], copies), []))
-            return sums
-        assert tape.position < len(tape.entries), "one step more"
-        columns, sums = tape.entries[tape.position][1]
-        tape.next(("step", part, _plain(factors(columns))))
-        self._taken[part] += 1
-        return [(weight.copy(), bias.copy()) for weight, bias in sums]
-
-    return take
-
-
-def _refused(self: Curator, reason: str) -> Any:
-    raise AssertionError(f"it peeks at the raw data ({reason})")
-
-
-def _apart(self: Any, tape: Tape, ask: Callable[[], Any]) -> Any:
-    """Ask with random bits that are of no use to anyone else."""
-    own = self._randomness
-    self._randomness = noise.seeded(1000 + len(tape.entries))
-    try:
-        return ask()
-    finally:
-        self._randomness = own
-
-
-def _asked(question: Callable[..., Any], tape: Tape, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-    """The name and all arguments, functions replaced by what they make of the cases of the tape's log."""
-    bound = inspect.signature(question).bind(*given, **named)
-    bound.apply_defaults()
-    arguments = {name: value for name, value in bound.arguments.items() if name != "self"}
-    for name, value in arguments.items():
-        if callable(value):
-            events = isinstance(given[0], EventQuestions)
-            blocks = _blocks(tape, arguments) if events else [_sequences(tape)]
-            arguments[name] = [_of_each_case(value, block) for block in blocks]
-    return question.__name__, _plain(arguments)
 
 
 def _of_each_case(function: Callable[[Any], Any], block: Any) -> Any:
@@ -230,16 +188,6 @@ def _added_up(columns: Any, values: Any) -> dict[int, int]:
     for column, value in zip(columns.tolist(), values.tolist(), strict=True):
         found[column] = found.get(column, 0) + value
     return {column: value for column, value in found.items() if value}
-
-
-def _sequences(tape: Tape) -> Any:
-    variants = tape.probe if isinstance(tape.probe, Variants) else tape.probe.variants
-    return tape.domain.fit(variants).sequences
-
-
-def _blocks(tape: Tape, arguments: Mapping[str, Any]) -> list[Cases]:
-    assert isinstance(tape.probe, EventLog)
-    return list(RawCases(tape.probe, tape.domain).blocks(arguments["alphabet"], arguments["codings"]))
 
 
 def _plain(value: Any) -> Any:

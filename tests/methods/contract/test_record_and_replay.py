@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from openly import planned
 
+from veilog.audits.watching import OPENING
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
@@ -24,7 +25,7 @@ from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
-from veilog.testing.replaying import OPENING, recorded_and_replayed, same
+from veilog.testing.replaying import recorded_and_replayed, same
 
 LOG = hospital(60, seed=1)
 STRANGER = hospital(40, seed=9)

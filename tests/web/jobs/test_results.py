@@ -1,6 +1,8 @@
 """Results on their way: through JSON and back, and as earlier versions of veilog wrote them."""
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,7 @@ def test_what_was_measured_then_is_there() -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> Iterator[Store]:
     """A store as an earlier version left it: a log that was read, and a release of it."""
     store = Store(tmp_path / "veilog.sqlite")
     store.add_log(LOG, "s", "ward.csv", 5, ".csv")
@@ -53,7 +55,8 @@ def store(tmp_path: Path) -> Store:
     for kind, job in (("read", "c" * 32), ("release", JOB)):
         store.start(job)
         store.end(job, "running", "done", json.dumps(EARLIER[kind]), None)
-    return store
+    yield store
+    store.close()
 
 
 def shown(store: Store, tmp_path: Path) -> str:
@@ -92,11 +95,11 @@ def test_a_result_that_nobody_understands_is_said_to_be_so(store: Store, tmp_pat
 
 
 def test_a_request_is_kept_whole(tmp_path: Path) -> None:
-    store = Store(tmp_path / "veilog.sqlite")
-    store.add_log(LOG, "s", "ward.csv", 5, ".csv")
     request = ReleaseRequest({"method": "evolve", "epsilon": "1"}, {"method": "evolve", "epsilon": "1,0"}, "7")
-    store.add_job(JOB, "s", LOG, "release", request)
-    job = store.job("s", JOB)
+    with contextlib.closing(Store(tmp_path / "veilog.sqlite")) as store:
+        store.add_log(LOG, "s", "ward.csv", 5, ".csv")
+        store.add_job(JOB, "s", LOG, "release", request)
+        job = store.job("s", JOB)
     assert job is not None and job.request == request
 
 

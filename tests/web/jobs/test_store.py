@@ -1,7 +1,9 @@
 """What the server remembers: whole changes or none, sessions apart, one server a folder, and nothing after deletion."""
 
+import contextlib
 import sqlite3
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,9 @@ A, B = "a" * 32, "b" * 32
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "veilog.sqlite")
+def store(tmp_path: Path) -> Iterator[Store]:
+    with contextlib.closing(Store(tmp_path / "veilog.sqlite")) as made:
+        yield made
 
 
 def test_a_form_does_its_work_once(store: Store) -> None:
@@ -122,10 +125,10 @@ def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
     assert (second.logs(session), second.jobs(session)) == (logs, jobs)
     assert [job.id for job in second.queued()] == [B]
     assert second.sent("form", "/logs") == "/there"
+    second.close()
 
 
-def test_deleting_a_log_deletes_what_was_made_of_it_also_from_the_file(tmp_path: Path) -> None:
-    store = Store(tmp_path / "veilog.sqlite")
+def test_deleting_a_log_deletes_what_was_made_of_it_also_from_the_file(store: Store, tmp_path: Path) -> None:
     store.add_log(A, A, "very-secret-name.csv", 5, ".csv")
     store.add_job(B, A, A, "release", ReleaseRequest(form={"activities": "very-secret-activity"}))
     store.start(B)

@@ -24,11 +24,11 @@ from veilog.logs.eventlog import (
 )
 from veilog.logs.findings import Findings
 from veilog.logs.lifecycle import Transitions, joined, no_life_cycle
-from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.metadata import Metadata
 from veilog.logs.roles import AS_IT_IS, Declared, classifier_keys
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
 from veilog.logs.xes.scan import Block
-from veilog.logs.xes.text import Element, Note, dump_nested, is_foreign, read_attribute
+from veilog.logs.xes.text import Element, dump_nested, read_metadata
 from veilog.logs.xes.values import format_date, format_float, from_numpy, from_texts, to_numpy
 
 __all__ = ["Assembler"]
@@ -83,7 +83,9 @@ class Assembler:
 
     def finish(self, root: Element, *, drop_bad: bool) -> EventLog:
         """The event log, once the document has ended properly."""
-        metadata = self._metadata(root, drop_bad)
+        metadata, notes = read_metadata(root, self._log_elements, drop_bad=drop_bad)
+        for note in notes:
+            self._findings.add(note.rule, note.example, line=note.line, count=note.count)
         if not self._cases:
             return _empty_log(metadata, self._findings, self._path)
         case_columns = self._join_cases()
@@ -270,46 +272,6 @@ class Assembler:
             line = int(np.concatenate(self._event_lines)[known[back[0]]])
             example = f"event {int(known[back[0]]) + 1} of the log"
             self._findings.add("unordered-timestamps", example, line=line, count=len(np.unique(case[back])))
-
-    # ---- what the log says about itself
-
-    def _metadata(self, root: Element, drop_bad: bool) -> Metadata:
-        notes: list[Note] = []
-        extensions, classifiers, attributes = [], [], []
-        scopes: list[tuple[str, tuple[Attribute, ...]]] = []
-        for element in self._log_elements:
-            given = element.attributes
-            known: tuple[str, ...] = ()
-            if element.name == "extension":
-                known = ("name", "prefix", "uri")
-                extensions.append((given.get("name", ""), given.get("prefix", ""), given.get("uri", "")))
-            elif element.name == "classifier":
-                known = ("name", "keys", "scope")
-                classifiers.append((given.get("name", ""), given.get("keys", ""), given.get("scope", "event")))
-            elif element.name == "global":
-                known = ("scope",)
-                children = (read_attribute(child, notes, drop_bad=drop_bad) for child in element.children)
-                scopes.append((given.get("scope", "event"), tuple(a for a in children if a is not None)))
-            else:
-                attribute = read_attribute(element, notes, drop_bad=drop_bad)
-                if attribute is not None:
-                    attributes.append(attribute)
-                continue
-            extra = [a for a in given if a not in known and not is_foreign(a)]
-            if extra:
-                notes.append(Note("unknown-attribute", f"{extra[0]} in <{element.name}>", element.line))
-            if element.name != "global":
-                notes.extend(Note("unknown-element", f"<{c.name}>", c.line) for c in element.children)
-        for note in notes:
-            self._findings.add(note.rule, note.example, line=note.line, count=note.count)
-        return Metadata(
-            root.attributes.get("xes.features"),
-            root.attributes.get("xes.version"),
-            tuple(extensions),
-            tuple(scopes),
-            tuple(classifiers),
-            tuple(attributes),
-        )
 
 
 def _join(chunks: list[pa.Array]) -> pa.Array:

@@ -1,16 +1,17 @@
-"""The text of XES: one tag with what follows it, its attributes, trees of nested attributes and their JSON."""
+"""The text of XES: one tag with what follows it, its attributes, trees of nested attributes and their JSON, what a log
+says about itself."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import isfinite
 from typing import Any
 
-from veilog.logs.metadata import Attribute
+from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.xes.values import ROOT_TIME, format_date, format_float, parse_scalar, unescape
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "from_json",
     "parse_piece",
     "read_attribute",
+    "read_metadata",
     "read_tree",
 ]
 
@@ -157,6 +159,45 @@ def read_children(element: Element, notes: list[Note], *, drop_bad: bool) -> tup
         return direct
     inner = tuple(a for v in values for c in v.children if (a := read_attribute(c, notes, drop_bad=drop_bad)))
     return (*direct, Attribute("", None, "values", inner)) if direct else inner
+
+
+def read_metadata(root: Element, elements: Iterable[Element], *, drop_bad: bool) -> tuple[Metadata, list[Note]]:
+    """Return what a log says about itself, in the elements before its traces, and what was noticed there."""
+    notes: list[Note] = []
+    extensions, classifiers, attributes = [], [], []
+    scopes: list[tuple[str, tuple[Attribute, ...]]] = []
+    for element in elements:
+        given = element.attributes
+        known: tuple[str, ...] = ()
+        if element.name == "extension":
+            known = ("name", "prefix", "uri")
+            extensions.append((given.get("name", ""), given.get("prefix", ""), given.get("uri", "")))
+        elif element.name == "classifier":
+            known = ("name", "keys", "scope")
+            classifiers.append((given.get("name", ""), given.get("keys", ""), given.get("scope", "event")))
+        elif element.name == "global":
+            known = ("scope",)
+            children = (read_attribute(child, notes, drop_bad=drop_bad) for child in element.children)
+            scopes.append((given.get("scope", "event"), tuple(a for a in children if a is not None)))
+        else:
+            attribute = read_attribute(element, notes, drop_bad=drop_bad)
+            if attribute is not None:
+                attributes.append(attribute)
+            continue
+        extra = [a for a in given if a not in known and not is_foreign(a)]
+        if extra:
+            notes.append(Note("unknown-attribute", f"{extra[0]} in <{element.name}>", element.line))
+        if element.name != "global":
+            notes.extend(Note("unknown-element", f"<{c.name}>", c.line) for c in element.children)
+    about = Metadata(
+        root.attributes.get("xes.features"),
+        root.attributes.get("xes.version"),
+        tuple(extensions),
+        tuple(scopes),
+        tuple(classifiers),
+        tuple(attributes),
+    )
+    return about, notes
 
 
 def to_json(attribute: Attribute) -> dict[str, Any]:

@@ -242,15 +242,7 @@ def estimate(
     looks at what the candidates disclose.
     """
     matcher = Matcher(variants, ordered=background == "sequence")
-    source: _Sequences | _Multisets
-    if background == "sequence":
-        source = _Sequences(variants, matcher, size)
-    else:
-        source = _Multisets(variants, size, 1 if background == "set" else size)
-    if not (ways := float(source.totals.sum())):
-        raise ParameterError(f"No trace has a candidate of size {size}.", parameter="size")
-    if not math.isfinite(ways):
-        raise ParameterError(f"There are too many candidates of size {size} to count.", parameter="size")
+    source, ways = _source(variants, matcher, background, size)
     arranged = arrangements and background == "multiset"
     heaviest = float(weights.max()) * (math.factorial(size) if arranged else 1.0)
     cumulative = np.cumsum(source.totals)
@@ -283,6 +275,20 @@ def estimate(
         # As many as seem to be missing, but never so many that a round could not be stopped.
         batch = int(np.clip((samples - found) * 1.1 * drawn / max(1, found), 256, 8192))
     return _means(np.concatenate(kept), ways, uniform, drawn, len(unique))
+
+
+def _source(variants: Variants, matcher: Matcher, background: str, size: int) -> tuple[_Sequences | _Multisets, float]:
+    """Return what candidates are drawn from, and in how many ways."""
+    source: _Sequences | _Multisets
+    if background == "sequence":
+        source = _Sequences(variants, matcher, size)
+    else:
+        source = _Multisets(variants, size, 1 if background == "set" else size)
+    if not (ways := float(source.totals.sum())):
+        raise ParameterError(f"No trace has a candidate of size {size}.", parameter="size")
+    if not math.isfinite(ways):
+        raise ParameterError(f"There are too many candidates of size {size} to count.", parameter="size")
+    return source, ways
 
 
 def _means(sums: FloatArray, ways: float, uniform: int, drawn: int, unique: int) -> Estimate:

@@ -30,6 +30,7 @@ from veilog.methods.evolve.known import Known
 from veilog.methods.evolve.plan import Plan
 from veilog.methods.evolve.real import only_real_variants
 from veilog.methods.evolve.real_variants import with_real
+from veilog.methods.evolve.remarks import remark, remark_real
 from veilog.methods.evolve.traces import (
     PAD,
     Traces,
@@ -45,7 +46,6 @@ from veilog.methods.evolve.votes import fit, medoids, next_generation, rounded
 from veilog.methods.measured import ahead, measured
 from veilog.methods.method import DeltaOptional, Method, Request, advised
 from veilog.methods.settings import Bounds, LargestLog, Settings
-from veilog.privacy.account.figures import up
 from veilog.privacy.curator import Curator, Features
 from veilog.privacy.mechanisms.noise import generator
 
@@ -93,13 +93,25 @@ def evolve(
     rng = generator(curator.randomness)
     plan, real = _opened(curator, request, constants, real_share, len(activities))
     shortened, known = _shortened(curator, plan, real, constants)
-    if known and plan.anchored:
-        chain = known.chain(shortened.size, constants)
-    else:
-        chain = _chain(curator, plan, constants, shortened)
-        if known:
-            chain = known.joined_with(chain, constants)
+    chain = _chain(curator, plan, constants, shortened, known)
+    pool, p, asked = _voted(curator, request, plan, chain, shortened, known, settings.rounds, rng)
+    remark(request, plan, shortened)
+    released = _released(activities, shortened, pool, p, asked, plan, rng, known)
+    return released if real is None else _with_found(released, real, request)
 
+
+def _voted(
+    curator: Curator,
+    request: Request,
+    plan: Plan,
+    chain: Chain,
+    shortened: Shortened,
+    known: Known | None,
+    rounds: int | None,
+    rng: np.random.Generator,
+) -> tuple[Traces, FloatArray, list[_Round]]:
+    """Traces that the chain imagines, as the rounds of votes left them; how likely each is, and the rounds."""
+    constants = plan.settings
     pool = chain.sample(constants.pool, shortened.max_length, rng)
     if known:
         pool, prior = known.pool(pool, chain, plan.imagined(known.cases.sum()), constants, rng)
@@ -108,7 +120,7 @@ def evolve(
     p = prior
     asked: list[_Round] = []
     cells: list[IntArray] = []
-    shares = plan.votes(settings.rounds)
+    shares = plan.votes(rounds)
     for number, e in enumerate(shares):
         request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
         if number:
@@ -118,14 +130,12 @@ def evolve(
             cells = [before.cells(pool) for before in asked]
             p = _fitted(prior, cells, asked, plan)
         chosen = _medoids_of(pool, p, plan.number_of_prototypes(e), constants.candidates, rng, known)
-        votes = _ask(curator, chosen, shortened, activities, e, number + 1)
+        votes = _ask(curator, chosen, shortened, curator.activities, e, number + 1)
         asked.append(_Round(chosen, votes, float(e)))
         plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
         cells.append(asked[-1].cells(pool))
         p = _fitted(prior, cells, asked, plan)
-    _remark(request, plan, shortened)
-    released = _released(activities, shortened, pool, p, asked, plan, rng, known)
-    return released if real is None else _with_found(released, real, request)
+    return pool, p, asked
 
 
 def _with_found(released: Variants, real: Variants, request: Request) -> Variants:
@@ -133,7 +143,7 @@ def _with_found(released: Variants, real: Variants, request: Request) -> Variant
     found = released.to_dict()
     counts = [found.get(sequence, count) for sequence, count in zip(real.sequences, real.counts.tolist(), strict=True)]
     together = with_real(released, real.with_counts(counts))
-    _remark_real(request, together, real)
+    remark_real(request, together, real)
     return together
 
 
@@ -254,7 +264,15 @@ def _frequent(curator: Curator, plan: Plan, settings: Constants, longest: int) -
     return _reduced(kept, size, longest)
 
 
-def _chain(curator: Curator, plan: Plan, settings: Constants, shortened: Shortened) -> Chain:
+def _chain(curator: Curator, plan: Plan, settings: Constants, shortened: Shortened, known: Known | None) -> Chain:
+    """The chain of the process: of the real variants that are known, of noisy relations, or of both."""
+    if known and plan.anchored:
+        return known.chain(shortened.size, settings)
+    chain = _related(curator, plan, settings, shortened)
+    return known.joined_with(chain, settings) if known else chain
+
+
+def _related(curator: Curator, plan: Plan, settings: Constants, shortened: Shortened) -> Chain:
     activities, size = curator.activities, shortened.size
     share = plan.take(plan.relations_share())
 
@@ -321,53 +339,6 @@ def _fitted(prior: FloatArray, cells: list[IntArray], asked: list[_Round], plan:
     """The distribution over the pool that explains all votes so far."""
     shares = [r.votes / plan.cases for r in asked]
     return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], plan.settings.fit_sweeps)
-
-
-def _remark(request: Request, plan: Plan, shortened: Shortened) -> None:
-    """Say what the release is, and which budget would do: from public facts and the noisy number of cases."""
-    s = plan.settings
-    request.remark(
-        "The release consists of weighted synthetic prototypes: imagined variants, each standing for the cases near "
-        "it. That a variant is in it does not say that any case had it."
-    )
-    if plan.anchored:
-        request.remark(
-            "Few variants seem to hold most cases: what is imagined starts from those that are certain to be real, and "
-            f"activities that none of them has are left out ({shortened.size} of {plan.activities} are there)."
-        )
-    elif plan.wide:
-        request.remark(
-            f"{plan.activities} activities are many: the release is a sketch of the {shortened.size} that seem "
-            "frequent, its traces are too short and most directly-follows pairs are missing. Map activities to fewer "
-            "ones, e.g. to the upper levels of a hierarchy, for more than a sketch."
-        )
-    kept = float(plan.epsilon / request.epsilon)
-    wide = plan.wide and not plan.anchored
-    enough = s.wide_g if wide else s.high_g
-    if plan.g < enough and (wide or plan.low):
-        needed = enough / plan.cases / kept
-        request.remark(
-            f"About {plan.cases:.0f} cases (a noisy number) are few for an epsilon of {up(request.epsilon)} a case: "
-            f"expect a coarse picture. {advised(needed)}"
-        )
-
-
-def _remark_real(request: Request, released: Variants, real: Variants) -> None:
-    """Say what is certain of real variants, from the answer that found them and the release."""
-    if len(real) == 0:
-        request.remark("No variant is frequent enough to be certain that it is real: delta and its share are spent.")
-        return
-    counts = released.to_dict()
-    found = set(real.sequences)
-    cases = sum(counts[sequence] for sequence in found)
-    text = (
-        f"With a delta, {len(real)} of the released variants are certain to be real, for {cases} cases: each of them "
-        "occurs in the log."
-    )
-    imagined = max((count for sequence, count in counts.items() if sequence not in found), default=0)
-    if max(counts[sequence] for sequence in found) > imagined:
-        text += f" All released variants of more than {imagined} cases are among them."
-    request.remark(text)
 
 
 def _released(

@@ -29,42 +29,13 @@ def begin(
     budget = Budget.of(request.epsilon, request.delta, configuration)
     rng = noise.generator(curator.randomness)
     if resume is None:
-        request.progress("asking for the variants to learn", None)
-        cases = max(1, curator.count(budget.count))
-        found = curator.partitions(budget.columns, budget.columns_delta, purpose="variants that can be drawn")
-        if len(found) == 0:
+        asked = _asked(curator, request, configuration, budget, rng)
+        if asked is None:
             return None
-        most = columns_that_fit(len(found), configuration)
-        if most < len(found):
-            request.remark(f"Of {len(found):,} variants found, the {most:,} most frequent can be drawn.")
-            kept = np.zeros(len(found), dtype=bool)
-            kept[found.by_frequency()[:most]] = True
-            found = found.with_counts(np.where(kept, found.counts, 0))
-        networks = Networks.of(len(found), configuration)
-        weights: Weights = {}
-        for network in networks.all():
-            weights.update(initial(network, rng))
-        plan = plan_certified(configuration, budget, cases)
-        state = TrainingState(
-            configuration=configuration,
-            as_published=False,
-            epsilon=str(request.epsilon),
-            delta=str(request.delta),
-            columns=found.sequences,
-            column_counts=found.counts,
-            cases=cases,
-            charges=curator.charges,
-            plan=plan,
-            taken=(0,) * len(plan),
-            weights=weights,
-            moments={},
-        )
-        if configuration.free_autoencoder_steps:
-            fit_autoencoder(networks, configuration, weights, {}, rng)
+        state, networks = asked
     else:
         check_resumed(resume, request, configuration)
-        state = resume
-        networks = Networks.of(len(state.columns), configuration)
+        state, networks = resume, Networks.of(len(resume.columns), configuration)
         curator.carry(state.charges)
     training = curator.training(
         nearest(state.columns, dropped=configuration.outside == "drop"),
@@ -77,6 +48,46 @@ def begin(
         purpose="gradients of the critic" if len(state.plan) == 1 else "gradients of autoencoder and critic",
     )
     return Run(state, networks, training, request, checkpoint, rng)
+
+
+def _asked(
+    curator: Curator, request: Request, configuration: Configuration, budget: Budget, rng: np.random.Generator
+) -> tuple[TrainingState, Networks] | None:
+    """What a run begins with: the noisy number of cases, and networks for the variants that can be drawn; None where
+    there are no such variants."""
+    request.progress("asking for the variants to learn", None)
+    cases = max(1, curator.count(budget.count))
+    found = curator.partitions(budget.columns, budget.columns_delta, purpose="variants that can be drawn")
+    if len(found) == 0:
+        return None
+    most = columns_that_fit(len(found), configuration)
+    if most < len(found):
+        request.remark(f"Of {len(found):,} variants found, the {most:,} most frequent can be drawn.")
+        kept = np.zeros(len(found), dtype=bool)
+        kept[found.by_frequency()[:most]] = True
+        found = found.with_counts(np.where(kept, found.counts, 0))
+    networks = Networks.of(len(found), configuration)
+    weights: Weights = {}
+    for network in networks.all():
+        weights.update(initial(network, rng))
+    plan = plan_certified(configuration, budget, cases)
+    state = TrainingState(
+        configuration=configuration,
+        as_published=False,
+        epsilon=str(request.epsilon),
+        delta=str(request.delta),
+        columns=found.sequences,
+        column_counts=found.counts,
+        cases=cases,
+        charges=curator.charges,
+        plan=plan,
+        taken=(0,) * len(plan),
+        weights=weights,
+        moments={},
+    )
+    if configuration.free_autoencoder_steps:
+        fit_autoencoder(networks, configuration, weights, {}, rng)
+    return state, networks
 
 
 def learn(run: Run) -> None:
