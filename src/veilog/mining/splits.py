@@ -56,28 +56,33 @@ def _choice(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
 
 def _sequence(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
     """Every group has a piece of each trace: up to where it has gained most, own events counted against later ones'."""
-    of = {letter: number for number, group in enumerate(groups) for letter in group}
+    table: Table = {ord(letter): len(groups) for letter in set().union(*log)}
+    table = {**table, **{ord(letter): number for number, group in enumerate(groups) for letter in group}}
     parts: list[dict[str, int]] = [{} for _ in groups]
     for trace, cases in log.items():
-        places = [of.get(letter, len(groups)) for letter in trace]
+        places = trace.translate(table)
+        fits = "".join(sorted(places)) == places
         begin = 0
         for number, part in enumerate(parts):
-            end = _end_of(places, begin, number)
-            piece = "".join(trace[i] for i in range(begin, end) if places[i] == number)
+            own = chr(number)
+            end = begin + places.count(own, begin) if fits else _end_of(places, begin, own)
+            piece = trace[begin:end]
+            if not fits:
+                piece = "".join(c for c, place in zip(piece, places[begin:end], strict=True) if place == own)
             _add(part, piece, cases)
             begin = end
     return parts
 
 
-def _end_of(places: Sequence[int], begin: int, number: int) -> int:
+def _end_of(places: str, begin: int, own: str) -> int:
     """Return where the piece of a group ends that begins there: the first place at which it has gained most."""
     end, gain, best = begin, 0, 0
-    for i in range(begin, len(places)):
-        if places[i] == number:
+    for i in range(begin, places.rfind(own) + 1):
+        if places[i] == own:
             gain += 1
             if gain > best:
                 end, best = i + 1, gain
-        elif places[i] > number:
+        elif places[i] > own:
             gain -= 1
     return end
 
