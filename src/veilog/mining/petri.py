@@ -181,13 +181,13 @@ class _Building:
         return False
 
     def net(self, source: int, sink: int) -> Net:
-        """Return the net, places and transitions sorted by name."""
+        """Return the net: places sorted by name, all else in the order in which it was made."""
         used = {source, sink}.union(*(t.inputs | t.outputs for t in self._transitions))
         order = sorted(used, key=self._names.__getitem__)
         number = {place: i for i, place in enumerate(order)}
 
         def numbers(places: set[int]) -> tuple[int, ...]:
-            return tuple(sorted(number[place] for place in places))
+            return tuple(number[place] for place in sorted(places))
 
-        transitions = tuple(Transition(t.name, t.label, numbers(t.inputs), numbers(t.outputs)) for t in sorted(self._transitions, key=lambda t: t.name))
+        transitions = tuple(Transition(t.name, t.label, numbers(t.inputs), numbers(t.outputs)) for t in self._transitions)
         return Net(len(order), transitions, number[source], number[sink])

@@ -77,6 +77,7 @@ class Replay:
         for number, transition in enumerate(net.transitions):
             if transition.label is not None:
                 self._labelled.setdefault(transition.label, []).append(number)
+        self._place_in_search = [transition.name for transition in net.transitions].__getitem__
         self._takers: list[list[int]] = [[] for _ in range(net.places)]
         for number, transition in enumerate(net.transitions):
             for place in transition.inputs:
@@ -194,8 +195,7 @@ class Replay:
 
     def _ways_between(self, marking: Marking, lacking: Iterable[int]) -> list[tuple[int, ...]]:
         """Return the silent ways from marked places to others, short ones first."""
-        lacking = tuple(lacking)
-        ways = (self._ways.get((begin, end)) for begin in sorted(marking) for end in lacking)
+        ways = (self._ways.get((begin, end)) for begin in sorted(marking) for end in sorted(lacking))
         return sorted((way for way in ways if way), key=len)
 
     def _ended(self, before: Marking) -> Step:
@@ -234,7 +234,7 @@ class Replay:
         queue: list[int] = []
 
         def meet(marking: Marking) -> None:
-            for transition in sorted({t for place in marking for t in self._takers[place]}):
+            for transition in sorted({t for place in marking for t in self._takers[place]}, key=self._place_in_search):
                 if self._is_enabled(transition, marking):
                     label = self._labels[transition]
                     if label is not None:
