@@ -28,13 +28,7 @@ def _components(nodes: int, neighbours: Sequence[int]) -> list[int]:
     """Return the connected parts of some nodes, each named by its lowest node and in that order."""
     found = []
     while nodes:
-        group, front = 0, nodes & -nodes
-        while front:
-            group |= front
-            reached = 0
-            for node in bits(front):
-                reached |= neighbours[node]
-            front = reached & nodes & ~group
+        group = _from(nodes & -nodes, neighbours, nodes)
         found.append(group)
         nodes &= ~group
     return found
@@ -52,6 +46,9 @@ def sequence_cut(graph: Graph) -> list[int]:
     Groups that can only be skipped together with others are joined with them (the strict cut).
     """
     nodes = graph.nodes
+    first = nodes & -nodes
+    if _from(first, graph.successors, nodes) == nodes == _from(first, graph.predecessors, nodes):
+        return [nodes]
     reach = _reach(graph.successors, nodes)
     back = _reach(graph.predecessors, nodes)
     together = [0] * len(reach)
@@ -70,15 +67,25 @@ def sequence_cut(graph: Graph) -> list[int]:
     return _strict(graph, sorted(groups, key=place))
 
 
+def _from(start: int, successors: Sequence[int], within: int) -> int:
+    """Return the mask of these nodes and of all that some way from them leads to, within some nodes."""
+    found, front = 0, start
+    while front:
+        found |= front
+        reached = 0
+        for node in bits(front):
+            reached |= successors[node]
+        front = reached & within & ~found
+    return found
+
+
 def _reach(successors: Sequence[int], nodes: int) -> list[int]:
     """Return of each node the mask of those that some way from it leads to."""
     reach = list(successors)
     for by in bits(nodes):
         bit, further = 1 << by, reach[by]
         if further:
-            for node in bits(nodes):
-                if reach[node] & bit:
-                    reach[node] |= further
+            reach = [mask | further if mask & bit else mask for mask in reach]
     return reach
 
 

@@ -70,24 +70,24 @@ class Replay:
 
     def __init__(self, net: Net, clock: Clock = UNLIMITED) -> None:
         self.net, self._clock = net, clock
-        self._labels = [transition.label for transition in net.transitions]
         self._inputs = [transition.inputs for transition in net.transitions]
+        self._needed = [frozenset(transition.inputs) for transition in net.transitions]
         self._outputs = [transition.outputs for transition in net.transitions]
         self._labelled: dict[str, list[int]] = {}
         for number, transition in enumerate(net.transitions):
             if transition.label is not None:
                 self._labelled.setdefault(transition.label, []).append(number)
-        self._place_in_search = [transition.name for transition in net.transitions].__getitem__
-        self._takers: list[list[int]] = [[] for _ in range(net.places)]
+        self._place_in_search = _ranks([transition.name for transition in net.transitions]).__getitem__
+        self._silent: list[list[int]] = [[] for _ in range(net.places)]
+        self._visible: list[list[int]] = [[] for _ in range(net.places)]
         for number, transition in enumerate(net.transitions):
             for place in transition.inputs:
-                self._takers[place].append(number)
+                (self._silent if transition.label is None else self._visible)[place].append(number)
         self._ways = self._silent_ways()
         self._markings: list[Marking] = []
         self._numbers: dict[frozenset[tuple[int, int]], int] = {}
         self._steps: dict[tuple[int, str], Step] = {}
         self._ends: dict[int, Step] = {}
-        self._enabled: dict[int, frozenset[str]] = {}
         self._number({net.source: 1})
 
     def _silent_ways(self) -> dict[tuple[int, int], tuple[int, ...]]:
@@ -98,8 +98,8 @@ class Replay:
             while front:
                 ahead = []
                 for place, way in front:
-                    for silent in self._takers[place]:
-                        for to in self._outputs[silent] if self._labels[silent] is None else ():
+                    for silent in self._silent[place]:
+                        for to in self._outputs[silent]:
                             if (begin, to) not in ways:
                                 ways[begin, to] = (*way, silent)
                                 ahead.append((to, ways[begin, to]))
@@ -122,12 +122,9 @@ class Replay:
             known = self._ends[marking] = self._ended(self._markings[marking])
         return known
 
-    def enabled(self, marking: int) -> frozenset[str]:
+    def enabled(self, marking: int) -> set[str]:
         """Return the activities that can come next, by way of silent transitions too, in a marking."""
-        known = self._enabled.get(marking)
-        if known is None:
-            known = self._enabled[marking] = frozenset(self._reached(self._markings[marking]))
-        return known
+        return self._reached(self._markings[marking])
 
     def _number(self, marking: Marking) -> int:
         key = frozenset(marking.items())
@@ -137,7 +134,7 @@ class Replay:
         return self._numbers[key]
 
     def _is_enabled(self, transition: int, marking: Marking) -> bool:
-        return all(place in marking for place in self._inputs[transition])
+        return marking.keys() >= self._needed[transition]
 
     def _fire(self, transition: int, marking: Marking, fired: list[int]) -> None:
         for place in self._inputs[transition]:
@@ -233,17 +230,16 @@ class Replay:
         seen: set[tuple[int, frozenset[tuple[int, int]]]] = set()
         queue: list[int] = []
 
-        def meet(marking: Marking) -> None:
-            for transition in sorted({t for place in marking for t in self._takers[place]}, key=self._place_in_search):
+        def meet(marking: Marking, new: Iterable[int]) -> None:
+            found.update(
+                self.net.transitions[t].label or "" for p in new for t in self._visible[p] if self._is_enabled(t, marking)
+            )
+            for transition in sorted({t for p in marking for t in self._silent[p]}, key=self._place_in_search):
                 if self._is_enabled(transition, marking):
-                    label = self._labels[transition]
-                    if label is not None:
-                        found.add(label)
-                    else:
-                        at[transition] = marking
-                        queue.append(transition)
+                    at[transition] = marking
+                    queue.append(transition)
 
-        meet(start)
+        meet(start, start)
         for transition in queue:
             marking = dict(at[transition])
             key = (transition, frozenset(marking.items()))
@@ -252,8 +248,16 @@ class Replay:
                     self._clock.check()
                 seen.add(key)
                 self._fire(transition, marking, [])
-                meet(marking)
+                meet(marking, self._outputs[transition])
         return found
+
+
+def _ranks(names: list[str]) -> list[int]:
+    """Return the place of each name among them in alphabetical order."""
+    ranks = [0] * len(names)
+    for rank, number in enumerate(sorted(range(len(names)), key=names.__getitem__)):
+        ranks[number] = rank
+    return ranks
 
 
 @dataclass
@@ -281,6 +285,7 @@ def replayed(net: Net, prefixes: Prefixes, clock: Clock = UNLIMITED) -> Replayed
     """Replay a log, given by its prefixes, on a net."""
     replay = Replay(net, clock)
     tokens, fired = Tokens(produced=prefixes.cases), dict[int, int]()
+    open_to: dict[int, tuple[int, int]] = {}
     bit = {label: 1 << code for code, label in enumerate(prefixes.labels)}
     markings, fits = [0] * len(prefixes), [True] * len(prefixes)
     taken: dict[int, tuple[Step, int]] = {}
@@ -301,10 +306,12 @@ def replayed(net: Net, prefixes: Prefixes, clock: Clock = UNLIMITED) -> Replayed
         if ending:
             take(replay.end(marking), ending)
         if fit and passing > ending:
-            labels = replay.enabled(marking)
-            known = prefixes.following[node]
-            options += (passing - ending) * len(labels)
-            escaping += (passing - ending) * sum(not bit.get(label, 0) & known for label in labels)
+            if marking not in open_to:
+                labels = replay.enabled(marking)
+                open_to[marking] = len(labels), sum(bit.get(label, 0) for label in labels)
+            count, mask = open_to[marking]
+            options += (passing - ending) * count
+            escaping += (passing - ending) * (count - (mask & prefixes.following[node]).bit_count())
     for step, times in taken.values():
         tokens.add(step.tokens, times)
         for transition in step.fired:
