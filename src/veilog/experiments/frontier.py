@@ -267,7 +267,6 @@ FRONTIER = Experiment(
         "veilog.measures.similarity.measure",
         "veilog.measures.disclosure.measure",
         "veilog.measures.process_model.measure",
-        "veilog.measures.process_model.worker",
     ),
     notes=(
         f"Default parameters; methods that need a delta get {DELTA}, and evolve is there without one, with one, and "

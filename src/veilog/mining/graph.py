@@ -30,7 +30,7 @@ def bits(mask: int) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Graph:
-    """Which activity directly follows which, in bit masks; node 0 is the border of traces and in no mask but its own."""
+    """Which activity directly follows which, in bit masks; node 0 is the border of traces and in no mask."""
 
     successors: list[int]
     predecessors: list[int]

@@ -7,10 +7,12 @@ A log is cut by the first of the four operators whose groups its directly-follow
 is mined in turn. Where there is no cut, rare edges are left out of the graph; where there is none in what is left, the
 first fall-through that there is is taken. Without a noise threshold every trace of the log is a trace of the tree.
 
-The trees are those of pm4py (2.7): the same cuts in the same order, the same fall-throughs, equal logs give equal trees.
+The trees are those of pm4py 2.7: it has the same cuts in the same order, and the same fall-throughs.
 """
 
 from __future__ import annotations
+
+import itertools
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
@@ -40,7 +42,7 @@ def discover(variants: Variants, *, noise: float = 0.0, clock: Clock = UNLIMITED
     # One more than the code: the first character is the border.
     text = (variants.codes + 1).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
     bounds = variants.offsets.tolist()
-    log = {text[a:b]: n for a, b, n in zip(bounds, bounds[1:], variants.counts.tolist(), strict=False)}
+    log = {text[a:b]: n for (a, b), n in zip(itertools.pairwise(bounds), variants.counts.tolist(), strict=True)}
     return ordered(reduced(_Miner(variants.labels, noise, clock).tree(log)))
 
 
@@ -109,7 +111,7 @@ def _pieces(log: Log, starts: set[str], ends: set[str]) -> dict[str, int]:
     for trace, cases in log.items():
         marked = trace[0] + "".join(
             BORDER + after if after in starts and before in ends else after
-            for before, after in zip(trace, trace[1:], strict=False)
+            for before, after in itertools.pairwise(trace)
         )
         pieces = marked.split(BORDER)
         cut = cut or len(pieces) > 1

@@ -1,9 +1,9 @@
 """Workflow nets of process trees.
 
 A tree becomes a Petri net with one source and one sink, its activities labelled transitions and its structure silent
-ones; silent transitions that only pass a token on are then merged with their neighbours. The net, and the names by which
-its places and silent transitions are sorted, are those of pm4py: token replay looks for silent ways in that order, and
-measures count the transitions.
+ones; silent transitions that only pass a token on are then merged with their neighbours. The net is that of pm4py, and
+so are the names by which its places and silent transitions are sorted: token replay looks for silent ways in that
+order, and measures count the transitions.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class _Building:
         back.inputs.add(again)
 
     def merge(self) -> None:
-        """Merge silent transitions with the only one before them, then those with the only one after, while there are."""
+        """Merge silent transitions with the only one before them, then those with the only one after."""
         while self._merge_one(forward=True) or self._merge_one(forward=False):
             pass
 
@@ -189,5 +189,7 @@ class _Building:
         def numbers(places: set[int]) -> tuple[int, ...]:
             return tuple(number[place] for place in sorted(places))
 
-        transitions = tuple(Transition(t.name, t.label, numbers(t.inputs), numbers(t.outputs)) for t in self._transitions)
+        transitions = tuple(
+            Transition(t.name, t.label, numbers(t.inputs), numbers(t.outputs)) for t in self._transitions
+        )
         return Net(len(order), transitions, number[source], number[sink])

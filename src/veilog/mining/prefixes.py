@@ -63,6 +63,11 @@ class Prefixes:
         return len(self.parents)
 
     @property
+    def going_on(self) -> list[int]:
+        """How many cases go on after each."""
+        return [passing - ending for passing, ending in zip(self.passing, self.ending, strict=True)]
+
+    @property
     def cases(self) -> int:
         return self.passing[0]
 

@@ -17,14 +17,14 @@ The order in which silent ways are tried is that of pm4py, and so are the number
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from veilog.mining.limits import UNLIMITED, Clock
 from veilog.mining.petri import Net
 from veilog.mining.prefixes import Prefixes
 
-__all__ = ["Replay", "Replayed", "Tokens", "replayed"]
+__all__ = ["Replay", "Replayed", "Step", "Tokens", "precision", "replayed"]
 
 Marking = dict[int, int]
 """Tokens of the places that have some."""
@@ -69,7 +69,7 @@ class Replay:
     """Replay on one net; markings are numbered as they are met, 0 is the initial one."""
 
     def __init__(self, net: Net, clock: Clock = UNLIMITED) -> None:
-        self.net, self._clock = net, clock
+        self.net, self.clock = net, clock
         self._inputs = [transition.inputs for transition in net.transitions]
         self._needed = [frozenset(transition.inputs) for transition in net.transitions]
         self._outputs = [transition.outputs for transition in net.transitions]
@@ -116,7 +116,7 @@ class Replay:
         return known
 
     def end(self, marking: int) -> Step:
-        """Return what the end of a trace does: silent transitions to the final marking, and the last token's way out."""
+        """Return what the end of a trace does: silent transitions to the final marking, the last token taken."""
         known = self._ends.get(marking)
         if known is None:
             known = self._ends[marking] = self._ended(self._markings[marking])
@@ -232,7 +232,10 @@ class Replay:
 
         def meet(marking: Marking, new: Iterable[int]) -> None:
             found.update(
-                self.net.transitions[t].label or "" for p in new for t in self._visible[p] if self._is_enabled(t, marking)
+                self.net.transitions[t].label or ""
+                for p in new
+                for t in self._visible[p]
+                if self._is_enabled(t, marking)
             )
             for transition in sorted({t for p in marking for t in self._silent[p]}, key=self._place_in_search):
                 if self._is_enabled(transition, marking):
@@ -245,7 +248,7 @@ class Replay:
             key = (transition, frozenset(marking.items()))
             if key not in seen:
                 if not len(seen) % 256:
-                    self._clock.check()
+                    self.clock.check()
                 seen.add(key)
                 self._fire(transition, marking, [])
                 meet(marking, self._outputs[transition])
@@ -262,12 +265,14 @@ def _ranks(names: list[str]) -> list[int]:
 
 @dataclass
 class Replayed:
-    """What replay of a log found."""
+    """What replay of whole cases found."""
 
-    tokens: Tokens = field(default_factory=Tokens)
-    fired: Mapping[int, int] = field(default_factory=dict)
-    transitions: int = 0
-    precision: float = 1.0
+    tokens: Tokens
+    fired: Mapping[int, int]
+    """How often each transition fired, of those that did."""
+    transitions: int
+    markings: list[int | None]
+    """After each prefix; None where tokens were missing."""
 
     @property
     def fitness(self) -> float:
@@ -281,39 +286,45 @@ class Replayed:
         return 1 - math.fsum([never, *(1 / math.sqrt(times) for times in self.fired.values())]) / self.transitions
 
 
-def replayed(net: Net, prefixes: Prefixes, clock: Clock = UNLIMITED) -> Replayed:
-    """Replay a log, given by its prefixes, on a net."""
-    replay = Replay(net, clock)
+def replayed(replay: Replay, prefixes: Prefixes) -> Replayed:
+    """Replay a log, given by its prefixes."""
     tokens, fired = Tokens(produced=prefixes.cases), dict[int, int]()
-    open_to: dict[int, tuple[int, int]] = {}
-    bit = {label: 1 << code for code, label in enumerate(prefixes.labels)}
-    markings, fits = [0] * len(prefixes), [True] * len(prefixes)
+    markings, fitting = [0] * len(prefixes), list[int | None]([0] * len(prefixes))
     taken: dict[int, tuple[Step, int]] = {}
-    options = escaping = 0
 
     def take(step: Step, times: int) -> None:
         taken[id(step)] = (step, taken.get(id(step), (step, 0))[1] + times)
 
     for node, (parent, code) in enumerate(zip(prefixes.parents, prefixes.codes, strict=True)):
         if not node % 256:
-            clock.check()
-        passing, ending = prefixes.passing[node], prefixes.ending[node]
-        marking, fit = markings[parent], fits[parent]
-        if node and (step := replay.step(marking, prefixes.labels[code])) is not None:
-            take(step, passing)
-            marking, fit = step.to, fit and not step.tokens.missing
-        markings[node], fits[node] = marking, fit
-        if ending:
-            take(replay.end(marking), ending)
-        if fit and passing > ending:
-            if marking not in open_to:
-                labels = replay.enabled(marking)
-                open_to[marking] = len(labels), sum(bit.get(label, 0) for label in labels)
-            count, mask = open_to[marking]
-            options += (passing - ending) * count
-            escaping += (passing - ending) * (count - (mask & prefixes.following[node]).bit_count())
+            replay.clock.check()
+        markings[node], fitting[node] = markings[parent], fitting[parent]
+        if node and (step := replay.step(markings[parent], prefixes.labels[code])) is not None:
+            take(step, prefixes.passing[node])
+            markings[node] = step.to
+            fitting[node] = None if step.tokens.missing or fitting[parent] is None else step.to
+        if prefixes.ending[node]:
+            take(replay.end(markings[node]), prefixes.ending[node])
     for step, times in taken.values():
         tokens.add(step.tokens, times)
         for transition in step.fired:
             fired[transition] = fired.get(transition, 0) + times
-    return Replayed(tokens, fired, len(net.transitions), 1 - escaping / options if options else 1.0)
+    return Replayed(tokens, fired, len(replay.net.transitions), fitting)
+
+
+def precision(replay: Replay, prefixes: Prefixes, markings: Sequence[int | None], weights: Sequence[int]) -> float:
+    """Return the share of what is enabled after prefixes that some case goes on with; each counts by its weight."""
+    bit = {label: 1 << code for code, label in enumerate(prefixes.labels)}
+    known: dict[int, tuple[int, int]] = {}
+    options = escaping = 0
+    for marking, weight, following in zip(markings, weights, prefixes.following, strict=True):
+        if marking is None or not weight:
+            continue
+        if marking not in known:
+            labels = replay.enabled(marking)
+            known[marking] = len(labels), sum(bit.get(label, 0) for label in labels)
+            replay.clock.check()
+        count, mask = known[marking]
+        options += weight * count
+        escaping += weight * (count - (mask & following).bit_count())
+    return 1 - escaping / options if options else 1.0

@@ -12,7 +12,7 @@ from veilog.mining.tree import Operator
 
 __all__ = ["SPLITS", "dropped"]
 
-Table = Mapping[int, int | None]
+Table = Mapping[int, int | str | None]
 
 
 def _add(log: dict[str, int], trace: str, cases: int) -> None:
@@ -89,8 +89,8 @@ def _end_of(places: str, begin: int, own: str) -> int:
 
 def _loop(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
     """Every run of a group's events is a trace of it; a trace that does not end with what is done ends with nothing."""
-    do, redo = groups
-    tables: list[Table] = [{ord(letter): BORDER for letter in _others(log, group)} for group in groups]  # type: ignore[misc]
+    do = groups[0]
+    tables: list[Table] = [{ord(letter): BORDER for letter in _others(log, group)} for group in groups]
     parts: list[dict[str, int]] = [{} for _ in groups]
     for trace, cases in log.items():
         for part, table in zip(parts, tables, strict=True):
