@@ -31,6 +31,7 @@ def test_derivatives_accept_the_language_and_nothing_else(tree: ProcessTree) -> 
             assert language.accepts(trace) == (trace in traces), trace
 
 
+@pytest.mark.slow
 @given(trees("abc"))
 def test_what_is_enabled_continues_a_trace_of_the_language(tree: ProcessTree) -> None:
     traces = language_of(tree, 8)
@@ -42,7 +43,9 @@ def test_what_is_enabled_continues_a_trace_of_the_language(tree: ProcessTree) ->
             state = language.after(state, "abc".index(label))
         enabled = {"abc"[code] for code in bits(language.enabled(state))}
         # What only traces of more than eight events have after the prefix is not in the enumeration.
-        assert enabled >= {trace[len(prefix)] for trace in begun if len(trace) > len(prefix) and trace[: len(prefix)] == prefix}
+        assert enabled >= {
+            trace[len(prefix)] for trace in begun if len(trace) > len(prefix) and trace[: len(prefix)] == prefix
+        }
         assert all(language.after(state, "abc".index(label)) != NEVER for label in enabled)
         assert language.may_end(state) == (prefix in traces)
 
@@ -62,6 +65,7 @@ def test_activities_of_the_log_that_the_tree_has_not_are_never_enabled() -> None
     assert language.after(0, 0) == NEVER and list(bits(language.enabled(0))) == [1]
 
 
+@pytest.mark.slow
 @given(logs)
 def test_prefixes_are_those_of_the_cases(log: Variants) -> None:
     prefixes = Prefixes.of(log)
@@ -81,6 +85,7 @@ def test_prefixes_are_those_of_the_cases(log: Variants) -> None:
     assert (prefixes.cases, prefixes.events) == (log.cases, log.events)
 
 
+@pytest.mark.slow
 @given(trees("abc"), logs)
 def test_the_judge_keeps_to_its_definition(tree: ProcessTree, log: Variants) -> None:
     language, wrong = Language(tree, log.labels), 0
@@ -110,6 +115,4 @@ def test_the_judge_on_a_log_by_hand() -> None:
     # One event skipped and one end missing of ten events and five cases; after "a" c escapes in four cases.
     assert judged.fitness == pytest.approx(1 - 0.4 * 2 / (10 + 5))
     assert judged.precision == pytest.approx(1 - 4 / (5 + 8))
-    assert judged.f_score == pytest.approx(
-        2 * judged.fitness * judged.precision / (judged.fitness + judged.precision)
-    )
+    assert judged.f_score == pytest.approx(2 * judged.fitness * judged.precision / (judged.fitness + judged.precision))

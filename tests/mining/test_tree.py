@@ -64,12 +64,14 @@ def test_what_is_no_tree_is_refused() -> None:
         play_out(A, 1, np.random.default_rng(0), again=1.0)
 
 
+@pytest.mark.slow
 @given(trees())
 def test_reducing_and_ordering_keep_the_language(tree: ProcessTree) -> None:
     assert language_of(reduced(tree), 4) == language_of(tree, 4) == language_of(ordered(tree), 4)
     assert reduced(reduced(tree)) == reduced(tree)
 
 
+@pytest.mark.slow
 @given(trees())
 def test_a_tree_is_skippable_if_it_allows_the_empty_trace(tree: ProcessTree) -> None:
     assert tree.skippable == (() in language_of(tree, 0))
@@ -81,6 +83,7 @@ def test_the_order_of_alternatives_and_parallel_parts_is_of_their_labels_alone()
     assert ordered(sequence(B, A)) == sequence(B, A)
 
 
+@pytest.mark.slow
 @given(trees(), st.integers(0, 99))
 def test_what_is_played_out_is_accepted(tree: ProcessTree, seed: int) -> None:
     drawn = play_out(tree, 8, np.random.default_rng(seed))
