@@ -103,6 +103,11 @@ def test_hundreds_of_activities_are_no_trouble() -> None:
     assert len(tree.children) == 299 and tree.labels == tuple(names)
 
 
+def test_labels_may_be_any_text() -> None:
+    strange = Variants.from_dict({("\ud800", "\0"): 2, ("\0", "'"): 1})
+    assert discover(strange).labels == ("\0", "'", "\ud800")
+
+
 def test_time_and_threshold_are_limited() -> None:
     with pytest.raises(OutOfTimeError, match="Not done after 1e-09 seconds"):
         discover(log("ab ba"), clock=Clock(1e-9))

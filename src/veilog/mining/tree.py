@@ -162,7 +162,7 @@ def _order(tree: ProcessTree) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def _digest(label: str) -> int:
-    return int.from_bytes(hashlib.md5(label.encode(), usedforsecurity=False).digest())
+    return int.from_bytes(hashlib.md5(label.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest())
 
 
 def play_out(tree: ProcessTree, cases: int, generator: np.random.Generator, *, again: float = 0.5) -> Variants:
