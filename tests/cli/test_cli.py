@@ -168,6 +168,19 @@ def test_compare_measures_the_loss(capsys: pytest.CaptureFixture[str], log: Path
     assert set(same["variants"]) == {"common", "added", "lost", "added_cases", "lost_cases"}
 
 
+@pytest.mark.slow
+def test_compare_measures_the_model_unless_told_otherwise(
+    capsys: pytest.CaptureFixture[str], log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for asked in ((), ("--models",)):
+        assert 0 < as_json(capsys, "compare", log, log, *asked)["fitness"] <= 1
+    without = as_json(capsys, "compare", log, log, "--no-models")
+    assert without["fitness"] is None and "fitness" not in without["not_computed"]
+    by_pm4py = as_json(capsys, "compare", log, log, "--pm4py")
+    assert by_pm4py["fitness"] is None and "veilog[models]" in by_pm4py["not_computed"]["fitness"]
+
+
 def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     results = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
     assert [(r["background"], r["size"]) for r in results] == [(b, s) for b in ("set", "sequence") for s in (1, 2, 3)]
