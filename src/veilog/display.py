@@ -252,8 +252,8 @@ def purposes_table(purposes: Mapping[str, Judgement]) -> Group:
             table.add_row(escape(name), *(_shown(number) for number in numbers), kept, bar)
     words = [Text(judged.verdict, style=_GRADES[judged.grade]) for judged in purposes.values()]
     note = (
-        "kept: of what the original gives; of a distance, how near the release is beside one half of the original to "
-        "the other. bare list: every variant of the original once, which has learnt nothing and protects nobody."
+        "kept: of what the original gives, or how near the release is beside one half of the original to the "
+        "other. bare list: every variant of the original once, which has learnt nothing and protects nobody."
     )
     return Group(table, *words, Text(note, style="dim"))
 

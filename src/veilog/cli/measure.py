@@ -130,7 +130,7 @@ def compare(
     if chart is not None:
         _check_chart(chart)
     wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
-    asked = Asked(model, predict)
+    asked = Asked(model, predict, pm4py)
     first = read_log(named(original, reading), reading)
     second = read_log(named(released, reading), reading)
     with shown_progress() as progress:

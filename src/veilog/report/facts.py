@@ -14,6 +14,7 @@ from veilog.measures.durations import case_durations, spans
 from veilog.releasing.result import Release
 from veilog.report.explorer import Explorer, explorer
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
+from veilog.report.purposes import PurposeShown, judged_here, shown
 from veilog.report.told import Told
 
 __all__ = ["Facts", "Inside", "gathered"]
@@ -44,6 +45,8 @@ class Inside:
     """Before and after, for each kind and size of knowledge; only for size 1 where the logs have many variants."""
     comparison: Comparison | None
     not_compared: str
+    purposes: tuple[PurposeShown, ...]
+    """What the release is good for, where the logs are compared."""
     chart: str | None
     """Durations and cases under way of both logs, as SVG."""
 
@@ -91,6 +94,10 @@ def gathered(
         if comparison is None and max(len(before), len(variants)) <= COMPARED_AT_ONCE:
             say("Reporting: utility", None)
             comparison = compare(original, variants if log is None else log, progress=progress)
+        purposes: tuple[PurposeShown, ...] = ()
+        if comparison is not None and variants.events and before.events:
+            judged = comparison.purposes or judged_here(original, variants if log is None else log, say)
+            purposes = shown(judged.values())
         say("Reporting: risk", None)
         inside = Inside(
             cases=before.cases,
@@ -101,6 +108,7 @@ def gathered(
             risk=_risk(before, variants),
             comparison=comparison,
             not_compared="" if comparison else "The logs have many variants, so this takes a while: veilog compare.",
+            purposes=purposes,
             chart=None if comparison is None or comparison.case_durations is None else comparison_svg(comparison),
         )
     return Facts(

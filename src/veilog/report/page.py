@@ -102,7 +102,7 @@ def furnish(environment: Environment) -> Environment:
     environment.filters.update(
         n=_count, share=_share, number=_number, clean=clean, short=short, bar=_bar, capital=words.capital, up=up
     )
-    environment.globals.update(START=START, END=END, COLOURS=COLOURS, TONES=words.TONES)
+    environment.globals.update(START=START, END=END, COLOURS=COLOURS, TONES=words.TONES, GRADES=words.GRADES)
     return environment
 
 

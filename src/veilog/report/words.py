@@ -5,13 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from veilog.measures.purposes import Grade
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.meaning import meaning_of
 from veilog.report.told import Told
 
-__all__ = ["LEARNT", "TONES", "capital", "chances", "guesses", "in_plain_words", "not_to_conclude", "title_of_budget"]
+__all__ = [
+    "GRADES",
+    "LEARNT",
+    "TONES",
+    "capital",
+    "chances",
+    "guesses",
+    "in_plain_words",
+    "not_to_conclude",
+    "title_of_budget",
+]
 
 _BEFORE = (0.01, 0.1, 0.5, 0.9)
 
@@ -28,6 +39,8 @@ TONES: Mapping[Strength, str] = {
     "strong": "good", "good": "good", "moderate": "warn", "weak": "bad", "none in practice": "bad",
 }  # fmt: skip
 """The class of style that a strength is shown in."""
+GRADES: Mapping[Grade, str] = {"good": "good", "limited": "warn", "poor": "bad", "not judged": "dim"}
+"""The class of style that a verdict on a purpose is shown in."""
 
 
 def title_of_budget(guarantee: Guarantee) -> str:

@@ -17,6 +17,7 @@ PURPOSES = Registry(
     Purpose,
     "veilog.purposes",
     {
+        "discovery": "veilog.measures.purposes.discovery:DISCOVERY",
         "prediction": "veilog.measures.purposes.prediction:PREDICTION",
         "conformance": "veilog.measures.purposes.conformance:CONFORMANCE",
         "performance": "veilog.measures.purposes.performance:PERFORMANCE",

@@ -9,6 +9,7 @@ from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.report.flow_map import FlowMap
+from veilog.report.purposes import PurposeShown
 from veilog.web.jobs.read_log import Disclosure, VariantsShown
 
 __all__ = [
@@ -168,6 +169,8 @@ class Beside:
     singled_in_words: str = ""
     singled_explained: str = ""
     not_to_conclude: tuple[str, ...] = ()
+    purposes: tuple[PurposeShown, ...] = ()
+    """What the release is good for."""
 
 
 @dataclass(frozen=True)

@@ -282,6 +282,7 @@ def _seen_by_owner(released: Release, log: EventLog, out: Path, progress: Progre
         singled_in_words=about_people,
         singled_explained=MEASURES["singling_out"].explained,
         not_to_conclude=tuple(words.not_to_conclude(facts.told, facts.empty, True)),
+        purposes=inside.purposes,
     )
 
 

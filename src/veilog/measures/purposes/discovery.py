@@ -1,0 +1,57 @@
+"""Discovery: whether a model discovered from the release describes the original as well as the original's own does.
+
+The model is the inductive miner's, without a filter and with one (noise threshold 0.2), and the two numbers are fitness
+and precision of the original on it (:mod:`veilog.measures.process_model`). They are shown apart: a model of six
+frequent variants is precise because it leaves out what most cases do, and a model of everything fits because it allows
+everything. Each is held against that of the original's own model, which may have less of one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from veilog.errors import ParameterError
+from veilog.measures.process_model import model_quality
+from veilog.measures.process_model.quality import ModelQuality
+from veilog.measures.purposes.purpose import Asked, Aspect, Log, Purpose
+
+__all__ = ["DISCOVERY"]
+
+FILTER = 0.2
+"""Noise threshold of the filtered model, as in :mod:`veilog.measures.process_model`."""
+SECONDS = 60.0
+"""For each model, which is discovered and replayed."""
+
+
+def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
+    filtered, whole = (
+        model_quality(judged, used, noise=noise, seconds=SECONDS, by="pm4py" if asked.pm4py else "veilog")
+        for noise in (FILTER, 0.0)
+    )
+    if filtered.fitness is None and whole.fitness is None:
+        raise ParameterError(filtered.not_computed["fitness"], parameter="released")
+    return {**_of(filtered, ""), **_of(whole, "_unfiltered")}
+
+
+def _of(quality: ModelQuality, which: str) -> dict[str, float | None]:
+    return {f"fitness{which}": quality.fitness, f"precision{which}": quality.precision}
+
+
+_FITS = "how far the original can be replayed on the model that the release gives"
+_PRECISE = "how little that model allows which the original never does"
+
+DISCOVERY = Purpose(
+    "discovery",
+    "discovering a model",
+    (
+        Aspect("fitness", "fitness", _FITS, "higher", "share", chief=True),
+        Aspect("precision", "precision", _PRECISE, "higher", "share", chief=True),
+        Aspect("fitness_unfiltered", "fitness, model without filter", _FITS, "higher", "share"),
+        Aspect("precision_unfiltered", "precision, model without filter", _PRECISE, "higher", "share"),
+    ),
+    _scores,
+    explained="The inductive miner's model of each log, with a filter of 0.2 and without; token replay and escaping "
+    "edges of the original on it. Kept is the share of what the original's own model reaches.",
+    paper="Leemans, Fahland, van der Aalst: Discovering block-structured process models, 2013 and 2014; Berti, van der "
+    "Aalst 2019; Muñoz-Gama, Carmona 2010",
+)

@@ -1,0 +1,78 @@
+"""What a release is good for, as a page shows it: a sentence a purpose, and its numbers in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
+from veilog.logs.variants import Variants
+from veilog.measures import Pair, Progress
+from veilog.measures.purposes import Grade, Judged, Judgement, judge
+
+__all__ = ["Number", "PurposeShown", "judged_here", "shown"]
+
+ALWAYS = ("discovery", "conformance")
+"""Purposes that every page has; prediction takes longest and is for ``veilog compare --purposes``."""
+
+_OF_EVERY_LOG = {ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP}
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of a purpose: of the release, of the original itself, of one half of it beside the other."""
+
+    title: str
+    released: str
+    original: str
+    half: str
+    kept: str
+    bar: float
+    """The share that is kept, at most 100."""
+
+
+@dataclass(frozen=True)
+class PurposeShown:
+    """One purpose on a page."""
+
+    grade: Grade
+    verdict: str
+    numbers: tuple[Number, ...]
+
+
+def judged_here(
+    original: EventLog | Variants, released: EventLog | Variants, progress: Progress
+) -> Mapping[str, Judgement]:
+    """Judge what a page always has, and times and attributes where the release has them."""
+    names = list(ALWAYS)
+    if not isinstance(original, Variants) and not isinstance(released, Variants):
+        names += ["performance"]
+        more = {*released.events.column_names, *released.cases.column_names} - _OF_EVERY_LOG
+        names += ["attributes"] if more else []
+    return judge(Pair(original, released, progress), names)
+
+
+def shown(purposes: Iterable[Judgement]) -> tuple[PurposeShown, ...]:
+    """Return the purposes in words; of those that cannot be judged, why not."""
+    return tuple(
+        PurposeShown(one.grade, one.verdict, tuple(_number(j) for j in one.aspects.values() if j.value is not None))
+        for one in purposes
+    )
+
+
+def _number(judged: Judged) -> Number:
+    share = judged.share
+    return Number(
+        title=judged.aspect.title + (f", {judged.aspect.unit}" if judged.aspect.unit else ""),
+        released=_figure(judged.value),
+        original=_figure(judged.ceiling),
+        half=_figure(judged.floor),
+        kept="–" if share is None else f"{100 * share:.0f} %",
+        bar=round(100 * min(share or 0.0, 1.0), 1),
+    )
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,0 +1,43 @@
+"""Models of a release, held against the original's own."""
+
+from veilog.logs.variants import Variants
+from veilog.measures import Pair
+from veilog.measures.purposes import Judgement, judge
+
+ORIGINAL = Variants.from_dict({("a", "b", "c", "d"): 50, ("a", "c", "b", "d"): 40, ("a", "e", "d"): 30})
+
+
+def judged(released: Variants) -> Judgement:
+    return judge(Pair(ORIGINAL, released), ["discovery"])["discovery"]
+
+
+def test_the_original_itself_is_good_for_discovery() -> None:
+    found = judged(ORIGINAL)
+    assert found.grade == "good"
+    fitness, precision = found.aspects["fitness"], found.aspects["precision"]
+    assert (fitness.value, fitness.ceiling, fitness.share) == (1.0, 1.0, 1.0)
+    assert precision.value == precision.ceiling == 1.0
+
+
+def test_one_frequent_variant_is_more_precise_than_it_fits() -> None:
+    """What an F-score would hide: the worse of the two decides."""
+    found = judged(Variants.from_dict({("a", "b", "c", "d"): 120}))
+    fitness, precision = found.aspects["fitness"], found.aspects["precision"]
+    assert fitness.share is not None and precision.share is not None
+    assert fitness.share < 0.9 < precision.share
+    assert found.chief is fitness
+    assert found.verdict == "Of limited use for discovering a model (fitness: 87 % of what the original gives)."
+
+
+def test_a_model_of_anything_fits_and_is_not_precise() -> None:
+    anything = Variants.from_sequences([[x, y, z] for x in "abcde" for y in "abcde" for z in "abcde"])
+    found = judged(anything)
+    assert found.aspects["fitness"].value == 1.0
+    assert found.chief is found.aspects["precision"]
+    assert found.grade == "poor"
+
+
+def test_a_release_without_events_says_why_there_is_no_model() -> None:
+    found = judged(Variants.from_dict({(): 12}))
+    assert found.grade == "not judged"
+    assert "no events" in found.verdict
