@@ -70,7 +70,7 @@ def measure_groups(given: Given, cell: Cell) -> Measured:
 
 
 def measure_models(given: Given, cell: Cell) -> Measured:
-    """Quality of the model discovered from a release, where pm4py is installed."""
+    """Quality of the model discovered from a release."""
     original, made = given.log.variants, released(given, cell).variants
     values: dict[str, Number] = {"size_ratio": made.cases / original.cases, "variants": len(made)}
     if made.events == 0:
@@ -317,7 +317,7 @@ BENCHMARKS = (
         models_cells,
         _MODELS,
         logs=("receipt", "sepsis"),
-        sources=("veilog.measures.process_model.measure", "veilog.measures.process_model.worker"),
+        sources=("veilog.measures.process_model.measure",),
         page="results/prefix-trees.md",
     ),
     benchmark(

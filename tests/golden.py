@@ -56,7 +56,7 @@ def answer(task: str, logs: Path) -> Any:
         found = said(["release", log, released, "-m", method, *OPEN, *options, "--no-compare", "--json", str(out)], out)
         if not Path(released).exists():
             return found
-        return [found, said(["compare", log, released, "--json", str(out)], out)]
+        return [found, said(["compare", log, released, "--no-models", "--json", str(out)], out)]
 
 
 def said(command: list[str], out: Path) -> Any:

@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "veilog"
 LAYERS = (
     {"_version", "errors", "_files", "_plain", "_plugins", "_process", "_svg", "_typing"},
     {"logs"},
+    {"mining"},
     {"modelfile"},
     {"privacy"},
     {"ledger"},

@@ -126,10 +126,18 @@ def test_artificial_or_missing_times_are_no_times() -> None:
 def test_without_the_extras_the_reasons_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setitem(__import__("sys").modules, "sklearn.ensemble", None)
-    result = compare(log(("ab", 3)), log(("ab", 2)), models=True, anomalies=True)
+    result = compare(log(("ab", 3)), log(("ab", 2)), models="pm4py", anomalies=True)
     assert {name: getattr(result, name) for name in OPTIONAL} == dict.fromkeys(OPTIONAL)
     assert all("veilog[models]" in result.not_computed[name] for name in MEASURES)
     assert "veilog[anomalies]" in result.not_computed["normal_share"]
+
+
+def test_models_are_measured_without_any_extra_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    first, second = log(("ab", 3), ("b", 1)), log(("ab", 2))
+    for result in (compare(first, second), compare(first, second, models=True)):
+        assert result.fitness is not None and result.precision is not None and 0 < result.fitness < 1
+    assert not set(MEASURES) & compare(first, second, models=False).results.keys()
 
 
 def test_progress_is_told() -> None:

@@ -2,56 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections import Counter
-from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from veilog.errors import MissingExtraError, ParameterError
-from veilog.logs.variants import Variants
 from veilog.measures import MEASURES, Found, Measure, Pair, Quantity
-from veilog.measures.process_model import ModelQuality
-from veilog.measures.process_model import measure as measuring_models
 from veilog.testing import check_measure
 
-OURS = [
-    pytest.param(name, marks=[pytest.mark.slow] if measure.extra == "models" else [])
-    for name, measure in MEASURES.items()
-    if not MEASURES.added_by(name)
-]
-
-
-@pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The four measures of a model look at the same models, each found twice, which takes seconds."""
-
-    @contextlib.contextmanager
-    def running(first: Variants, second: Variants, **limits: Any) -> Iterator[Any]:
-        parts = [
-            (log.labels, log.codes.tobytes(), log.offsets.tobytes(), log.counts.tobytes()) for log in (first, second)
-        ]
-        ASKED[tuple(parts)] += 1
-        key = (*parts, ASKED[tuple(parts)] % 2)
-        if key not in MODELS:
-            with take(first, second, **limits) as process:
-                MODELS[key] = process.result()
-        yield SimpleNamespace(result=lambda: MODELS[key])
-
-    take = measuring_models.running
-    monkeypatch.setattr(measuring_models, "running", running)
-
-
-ASKED: Counter[object] = Counter()
-MODELS: dict[object, ModelQuality] = {}
+OURS = [name for name in MEASURES if not MEASURES.added_by(name)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
-@pytest.mark.usefixtures("known")
 def test_our_measures_keep_the_contract(name: str) -> None:
     try:
         check_measure(MEASURES[name])

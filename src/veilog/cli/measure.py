@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -102,7 +102,10 @@ def compare(
     released: Log,
     *,
     models: Annotated[
-        bool, Parameter(negative="", help="Also the model discovered from the release (extra 'models').")
+        bool, Parameter(negative="--no-models", help="Quality of the process model discovered from the release.")
+    ] = True,
+    pm4py: Annotated[
+        bool, Parameter(negative="", help="Discover and replay that model by pm4py (extra 'models'), up to 300 s.")
     ] = False,
     anomalies: Annotated[
         bool, Parameter(negative="", help="Also the share of cases that look normal (extra 'anomalies').")
@@ -131,8 +134,9 @@ def compare(
     first = read_log(named(original, reading), reading)
     second = read_log(named(released, reading), reading)
     with shown_progress() as progress:
+        miner: bool | Literal["pm4py"] = "pm4py" if models and pm4py else models
         result = compare_logs(
-            first, second, models=models, anomalies=anomalies, purposes=wanted, asked=asked, progress=progress
+            first, second, models=miner, anomalies=anomalies, purposes=wanted, asked=asked, progress=progress
         )
     told = {"original": first.findings, "released": second.findings}
     findings = {name: [finding.to_json() for finding in found] for name, found in told.items()}

@@ -30,8 +30,8 @@ def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., o
 
     How tables and plots of experiments are made is not in it, nor is the harness.
 
-    Measures that other packages add are in it by the versions of these packages. With ``extras`` also whether pm4py and
-    scikit-learn are installed, without which values would be missing.
+    Measures that other packages add are in it by the versions of these packages. With ``extras`` also whether
+    scikit-learn is installed, without which values would be missing.
     """
     roots = {METHODS[method].run.__module__} if method else set()
     own = Path(inspect.getfile(measured_by))
@@ -43,8 +43,7 @@ def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., o
     digest.update(inspect.getsource(measured_by).encode() + _MEASURING.read_bytes())
     digest.update(" ".join(added_columns().values()).encode())
     if extras:
-        there = [name for name in ("pm4py", "sklearn") if importlib.util.find_spec(name) is not None]
-        digest.update(" ".join(there).encode())
+        digest.update(b"sklearn" if importlib.util.find_spec("sklearn") is not None else b"")
     return digest.hexdigest()[:16]
 
 

@@ -26,7 +26,7 @@ from veilog.logs.variants import Variants
 if TYPE_CHECKING:
     from veilog.logs.eventlog import EventLog
 
-__all__ = ["Better", "Extra", "Form", "Found", "Measure", "Needs", "Pair", "Progress", "Quantity"]
+__all__ = ["Better", "Extra", "Form", "Found", "Measure", "Miner", "Needs", "Pair", "Progress", "Quantity"]
 
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and how much of it is done (0 to 1, None where unknown)."""
@@ -36,6 +36,8 @@ Needs = Literal["variants", "whole logs"]
 Extra = Literal["", "models", "anomalies"]
 """The optional part of veilog without which a measure has no value; such a measure is taken when it is asked for."""
 Form = Literal["number", "share", "hours"]
+Miner = Literal["veilog", "pm4py"]
+"""Who discovers process models and replays logs on them."""
 
 T = TypeVar("T")
 
@@ -93,9 +95,10 @@ class Pair:
     released: EventLog | Variants
     progress: Progress = field(default=lambda text, fraction: None)
     seconds: float = 300.0
-    """How long a measure that runs in a process of its own may take."""
+    """How long discovery and replay of models may take."""
     memory: int = 4 << 30
-    """How many bytes such a process may take."""
+    """How many bytes a process beside this one may take."""
+    miner: Miner = "veilog"
     _known: dict[Callable[[Pair], Any], Any] = field(default_factory=dict, repr=False)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
 

@@ -1,4 +1,4 @@
-"""Models: the values of pm4py where it is installed, and the bounds on its process in any case."""
+"""Models: our own values, those of pm4py where it is installed, and the bounds on time and on its process."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from openly import release
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Variants
-from veilog.measures.process_model import MEASURES, model_quality, worker
-from veilog.measures.process_model import measure as models
-from veilog.measures.process_model.measure import running
+from veilog.measures.measure import Miner
+from veilog.measures.process_model import MEASURES, by_pm4py, model_quality, own, worker
+from veilog.measures.process_model.by_pm4py import running
 from veilog.measures.process_model.replay import Replayed
+from veilog.mining.limits import OutOfTimeError
 
 needs_pm4py = pytest.mark.skipif(importlib.util.find_spec("pm4py") is None, reason="pm4py is not installed")
+BOTH = ["veilog", pytest.param("pm4py", marks=[needs_pm4py, pytest.mark.slow])]
+LIMITS: dict[str, Any] = {"noise": 0.2, "seconds": 60.0, "memory": 1 << 30, "prefixes": None}
 SMALL = Variants.from_dict({("a", "b", "c"): 5, ("a", "c"): 2})
 
 
@@ -27,7 +30,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
     """A worker that does as told instead of pm4py."""
     (folder / "stub_worker.py").write_text(f"import json, sys, time\ntask = json.load(sys.stdin)\n{body}\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *sys.path]))
-    monkeypatch.setattr(models, "_WORKER", "stub_worker")
+    monkeypatch.setattr(by_pm4py, "_WORKER", "stub_worker")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
 
 
@@ -35,7 +38,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
 def test_what_was_reached_before_the_time_was_over_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     body = """print(json.dumps({"fitness": 0.5, "stage": "replaying prefixes"}), flush=True)\ntime.sleep(60)"""
     fake(monkeypatch, tmp_path, body)
-    result = model_quality(SMALL, SMALL, seconds=2)
+    result = model_quality(SMALL, SMALL, seconds=2, by="pm4py")
     assert result.fitness == 0.5 and result.precision is None and result.f_score is None
     assert result.not_computed["precision"] == "Not done after 2 seconds (while replaying prefixes)."
     assert set(result.not_computed) == set(MEASURES) - {"fitness"}
@@ -44,7 +47,7 @@ def test_what_was_reached_before_the_time_was_over_is_kept(monkeypatch: pytest.M
 
 def test_a_crash_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake(monkeypatch, tmp_path, "raise ValueError('a strange net')")
-    result = model_quality(SMALL, SMALL)
+    result = model_quality(SMALL, SMALL, by="pm4py")
     assert "stopped with code 1" in result.not_computed["fitness"] and "a strange net" in result.not_computed["fitness"]
 
 
@@ -57,25 +60,24 @@ def test_memory_is_limited_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         "def grow(task, answer):\n    answer(stage='growing')\n    bytearray(task['memory'])\n"
         "w._measure = grow\nsys.stdin.close()\nimport io\nsys.stdin = io.StringIO(json.dumps(task))\nw.main()",
     )
-    result = model_quality(SMALL, SMALL, memory=1 << 29)
+    result = model_quality(SMALL, SMALL, memory=1 << 29, by="pm4py")
     assert result.not_computed["fitness"] == "More than 0.5 GiB of memory would be needed (while growing)."
 
 
 def test_leaving_the_block_ends_the_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake(monkeypatch, tmp_path, "time.sleep(60)")
-    with pytest.raises(KeyboardInterrupt), running(SMALL, SMALL) as process:
+    with pytest.raises(KeyboardInterrupt), running(SMALL, SMALL, **LIMITS) as process:
         raise KeyboardInterrupt
     assert process._process.poll() is not None
 
 
 def test_the_f_score_is_the_harmonic_mean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake(monkeypatch, tmp_path, """print(json.dumps({"fitness": 0.9, "precision": 0.6, "generalization": 0.1}))""")
-    result = model_quality(SMALL, SMALL)
+    result = model_quality(SMALL, SMALL, by="pm4py")
     assert result.f_score == pytest.approx(0.72) and result.not_computed == {}
 
 
-def test_logs_without_events_and_wrong_bounds_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+def test_logs_without_events_and_wrong_bounds_are_named() -> None:
     with pytest.raises(ParameterError, match="released log has no events"):
         model_quality(SMALL, Variants.from_dict({(): 3}))
     with pytest.raises(ParameterError, match="noise"):
@@ -89,7 +91,30 @@ def test_logs_without_events_and_wrong_bounds_are_named(monkeypatch: pytest.Monk
 def test_without_pm4py_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"veilog\[models\]"):
-        model_quality(SMALL, SMALL)
+        model_quality(SMALL, SMALL, by="pm4py")
+    assert model_quality(SMALL, SMALL).not_computed == {}
+
+
+def test_our_own_time_is_limited_and_what_was_reached_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = model_quality(SMALL, SMALL, seconds=1e-9)
+    reason = "Not done after 1e-09 seconds (while discovering the model)."
+    assert result.not_computed == dict.fromkeys(MEASURES, reason)
+
+    def never(*arguments: object) -> float:
+        raise OutOfTimeError(5)
+
+    monkeypatch.setattr(own, "precision", never)
+    result = model_quality(SMALL, SMALL, seconds=5)
+    assert (result.fitness, result.precision, result.f_score) == (1.0, None, None)
+    assert result.not_computed["f_score"] == "Not done after 5 seconds (while replaying prefixes)."
+
+
+def test_a_model_that_is_nested_too_deeply_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def deep(*arguments: object, **options: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(own, "discover", deep)
+    assert "nested too deeply" in model_quality(SMALL, SMALL).not_computed["fitness"]
 
 
 def test_fitness_and_generalization_weigh_variants_by_their_cases() -> None:
@@ -108,39 +133,36 @@ def test_precision_counts_enabled_activities_that_the_log_never_takes() -> None:
     assert worker._precision(enabled, following, passing) == pytest.approx(1 - 8 / (10 + 24))
 
 
-@pytest.mark.slow
-@needs_pm4py
-def test_a_perfect_log_has_a_perfect_model() -> None:
-    result = model_quality(Variants.from_dict({("a", "b"): 9}), Variants.from_dict({("a", "b"): 4}))
+@pytest.mark.parametrize("by", BOTH)
+def test_a_perfect_log_has_a_perfect_model(by: Miner) -> None:
+    result = model_quality(Variants.from_dict({("a", "b"): 9}), Variants.from_dict({("a", "b"): 4}), by=by)
     assert (result.fitness, result.precision, result.f_score) == (1.0, 1.0, 1.0)
 
 
-@pytest.mark.slow
-@needs_pm4py
-def test_cases_without_events_and_unknown_activities_do_no_harm() -> None:
-    result = model_quality(Variants.from_dict({(): 2, ("a", "b"): 9, ("x",): 1}), SMALL)
+@pytest.mark.parametrize("by", BOTH)
+def test_cases_without_events_and_unknown_activities_do_no_harm(by: Miner) -> None:
+    result = model_quality(Variants.from_dict({(): 2, ("a", "b"): 9, ("x",): 1}), SMALL, by=by)
     assert result.not_computed == {} and 0.0 < (result.fitness or 0) < 1.0
 
 
 @pytest.mark.slow
-@needs_pm4py
-def test_receipt_against_itself(logs: Path) -> None:
+@pytest.mark.parametrize("by", ["veilog", pytest.param("pm4py", marks=needs_pm4py)])
+def test_receipt_against_itself(logs: Path, by: Miner) -> None:
     receipt = files.read(logs / "receipt.xes.gz").variants
-    result = model_quality(receipt, receipt, seconds=120)
+    result = model_quality(receipt, receipt, seconds=120, by=by)
     values = (result.fitness, result.precision, result.generalization)
     assert [round(v or 0, 4) for v in values] == [0.9447, 0.2662, 0.6411]
 
 
 @pytest.mark.slow
-@needs_pm4py
-def test_precision_from_some_prefixes_is_near_that_from_all(logs: Path) -> None:
+@pytest.mark.parametrize("by", ["veilog", pytest.param("pm4py", marks=needs_pm4py)])
+def test_precision_from_some_prefixes_is_near_that_from_all(logs: Path, by: Miner) -> None:
     receipt = files.read(logs / "receipt.xes.gz").variants
-    result = model_quality(receipt, receipt, seconds=120, prefixes=300)
+    result = model_quality(receipt, receipt, seconds=120, prefixes=300, by=by)
     assert result.precision != pytest.approx(0.2662, abs=1e-4) and result.precision == pytest.approx(0.2662, abs=0.05)
 
 
 @pytest.mark.slow
-@needs_pm4py
 def test_sacofa_as_published_gives_a_better_model_than_laplace(logs: Path) -> None:
     """The claim of the SaCoFa paper's Figure 2, at the settings of its Table 4; all cells are in the benchmark."""
     receipt = files.read(logs / "receipt.xes.gz").variants

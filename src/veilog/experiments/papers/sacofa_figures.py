@@ -150,7 +150,6 @@ SACOFA_FIGURES = Experiment(
     plots=plots,
     sources=(
         "veilog.measures.process_model.measure",
-        "veilog.measures.process_model.worker",
         "veilog.measures.anomalies",
         "veilog.measures.complexity",
     ),

@@ -160,7 +160,6 @@ TRAVAG_FIGURES = Experiment(
         "veilog.measures.similarity.measure",
         "veilog.measures.similarity.difference",
         "veilog.measures.process_model.measure",
-        "veilog.measures.process_model.worker",
     ),
     notes=(
         f"All releases are certified: epsilon and delta are what is derived. travag is trained anew in every run, at "

@@ -11,60 +11,29 @@ original log L:
 - generalization (Buijs et al. 2014): 1 - mean over the net's transitions of 1 / sqrt(how often replay fired it), a
   transition that never fired counting 1.
 
-All three are computed on variants with multiplicities, which changes nothing: replay is the same for equal traces.
+All are computed on variants with multiplicities, which changes nothing: replay is the same for equal traces.
 High fitness alone is worth little, because a model of one frequent variant or of anything at all can have it: see the
 coverage beside it in :mod:`veilog.measures.comparison`.
 
-pm4py (extra ``models``) discovers and replays in a process of its own with limited time and memory; it can hang or
-grow on models of noisy logs. What was not reached has its reason.
+Our own miner and replay (:mod:`veilog.mining`) find them in this process; where it is asked for, pm4py (extra
+``models``) does in a process of its own, and finds the same. Time is limited: what was not reached has its reason.
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
-import json
-import subprocess
-import tempfile
-import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
-from veilog._process import ends_in_time, interpreter
-from veilog.errors import MissingExtraError, ParameterError
+from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Found, Measure, Pair, Quantity
+from veilog.measures.measure import Found, Measure, Miner, Pair, Quantity
+from veilog.measures.process_model import own
+from veilog.measures.process_model.by_pm4py import Running, running
+from veilog.measures.process_model.quality import ModelQuality
 
 if TYPE_CHECKING:
     from veilog.logs.eventlog import EventLog
 
-__all__ = [
-    "FITNESS",
-    "F_SCORE",
-    "GENERALIZATION",
-    "MEASURES",
-    "PRECISION",
-    "ModelQuality",
-    "Running",
-    "model_quality",
-    "running",
-]
-
-_WORKER = "veilog.measures.process_model.worker"
-MEASURES = ("fitness", "precision", "f_score", "generalization")
-
-
-@dataclass(frozen=True)
-class ModelQuality:
-    """Quality of the model discovered from a release; a measure that is None has its reason in ``not_computed``."""
-
-    fitness: float | None = None
-    precision: float | None = None
-    f_score: float | None = None
-    generalization: float | None = None
-    not_computed: Mapping[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
+__all__ = ["FITNESS", "F_SCORE", "GENERALIZATION", "PRECISION", "model_quality"]
 
 
 def model_quality(
@@ -75,102 +44,53 @@ def model_quality(
     seconds: float = 300.0,
     memory: int = 4 << 30,
     prefixes: int | None = None,
+    by: Miner = "veilog",
 ) -> ModelQuality:
-    """Discover a model from the release and measure it on the original, within ``seconds`` and ``memory`` bytes.
+    """Discover a model from the release and measure it on the original, within ``seconds``.
 
     With ``prefixes`` the precision is an estimate: over so many prefixes, drawn in proportion to the cases that have
     them and always the same ones, instead of all. For models of much noise, on which every prefix takes long.
+    ``by`` says whose miner and replay; pm4py's process has ``memory`` bytes.
     """
-    with running(original, released, noise=noise, seconds=seconds, memory=memory, prefixes=prefixes) as process:
-        return process.result()
+    first, second = (log if isinstance(log, Variants) else log.variants for log in (original, released))
+    _check(first, second, noise, seconds, memory, prefixes)
+    if by == "pm4py":
+        with running(first, second, noise=noise, seconds=seconds, memory=memory, prefixes=prefixes) as process:
+            return process.result()
+    return own.measured(first, second, noise=noise, seconds=seconds, prefixes=prefixes)
 
 
-class Running:
-    """The measurement under way in its process."""
-
-    def __init__(
-        self, process: subprocess.Popen[bytes], answers: IO[bytes], words: IO[bytes], seconds: float, memory: int
-    ) -> None:
-        self._process, self._answers, self._words = process, answers, words
-        self._seconds, self._memory = seconds, memory
-        self._started = time.monotonic()
-
-    def result(self) -> ModelQuality:
-        """Waits until the process has ended or its time is over."""
-        left = self._seconds - (time.monotonic() - self._started)
-        ended = ends_in_time(self._process, left)
-        seconds = time.monotonic() - self._started
-        values: dict[str, float] = {}
-        stage, problem = "starting", None
-        self._answers.seek(0)
-        for line in self._answers.read().splitlines():
-            answer = json.loads(line)
-            stage = answer.get("stage", stage)
-            problem = answer.get("problem", problem)
-            values.update({name: answer[name] for name in MEASURES if name in answer})
-        if {"fitness", "precision"} <= values.keys():
-            both = values["fitness"] + values["precision"]
-            values["f_score"] = 2 * values["fitness"] * values["precision"] / both if both else 0.0
-        if not ended:
-            problem = f"not done after {self._seconds:g} seconds (while {stage})"
-        elif problem is None and self._process.returncode != 0:
-            problem = (
-                f"the process of pm4py stopped with code {self._process.returncode} (while {stage}){self._last_words()}"
-            )
-        elif problem == "memory":
-            problem = f"more than {self._memory / (1 << 30):.3g} GiB of memory would be needed (while {stage})"
-        reason = f"{problem or f'pm4py gave no value (while {stage})'}."
-        missing = {name: reason[0].upper() + reason[1:] for name in MEASURES if name not in values}
-        return ModelQuality(**values, not_computed=missing, seconds=seconds)
-
-    def _last_words(self) -> str:
-        """The last line that the process wrote about its end: of a traceback the error itself."""
-        self._words.seek(0)
-        lines = self._words.read()[-4000:].decode("utf-8", "replace").strip().splitlines()
-        return f": {lines[-1].strip()[:200]}" if lines else ""
-
-
-@contextlib.contextmanager
-def running(
-    original: EventLog | Variants,
-    released: EventLog | Variants,
-    *,
-    noise: float = 0.2,
-    seconds: float = 300.0,
-    memory: int = 4 << 30,
-    prefixes: int | None = None,
-) -> Iterator[Running]:
-    """Starts the measurement beside the caller's work; leaving the block ends it in any case."""
+def _check(
+    original: Variants, released: Variants, noise: float, seconds: float, memory: int, prefixes: int | None
+) -> None:
     if not 0.0 <= noise <= 1.0:
         raise ParameterError(f"A noise threshold of {noise} is outside 0 to 1.", parameter="noise")
     if not seconds > 0 or not memory > 0:
         raise ParameterError("Time and memory for models must be positive.", parameter="seconds")
     if prefixes is not None and prefixes < 1:
         raise ParameterError("Precision needs at least one prefix.", parameter="prefixes")
-    if importlib.util.find_spec("pm4py") is None:
-        raise MissingExtraError("Measuring models", extra="models")
-    logs = []
-    for log, name in ((original, "original"), (released, "released")):
-        variants = log if isinstance(log, Variants) else log.variants
+    for variants, name in ((original, "original"), (released, "released")):
         if variants.events == 0:
             raise ParameterError(f"The {name} log has no events, so there is no model to speak of.", parameter=name)
-        logs.append({"traces": [list(t) for t in variants.sequences], "counts": variants.counts.tolist()})
-    task = {"original": logs[0], "released": logs[1], "noise": noise, "memory": memory, "prefixes": prefixes}
-    with tempfile.TemporaryFile() as question, tempfile.TemporaryFile() as answers, tempfile.TemporaryFile() as words:
-        question.write(json.dumps(task).encode())
-        question.seek(0)
-        # Its one thread matters here: the address space that thread pools reserve counts against the memory limit.
-        with interpreter("-m", _WORKER, stdin=question, stdout=answers, stderr=words) as process:
-            yield Running(process, answers, words, seconds, memory)
 
 
 def _running(pair: Pair) -> Running:
-    """Return the measurement under way; it goes on beside the other measures."""
-    return pair.enter(running(*pair.variants, seconds=pair.seconds, memory=pair.memory))
+    """Return pm4py's measurement under way; it goes on beside the other measures."""
+    first, second = pair.variants
+    _check(first, second, 0.2, pair.seconds, pair.memory, None)
+    process = running(first, second, noise=0.2, seconds=pair.seconds, memory=pair.memory, prefixes=None)
+    return pair.enter(process)
+
+
+def _begin(pair: Pair) -> None:
+    if pair.miner == "pm4py":
+        pair.once(_running)
 
 
 def _quality(pair: Pair) -> ModelQuality:
-    return pair.once(_running).result()
+    if pair.miner == "pm4py":
+        return pair.once(_running).result()
+    return model_quality(*pair.variants, seconds=pair.seconds)
 
 
 def _measure(name: str, paper: str = "", doing: str = "") -> Measure:
@@ -185,10 +105,9 @@ def _measure(name: str, paper: str = "", doing: str = "") -> Measure:
         name,
         find,
         (Quantity(name.replace("_", "-"), meaning, "higher", high=1.0),),
-        extra="models",
         paper=paper,
         doing=doing,
-        begin=lambda pair: pair.once(_running),
+        begin=_begin,
     )
 
 

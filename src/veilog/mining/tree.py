@@ -1,0 +1,191 @@
+"""Process trees: block-structured models, as values.
+
+>>> tree = sequence(activity("a"), choice(SILENT, activity("b")))
+>>> print(tree)
+->( 'a', X( tau, 'b' ) )
+>>> tree.skippable
+False
+
+A tree is an activity, a silent step, or an operator over trees: *sequence*, *choice*, *parallel* (all of them,
+interleaved in any way) or *loop* (the first, then any number of times the second and again the first). Which traces it
+allows is the matter of :mod:`veilog.mining.language`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Variants
+
+__all__ = [
+    "SILENT",
+    "Operator",
+    "ProcessTree",
+    "activity",
+    "choice",
+    "loop",
+    "ordered",
+    "parallel",
+    "play_out",
+    "reduced",
+    "sequence",
+]
+
+
+class Operator(Enum):
+    """How the parts of a tree belong together, by their usual signs."""
+
+    SEQUENCE = "->"
+    CHOICE = "X"
+    PARALLEL = "+"
+    LOOP = "*"
+
+
+@dataclass(frozen=True)
+class ProcessTree:
+    """A process tree; one without an operator is an activity, or silent where it has no label."""
+
+    operator: Operator | None = None
+    children: tuple[ProcessTree, ...] = ()
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.operator is None and self.children:
+            raise ParameterError("A leaf of a process tree has no children.", parameter="children")
+        if self.operator is not None and not self.children:
+            raise ParameterError(f"Operator {self.operator.value} has no children.", parameter="children")
+        if self.operator is Operator.LOOP and len(self.children) != 2:
+            raise ParameterError("A loop has two children: what is done, and what is done before it is done again.")
+
+    def __str__(self) -> str:
+        if self.operator is None:
+            return "tau" if self.label is None else f"'{self.label}'"
+        return f"{self.operator.value}( {', '.join(map(str, self.children))} )"
+
+    @property
+    def leaves(self) -> Iterator[ProcessTree]:
+        """The activities and silent steps, from left to right."""
+        if self.operator is None:
+            yield self
+        for child in self.children:
+            yield from child.leaves
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of its activities, sorted, each once."""
+        return tuple(sorted({leaf.label for leaf in self.leaves if leaf.label is not None}))
+
+    @property
+    def skippable(self) -> bool:
+        """Whether it allows the trace without events."""
+        if self.operator is None:
+            return self.label is None
+        if self.operator is Operator.LOOP:
+            return self.children[0].skippable
+        return (any if self.operator is Operator.CHOICE else all)(child.skippable for child in self.children)
+
+
+SILENT = ProcessTree()
+"""The step that leaves no event."""
+
+
+def activity(label: str) -> ProcessTree:
+    """Return the tree of one activity."""
+    return ProcessTree(label=label)
+
+
+def sequence(*children: ProcessTree) -> ProcessTree:
+    """Return the tree that does one after the other."""
+    return ProcessTree(Operator.SEQUENCE, children)
+
+
+def choice(*children: ProcessTree) -> ProcessTree:
+    """Return the tree that does one of these."""
+    return ProcessTree(Operator.CHOICE, children)
+
+
+def parallel(*children: ProcessTree) -> ProcessTree:
+    """Return the tree that does all of these, interleaved in any way."""
+    return ProcessTree(Operator.PARALLEL, children)
+
+
+def loop(do: ProcessTree, redo: ProcessTree) -> ProcessTree:
+    """Return the tree that does the first, and any number of times the second and again the first."""
+    return ProcessTree(Operator.LOOP, (do, redo))
+
+
+def reduced(tree: ProcessTree) -> ProcessTree:
+    """Return a tree of the same language without parts that say nothing.
+
+    An operator within the same operator becomes one (but loops), silent parts of sequences and parallels vanish, of
+    several silent alternatives one stays, an operator with one part is that part.
+    """
+    operator = tree.operator
+    if operator is None:
+        return tree
+    children = [reduced(child) for child in tree.children]
+    if operator is Operator.LOOP:
+        return SILENT if children == [SILENT, SILENT] else ProcessTree(operator, tuple(children))
+    parts: list[ProcessTree] = []
+    for child in children:
+        parts.extend(child.children if child.operator is operator else (child,))
+    kept = [part for part in parts if part != SILENT]
+    if operator is Operator.CHOICE and kept and len(kept) < len(parts):
+        kept.insert(0, SILENT)
+    if not kept:
+        return SILENT
+    return kept[0] if len(kept) == 1 else ProcessTree(operator, tuple(kept))
+
+
+def ordered(tree: ProcessTree) -> ProcessTree:
+    """Return the tree with alternatives and parallel parts in an order that depends on their labels alone.
+
+    It is that of pm4py, by sums of MD5 values: token replay takes the first of several silent ways, so that other
+    orders would give other numbers than those that the field has.
+    """
+    children = tuple(ordered(child) for child in tree.children)
+    if tree.operator in (Operator.CHOICE, Operator.PARALLEL):
+        children = tuple(sorted(children, key=_order))
+    return ProcessTree(tree.operator, children, tree.label)
+
+
+def _order(tree: ProcessTree) -> int:
+    return sum(_digest(leaf.label) for leaf in tree.leaves if leaf.label is not None)
+
+
+@functools.lru_cache(maxsize=4096)
+def _digest(label: str) -> int:
+    return int.from_bytes(hashlib.md5(label.encode(), usedforsecurity=False).digest())
+
+
+def play_out(tree: ProcessTree, cases: int, generator: np.random.Generator, *, again: float = 0.5) -> Variants:
+    """Return cases drawn from a tree: alternatives and interleavings uniformly, loops go on with chance ``again``."""
+    if not 0.0 <= again < 1.0:
+        raise ParameterError(f"The chance {again} to go on with a loop is outside 0 to below 1.", parameter="again")
+    return Variants.from_sequences(_drawn(tree, generator, again) for _ in range(cases))
+
+
+def _drawn(tree: ProcessTree, generator: np.random.Generator, again: float) -> list[str]:
+    children = tree.children
+    if tree.operator is None:
+        return [] if tree.label is None else [tree.label]
+    if tree.operator is Operator.CHOICE:
+        return _drawn(children[generator.integers(len(children))], generator, again)
+    if tree.operator is Operator.SEQUENCE:
+        return [label for child in children for label in _drawn(child, generator, again)]
+    if tree.operator is Operator.LOOP:
+        trace = _drawn(children[0], generator, again)
+        while generator.random() < again:
+            trace += _drawn(children[1], generator, again) + _drawn(children[0], generator, again)
+        return trace
+    parts = [_drawn(child, generator, again) for child in children]
+    turns = generator.permutation(np.repeat(np.arange(len(parts)), [len(part) for part in parts]))
+    ahead = [iter(part) for part in parts]
+    return [next(ahead[turn]) for turn in turns.tolist()]
