@@ -7,12 +7,14 @@ it. After S. Leemans, D. Fahland, W. van der Aalst, "Scalable process discovery 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from veilog._typing import BoolArray
 from veilog.mining.cuts import find_cut
 from veilog.mining.graph import Graph, bits
 from veilog.mining.tree import SILENT, Operator, ProcessTree, activity, choice, loop, ordered, parallel, reduced
 
-__all__ = ["flower", "tree_of"]
+__all__ = ["TreeOfPairs", "border_first", "flower", "leading", "reached", "tree_of", "within", "without"]
 
 
 def tree_of(labels: tuple[str, ...], edges: BoolArray) -> ProcessTree:
@@ -20,106 +22,118 @@ def tree_of(labels: tuple[str, ...], edges: BoolArray) -> ProcessTree:
 
     Activities without an edge are not in the tree.
     """
-    graph = Graph.of(_border_first(edges))
-    if not graph.nodes:
-        return SILENT
-    tree = _Builder(labels).tree(graph, graph.nodes)
-    if edges[-1, -1]:
-        tree = choice(SILENT, tree)
-    return ordered(reduced(tree))
+    return TreeOfPairs(labels).of(Graph.of(edges[border_first(len(edges))]), empty=bool(edges[-1, -1]))
 
 
-def flower(labels: tuple[str, ...]) -> ProcessTree:
+def flower(labels: Sequence[str]) -> ProcessTree:
     """Return the tree that allows every trace of these activities."""
     return loop(SILENT, ProcessTree(Operator.CHOICE, tuple(map(activity, labels)))) if labels else SILENT
 
 
-def _border_first(edges: BoolArray) -> BoolArray:
-    order = [len(edges) - 1, *range(len(edges) - 1)]
-    found: BoolArray = edges[order][:, order]
-    return found
+def border_first(size: int) -> tuple[list[list[int]], list[int]]:
+    """Return an index that brings the last row and column of a square matrix to the front."""
+    order = [size - 1, *range(size - 1)]
+    return [[at] for at in order], order
 
 
-class _Builder:
-    """The labels of the nodes of a graph: node 1 is the first."""
+class TreeOfPairs:
+    """Builds trees; ``labels`` are those of the nodes of a graph, the first being node 1."""
 
     def __init__(self, labels: tuple[str, ...]) -> None:
-        self._labels = labels
+        self.labels = labels
+
+    def of(self, graph: Graph, *, empty: bool = False) -> ProcessTree:
+        """Return the tree of a whole graph; ``empty`` where it also is to allow the trace without events."""
+        tree = self.tree(graph, graph.nodes) if graph.nodes else SILENT
+        return ordered(reduced(choice(SILENT, tree) if empty else tree))
 
     def tree(self, graph: Graph, nodes: int) -> ProcessTree:
         """Return the tree of a graph of these nodes."""
         if nodes.bit_count() == 1:
-            return self._alone(graph, nodes)
-        cut = find_cut(graph)
+            return self.alone(graph, nodes)
+        cut = self.cut(graph)
         if cut is None:
-            return self._fall_through(graph, nodes)
+            return self.fall_through(graph, nodes)
         operator, groups = cut
-        if operator is Operator.SEQUENCE:
-            return ProcessTree(operator, tuple(self._in_sequence(graph, groups, at) for at in range(len(groups))))
-        if operator is Operator.LOOP:
-            return self._loop(graph, *groups)
-        parts = [self.tree(_part(graph, group, graph.starts, graph.ends), group) for group in groups]
-        if operator is Operator.PARALLEL:  # the graph does not tell whether a case has all of them
-            parts = [choice(SILENT, part) for part in parts]
+        parts = []
+        for at, group in enumerate(groups):
+            part = self.tree(within(graph, group, *self.borders(graph, operator, groups, at)), group)
+            parts.append(choice(SILENT, part) if self.optional(graph, operator, groups, at) else part)
         return ProcessTree(operator, tuple(parts))
 
-    def _alone(self, graph: Graph, nodes: int) -> ProcessTree:
-        node = nodes.bit_length() - 1
-        leaf = activity(self._labels[node - 1])
-        return loop(leaf, SILENT) if graph.successors[node] & nodes else leaf
+    def alone(self, graph: Graph, node: int) -> ProcessTree:
+        """Return the tree of one activity, a loop where it follows itself."""
+        at = node.bit_length() - 1
+        leaf = activity(self.labels[at - 1])
+        return loop(leaf, SILENT) if graph.successors[at] & node else leaf
 
-    def _in_sequence(self, graph: Graph, groups: list[int], at: int) -> ProcessTree:
-        group, before, after = groups[at], 0, 0
-        for other in groups[:at]:
-            before |= other
-        for other in groups[at + 1 :]:
-            after |= other
-        passes = graph.starts & after or graph.ends & before or _reached(graph, before) & after
-        part = _part(graph, group, graph.starts | _reached(graph, before), graph.ends | _leading(graph, after))
-        tree = self.tree(part, group)
-        return choice(SILENT, tree) if passes else tree
+    def cut(self, graph: Graph) -> tuple[Operator, list[int]] | None:
+        """Return the first cut that there is."""
+        return find_cut(graph)
 
-    def _loop(self, graph: Graph, do: int, redo: int) -> ProcessTree:
-        again = _part(graph, redo, _reached(graph, do), _leading(graph, do))
-        return loop(self.tree(_part(graph, do, graph.starts, graph.ends), do), self.tree(again, redo))
+    def borders(self, graph: Graph, operator: Operator, groups: list[int], at: int) -> tuple[int, int]:
+        """Return where a group starts and where it ends."""
+        if operator is Operator.SEQUENCE:
+            before, after = sum(groups[:at]), sum(groups[at + 1 :])
+            return graph.starts | reached(graph, before), graph.ends | leading(graph, after)
+        if operator is Operator.LOOP and at:
+            return reached(graph, groups[0]), leading(graph, groups[0])
+        return graph.starts, graph.ends
 
-    def _fall_through(self, graph: Graph, nodes: int) -> ProcessTree:
+    def optional(self, graph: Graph, operator: Operator, groups: list[int], at: int) -> bool:
+        """Whether a part may be left out.
+
+        Of parallel parts the graph does not tell whether a case has all of them, so each may.
+        """
+        if operator is Operator.SEQUENCE:
+            before, after = sum(groups[:at]), sum(groups[at + 1 :])
+            return bool(graph.starts & after or graph.ends & before or reached(graph, before) & after)
+        return operator is Operator.PARALLEL
+
+    def fall_through(self, graph: Graph, nodes: int) -> ProcessTree:
+        """Return a tree where there is no cut: beside an activity without which there is one, a loop, or a flower."""
         for node in bits(nodes):
-            rest = _part(graph, nodes & ~(1 << node), graph.starts, graph.ends)
-            if find_cut(rest) is not None:
-                own = self._alone(graph, 1 << node)
-                return parallel(choice(SILENT, own), choice(SILENT, self.tree(rest, nodes & ~(1 << node))))
+            rest = nodes & ~(1 << node)
+            others = within(graph, rest, graph.starts, graph.ends)
+            if self.cut(others) is not None:
+                own = self.alone(graph, 1 << node)
+                return parallel(choice(SILENT, own), choice(SILENT, self.tree(others, rest)))
         for from_ in (graph.ends, nodes):
-            opened = _without(graph, from_, graph.starts)
+            opened = without(graph, from_, graph.starts)
             if opened.successors != graph.successors:
                 return loop(self.tree(opened, nodes), SILENT)
-        return flower(tuple(self._labels[node - 1] for node in bits(nodes)))
+        return self.flower(nodes)
+
+    def flower(self, nodes: int) -> ProcessTree:
+        """Return the tree that allows everything."""
+        return flower([self.labels[node - 1] for node in bits(nodes)])
 
 
-def _reached(graph: Graph, nodes: int) -> int:
+def reached(graph: Graph, nodes: int) -> int:
     """Return the nodes that an edge from one of these leads to."""
-    found = 0
-    for node in bits(nodes):
-        found |= graph.successors[node]
-    return found
+    return _joined(graph.successors, nodes)
 
 
-def _leading(graph: Graph, nodes: int) -> int:
+def leading(graph: Graph, nodes: int) -> int:
     """Return the nodes from which an edge leads to one of these."""
+    return _joined(graph.predecessors, nodes)
+
+
+def _joined(neighbours: Sequence[int], nodes: int) -> int:
     found = 0
     for node in bits(nodes):
-        found |= graph.predecessors[node]
+        found |= neighbours[node]
     return found
 
 
-def _part(graph: Graph, nodes: int, starts: int, ends: int) -> Graph:
-    """Return the graph within some nodes; where none of them starts or ends, any may."""
+def within(graph: Graph, nodes: int, starts: int, ends: int) -> Graph:
+    """Return the graph of some nodes; where none of them starts or ends, any may."""
     successors = [mask & nodes if nodes >> at & 1 else 0 for at, mask in enumerate(graph.successors)]
     predecessors = [mask & nodes if nodes >> at & 1 else 0 for at, mask in enumerate(graph.predecessors)]
     return Graph(successors, predecessors, starts & nodes or nodes, ends & nodes or nodes)
 
 
-def _without(graph: Graph, from_: int, to: int) -> Graph:
+def without(graph: Graph, from_: int, to: int) -> Graph:
     """Return the graph without edges from some nodes to others."""
     successors = [mask & ~to if from_ >> at & 1 else mask for at, mask in enumerate(graph.successors)]
     predecessors = [mask & ~from_ if to >> at & 1 else mask for at, mask in enumerate(graph.predecessors)]
