@@ -61,7 +61,8 @@ def chosen_tree(
 ) -> ProcessTree:
     """Return the candidate of the fewest pairs that, by noisy numbers, allows ``enough`` of the steps of cases.
 
-    The tree that allows everything needs no question: it is taken where none of the others will do.
+    What is not allowed is taken for more than was answered, by the scale of its noise, so that with little budget no
+    tree is believed. The tree that allows everything needs no question: it is taken where none of the others will do.
     """
     labels = curator.activities
     found = dict.fromkeys(tree_of(labels, counts > float(threshold * factor)) for factor in _THRESHOLDS)
@@ -72,7 +73,7 @@ def chosen_tree(
             misfits(trees, labels), len(trees), _UNIT, epsilon, purpose="steps that candidate trees do not allow"
         )
         for tree, misfit in zip(trees, sums.tolist(), strict=True):
-            if misfit <= (1 - enough) * cases * _UNIT:
+            if misfit / _UNIT + float(1 / epsilon) <= (1 - enough) * cases:
                 return tree
     return flower(labels)
 

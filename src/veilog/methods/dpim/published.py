@@ -8,7 +8,6 @@ it for the pairs, 25 % for the starts and ends of parallel parts and loops, 10 %
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -17,9 +16,9 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.df_laplace import pairs
-from veilog.methods.dpim.trees import TreeOfPairs, border_first, leading, reached, within, without
+from veilog.methods.dpim.trees import TreeOfPairs, border_first, within, without
 from veilog.methods.method import Request
-from veilog.mining.cuts import loop_cut, parallel_cut, sequence_cut
+from veilog.mining.cuts import choice_cut, loop_cut, parallel_cut
 from veilog.mining.graph import Graph, bits
 from veilog.mining.petri import workflow_net
 from veilog.mining.prefixes import Prefixes
@@ -137,7 +136,7 @@ class _PublishedTree(TreeOfPairs):
     def cut(self, graph: Graph) -> tuple[Operator, list[int]] | None:
         """Sequence, choice between what lies on a circle, parallel, loop."""
         for operator, find in (
-            (Operator.SEQUENCE, sequence_cut),
+            (Operator.SEQUENCE, _sequence),
             (Operator.CHOICE, _circles),
             (Operator.PARALLEL, self._parallel),
             (Operator.LOOP, loop_cut),
@@ -155,6 +154,11 @@ class _PublishedTree(TreeOfPairs):
                 if self._weights[node, other] + self._weights[other, node] > self._incoming:
                     successors[node] &= ~(1 << other)
         return parallel_cut(Graph(successors, graph.predecessors, graph.starts, graph.ends))
+
+    def alone(self, graph: Graph, node: int) -> ProcessTree:
+        """What follows itself may be left out, too."""
+        tree = super().alone(graph, node)
+        return tree if tree.operator is None else choice(SILENT, tree)
 
     def borders(self, graph: Graph, operator: Operator, groups: list[int], at: int) -> tuple[int, int]:
         """Where the graph does not tell, from the log with half of what is left for it."""
@@ -181,9 +185,9 @@ class _PublishedTree(TreeOfPairs):
     def optional(self, graph: Graph, operator: Operator, groups: list[int], at: int) -> bool:
         """Single activities on which fewer cases come than start."""
         group = groups[at]
-        if operator not in (Operator.SEQUENCE, Operator.PARALLEL) or group.bit_count() > 1:
-            return False
         node = group.bit_length() - 1
+        if operator is Operator.LOOP or group.bit_count() > 1 or graph.successors[node] & group:
+            return False
         into = sum(int(self._weights[other, node]) for other in bits(graph.predecessors[node]))
         out_of = sum(int(self._weights[node, other]) for other in bits(graph.successors[node]))
         return into + out_of < self._incoming
@@ -197,20 +201,33 @@ class _PublishedTree(TreeOfPairs):
         return self.flower(nodes)
 
 
+def _sequence(graph: Graph) -> list[int]:
+    """Return groups between which steps lead one way only; a group may be passed over."""
+    nodes = graph.nodes
+    reach = _reach(graph)
+    apart = [nodes & ~(mask ^ _reaching(reach, node)) for node, mask in enumerate(reach)]
+    return sorted(_connected(nodes, apart), key=lambda group: _reaching(reach, group.bit_length() - 1).bit_count())
+
+
 def _circles(graph: Graph) -> list[int]:
     """Return the groups of activities that lie on a circle together."""
-    found, left = [], graph.nodes
-    while left:
-        first = left & -left
-        group = _all(graph, first, reached) & _all(graph, first, leading) | first
-        found.append(group)
-        left &= ~group
+    reach = _reach(graph)
+    return _connected(graph.nodes, [mask & _reaching(reach, node) for node, mask in enumerate(reach)])
+
+
+def _reach(graph: Graph) -> list[int]:
+    """Return of each node those that steps lead to from it."""
+    found = list(graph.successors)
+    for by in bits(graph.nodes):
+        found = [mask | found[by] if mask >> by & 1 else mask for mask in found]
     return found
 
 
-def _all(graph: Graph, nodes: int, further: Callable[[Graph, int], int]) -> int:
-    """Return these nodes and all to which steps lead on from them."""
-    found = nodes
-    while (more := found | further(graph, found)) != found:
-        found = more
-    return found
+def _reaching(reach: list[int], node: int) -> int:
+    """Return the nodes from which steps lead to a node."""
+    return sum(1 << other for other, mask in enumerate(reach) if mask >> node & 1)
+
+
+def _connected(nodes: int, neighbours: list[int]) -> list[int]:
+    masks = [mask if nodes >> node & 1 else 0 for node, mask in enumerate(neighbours)]
+    return choice_cut(Graph(masks, masks, nodes, nodes))
