@@ -18,6 +18,7 @@ from veilog.experiments.plots import HeatMap, heat_maps, lines, panels
 from veilog.experiments.runner import Run, run
 from veilog.logs import simulate
 from veilog.measures.process_model import ModelQuality
+from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS
 
 
@@ -196,7 +197,7 @@ def test_the_frontier_states_the_best_for_every_log_and_epsilon(compared: Run) -
     pure = frontier.best(compared.rows, "hospital", "1", pure=True)
     assert pure is not None
     assert "delta" not in pure[0]
-    assert {"evolve, delta 1e-4", "evolve, only real, delta 1e-4"} <= set(frontier.tables(compared.rows)[1].head)
+    assert {"evolve, delta 1e-4", "evolve, only real, delta 1e-4"} <= set(frontier.tables(compared.rows)[2].head)
 
 
 def test_the_frontier_says_which_methods_its_runs_do_not_tell_from_the_best() -> None:
@@ -209,6 +210,40 @@ def test_the_frontier_says_which_methods_its_runs_do_not_tell_from_the_best() ->
     rows = [row(method, i, value) for method, own in values.items() for i, value in enumerate(own)]
     (line,) = frontier.tables(rows)[0].rows
     assert line == ("a", "1", "evolve (0.850)", "evolve (0.850)", "laplace (0.830)")
+
+
+def test_the_frontier_says_what_is_below_the_leak_line() -> None:
+    def row(method: str, settings: dict[str, str], similarity: float, run: int = 0) -> Row:
+        return Row(Cell("a", method, tuple(settings.items()), run), {"similarity": similarity}, None, 0.0, "")
+
+    told = {"epsilon": "1", "delta": "0"}
+    rows = [
+        row("", {"uniform": "weights"}, 0.9),
+        row("", {"uniform": "drawn"}, 0.84),
+        row("", {"uniform": "drawn"}, 0.86, 1),
+        row("evolve", told, 0.86),
+        row("laplace", told, 0.7),
+        row("sapa", told, 0.5),
+    ]
+    named = {table.title: table for table in frontier.tables(rows)}
+    (line,) = named["The leak line"].rows
+    assert line == ("a", "1", "0.900", "0.850 ± 0.014", "laplace (0.700); sapa (0.500)")
+    assert frontier.best(rows, "a", "1") == ("evolve", 0.86), "the line is no method"
+    assert "leak line" in frontier.plots(rows)[0].svg
+    assert "The leak line" not in {table.title for table in frontier.tables(rows[3:])}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "weights", "drawn"), [("sepsis", 0.908, 0.857), ("bpic2013_incidents", 0.556, 0.556)])
+def test_the_leak_line_of_public_logs(logs: Path, name: str, weights: float, drawn: float) -> None:
+    original = veilog.read(logs / f"{name}.xes.gz").variants
+    once = frontier.uniform(original, "weights", 0)
+    assert once.to_dict().keys() == original.to_dict().keys() and set(once.to_dict().values()) == {1}
+    assert relative_log_similarity(original, once).value == pytest.approx(weights, abs=0.001)
+    for seed in range(3):
+        made = frontier.uniform(original, "drawn", seed)
+        assert made.cases == original.cases
+        assert relative_log_similarity(original, made).value == pytest.approx(drawn, abs=0.01)
 
 
 def test_the_frontier_takes_all_certified_methods_with_an_epsilon() -> None:

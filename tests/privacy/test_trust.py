@@ -97,7 +97,7 @@ def test_row_1_no_curator_takes_a_log_whose_persons_were_not_bounded() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["evolve", "laplace", "sacofa", "df-laplace", "sapa"])
+@pytest.mark.parametrize("method", ["evolve", "laplace", "sacofa", "df-laplace", "sapa", "dpim"])
 def test_row_2_a_label_of_one_case_is_published_by_the_owners_word_alone(method: str) -> None:
     secret = Variants.from_dict({**SMALL.to_dict(), ("secret",): 1})
     with pytest.raises(VeilogError, match="public"):
@@ -291,6 +291,7 @@ SHIPPED: dict[str, tuple[dict[str, Any], ...]] = {
     "sacofa": ({}, {"rule_share": 0.4}, {"score": "continuous"}),
     "df-laplace": ({}, {"bound": 3}),
     "sapa": ({}, {"k": 3}),
+    "dpim": ({}, {"bound": 3, "fitness": 0.5}),
     "travas": ({"delta": 1e-2, "times": 0.3},),
     "utravas": ({"delta": 0.1, "subqueries": 2},),
     "travag": (

@@ -7,6 +7,8 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from veilog.experiments.experiment import (
     Cell,
     Experiment,
@@ -61,6 +63,8 @@ def _columns() -> dict[str, tuple[str, Settings]]:
 
 
 COLUMNS = _columns()
+UNIFORM = ("weights", "drawn")
+"""The two readings of the leak line: each variant of the raw log once, and as many draws from them as it has cases."""
 _SHORT = {f"evolve, delta {DELTA}": "evolve (δ)", f"evolve, only real, delta {DELTA}": "only real (δ)"}
 """Names in plots; others are those of their methods."""
 _MODEL_SECONDS = 120.0
@@ -73,13 +77,20 @@ _TOLD = (
 
 
 _NEXT = "By an n-gram; the release has seen all cases, also those. "
+_UNIFORM = (
+    "A uniform draw over the raw list of variants has learnt nothing of what is frequent and protects nobody: it names "
+    "everybody's path. A method whose mean is below it resembles the log less than that list does; one above it need "
+    "not have learnt more than the list tells. Equal weights: each variant once. Drawn: as many cases as the log has."
+)
 _CERTAIN = "What the release itself says; whether a variant is real only the owner of the log can tell: the next table."
 
 
 def cells(plan: Plan) -> Iterator[Cell]:
     for log in plan.logs:
         yield Cell(log, models=0.0 if plan.quick else _MODEL_SECONDS)
+        yield _leak(log, "weights")
         for run in range(plan.runs):
+            yield _leak(log, "drawn", run)
             for epsilon in EPSILONS:
                 for method, settings in COLUMNS.values():
                     slow = method in _SLOW
@@ -88,11 +99,23 @@ def cells(plan: Plan) -> Iterator[Cell]:
                         yield Cell(log, method, (("epsilon", epsilon), *settings), run, seconds)
 
 
+def _leak(log: str, reading: str, run: int = 0) -> Cell:
+    return Cell(log, settings=(("uniform", reading),), run=run)
+
+
+def uniform(original: Variants, reading: Value, seed: int) -> Variants:
+    """Return the leak line: the variants of a log with equal weights, or as many draws from them as it has cases."""
+    if reading == "weights" or not len(original):
+        return original.with_counts(np.ones(len(original), dtype=np.int64))
+    random = np.random.default_rng(seed)
+    return original.with_counts(random.multinomial(original.cases, np.full(len(original), 1 / len(original))))
+
+
 def measure(given: Given, cell: Cell) -> Measured:
     """Everything about one release; an empty one has similarity 0."""
     original = given.log.variants
     values: dict[str, Number] = {}
-    made = original
+    made = uniform(original, cell.get("uniform"), cell.run) if cell.get("uniform") else original
     if cell.method:
         used = time.process_time()
         release = released(given, cell)
@@ -108,7 +131,7 @@ def measure(given: Given, cell: Cell) -> Measured:
     values |= utility(original, made, difference=False)
     (disclosed,) = risk(made, RISK[0], RISK[1], work_limit=4e8)
     values["risk"] = disclosed.case_disclosure
-    values |= purposes(original, made, itself=not cell.method)
+    values |= purposes(original, made, itself=made is original)
     if not cell.models:
         return Measured(values)
     more, problem = models(original, made, cell)
@@ -176,6 +199,8 @@ def tables(rows: Sequence[Row]) -> list[Table]:
             _TOLD,
         )
     ]
+    if any(row.cell.get("uniform") for row in rows):
+        out.append(_leak_table(rows, places))
     note = "The best of a row is bold. Runs that released nothing count as 0."
     similarity = []
     for log, epsilon in places:
@@ -211,9 +236,28 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     return out
 
 
+def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table:
+    """The leak line of each log, and what is below it."""
+    told = []
+    for log, epsilon in places:
+        readings = [of(rows, log, "", uniform=reading) for reading in UNIFORM]
+        known_ones = [value for reading in readings if (value := mean(reading, "similarity")) is not None]
+        below = [
+            f"{name} ({value:.3f})" for name, value in ranked(rows, log, epsilon) if value < min(known_ones, default=0)
+        ]
+        told.append(
+            (log, epsilon, *(spread(reading, "similarity") for reading in readings), "; ".join(below) or "none")
+        )
+    return Table("The leak line", ("log", "epsilon", "equal weights", "drawn", "below both"), tuple(told), _UNIFORM)
+
+
 def _of_itself(rows: Sequence[Row], measure: str) -> str:
     """What the logs themselves have."""
-    own = [f"{row.cell.log} {value:.3f}" for row in of(rows, method="") if (value := row.get(measure)) is not None]
+    own = [
+        f"{row.cell.log} {value:.3f}"
+        for row in of(rows, method="", uniform="")
+        if (value := row.get(measure)) is not None
+    ]
     return f"The logs themselves: {', '.join(own)}." if own else ""
 
 
@@ -223,7 +267,7 @@ def _median(rows: Sequence[Row]) -> str:
 
 
 def _risks(rows: Sequence[Row]) -> str:
-    values = [f"{row.cell.log} {row.get('risk') or 0.0:.4f}" for row in of(rows, method="")]
+    values = [f"{row.cell.log} {row.get('risk') or 0.0:.4f}" for row in of(rows, method="", uniform="")]
     return (
         f"The logs themselves: {', '.join(values)}. A release is made-up cases or noisy counts: its own disclosure "
         "says how unlike each other its cases are, not what it tells about people, which is what epsilon bounds."
@@ -231,7 +275,7 @@ def _risks(rows: Sequence[Row]) -> str:
 
 
 def plots(rows: Sequence[Row]) -> list[Plot]:
-    """All logs beside each other, and each by itself with the spread of its runs."""
+    """All logs beside each other, and each by itself with the spread of its runs and of both leak lines."""
     logs = {log: _series(rows, log) for log in dict.fromkeys(row.cell.log for row in rows)}
     axes = ("derived epsilon", "relative log similarity: mean, lowest, highest run")
     alone = [
@@ -252,6 +296,10 @@ def _series(rows: Sequence[Row], log: str) -> dict[str, Series]:
             points.append((min(values), statistics.fmean(values), max(values)) if values else None)
         if any(points):
             series[_SHORT.get(name, COLUMNS[name][0])] = points
+    drawn, weights = (known(of(rows, log, "", uniform=reading), "similarity") for reading in UNIFORM[::-1])
+    if drawn and weights:
+        both = [*drawn, *weights]
+        series["leak line"] = [(min(both), statistics.fmean(drawn), max(both))] * len(EPSILONS)
     return series
 
 
@@ -297,6 +345,7 @@ FRONTIER = Experiment(
         f"Default parameters; methods that need a delta get {DELTA}, and evolve is there without one, with one, and "
         "with one releasing only real variants (only_real). "
         "Full logs (pripel, libra) also spend a share of epsilon on times, so their control flow has less of it.",
+        "The leak line is no method: a uniform draw over the raw variants, which protects nobody, to be held against.",
         "Models are the inductive miner's with a filter of 0.2; the quick profile leaves them out. "
         "travag runs at most twice, in the quick profile once and at epsilon 1 only.",
         "Many defaults were chosen on these same public logs, which flatters them a little.",

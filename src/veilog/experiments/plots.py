@@ -27,6 +27,8 @@ _COLOURS = (
     "#3d2c8d",
     "#d46a9f",
     "#7a5230",
+    "#6b8e23",
+    "#111111",
 )
 _ENTRY = 108
 """Width of a name in a legend below a plot."""

@@ -35,7 +35,11 @@ from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace
 
 __all__ = [
+    "BOUND_SHARE",
     "DF_LAPLACE",
+    "REACHED",
+    "RESOLUTION",
+    "PairSettings",
     "RelationSettings",
     "df_laplace",
     "exact_relation",
@@ -61,18 +65,24 @@ RESOLUTION = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelationSettings(Settings):
-    """Settings of methods that release a noisy directly-follows relation."""
+class PairSettings(Settings):
+    """Settings of methods that ask for noisy directly-follows pairs."""
 
     bound: Annotated[
         int | None,
         "directly-follows pairs a case counts in full; a noisy 60 % quantile if not given",
         Bounds(1, 10**6),
     ] = None
-    playout: Annotated[Literal["paper", "guided"] | None, "paper, or guided (the default when certified)"] = None
     noise_relations: Annotated[float, "relations expected to survive that are only noise", Bounds(1e-6, 1e6)] = 1.0
     count_share: Annotated[float, "share of the budget for the number of cases, certified", Bounds(0, 0.9)] = 0.1
     largest_log: LargestLog = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationSettings(PairSettings):
+    """Settings of methods that release a noisy directly-follows relation."""
+
+    playout: Annotated[Literal["paper", "guided"] | None, "paper, or guided (the default when certified)"] = None
 
 
 def needs_of_relation(settings: RelationSettings) -> frozenset[Fact]:
@@ -113,7 +123,7 @@ def play(
     return play_out(curator.activities, relation, random)
 
 
-def noisy_cases(curator: Curator, epsilon: Fraction, settings: RelationSettings) -> tuple[int | None, Fraction]:
+def noisy_cases(curator: Curator, epsilon: Fraction, settings: PairSettings) -> tuple[int | None, Fraction]:
     """Return the number of cases, at least 1, for a share of the budget (None for no share), and what is left of it.
 
     A share so small that noise would drown even the largest log expected is refused before anything is asked: its
@@ -239,7 +249,7 @@ def refuse_flood(curator: Curator, epsilon: Fraction) -> None:
         )
 
 
-def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: RelationSettings) -> None:
+def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: PairSettings) -> None:
     """Refuse, before anything is asked, a budget at which no log of a size that exists has a surviving relation."""
     pairs_of_a_case, largest_log = settings.bound or 2, settings.largest_log
     size = len(curator.activities) + 1

@@ -24,6 +24,7 @@ _OURS = {
     "sacofa": "veilog.methods.sacofa:SACOFA",
     "df-laplace": "veilog.methods.df_laplace:DF_LAPLACE",
     "sapa": "veilog.methods.sapa:SAPA",
+    "dpim": "veilog.methods.dpim:DPIM",
     "utravas": "veilog.methods.travas:UTRAVAS",
     "travag": "veilog.methods.travag:TRAVAG",
     "libra": "veilog.methods.libra:LIBRA",

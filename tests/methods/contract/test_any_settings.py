@@ -159,7 +159,7 @@ def test_a_certified_method_claims_what_was_asked_at_any_settings(name: str) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["evolve", "laplace", "sacofa", "df-laplace", "sapa"])
+@pytest.mark.parametrize("name", ["evolve", "laplace", "sacofa", "df-laplace", "sapa", "dpim"])
 def test_a_method_that_finds_its_labels_claims_what_was_asked(name: str) -> None:
     log = veilog.Variants.from_dict({("a", "b"): 3000, ("b", "a"): 2000, ("b",): 900, ("c",): 1})
     rng = np.random.default_rng([8, NAMES.index(name)])

@@ -28,7 +28,8 @@ def slow() -> Variants:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "settings"), [("evolve", {}), ("travas", {"delta": 1e-2}), ("laplace", {}), ("sapa", {"k": 2})]
+    ("method", "settings"),
+    [("evolve", {}), ("travas", {"delta": 1e-2}), ("laplace", {}), ("sapa", {"k": 2}), ("dpim", {})],
 )
 def test_neighbouring_logs_give_equal_bytes_whoever_takes_longer(
     method: str, settings: dict[str, Any], tmp_path: Path

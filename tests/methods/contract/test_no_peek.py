@@ -43,6 +43,13 @@ CHOICES: dict[str, dict[str, tuple[Any, ...]]] = {
         "playout": (None, "paper", "guided"),
         "noise_relations": (0.1, 2),
     },
+    "dpim": {
+        "bound": (None, 3),
+        "count_share": (None, 0),
+        "fitness": (None, 0.5),
+        "fitness_share": (0.05, 0.5),
+        "noise_relations": (0.1, 2),
+    },
 }
 
 
@@ -80,7 +87,8 @@ def test_certified_releases_depend_on_the_log_through_the_answers_alone(
     monkeypatch.setattr(noise, "generator", lambda source: np.random.default_rng(7))
     other = Variants.from_dict({("a", "b", "c"): 3, ("c", "b"): 70, ("c",): 11})
     assert other.labels == LOG.labels and other.lengths.max() == LOG.lengths.max()
-    for settings in ({}, {"playout": "paper"} if "playout" in CHOICES[method] else {"rest": "share"}):
+    another = {"df-laplace": {"playout": "paper"}, "sapa": {"playout": "paper"}, "dpim": {"fitness": 0.5}}
+    for settings in ({}, another.get(method, {"rest": "share"})):
         answers: list[Any] = []
         with monkeypatch.context() as recording:
             for question in ("histogram", "sums", "count"):

@@ -57,6 +57,7 @@ SETTINGS: dict[str, tuple[tuple[Settings, set[str]], ...]] = {
     "sacofa": (({}, set()), ({"rule_share": 0.4}, set()), ({"delta": 0.1, "depth": 12, "epsilon": 9}, set())),
     "df-laplace": (({}, set()), ({"playout": "paper"}, set())),
     "sapa": (({"k": 2}, set()),),
+    "dpim": (({}, set()), ({"count_share": 0.0, "epsilon": 20}, set())),
     "travas": (({"delta": 1e-2}, set()), ({"delta": 1e-2, "times": 0.3}, set())),
     "utravas": (({"delta": 0.1, "subqueries": 3}, set()),),
     "travag": (({"delta": 0.1, "epsilon": 6, "critic": "deep", "critic_steps": 3, "free_generator_steps": 5}, set()),),

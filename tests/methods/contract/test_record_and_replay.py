@@ -44,6 +44,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "sacofa": ({}, {"rule_share": 0.4}, {"delta": 0.1, "depth": 12, "epsilon": 9}),
     "df-laplace": ({}, {"playout": "paper", "epsilon": 50}),
     "sapa": ({"k": 2},),
+    "dpim": ({}, {"bound": 5, "count_share": 0, "epsilon": 50}),
     "travas": ({"delta": 1e-2}, {"delta": 1e-2, "times": 0.3, "window": "log"}),
     "utravas": ({"delta": 0.1, "subqueries": 3},),
     "travag": (

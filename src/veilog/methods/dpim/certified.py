@@ -1,0 +1,124 @@
+"""DPIM with a guarantee: every look at the log is a question of the curator.
+
+Candidates are trees of the pairs that reach a threshold, several thresholds from high to low. Which is taken is decided
+by how many steps of cases each does not allow, a number that a case is bounded in.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from veilog._typing import IntArray
+from veilog.logs.variants import Sequences
+from veilog.methods._prefix_tree.lengths import noisy_quantile
+from veilog.methods._prefix_tree.tree import noise_threshold
+from veilog.methods.df_laplace import BOUND_SHARE, REACHED, RESOLUTION, PairSettings, pairs
+from veilog.methods.dpim.trees import flower, tree_of
+from veilog.methods.method import Request
+from veilog.mining.language import NEVER, Language
+from veilog.mining.tree import SILENT, ProcessTree
+from veilog.privacy.curator import Curator, Features
+from veilog.privacy.mechanisms.mechanism import Laplace
+
+__all__ = ["chosen_tree", "distinct", "misfits"]
+
+_THRESHOLDS = (4, 2, 1, Fraction(1, 2), Fraction(1, 4))
+"""By which what noise alone rarely exceeds is multiplied: low ones let noise in, high ones leave behaviour out."""
+_UNIT = 1024
+"""Parts of a case in which its misfit is counted."""
+
+
+def noisy_pairs(curator: Curator, epsilon: Fraction, settings: PairSettings) -> tuple[IntArray, int]:
+    """Return in about how many cases each pair occurs, and the number that noise alone rarely exceeds."""
+    size = len(curator.activities) + 1
+    features = distinct(pairs(curator.activities), size * size)
+    bound = settings.bound
+    if bound is None:
+        for_bound = epsilon * BOUND_SHARE
+        epsilon -= for_bound
+
+        def different(sequences: Sequences) -> IntArray:
+            rows, _, _ = features(sequences)
+            return np.bincount(np.asarray(rows), minlength=len(sequences))
+
+        most = size * size - 1
+        bound = noisy_quantile(curator, different, most, for_bound, REACHED, "different pairs of cases")
+    sums = curator.sums(features, size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows pairs")
+    counts = np.rint(sums / RESOLUTION).astype(np.int64).reshape(size, size)
+    return counts, noise_threshold(size * size, settings.noise_relations, Laplace(bound / epsilon))
+
+
+def chosen_tree(
+    curator: Curator,
+    request: Request,
+    counts: IntArray,
+    threshold: int,
+    cases: int,
+    epsilon: Fraction,
+    enough: float,
+) -> ProcessTree:
+    """Return the candidate of the fewest pairs that, by noisy numbers, allows ``enough`` of the steps of cases.
+
+    What is not allowed is taken for more than was answered, by the scale of its noise, so that with little budget no
+    tree is believed. The tree that allows everything needs no question: it is taken where none of the others will do.
+    """
+    labels = curator.activities
+    found = dict.fromkeys(tree_of(labels, counts > float(threshold * factor)) for factor in _THRESHOLDS)
+    trees = [tree for tree in found if tree != SILENT]
+    if trees:
+        request.progress("fitness of candidates", None)
+        sums = curator.sums(
+            misfits(trees, labels), len(trees), _UNIT, epsilon, purpose="steps that candidate trees do not allow"
+        )
+        for tree, misfit in zip(trees, sums.tolist(), strict=True):
+            if misfit / _UNIT + float(1 / epsilon) <= (1 - enough) * cases:
+                return tree
+    return flower(labels)
+
+
+def distinct(features: Features, size: int) -> Features:
+    """Return features that are 1 wherever those given are not 0."""
+
+    def found(sequences: Sequences) -> tuple[IntArray, IntArray, IntArray]:
+        rows, columns, _ = (np.asarray(part, dtype=np.int64) for part in features(sequences))
+        keys = np.unique(rows * size + columns)
+        return keys // size, keys % size, np.ones(len(keys), dtype=np.int64)
+
+    return found
+
+
+def misfits(trees: list[ProcessTree], labels: tuple[str, ...]) -> Features:
+    """Maps a sequence to a number for each tree: the share of its steps that the tree does not allow.
+
+    Steps are the events and the end; where a tree does not allow one it stays where it was.
+    """
+    languages = [Language(tree, labels) for tree in trees]
+    place = {label: code for code, label in enumerate(labels)}
+
+    def features(sequences: Sequences) -> tuple[IntArray, IntArray, IntArray]:
+        recode = [place[label] for label in sequences.labels]
+        values = np.array(
+            [
+                [_UNIT * _wrong(language, codes, recode) // (len(codes) + 1) for language in languages]
+                for codes in sequences.code_tuples()
+            ],
+            dtype=np.int64,
+        ).reshape(len(sequences), len(languages))
+        rows, columns = np.nonzero(values)
+        return rows, columns, values[rows, columns]
+
+    return features
+
+
+def _wrong(language: Language, codes: tuple[int, ...], recode: list[int]) -> int:
+    state = language.start
+    wrong = 0
+    for code in codes:
+        after = language.after(state, recode[code])
+        if after == NEVER:
+            wrong += 1
+        else:
+            state = after
+    return wrong + (not language.may_end(state))
