@@ -34,6 +34,7 @@ from veilog.measures.purposes.conformance import CONFORMANCE
 from veilog.measures.purposes.prediction import next_activity
 from veilog.measures.purposes.sides import TRAINING, split
 from veilog.methods import METHODS
+from veilog.methods.method import DeltaOptional
 from veilog.privacy.account.accounting import compose
 
 __all__ = ["CERTIFIED", "FRONTIER", "best"]
@@ -48,24 +49,31 @@ Settings = tuple[tuple[str, Value], ...]
 
 
 def _columns() -> dict[str, tuple[str, Settings]]:
-    """What is compared, by its name: a method, its delta and what else is set. evolve is there without a delta, with
-    one, and releasing only real variants."""
+    """What is compared, by its name: a method, its delta and what else is set. Methods that can use a delta are there
+    without one and with one; evolve also releasing only real variants."""
     columns: dict[str, tuple[str, Settings]] = {}
     for name in CERTIFIED:
         if METHODS[name].needs_delta:
             columns[f"{name}, delta {DELTA}"] = (name, (("delta", DELTA),))
         else:
             columns[name] = (name, (("delta", "0"),))
+        budget = METHODS[name].budget
         if name == "evolve":
             columns[f"{name}, delta {DELTA}"] = (name, (("delta", DELTA), ("only_real", False)))
             columns[f"{name}, only real, delta {DELTA}"] = (name, (("delta", DELTA), ("only_real", True)))
+        elif isinstance(budget, DeltaOptional) and budget.of_use(METHODS[name].settings()):
+            columns[f"{name}, delta {DELTA}"] = (name, (("delta", DELTA),))
     return columns
 
 
 COLUMNS = _columns()
 UNIFORM = ("weights", "drawn")
 """The two readings of the leak line: each variant of the raw log once, and as many draws from them as it has cases."""
-_SHORT = {f"evolve, delta {DELTA}": "evolve (δ)", f"evolve, only real, delta {DELTA}": "only real (δ)"}
+_SHORT = {
+    name: "only real (δ)" if "only real" in name else f"{method} (δ)"
+    for name, (method, settings) in COLUMNS.items()
+    if dict(settings)["delta"] != "0" and not METHODS[method].needs_delta
+}
 """Names in plots; others are those of their methods."""
 _MODEL_SECONDS = 120.0
 _SLOW = {"travag": 2}
@@ -342,8 +350,8 @@ FRONTIER = Experiment(
         "veilog.measures.purposes.conformance.purpose",
     ),
     notes=(
-        f"Default parameters; methods that need a delta get {DELTA}, and evolve is there without one, with one, and "
-        "with one releasing only real variants (only_real). "
+        f"Default parameters; methods that need a delta get {DELTA}, those that can use one are there without and with "
+        "it, and evolve also with one releasing only real variants (only_real). "
         "Full logs (pripel, libra) also spend a share of epsilon on times, so their control flow has less of it.",
         "The leak line is no method: a uniform draw over the raw variants, which protects nobody, to be held against.",
         "Models are the inductive miner's with a filter of 0.2; the quick profile leaves them out. "
