@@ -18,7 +18,7 @@ import numbers
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.variants import Variants
@@ -26,8 +26,9 @@ from veilog.logs.variants import Variants
 if TYPE_CHECKING:
     from veilog.logs.eventlog import EventLog
 
-__all__ = ["Better", "Extra", "Form", "Found", "Measure", "Miner", "Needs", "Pair", "Progress", "Quantity"]
+__all__ = ["Better", "Extra", "Form", "Found", "Log", "Measure", "Miner", "Needs", "Pair", "Progress", "Quantity"]
 
+Log: TypeAlias = "EventLog | Variants"
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and how much of it is done (0 to 1, None where unknown)."""
 Better = Literal["higher", "lower", "nearer"]

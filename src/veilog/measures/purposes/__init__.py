@@ -9,7 +9,6 @@ from veilog._plugins import Registry
 from veilog.errors import ParameterError
 from veilog.measures.measure import Pair
 from veilog.measures.purposes.purpose import Asked, Aspect, Grade, Judged, Judgement, Purpose
-from veilog.measures.purposes.sides import Sides
 
 __all__ = ["PURPOSES", "Asked", "Aspect", "Grade", "Judged", "Judgement", "Purpose", "judge", "named"]
 
@@ -42,6 +41,11 @@ def named(names: Sequence[str]) -> tuple[str, ...]:
 
 def judge(pair: Pair, names: Sequence[str], asked: Asked | None = None) -> dict[str, Judgement]:
     """Return what a release is worth for these purposes."""
+    wanted = named(names)
+    if not wanted:
+        return {}
+    from veilog.measures.purposes.sides import Sides  # not before there is something to judge
+
     sides = Sides(pair)
     told = replace(asked or Asked(), progress=pair.progress)
-    return {name: PURPOSES[name].judged(sides, told) for name in named(names)}
+    return {name: PURPOSES[name].judged(sides, told) for name in wanted}

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from veilog.errors import ParameterError
+from veilog.measures.measure import Log
 from veilog.measures.process_model import model_quality
 from veilog.measures.process_model.quality import ModelQuality
-from veilog.measures.purposes.purpose import Asked, Aspect, Log, Purpose
+from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
 __all__ = ["DISCOVERY"]
 

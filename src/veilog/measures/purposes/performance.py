@@ -33,7 +33,8 @@ import pyarrow as pa
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.measures.durations import Spans, emd, spans, timed
-from veilog.measures.purposes.purpose import Asked, Aspect, Log, Purpose
+from veilog.measures.measure import Log
+from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
 __all__ = ["OFTEN", "PERFORMANCE"]
 

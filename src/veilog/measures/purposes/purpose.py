@@ -22,11 +22,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from veilog.errors import ParameterError, VeilogError
-from veilog.measures.measure import Form, Needs, Progress
-from veilog.measures.purposes.sides import Log, Sides
+from veilog.measures.measure import Form, Log, Needs, Progress
+
+if TYPE_CHECKING:
+    from veilog.measures.purposes.sides import Sides
 
 __all__ = ["Asked", "Aspect", "Grade", "Judged", "Judgement", "Log", "Purpose", "Score"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +18,9 @@ from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Needs, Pair
+from veilog.measures.measure import Log, Needs, Pair
 
-__all__ = ["Log", "Sides", "in_order", "split"]
-
-Log: TypeAlias = EventLog | Variants
+__all__ = ["Sides", "in_order", "split"]
 
 SEED = 1
 TRAINING = 0.7

@@ -12,9 +12,10 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EventLog
 from veilog.logs.variants import Variants
+from veilog.measures.measure import Log
 from veilog.measures.purposes.attributes.columns import Attribute, compared
 from veilog.measures.purposes.attributes.similarity import Held, contingency, marginal, pair, presence
-from veilog.measures.purposes.purpose import Asked, Aspect, Log, Purpose
+from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
 __all__ = ["ATTRIBUTES", "Activities", "marginals"]
 

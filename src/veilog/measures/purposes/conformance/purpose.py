@@ -15,10 +15,11 @@ import numpy as np
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
+from veilog.measures.measure import Log
 from veilog.measures.purposes.conformance.declare import Constraint, held, mined
 from veilog.measures.purposes.conformance.nets import Language, Net
 from veilog.measures.purposes.conformance.reading import Model, read_model
-from veilog.measures.purposes.purpose import Asked, Aspect, Log, Purpose
+from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
 __all__ = ["CONFORMANCE", "conformance_rate", "support_error"]
 

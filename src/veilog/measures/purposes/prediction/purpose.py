@@ -15,10 +15,11 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Variants
+from veilog.measures.measure import Log
 from veilog.measures.purposes.prediction.ngrams import ORDER, NGram
 from veilog.measures.purposes.prediction.prefixes import Prefixes, has_times, outcomes, prefixes
 from veilog.measures.purposes.prediction.trees import Trees, available
-from veilog.measures.purposes.purpose import Asked, Aspect, Log, Purpose
+from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
 __all__ = ["PREDICTION", "next_activity", "predicted"]
 
