@@ -75,8 +75,8 @@ _TOLD = (
 
 _UNIFORM = (
     "A uniform draw over the raw list of variants has learnt nothing of what is frequent and protects nobody: it names "
-    "everybody's path. A method whose mean is below it resembles the log less than that list does; one above it has not "
-    "for that learnt more than the list tells. Equal weights: each variant once. Drawn: as many cases as the log has."
+    "everybody's path. A method whose mean is below it resembles the log less than that list does. "
+    "Equal weights: each variant once. Drawn: as many cases as the log has."
 )
 _CERTAIN = "What the release itself says; whether a variant is real only the owner of the log can tell: the next table."
 
