@@ -185,8 +185,6 @@ def tables(rows: Sequence[Row]) -> list[Table]:
             _TOLD,
         )
     ]
-    if any(row.cell.get("uniform") for row in rows):
-        out.append(_leak_table(rows, places))
     note = "The best of a row is bold. Runs that released nothing count as 0."
     similarity = []
     for log, epsilon in places:
@@ -197,6 +195,8 @@ def tables(rows: Sequence[Row]) -> list[Table]:
             line.append(f"**{text}**" if winner and winner[0] == name else text)
         similarity.append((log, epsilon, *line))
     out.append(Table("Relative log similarity", head, tuple(similarity), note))
+    if any(row.cell.get("uniform") for row in rows):
+        out.append(_leak_table(rows, places))
     for measure_, title, form, note in (
         ("f_score", "F-score of the discovered model (first run)", ".3f", ""),
         ("size_ratio", "Released cases over the log's", ".2f", ""),
