@@ -112,13 +112,13 @@ def test_the_contract_is_kept() -> None:
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "20"])
 def test_certified_costs_what_was_asked_and_tells_its_tree(epsilon: str) -> None:
-    released = release(LOG, "dpim", epsilon=epsilon, seed=3)
+    released = release(LOG, "dpim", epsilon=epsilon)
     assert released.guarantee.epsilon == float(epsilon) and not released.guarantee.charges[0].delta
     assert sum(charge.epsilon for charge in released.guarantee.charges) <= Fraction(epsilon)
     (told,) = [remark for remark in released.remarks if remark.startswith(TREE)]
     assert released.variants.cases > 0 and set(released.variants.labels) <= set(LOG.labels)
     if epsilon == "20":
-        assert told == f"{TREE}->( 'a', X( tau, *( 'b', tau ) ), 'c' )"
+        assert told == f"{TREE}->( 'a', X( tau, 'b' ), 'c' )", "that b follows b is rare enough to leave out"
         assert abs(released.variants.cases - LOG.cases) < 20
         assert all(variant[0] == "a" and variant[-1] == "c" for variant in released.variants.to_dict())
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(ParameterError, match=r"above 0\.01"):
         release(LOG, "dpim", epsilon="0.01", as_published=True)
     with pytest.raises(ParameterError, match="stand out"):
-        release(LOG, "dpim", epsilon="1e-5")
+        release(LOG, "dpim", epsilon="1e-6")
 
 
 def test_as_published_derives_nothing_and_says_why() -> None:
@@ -145,41 +145,43 @@ def test_as_published_derives_nothing_and_says_why() -> None:
     assert released.variants.cases == LOG.cases
 
 
+FITTING = Variants.from_dict({("a", "b"): 1000})
+LONG = ("b",) * 5000
+
+
 def test_as_published_releases_nothing_where_no_tree_is_fit_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(as_published, "_ATTEMPTS", 3)
-    released = release(LOG, "dpim", epsilon=1, as_published=True, seed=1, fewest=1, most=1, fitness=1)
+    with_it = Variants.from_dict({**FITTING.to_dict(), LONG: 1})
+    released = release(with_it, "dpim", epsilon=1, as_published=True, seed=1, fewest=3, most=3)
     assert released.variants.cases == 0
     assert any("No tree was fit enough" in remark for remark in released.remarks)
 
 
-FITTING = Variants.from_dict({("a", "b", "c", "d"): 1000})
-LONG = ("d", "c", "b", "a") * 1250
-"""A case of 5,000 events that go the other way round."""
-
-
 def test_one_long_case_changes_a_fitness_by_more_than_a_half() -> None:
-    replay = Replay(workflow_net(tree_of(LETTERS, edges("abcd"))))
+    replay = Replay(workflow_net(tree_of(LETTERS, edges("ab"))))
     with_it = Variants.from_dict({**FITTING.to_dict(), LONG: 1})
     assert replayed(replay, Prefixes.of(FITTING)).fitness == 1.0
-    assert replayed(replay, Prefixes.of(with_it)).fitness < 0.5, "claimed: a change of at most 1/1001"
+    assert replayed(replay, Prefixes.of(with_it)).fitness == pytest.approx(0.375, abs=0.001), (
+        "claimed: a change of at most 1/1001"
+    )
 
 
 @pytest.mark.slow
 def test_an_audit_shows_more_than_the_published_epsilon() -> None:
     """The trees of the usual pairs are accepted without the case and never with it."""
-    with_it = Variants.from_dict({**FITTING.to_dict(), LONG: 1})
+    with_it = Variants.from_dict({**FITTING.to_dict(), LONG[:1000]: 1})
     one = Attempt("one long case", FITTING, with_it, (Score("all cases"),))
     result = audit(
         "dpim",
         epsilon=1,
         as_published=True,
-        runs=60,
+        runs=40,
         pairs=[one],
-        domain=Domain(LETTERS, 5000),
+        domain=Domain(("a", "b"), 5000),
         seed=1,
         processes=1,
-        fewest=5,
-        most=5,
+        fewest=3,
+        most=3,
     )
     assert result.derived_epsilon is None
     assert result.audited_epsilon > 1

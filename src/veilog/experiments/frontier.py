@@ -207,8 +207,6 @@ def tables(rows: Sequence[Row]) -> list[Table]:
             _TOLD,
         )
     ]
-    if any(row.cell.get("uniform") for row in rows):
-        out.append(_leak_table(rows, places))
     note = "The best of a row is bold. Runs that released nothing count as 0."
     similarity = []
     for log, epsilon in places:
@@ -219,6 +217,8 @@ def tables(rows: Sequence[Row]) -> list[Table]:
             line.append(f"**{text}**" if winner and winner[0] == name else text)
         similarity.append((log, epsilon, *line))
     out.append(Table("Relative log similarity", head, tuple(similarity), note))
+    if any(row.cell.get("uniform") for row in rows):
+        out.append(_leak_table(rows, places))
     for measure_, title, form, note in (
         ("fitness", "Fitness of the log on the release's model", ".3f", _of_itself(rows, "fitness")),
         ("precision", "Precision of the release's model", ".3f", _of_itself(rows, "precision")),

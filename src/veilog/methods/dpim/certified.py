@@ -24,8 +24,9 @@ from veilog.privacy.mechanisms.mechanism import Laplace
 
 __all__ = ["chosen_tree", "distinct", "misfits"]
 
-_THRESHOLDS = (4, 2, 1, Fraction(1, 2), Fraction(1, 4))
-"""By which what noise alone rarely exceeds is multiplied: low ones let noise in, high ones leave behaviour out."""
+_LEVELS = ((4.0, 0.2), (2.0, 0.1), (1.0, 0.05), (0.5, 0.02), (0.25, 0.01))
+"""What a pair must exceed: what noise alone rarely does, so many times, and this share of the cases. Low levels let
+noise in, high ones leave behaviour out."""
 _UNIT = 1024
 """Parts of a case in which its misfit is counted."""
 
@@ -65,7 +66,7 @@ def chosen_tree(
     tree is believed. The tree that allows everything needs no question: it is taken where none of the others will do.
     """
     labels = curator.activities
-    found = dict.fromkeys(tree_of(labels, counts > float(threshold * factor)) for factor in _THRESHOLDS)
+    found = dict.fromkeys(tree_of(labels, counts > max(threshold * times, share * cases)) for times, share in _LEVELS)
     trees = [tree for tree in found if tree != SILENT]
     if trees:
         request.progress("fitness of candidates", None)

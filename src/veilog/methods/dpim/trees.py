@@ -130,11 +130,17 @@ def within(graph: Graph, nodes: int, starts: int, ends: int) -> Graph:
     """Return the graph of some nodes; where none of them starts or ends, any may."""
     successors = [mask & nodes if nodes >> at & 1 else 0 for at, mask in enumerate(graph.successors)]
     predecessors = [mask & nodes if nodes >> at & 1 else 0 for at, mask in enumerate(graph.predecessors)]
-    return Graph(successors, predecessors, starts & nodes or nodes, ends & nodes or nodes)
+    return _with_all(Graph(successors, predecessors, starts & nodes or nodes, ends & nodes or nodes), nodes)
 
 
 def without(graph: Graph, from_: int, to: int) -> Graph:
     """Return the graph without edges from some nodes to others."""
     successors = [mask & ~to if from_ >> at & 1 else mask for at, mask in enumerate(graph.successors)]
     predecessors = [mask & ~from_ if to >> at & 1 else mask for at, mask in enumerate(graph.predecessors)]
-    return Graph(successors, predecessors, graph.starts, graph.ends)
+    return _with_all(Graph(successors, predecessors, graph.starts, graph.ends), graph.nodes)
+
+
+def _with_all(graph: Graph, nodes: int) -> Graph:
+    """Return the graph with those of the nodes to which no edge is left: they are cases of their own."""
+    alone = nodes & ~graph.nodes
+    return Graph(graph.successors, graph.predecessors, graph.starts | alone, graph.ends | alone)
