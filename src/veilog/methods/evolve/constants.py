@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULTS", "Constants"]
+__all__ = ["DEFAULTS", "Aim", "Constants"]
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a structured release is for: what being far from the fine release costs it, and how far it may be."""
+
+    price: float
+    """F that a distance of 1 has to be worth."""
+    cap: float
+    """The largest distance,"""
+    cap_for_noise: float
+    """and so much more times the part of the votes that is noise."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +61,9 @@ class Constants:
     """Cells of the relations are kept from ``theta b ln(A + 1)`` on, b the scale of their noise."""
 
     contribution: int = 5
-    """A case adds at most this to all relations (trigrams, presences) together."""
+    """A case adds at most this to all relations and repeats (trigrams, presences) together."""
+    once_below: float = 0.02
+    """An activity that is repeated in so many cases for each of its occurrences, or fewer, occurs at most once."""
     scale_bits: int = 20
     """Contributions are multiples of ``2 ** -scale_bits``."""
 
@@ -111,6 +125,19 @@ class Constants:
     mutations: tuple[float, float, float, float, float] = (0.20, 0.15, 0.20, 0.15, 0.30)
     """Chances to delete, insert, move, substitute an event, and to cross two traces over."""
     second_mutation: float = 0.40
+
+    similarity: Aim = Aim(3.0, 0.01, 0.1)
+    models: Aim = Aim(1.5, 0.01, 0.25)
+    structure_levels: tuple[float, ...] = (0.0, 0.06, 0.15, 0.3)
+    """Structures: activities that a smaller part of the cases with them repeats occur once,"""
+    structure_edges: tuple[float, ...] = (0.0, 0.015, 0.03, 0.045, 0.06, 0.08, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25)
+    """edges of at most so small a part of the most frequent one from the same activity are left out,"""
+    structure_sizes: tuple[int, ...] = (80, 40, 15)
+    """and so many variants are released, or as many as are nearest to some case."""
+    structure_mass: float = 0.03
+    """Structures that only a smaller part of what is imagined has are not tried."""
+    miner_noise: float = 0.2
+    """The noise threshold with which models are discovered: the usual one."""
 
 
 DEFAULTS = Constants()
