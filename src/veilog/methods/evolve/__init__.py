@@ -62,7 +62,10 @@ class EvolveSettings(Settings):
         "with a delta, share of epsilon that finds real variants; chosen if not given",
         Bounds(0, 0.9),
     ] = None
-    for_: Annotated[Literal["detail", "similarity", "models"], "what the release is for"] = "detail"
+    for_: Annotated[
+        Literal["similarity", "models", "detail"],
+        "what the release is for: similarity to the log, models discovered from it, or all variants that votes tell of",
+    ] = "similarity"
     only_real: Annotated[bool, "with a delta, release only variants that are certain to be real"] = False
     largest_log: LargestLog = DEFAULTS.largest_log
 

@@ -142,25 +142,34 @@ def structured(
     """Return the release with the best ``F - price * loss`` of all that are near enough to the fine one.
 
     F is that of the model discovered from a release, judged by the fine release. ``noise`` is the part of the votes
-    that is noise: so much of what the fine release says is not true anyway.
+    that is noise: so much of what the fine release says is not true anyway, and a distance is priced by it.
     """
+    price = aim.price / (settings.structure_noise + noise)
+    cap = settings.structure_cap + aim.cap * noise
     fine = fine.occurring()
     columns = columns_of(fine, imagined)
-    cap = aim.cap + aim.cap_for_noise * noise
     found = [one for one in candidates(fine, columns, imagined, settings) if one.loss <= cap]
     unmoved = Candidate(0.0, 0.0, np.arange(len(fine.counts)), 0.0)
     prefixes = Prefixes.of(named(fine.traces, fine.counts))
+    most = max(settings.structure_fewest, settings.structure_work // (len(prefixes) * imagined.size))
     best, chosen = -np.inf, fine
-    for candidate in sorted([unmoved, *found], key=lambda one: one.loss):
-        if 1 - aim.price * candidate.loss <= best:
+    for candidate in _spread(sorted([unmoved, *found], key=lambda one: one.loss), most):
+        if 1 - price * candidate.loss <= best:
             break  # not even a perfect model would do, and the others are farther away
         counts = np.bincount(candidate.goes, weights=fine.counts, minlength=len(columns)).astype(np.int64)
         release = Weighted(columns, counts, fine.real).occurring()
         tree = discover(named(release.traces, release.counts), noise=settings.miner_noise)
-        value = judge(tree, prefixes).f_score - aim.price * candidate.loss
+        value = judge(tree, prefixes).f_score - price * candidate.loss
         if value > best:
             best, chosen = value, release
     return chosen
+
+
+def _spread(ordered: list[Candidate], most: int) -> list[Candidate]:
+    """All of them, or so many at equal steps."""
+    if len(ordered) <= most:
+        return ordered
+    return [ordered[place] for place in np.linspace(0, len(ordered) - 1, most).round().astype(int).tolist()]
 
 
 def _moves(
