@@ -81,9 +81,9 @@ def evolve(
     ``rounds`` of votes: by default two, or one where the noisy number of cases is small for the budget.
     ``max_length``: the longest trace imagined. ``real_share``: the share of epsilon that finds frequent real variants,
     with a delta above 0; by default more where few variants hold most cases, which is asked then. Without a delta
-    nothing goes there. ``for_``: what the release is for, which decides how far it may be moved to a structure from which a
-    model can be discovered (:mod:`veilog.methods.evolve.structure`). ``only_real``: with a delta, release such variants
-    alone, and imagine nothing.
+    nothing goes there. ``for_``: what the release is for, which decides how far it may be moved to a structure from
+    which a model can be discovered (:mod:`veilog.methods.evolve.structure`). ``only_real``: with a delta, release such
+    variants alone, and imagine nothing.
     ``largest_log``: cases of the largest log expected; a budget too small even for it is refused before anything is
     asked.
     """
