@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import openly
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilog.logs.simulate import hospital
@@ -69,6 +69,7 @@ def plain(weights: dict[tuple[int, ...], int]) -> tuple[dict[int, float], dict[t
     return {code: repeating[code] / n for code, n in having.items()}, {e: n / largest[e[0]] for e, n in edges.items()}
 
 
+@pytest.mark.slow
 @given(made)
 def test_repetitions_and_edges_are_those_counted_one_by_one(weights: dict[tuple[int, ...], int]) -> None:
     given = imagined(weights)
@@ -106,6 +107,7 @@ def test_every_candidate_keeps_its_structure_all_cases_and_what_is_real(
 
 
 @pytest.mark.slow
+@settings(max_examples=30)
 @given(made, st.sampled_from([DEFAULTS.similarity, DEFAULTS.models, Aim(0.0, 5.0)]))
 def test_the_best_candidate_that_is_near_enough_is_chosen(weights: dict[tuple[int, ...], int], aim: Aim) -> None:
     given, noise = imagined(weights), 0.3
@@ -140,6 +142,29 @@ def test_a_rare_edge_and_a_rare_repetition_are_moved_away() -> None:
     fine = Weighted(given.pool, np.array([weights[row] for row in rows_of(given.pool)]))
     chosen = structured(fine, given, DEFAULTS.models, 0.1, as_log, DEFAULTS)
     assert dict(zip(rows_of(chosen.traces), chosen.counts.tolist(), strict=True)) == {(0, 1, 2): 922, (0, 3, 2): 400}
+
+
+def test_a_release_of_much_to_judge_tries_fewer_structures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest and the farthest are among them, and no more are judged than the work allows."""
+    rng = np.random.default_rng(3)
+    weights = {tuple(rng.integers(0, SIZE, rng.integers(2, WIDTH)).tolist()): 20 + i for i in range(40)}
+    given = imagined(weights)
+    fine = Weighted(given.pool, np.array([weights[row] for row in rows_of(given.pool)]))
+    judged: list[int] = []
+
+    def counted(variants: Variants, **how: Any) -> Any:
+        judged.append(len(variants))
+        return discover(variants, **how)
+
+    monkeypatch.setattr("veilog.methods.evolve.structure.discover", counted)
+    numbers = []
+    for work in (10**9, 1):
+        judged.clear()
+        structured(fine, given, Aim(0.0, 5.0), 0.3, as_log, replace(DEFAULTS, structure_work=work))
+        numbers.append(list(judged))
+    assert len(numbers[0]) > len(numbers[1]) == DEFAULTS.structure_fewest
+    assert numbers[0][0] == numbers[1][0] == len(weights)
+    assert numbers[0][-1] == numbers[1][-1]
 
 
 @pytest.mark.slow
