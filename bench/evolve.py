@@ -12,19 +12,21 @@ from fractions import Fraction
 
 import numpy as np
 
+import veilog
 from benchmark import CPU, NO_LOG, PEAK, SIMILARITY, WALL, benchmark, grid
 from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.experiments.summary import Column
 from veilog.logs.simulate import variants_only
 from veilog.logs.variants import Variants
+from veilog.measures.process_model import model_quality
 from veilog.measures.similarity import relative_log_similarity
 from veilog.measures.similarity.distances import as_strings, edit_distances
 from veilog.methods.evolve import EvolveSettings, evolve
 from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import ALL_FROM_LOG
+from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
 
 FIRST_SEED = 800
@@ -103,6 +105,31 @@ def constants(given: Given, cell: Cell) -> Measured:
     return similarity(given.log.variants, str(cell.get("epsilon")), FIRST_SEED + cell.run, changed)
 
 
+def aimed(given: Given, cell: Cell) -> Measured:
+    """Similarity, and the model discovered from the release on the log; seeds 1, 2, ..."""
+    log = given.log.variants
+    public = Domain().taken_from_log(["activities", "max_length"])
+    budget = {"epsilon": str(cell.get("epsilon"))} | ({"delta": "1e-4"} if cell.get("delta") else {})
+    own = {"for": cell.get("for")}
+    costs, made = timed(
+        lambda: (
+            veilog.release(
+                log, "evolve", domain=public, weak_guarantee=True, seed=1 + cell.run, **budget, **own
+            ).variants
+        )
+    )
+    model = model_quality(log, made)
+    return Measured(
+        {
+            "similarity": relative_log_similarity(log, made).value,
+            "f": model.f_score or 0.0,
+            "fitness": model.fitness or 0.0,
+            "precision": model.precision or 0.0,
+            "cpu": costs["cpu"],
+        }
+    )
+
+
 def skewed(cases: int, activities: int, mean_length: int, seed: int) -> Variants:
     """A wide log whose activities are as unequal as real ones: rank r has weight 1 / (r + 1), from each activity some
     successors are likely, and cases take a few of many ways."""
@@ -173,6 +200,26 @@ BENCHMARKS = (
         ),
         (SIMILARITY,),
         over="settings",
+        page="results/evolve.md",
+    ),
+    benchmark(
+        "evolve-for",
+        "What evolve's releases are for: similarity, models discovered from them, or all detail.",
+        aimed,
+        grid(
+            "evolve",
+            epsilon=("1", "0.1"),
+            delta=(0, 1),
+            quick={"epsilon": "1", "delta": 0},
+            **{"for": ("detail", "similarity", "models")},
+        ),
+        (
+            SIMILARITY,
+            *(Column(name, key, ".2f", "spread") for name, key in (("F", "f"), ("fitness", "fitness"))),
+            Column("precision", "precision", ".2f", "spread"),
+            CPU,
+        ),
+        runs=6,
         page="results/evolve.md",
     ),
     benchmark(

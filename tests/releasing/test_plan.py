@@ -20,7 +20,7 @@ LOG = hospital(60, seed=3)
 LABELS = tuple(LOG.variants.labels)
 JANUARY = datetime.datetime(2024, 1, 1), datetime.datetime(2024, 2, 1, 12, 30)
 PLANS: dict[str, dict[str, Any]] = {
-    "evolve": {"epsilon": "0.5", "activities": LABELS, "rounds": 2},
+    "evolve": {"epsilon": "0.5", "activities": LABELS, "rounds": 2, "for": "models"},
     "laplace": {"epsilon": 1, "activities": "log", "domain": None, "depth": 5, "consistency": False},
     "travas": {"epsilon": Fraction(1, 3), "delta": "1e-6", "unit": "patient", "max_cases": 2},
     "pripel": {"epsilon": 1, "activities": "log", "attribute_names": "age", "times_share": 0.2},

@@ -10,6 +10,7 @@ Own(share=0.5, how='plain')
 
 from __future__ import annotations
 
+import keyword
 import math
 import types
 from collections.abc import Mapping
@@ -18,7 +19,12 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, g
 
 from veilog.errors import ParameterError
 
-__all__ = ["Bounds", "Choices", "LargestLog", "Parameter", "Settings"]
+__all__ = ["Bounds", "Choices", "LargestLog", "Parameter", "Settings", "in_python"]
+
+
+def in_python(name: str) -> str:
+    """Return the name of a setting as Python takes it: with an underscore after a word that it keeps for itself."""
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 @dataclass(frozen=True)
@@ -100,17 +106,24 @@ class Settings:
     def parse(cls, values: Mapping[str, Any], of: str = "this method") -> Self:
         """Return the settings with the given values read and checked, and defaults for the rest."""
         known = {parameter.name: parameter for parameter in cls.parameters()}
+        values = {_in_words(name): value for name, value in values.items()}
         for name in values:
             if name not in known:
                 possible = ", ".join(known) if known else "it has none"
                 raise ParameterError(
                     f"Method {of!r} has no parameter {name!r}.", parameter=name, advice=f"Possible: {possible}."
                 )
-        return cls(**{name: p.parse(values.get(name, p.default)) for name, p in known.items()})
+        return cls(**{in_python(name): p.parse(values.get(name, p.default)) for name, p in known.items()})
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings by name."""
-        return asdict(self)
+        return {_in_words(name): value for name, value in asdict(self).items()}
+
+
+def _in_words(name: str) -> str:
+    """The name of a setting outside of Python, of the one that Python takes."""
+    word = name.removesuffix("_")
+    return word if in_python(word) == name else name
 
 
 _KNOWN: dict[type[Settings], tuple[Parameter, ...]] = {}
@@ -136,4 +149,4 @@ def _parameter(name: str, hint: Any, default: Any) -> Parameter:
     kind = str if choices else declared
     if kind not in (int, float, bool, str):
         raise TypeError(f"The setting {name!r} must be a number, text or true or false, not {kind!r}.")
-    return Parameter(name, kind, default, words, bounds.low, bounds.high, choices)
+    return Parameter(_in_words(name), kind, default, words, bounds.low, bounds.high, choices)

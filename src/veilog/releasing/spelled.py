@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from veilog.errors import InputError
+from veilog.methods.settings import in_python
 from veilog.privacy.account.figures import exact
 from veilog.privacy.domain import Domain, Window
 from veilog.releasing.planned import Planned
@@ -19,8 +20,8 @@ __all__ = ["arguments", "as_command", "as_python", "read_back"]
 def arguments(planned: Planned) -> dict[str, Any]:
     """Return what makes this plan beside its method, without what is as usual: numbers as exact text, no objects."""
     method, domain, wanted, unit = planned.method, planned.declared, planned.wanted, planned.unit
-    usual = method.settings()
-    settings = {name: value for name, value in planned.settings.to_json().items() if value != getattr(usual, name)}
+    usual = method.settings().to_json()
+    settings = {name: value for name, value in planned.settings.to_json().items() if value != usual[name]}
     found: dict[str, Any] = {
         "epsilon": _text(planned.epsilon) if method.takes_epsilon else None,
         "delta": _text(planned.delta) if planned.delta else None,
@@ -122,7 +123,7 @@ def as_python(planned: Planned, log: str, target: str, reading: Mapping[str, Any
     facts = [given.pop("activities", None), given.pop("max_length", None)]
     attributes = given.pop("domain", None)
     parameters = given.pop("parameters", {})
-    words = [f"{name}={value!r}" for name, value in {**given, **parameters}.items()]
+    words = [f"{in_python(name)}={value!r}" for name, value in {**given, **parameters}.items()]
     if isinstance(ends, list):
         inner = ", ".join(f"datetime.datetime.fromisoformat({_short(end)!r})" for end in ends)
         words.append(f"window=({inner})")

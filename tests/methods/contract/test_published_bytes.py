@@ -44,6 +44,7 @@ SETTINGS: dict[str, tuple[tuple[Settings, set[str]], ...]] = {
     "evolve": (
         ({}, set()),
         ({"delta": 1e-2, "times": 0.3}, set()),
+        ({"for": "models", "epsilon": 8, "delta": 1e-2}, set()),
         ({"part": "year=2024"}, set()),
         ({"part": "urgency=4", "epsilon": 9}, COLUMNS),
         ({"delta": 0.1, "attributes": ATTRIBUTES, "epsilon": 9}, COLUMNS),

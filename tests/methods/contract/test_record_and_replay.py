@@ -34,6 +34,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "evolve": (
         {},
         {"delta": 1e-3},
+        {"delta": 1e-2, "for": "models", "epsilon": 8},
         {"delta": 1e-2, "only_real": True},
         {"times": 0.3},
         {"times": 0.3, "window": "log"},

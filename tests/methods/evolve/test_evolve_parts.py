@@ -1,6 +1,7 @@
 """The parts of evolve against plain definitions: what a case adds, votes, medoids, the fit, mutants, rounding."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,13 +15,17 @@ from veilog.methods.evolve.chain import (
     Shortened,
     activity_features,
     clean,
+    relation_and_repeat_features,
     relation_features,
     second_order,
     trigram_features,
+    with_repeats,
 )
 from veilog.methods.evolve.constants import DEFAULTS
-from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, nearest, strings, strings_of
+from veilog.methods.evolve.known import Known
+from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, nearest, occurrences, strings, strings_of
 from veilog.methods.evolve.votes import fit, medoids, next_generation, rounded
+from veilog.privacy.clipping import contributions
 
 CASES = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=8)
 
@@ -236,3 +241,79 @@ def test_rounding_keeps_the_total_and_drops_the_small(weights: list[float], smal
         assert (counts[array < min(max(0.3, smallest), array.max() / 2)] == 0).all()
     else:
         assert counts.sum() == 0
+
+
+@pytest.mark.slow
+@given(CASES, st.integers(1, 6))
+def test_relations_and_repeats_of_a_case_add_at_most_five_by_the_case_alone(
+    cases: list[list[int]], longest: int
+) -> None:
+    """A case of m relations in which d activities come again adds min(1, 5/(m + d)) to each of them and of its repeats,
+    rounded down in fixed point, whatever the other cases are."""
+    one, size = 2**DEFAULTS.scale_bits, 3
+    shortened = Shortened(np.array([0, -1, 1, 2], dtype=np.int32), size, longest)
+
+    def contributed(some: list[list[int]]) -> np.ndarray:
+        found = relation_and_repeat_features(*shortened(*columns(some)), size)
+        clipped = contributions(found, len(some), DEFAULTS.contribution, one)
+        return by_case(clipped, len(some), (size + 1) ** 2 + size)
+
+    together = contributed(cases)
+    assert (np.abs(together).sum(axis=1) <= DEFAULTS.contribution * one).all()
+    for i, case in enumerate(cases):
+        assert (together[i] == contributed([case])[0]).all()
+        states = [{0: 0, 2: 1, 3: 2}[code] for code in case if code != 1][:longest]
+        repeated = [state for state in range(size) if states.count(state) > 1]
+        weight = min(1, DEFAULTS.contribution / (len(states) + 1 + len(repeated)))
+        expected = np.zeros((size + 1) ** 2 + size)
+        for x, y in itertools.pairwise((size, *states, size)):
+            expected[x * (size + 1) + y] += weight
+        for state in repeated:
+            expected[(size + 1) ** 2 + state] += weight
+        assert together[i] / one == pytest.approx(expected, abs=(longest + 2) / one)
+
+
+def test_walks_remember_what_occurs_at_most_once() -> None:
+    """a and b follow each other, and c follows itself: with memory a and b come once, c as often as before."""
+    flow = np.array([[0, 5, 2, 3], [4, 0, 3, 3], [1, 1, 9, 4], [5, 5, 3, 0]], dtype=float)
+    rng = np.random.default_rng(2)
+    free = Chain(flow, flow > 0)
+    chain = with_repeats(free, np.array([0.1, -3.0, 8.0]), 1.0, DEFAULTS)
+    assert chain.once.tolist() == [True, True, False]
+    for walks in (free, chain):
+        often = occurrences(walks.sample(2000, 30, rng), 3)
+        assert (often[:, :2] > 1).any() == (walks is free)
+        assert (often[:, 2] > 1).any()
+    second = np.zeros((4, 4, 4))
+    second[3, 0, 1] = second[0, 1, 0] = 1.0  # after a, b there is nothing but a; back to what follows b
+    walked = rows_of(replace(chain, second=second).sample(500, 30, rng))
+    assert any(row[:2] == [0, 1] for row in walked)
+    assert all(row.count(0) < 2 and row.count(1) < 2 for row in walked)
+
+
+def test_activities_that_hardly_repeat_lose_their_loops_and_mutants_do_not_repeat_them() -> None:
+    flow = np.array([[300, 600, 0], [0, 500, 900], [900, 0, 0]], dtype=float)
+    chain = with_repeats(Chain(flow, flow > 0), np.array([9.0, 200.0]), 5.0, DEFAULTS)
+    assert chain.once.tolist() == [True, False]  # 9 of 1200 are less than a fiftieth
+    assert chain.flow.tolist() == [[0, 600, 0], [0, 500, 900], [900, 0, 0]]
+    assert not chain.support[0, 0]
+    rng = np.random.default_rng(1)
+    wide = Chain(np.ones((3, 3)), np.ones((3, 3), dtype=bool), repeats=chain.repeats)
+    pool, prior = distinct(wide.sample(300, 8, rng), np.full(300, 1 / 300))
+    following, _ = next_generation(pool, prior, wide, replace(DEFAULTS, pool=2000), rng)
+    often = occurrences(following, 2)
+    assert often[:, 0].max() == 1
+    assert often[:, 1].max() > 1
+    free, _ = next_generation(pool, prior, replace(wide, repeats=None), replace(DEFAULTS, pool=2000), rng)
+    assert occurrences(free, 2)[:, 0].max() > 1
+
+
+def test_what_a_real_variant_repeats_may_be_repeated() -> None:
+    real = Variants.from_dict({("a", "a", "b"): 10})
+    known = Known.of(real, np.arange(2, dtype=np.int32), Shortened(np.arange(2, dtype=np.int32), 2, 60))
+    chain = Chain(np.ones((3, 3)), np.ones((3, 3), dtype=bool), repeats=np.zeros(2))
+    assert known.joined_with(chain, DEFAULTS).once.tolist() == [False, True]
+
+
+def rows_of(some: Traces) -> list[list[int]]:
+    return [row[:n].tolist() for row, n in zip(some.codes, some.lengths.tolist(), strict=True)]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -30,19 +30,18 @@ from veilog.methods.evolve.known import Known
 from veilog.methods.evolve.plan import Plan
 from veilog.methods.evolve.real import only_real_variants
 from veilog.methods.evolve.real_variants import with_real
+from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of
 from veilog.methods.evolve.remarks import remark, remark_real
 from veilog.methods.evolve.traces import (
     PAD,
     Traces,
-    distances,
     distinct,
-    joined,
     nearest,
     public_codes,
     strings,
     strings_of,
 )
-from veilog.methods.evolve.votes import fit, medoids, next_generation, rounded
+from veilog.methods.evolve.votes import fit, next_generation
 from veilog.methods.measured import ahead, measured
 from veilog.methods.method import DeltaOptional, Method, Request, advised
 from veilog.methods.settings import Bounds, LargestLog, Settings
@@ -63,6 +62,10 @@ class EvolveSettings(Settings):
         "with a delta, share of epsilon that finds real variants; chosen if not given",
         Bounds(0, 0.9),
     ] = None
+    for_: Annotated[
+        Literal["similarity", "models", "detail"],
+        "what the release is for: similarity to the log, models discovered from it, or all variants that votes tell of",
+    ] = "similarity"
     only_real: Annotated[bool, "with a delta, release only variants that are certain to be real"] = False
     largest_log: LargestLog = DEFAULTS.largest_log
 
@@ -78,7 +81,9 @@ def evolve(
     ``rounds`` of votes: by default two, or one where the noisy number of cases is small for the budget.
     ``max_length``: the longest trace imagined. ``real_share``: the share of epsilon that finds frequent real variants,
     with a delta above 0; by default more where few variants hold most cases, which is asked then. Without a delta
-    nothing goes there. ``only_real``: with a delta, release such variants alone, and imagine nothing.
+    nothing goes there. ``for_``: what the release is for, which decides how far it may be moved to a structure from
+    which a model can be discovered (:mod:`veilog.methods.evolve.structure`). ``only_real``: with a delta, release such
+    variants alone, and imagine nothing.
     ``largest_log``: cases of the largest log expected; a budget too small even for it is refused before anything is
     asked.
     """
@@ -95,9 +100,10 @@ def evolve(
     shortened, known = _shortened(curator, plan, real, constants)
     chain = _chain(curator, plan, constants, shortened, known)
     pool, p, asked = _voted(curator, request, plan, chain, shortened, known, settings.rounds, rng)
-    remark(request, plan, shortened)
-    released = _released(activities, shortened, pool, p, asked, plan, rng, known)
-    return released if real is None else _with_found(released, real, request)
+    aim = {"similarity": constants.similarity, "models": constants.models}.get(settings.for_)
+    remark(request, plan, shortened, aim is not None)
+    synthetic = release_of(activities, shortened, pool, p, asked[-1], plan, rng, known, aim)
+    return synthetic if real is None else _with_found(synthetic, real, request)
 
 
 def _voted(
@@ -109,7 +115,7 @@ def _voted(
     known: Known | None,
     rounds: int | None,
     rng: np.random.Generator,
-) -> tuple[Traces, FloatArray, list[_Round]]:
+) -> tuple[Traces, FloatArray, list[Round]]:
     """Traces that the chain imagines, as the rounds of votes left them; how likely each is, and the rounds."""
     constants = plan.settings
     pool = chain.sample(constants.pool, shortened.max_length, rng)
@@ -118,7 +124,7 @@ def _voted(
     else:
         pool, prior = distinct(pool, np.full(len(pool), 1.0 / len(pool)))
     p = prior
-    asked: list[_Round] = []
+    asked: list[Round] = []
     cells: list[IntArray] = []
     shares = plan.votes(rounds)
     for number, e in enumerate(shares):
@@ -129,35 +135,22 @@ def _voted(
                 pool, prior = known.kept_in(pool, prior)
             cells = [before.cells(pool) for before in asked]
             p = _fitted(prior, cells, asked, plan)
-        chosen = _medoids_of(pool, p, plan.number_of_prototypes(e), constants.candidates, rng, known)
+        chosen = medoids_of(*drawn(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), known)
         votes = _ask(curator, chosen, shortened, curator.activities, e, number + 1)
-        asked.append(_Round(chosen, votes, float(e)))
+        asked.append(Round(chosen, votes, float(e)))
         plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
         cells.append(asked[-1].cells(pool))
         p = _fitted(prior, cells, asked, plan)
     return pool, p, asked
 
 
-def _with_found(released: Variants, real: Variants, request: Request) -> Variants:
+def _with_found(synthetic: Variants, real: Variants, request: Request) -> Variants:
     """The release with the real variants that were found, by its own counts where it has them."""
-    found = released.to_dict()
+    found = synthetic.to_dict()
     counts = [found.get(sequence, count) for sequence, count in zip(real.sequences, real.counts.tolist(), strict=True)]
-    together = with_real(released, real.with_counts(counts))
+    together = with_real(synthetic, real.with_counts(counts))
     remark_real(request, together, real)
     return together
-
-
-@dataclass
-class _Round:
-    """Prototypes, the votes for each and what they cost."""
-
-    prototypes: Traces
-    votes: IntArray
-    epsilon: float
-
-    def cells(self, pool: Traces) -> IntArray:
-        """The prototype nearest to each trace of the pool."""
-        return nearest(strings(pool), strings(self.prototypes))
 
 
 def _refuse_small_budget(epsilon: Fraction, settings: Constants) -> None:
@@ -276,14 +269,22 @@ def _related(curator: Curator, plan: Plan, settings: Constants, shortened: Short
     activities, size = curator.activities, shortened.size
     share = plan.take(plan.relations_share())
 
+    pairs = (size + 1) ** 2
+    with_repeats = plan.asks_repeats
+
     def relations(sequences: Sequences) -> chains.Triples:
         states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
-        return chains.relation_features(states, bounds, size)
+        question = chains.relation_and_repeat_features if with_repeats else chains.relation_features
+        return question(states, bounds, size)
 
-    noisy = _sums(curator, relations, (size + 1) ** 2, share, settings, "directly-follows relations")
+    purpose = "directly-follows relations" + (" and repeated activities" if with_repeats else "")
+    cells = pairs + (size if with_repeats else 0)
+    noisy = _sums(curator, relations, cells, share, settings, purpose)
     b = settings.contribution / float(share)
-    plan.learn_from_relations(float(noisy.sum()), b, len(noisy))
-    chain = chains.clean(noisy.reshape(size + 1, size + 1), b, plan.cases, plan.low, settings)
+    plan.learn_from_relations(float(noisy.sum()), b, cells)
+    chain = chains.clean(noisy[:pairs].reshape(size + 1, size + 1), b, plan.cases, plan.low, settings)
+    if with_repeats:
+        chain = chains.with_repeats(chain, noisy[pairs:], b, settings)
 
     share = plan.trigram_share()
     b = settings.contribution / float(share)
@@ -300,28 +301,10 @@ def _related(curator: Curator, plan: Plan, settings: Constants, shortened: Short
     return chains.second_order(chain, answer.reshape((size + 1,) * 3), b)
 
 
-def _medoids_of(
-    pool: Traces, p: FloatArray, number: int, among: int, rng: np.random.Generator, known: Known | None
-) -> Traces:
-    """Traces that the distribution lies near to, from a sample of it; those known to be real come first."""
-    drawn = rng.multinomial(among, p / p.sum())
-    rows = np.flatnonzero(drawn)
-    candidates = pool.take(rows)
-    text = strings(candidates)
-    if not known:
-        return candidates.take(medoids(distances(text, text), drawn[rows] / among, number))
-    first = known.traces.take(np.arange(min(number, len(known))))
-    near = distances(text, strings(first)).min(axis=1)
-    others = np.flatnonzero(near > 0)
-    text = [text[i] for i in others.tolist()]
-    more = medoids(distances(text, text), drawn[rows[others]] / among, number - len(first), near[others])
-    return joined([first, candidates.take(others[more])])
-
-
 def _ask(
     curator: Curator, chosen: Traces, shortened: Shortened, activities: tuple[str, ...], e: Fraction, number: int
 ) -> IntArray:
-    names = strings(_named(chosen, shortened))
+    names = strings(named(chosen, shortened))
 
     def nearest_prototype(sequences: Sequences) -> IntArray:
         return nearest(strings_of(sequences, public_codes(sequences, activities)), names)
@@ -329,42 +312,10 @@ def _ask(
     return curator.histogram(nearest_prototype, len(chosen), e, purpose=f"votes for prototypes, round {number}")
 
 
-def _named(traces: Traces, shortened: Shortened) -> Traces:
-    """The traces in public codes: states of a wide log stand for some activities only."""
-    activity = np.append(np.flatnonzero(shortened.states >= 0), -1).astype(np.int32)
-    return Traces(activity[traces.codes], traces.lengths)
-
-
-def _fitted(prior: FloatArray, cells: list[IntArray], asked: list[_Round], plan: Plan) -> FloatArray:
+def _fitted(prior: FloatArray, cells: list[IntArray], asked: list[Round], plan: Plan) -> FloatArray:
     """The distribution over the pool that explains all votes so far."""
     shares = [r.votes / plan.cases for r in asked]
     return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], plan.settings.fit_sweeps)
-
-
-def _released(
-    activities: tuple[str, ...],
-    shortened: Shortened,
-    pool: Traces,
-    p: FloatArray,
-    asked: list[_Round],
-    plan: Plan,
-    rng: np.random.Generator,
-    known: Known | None,
-) -> Variants:
-    """Medoids of the fitted distribution, each for the cases near it: finer than the prototypes that were voted for."""
-    settings, last = plan.settings, asked[-1]
-    number = round(settings.release_factor * len(last.votes))
-    chosen = _medoids_of(pool, p, number, settings.candidates_release, rng, known)
-    masses = np.bincount(nearest(strings(pool), strings(chosen)), weights=p, minlength=len(chosen))
-    weights = (plan.cases * masses).astype(np.float64)
-    smallest = settings.smallest_release / last.epsilon
-    if known:
-        weights[: len(known)] = np.maximum(weights[: len(known)], max(1.0, smallest))
-    counts = rounded(weights, smallest, plan.cases)
-    named = _named(chosen, shortened)
-    used = np.arange(named.codes.shape[1]) < named.lengths[:, None]
-    offsets = np.concatenate([[0], np.cumsum(named.lengths)])
-    return Variants.from_arrays(activities, named.codes[used], offsets, counts)
 
 
 EVOLVE = Method(

@@ -5,7 +5,7 @@ A relation is a pair (x, y) of states; state A stands for the start where x is A
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,17 @@ from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Traces
 
-__all__ = ["Chain", "Shortened", "activity_features", "clean", "relation_features", "second_order", "trigram_features"]
+__all__ = [
+    "Chain",
+    "Shortened",
+    "activity_features",
+    "clean",
+    "relation_and_repeat_features",
+    "relation_features",
+    "second_order",
+    "trigram_features",
+    "with_repeats",
+]
 
 Triples = tuple[IntArray, IntArray, IntArray]
 """Rows, columns and values of a sparse matrix."""
@@ -47,16 +57,27 @@ class Shortened:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """A first-order chain, a second-order one where trigrams were asked for, and the transitions thought possible."""
+    """A first-order chain, a second-order one where trigrams were asked for, and the transitions thought possible.
+
+    Where it is known which activities occur at most once in a case, walks remember which of them they have had.
+    """
 
     flow: FloatArray
     support: BoolArray
     second: FloatArray | None = None
     """``second[x, y, z]``: chance of z after x, y; an empty row where only the first order is known."""
 
+    repeats: FloatArray | None = None
+    """Of each activity the cases that repeat it over its occurrences, where it was asked; 0 where none does."""
+
     @property
     def size(self) -> int:
         return len(self.flow) - 1
+
+    @property
+    def once(self) -> BoolArray:
+        """Whether an activity occurs at most once in a case."""
+        return np.zeros(self.size, dtype=bool) if self.repeats is None else self.repeats <= 0
 
     def next_chances(self) -> FloatArray:
         totals: FloatArray = np.maximum(self.flow.sum(axis=1, keepdims=True), 1e-300)
@@ -78,23 +99,31 @@ class Chain:
 
     def _walk(self, number: int, max_length: int, rng: np.random.Generator) -> tuple[Traces, BoolArray]:
         end = self.size
-        chances = np.cumsum(self.next_chances(), axis=1)
-        chances[chances[:, -1] <= 0, -1] = 1.0  # no way out is known: end
+        first = self.next_chances()
+        first[first.sum(axis=1) <= 0, end] = 1.0  # no way out is known: end
+        pairs = first
         if self.second is not None:
-            longer = np.cumsum(self.second, axis=2)
-            chances = np.where(longer[:, :, -1:] > 0, longer, chances).reshape(-1, end + 1)
-        tables = chances.T.copy()  # a column is a state, or two states: sums down columns are fast
+            pairs = np.where(self.second.sum(axis=2, keepdims=True) > 0, self.second, first).reshape(-1, end + 1)
+        once = np.append(self.once, False)
+        # A column is a state, or two states: sums down columns are fast. With memory they are taken at each step.
+        tables = (pairs if once.any() else np.cumsum(pairs, axis=1)).T.copy()
+        had = np.zeros((end + 1, number), dtype=bool)
         codes = np.full((number, max_length), PAD, dtype=np.int32)
         lengths = np.zeros(number, dtype=np.int64)
+        ended = np.zeros(number, dtype=bool)
         alive = np.arange(number)
         before = np.full(number, end)
         state = np.full(number, end)
         for step in range(max_length + 1):
             table = tables.take(state if self.second is None else before * (end + 1) + state, axis=1)
+            if once.any():
+                table = _without_those_had(table, first.T[:, state], had[:, alive])
             draw = rng.random(len(alive)) * table[-1]
             following = np.minimum((table <= draw).sum(axis=0), end)
-            going = following != end
+            stuck = table[-1] <= 0
+            going = (following != end) & ~stuck
             lengths[alive[~going]] = step
+            ended[alive[~going & ~stuck]] = True
             alive, before, state = alive[going], state[going], following[going]
             if not len(alive):
                 break
@@ -102,9 +131,18 @@ class Chain:
                 lengths[alive] = max_length
                 break
             codes[alive, step] = state
-        ended = np.ones(number, dtype=bool)
-        ended[alive] = False
+            had[state, alive] = once[state]
         return Traces(codes, lengths), ended
+
+
+def _without_those_had(weights: FloatArray, first: FloatArray, had: BoolArray) -> FloatArray:
+    """The sums of weights down columns, those of activities that cannot come again being 0; where nothing is left, of
+    the weights of the ``first`` order."""
+    left = np.where(had, 0.0, weights)
+    nothing = left.sum(axis=0) <= 0
+    left[:, nothing] = np.where(had[:, nothing], 0.0, first[:, nothing])
+    sums: FloatArray = np.cumsum(left, axis=0)
+    return sums
 
 
 # Questions --------------------------------------------------------------------------------------------------------
@@ -121,6 +159,19 @@ def relation_features(states: Int32Array, bounds: IntArray, size: int) -> Triple
     """Directly-follows pairs with start and end: a trace of L events has L + 1."""
     owner, x, y = _pairs(states, bounds, size)
     return owner, x * (size + 1) + y, np.ones_like(owner)
+
+
+def relation_and_repeat_features(states: Int32Array, bounds: IntArray, size: int) -> Triples:
+    """The relations of a case, and in further cells which activities it has more than once."""
+    owner, cell, ones = relation_features(states, bounds, size)
+    place = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) * size + states
+    again, often = np.unique(place, return_counts=True)
+    again = again[often > 1]
+    return (
+        np.concatenate([owner, again // size]),
+        np.concatenate([cell, (size + 1) ** 2 + again % size]),
+        np.concatenate([ones, np.ones_like(again)]),
+    )
 
 
 def trigram_features(states: Int32Array, bounds: IntArray, size: int) -> Triples:
@@ -237,6 +288,18 @@ def _least_absolute(noisy: FloatArray, b: float, most: float) -> FloatArray | No
     return flow if flow[n - 1].sum() > 0 else None
 
 
+def with_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants) -> Chain:
+    """The chain with memory: an activity that hardly repeats, by ``noisy`` numbers of cases, occurs at most once."""
+    occurrences = chain.flow[:, :-1].sum(axis=0)
+    once = noisy < np.maximum(settings.once_below * occurrences, b)
+    repeats = np.where(once, 0.0, noisy / np.maximum(occurrences, 1e-9))
+    itself = np.flatnonzero(once)
+    flow, support = chain.flow.copy(), chain.support.copy()
+    flow[itself, itself] = 0.0
+    support[itself, itself] = False
+    return Chain(flow, support, chain.second, repeats)
+
+
 def second_order(chain: Chain, trigrams: FloatArray, b: float) -> Chain:
     """The chain with chances after two states: noisy triples are pulled to what the first order expects."""
     expected = chain.flow[:, :, None] * chain.next_chances()[None, :, :]
@@ -244,4 +307,4 @@ def second_order(chain: Chain, trigrams: FloatArray, b: float) -> Chain:
     value = expected + (trigrams - expected) * trust
     value[(value < b) | (expected <= 0)] = 0
     sums = value.sum(axis=2, keepdims=True)
-    return Chain(chain.flow, chain.support, value / np.where(sums > 0, sums, 1.0))
+    return replace(chain, second=value / np.where(sums > 0, sums, 1.0))

@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULTS", "Constants"]
+__all__ = ["DEFAULTS", "Aim", "Constants"]
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a structured release is for: what being far from the fine release costs it, and how far it may be.
+
+    Both go by the part of the votes that is noise: where that is large, little is lost by moving cases.
+    """
+
+    price: float
+    """F that it has to be worth to be as far away as that part, or a little more."""
+    cap: float
+    """The largest distance, of that part."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,10 @@ class Constants:
     """Cells of the relations are kept from ``theta b ln(A + 1)`` on, b the scale of their noise."""
 
     contribution: int = 5
-    """A case adds at most this to all relations (trigrams, presences) together."""
+    """A case adds at most this to all relations and repeats (trigrams, presences) together."""
+    once_below: float = 0.02
+    """An activity that fewer cases repeat than this part of its occurrences occurs at most once, and so does one whose
+    number of such cases is below the scale of its noise."""
     scale_bits: int = 20
     """Contributions are multiples of ``2 ** -scale_bits``."""
 
@@ -111,6 +127,27 @@ class Constants:
     mutations: tuple[float, float, float, float, float] = (0.20, 0.15, 0.20, 0.15, 0.30)
     """Chances to delete, insert, move, substitute an event, and to cross two traces over."""
     second_mutation: float = 0.40
+
+    similarity: Aim = Aim(1.0, 0.15)
+    models: Aim = Aim(0.25, 0.25)
+    structure_noise: float = 0.05
+    """Added to the noise of the votes where a distance is priced,"""
+    structure_cap: float = 0.01
+    """and to the largest distance: a release of hardly any noise may be moved a little, too."""
+    structure_levels: tuple[float, ...] = (0.0, 0.06, 0.15, 0.3, 0.5)
+    """Structures: activities that a smaller part of the cases with them repeats occur once,"""
+    structure_edges: tuple[float, ...] = (0.0, 0.015, 0.03, 0.045, 0.06, 0.08, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25)
+    """edges of at most so small a part of the most frequent one from the same activity are left out,"""
+    structure_sizes: tuple[int, ...] = (80, 40, 15)
+    """and so many variants are released, or as many as are nearest to some case."""
+    structure_mass: float = 0.03
+    """Structures that only a smaller part of what is imagined has are not tried."""
+    structure_work: int = 10_000_000
+    """So many models are judged that prefixes of the fine release times activities times models are at most this,"""
+    structure_fewest: int = 4
+    """but at least so many."""
+    miner_noise: float = 0.2
+    """The noise threshold with which models are discovered: the usual one."""
 
 
 DEFAULTS = Constants()

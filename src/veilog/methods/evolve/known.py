@@ -16,7 +16,7 @@ from veilog._typing import FloatArray, Int32Array
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.chain import Chain, Shortened, relation_features
 from veilog.methods.evolve.constants import Constants
-from veilog.methods.evolve.traces import PAD, Traces, distinct, joined
+from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences
 from veilog.methods.evolve.votes import next_generation
 
 __all__ = ["Known"]
@@ -62,9 +62,13 @@ class Known:
         return Chain(flow, flow > 0)
 
     def joined_with(self, chain: Chain, settings: Constants) -> Chain:
-        """The chain with at least the relations of these cases."""
+        """The chain with at least the relations of these cases, and what they repeat."""
         own = self.chain(chain.size, settings)
-        return Chain(np.maximum(chain.flow, own.flow), chain.support | own.support, chain.second)
+        repeats = chain.repeats
+        if repeats is not None:
+            again = (occurrences(self.traces, chain.size) > 1).any(axis=0)
+            repeats = np.where(again, np.maximum(repeats, settings.once_below), repeats)
+        return Chain(np.maximum(chain.flow, own.flow), chain.support | own.support, chain.second, repeats)
 
     def pool(
         self, walks: Traces, chain: Chain, imagined: float, settings: Constants, rng: np.random.Generator

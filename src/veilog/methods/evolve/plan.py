@@ -77,6 +77,11 @@ class Plan:
     def wide(self) -> bool:
         return self.activities >= self.settings.wide_from
 
+    @property
+    def asks_repeats(self) -> bool:
+        """Whether the question for relations asks which activities repeat, too: where noise leaves something of it."""
+        return not (self.low or self.wide)
+
     def take(self, share: float) -> Fraction:
         """So much of epsilon."""
         part = self.epsilon * Fraction(round(share * _PARTS), _PARTS)

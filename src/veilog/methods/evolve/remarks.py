@@ -11,13 +11,18 @@ from veilog.privacy.account.figures import up
 __all__ = ["remark", "remark_real"]
 
 
-def remark(request: Request, plan: Plan, shortened: Shortened) -> None:
+def remark(request: Request, plan: Plan, shortened: Shortened, structured: bool) -> None:
     """Say what the release is, and which budget would do: from public facts and the noisy number of cases."""
     s = plan.settings
     request.remark(
         "The release consists of weighted synthetic prototypes: imagined variants, each standing for the cases near "
         "it. That a variant is in it does not say that any case had it."
     )
+    if structured:
+        request.remark(
+            "Rare steps and repetitions may be left out of it, so that a model can be discovered from it; for=detail "
+            "keeps them."
+        )
     if plan.anchored:
         request.remark(
             "Few variants seem to hold most cases: what is imagined starts from those that are certain to be real, and "

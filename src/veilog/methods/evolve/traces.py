@@ -15,7 +15,7 @@ from rapidfuzz.process import cdist
 from veilog._typing import AnyArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.logs.variants import Sequences
 
-__all__ = ["Traces", "distances", "distinct", "nearest", "public_codes", "strings", "strings_of"]
+__all__ = ["Traces", "distances", "distinct", "nearest", "occurrences", "public_codes", "strings", "strings_of"]
 
 Strings = list[str]
 
@@ -50,6 +50,14 @@ def distinct(traces: Traces, weights: FloatArray) -> tuple[Traces, FloatArray]:
     _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
     sums = np.bincount(inverse.ravel(), weights=weights, minlength=len(index))
     return traces.take(index), sums.astype(np.float64)
+
+
+def occurrences(traces: Traces, size: int) -> IntArray:
+    """How often each activity occurs in each trace."""
+    rows = np.repeat(np.arange(len(traces)), traces.lengths)
+    cells = rows * size + traces.codes[traces.codes != PAD]
+    often: IntArray = np.bincount(cells, minlength=len(traces) * size).reshape(len(traces), size)
+    return often
 
 
 def _keys(codes: Int32Array) -> AnyArray:

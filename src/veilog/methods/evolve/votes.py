@@ -8,7 +8,7 @@ from scipy.special import wrightomega
 from veilog._typing import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.chain import Chain
 from veilog.methods.evolve.constants import Constants
-from veilog.methods.evolve.traces import PAD, Traces, distinct, joined
+from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences
 
 __all__ = ["fit", "medoids", "next_generation", "rounded"]
 
@@ -208,7 +208,8 @@ def _crossed(
 
 
 def _possible(traces: Traces, chain: Chain) -> BoolArray:
-    """Whether every step of a trace, from start to end, is in the support of the chain."""
+    """Whether every step of a trace, from start to end, is in the support of the chain, and nothing comes again that
+    occurs at most once."""
     end = chain.size
     rows, width = traces.codes.shape
     to = np.full((rows, width + 1), end, dtype=np.int64)
@@ -216,6 +217,8 @@ def _possible(traces: Traces, chain: Chain) -> BoolArray:
     came = np.concatenate([np.full((rows, 1), end), to[:, :-1]], axis=1)
     beyond = np.arange(width + 1) > traces.lengths[:, None]
     result: BoolArray = (chain.support[came, to] | beyond).all(axis=1) & (traces.lengths > 0)
+    if chain.once.any():
+        result &= ~((occurrences(traces, chain.size) > 1) & chain.once).any(axis=1)
     return result
 
 

@@ -1,0 +1,190 @@
+"""The structured release: the fine one, moved to traces of a structure that a model can be discovered from.
+
+Models of imagined cases are poor because of impossible repetitions and rare edges, of which a few cases have one each.
+How good the model of a release is can be told without the data: about as good as on the fine release. So structures are
+tried: activities that seldom repeat do not, rare edges are left out, few variants are released. Every case of the fine
+release goes to the nearest trace that is left, and of the releases near enough to the fine one that with the best model
+is taken.
+
+All of this is post-processing of noisy answers: nothing here can ask the curator for anything.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from veilog._typing import BoolArray, Float32Array, FloatArray, IntArray
+from veilog.logs.variants import Variants
+from veilog.methods.evolve.constants import Aim, Constants
+from veilog.methods.evolve.traces import PAD, Traces, distances, joined, occurrences, strings
+from veilog.methods.evolve.votes import medoids
+from veilog.mining.inductive import discover
+from veilog.mining.judge import judge
+from veilog.mining.prefixes import Prefixes
+
+__all__ = ["Candidate", "Imagined", "Structure", "Weighted", "candidates", "columns_of", "structured"]
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Distinct traces and for how many cases each stands; the first ``real`` ones are certain to exist, and stay."""
+
+    traces: Traces
+    counts: IntArray
+    real: int = 0
+
+    def occurring(self) -> Weighted:
+        """Return those that stand for some case."""
+        kept = self.counts > 0
+        return Weighted(self.traces.take(kept), self.counts[kept], int(kept[: self.real].sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class Imagined:
+    """A pool of traces, how likely each is, and some of them, to which cases can be moved."""
+
+    pool: Traces
+    p: FloatArray
+    some: Traces
+    size: int
+    """Number of activities."""
+
+
+Named = Callable[[Traces, IntArray], Variants]
+"""What makes a log of traces and their numbers of cases."""
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """How often activities repeat in a distribution over traces, and how frequent edges are."""
+
+    repeats: FloatArray
+    """Of each activity the part of the traces with it that have it more than once."""
+    edges: FloatArray
+    """Each edge over the most frequent one from where it starts; start and end are one state."""
+
+    @staticmethod
+    def of(traces: Traces, p: FloatArray, size: int) -> Structure:
+        """Return the structure of traces over so many activities."""
+        often = occurrences(traces, size)
+        having = p @ (often > 0)
+        repeats = p @ (often > 1) / np.where(having > 0, having, 1.0)
+        cells, inside = _steps(traces, size)
+        weights = np.broadcast_to(p[:, None], cells.shape)[inside]
+        flow = np.bincount(cells[inside], weights=weights, minlength=(size + 1) ** 2).reshape(size + 1, size + 1)
+        largest = flow.max(axis=1, keepdims=True)
+        return Structure(repeats, flow / np.where(largest > 0, largest, 1.0))
+
+    def rarest(self, traces: Traces) -> tuple[FloatArray, FloatArray]:
+        """Return how frequent the rarest repetition of each trace is, infinite without one, and its rarest edge."""
+        size = len(self.repeats)
+        again = np.where(occurrences(traces, size) > 1, self.repeats, np.inf).min(axis=1, initial=np.inf)
+        cells, inside = _steps(traces, size)
+        edge = np.where(inside, self.edges.ravel()[cells], np.inf).min(axis=1)
+        return again, edge
+
+
+def _steps(traces: Traces, size: int) -> tuple[IntArray, BoolArray]:
+    """The edges of each trace from start to end as cells of a matrix, and where there is one."""
+    rows, width = traces.codes.shape
+    to = np.full((rows, width + 1), size, dtype=np.int64)
+    to[:, :width] = np.where(traces.codes == PAD, size, traces.codes)
+    came = np.concatenate([np.full((rows, 1), size), to[:, :-1]], axis=1)
+    return came * (size + 1) + to, np.arange(width + 1) <= traces.lengths[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A release that keeps a structure: activities that repeat in a smaller part than ``level`` do not, and edges are
+    above ``threshold``."""
+
+    level: float
+    threshold: float
+    goes: IntArray
+    """Of each trace of the fine release the column to which its cases go."""
+    loss: float
+    """The mean distance by which cases are moved."""
+
+
+def columns_of(fine: Weighted, imagined: Imagined) -> Traces:
+    """Return the traces to which cases can go: those of the fine release, and then the others that were imagined."""
+    known = set(strings(fine.traces))
+    new = [i for i, text in enumerate(strings(imagined.some)) if text not in known]
+    return joined([fine.traces, imagined.some.take(np.array(new, dtype=np.int64))])
+
+
+def candidates(fine: Weighted, columns: Traces, imagined: Imagined, settings: Constants) -> Iterator[Candidate]:
+    """Yield the releases of all structures, with all variants that are nearest to some case or with few."""
+    moved = distances(strings(fine.traces), strings(columns))
+    shares = fine.counts / fine.counts.sum()
+    structure = Structure.of(imagined.pool, imagined.p, imagined.size)
+    (again, edge), (all_again, all_edge) = structure.rarest(columns), structure.rarest(imagined.pool)
+    tried = set()
+    for level, threshold in itertools.product(settings.structure_levels, settings.structure_edges):
+        if imagined.p @ ((all_again >= level) & (all_edge > threshold)) < settings.structure_mass:
+            continue
+        allowed = (again >= level) & (edge > threshold)
+        allowed[: fine.real] = True
+        if not allowed.any() or allowed.tobytes() in tried:
+            continue
+        tried.add(allowed.tobytes())
+        for goes in _moves(moved, shares, np.flatnonzero(allowed), fine.real, settings.structure_sizes):
+            yield Candidate(level, threshold, goes, float(shares @ moved[np.arange(len(goes)), goes]))
+
+
+def structured(
+    fine: Weighted, imagined: Imagined, aim: Aim, noise: float, named: Named, settings: Constants
+) -> Weighted:
+    """Return the release with the best ``F - price * loss`` of all that are near enough to the fine one.
+
+    F is that of the model discovered from a release, judged by the fine release. ``noise`` is the part of the votes
+    that is noise: so much of what the fine release says is not true anyway, and a distance is priced by it.
+    """
+    price = aim.price / (settings.structure_noise + noise)
+    cap = settings.structure_cap + aim.cap * noise
+    fine = fine.occurring()
+    columns = columns_of(fine, imagined)
+    found = [one for one in candidates(fine, columns, imagined, settings) if one.loss <= cap]
+    unmoved = Candidate(0.0, 0.0, np.arange(len(fine.counts)), 0.0)
+    prefixes = Prefixes.of(named(fine.traces, fine.counts))
+    most = max(settings.structure_fewest, settings.structure_work // (len(prefixes) * imagined.size))
+    best, chosen = -np.inf, fine
+    for candidate in _spread(sorted([unmoved, *found], key=lambda one: one.loss), most):
+        if 1 - price * candidate.loss <= best:
+            break  # not even a perfect model would do, and the others are farther away
+        counts = np.bincount(candidate.goes, weights=fine.counts, minlength=len(columns)).astype(np.int64)
+        release = Weighted(columns, counts, fine.real).occurring()
+        tree = discover(named(release.traces, release.counts), noise=settings.miner_noise)
+        value = judge(tree, prefixes).f_score - price * candidate.loss
+        if value > best:
+            best, chosen = value, release
+    return chosen
+
+
+def _spread(ordered: list[Candidate], most: int) -> list[Candidate]:
+    """All of them, or so many at equal steps."""
+    if len(ordered) <= most:
+        return ordered
+    return [ordered[place] for place in np.linspace(0, len(ordered) - 1, most).round().astype(int).tolist()]
+
+
+def _moves(
+    moved: Float32Array, shares: FloatArray, allowed: IntArray, real: int, sizes: tuple[int, ...]
+) -> Iterator[IntArray]:
+    """The column to which each trace goes: the nearest that is allowed, or that is among few of these."""
+    near = moved[:, allowed]
+    goes = allowed[near.argmin(axis=1)]
+    yield goes
+    fewer = [size for size in sizes if size < len(np.unique(goes))]
+    if not fewer:
+        return
+    first = np.arange(real)
+    before = near[:, first].min(axis=1) if real else None
+    order = medoids(near[:, real:], shares, max(fewer), before)
+    for size in fewer:
+        few = np.concatenate([first, real + order[:size]])
+        yield allowed[few[near[:, few].argmin(axis=1)]]
