@@ -16,7 +16,7 @@ test: $(VENV)/.dev
 # Everything, with what the quick tests run of the code; VEILOG_LOGS=FOLDER adds what needs real logs.
 test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -q -m "not slow" --cov=veilog --cov-report=term:skip-covered
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow --durations=20
 
 # Packages that our numbers are held against, in an environment of their own: for VEILOG_ORACLES=.venv-oracles/bin/python.
 oracles:
