@@ -72,7 +72,7 @@ def test_the_pages_have_a_card_and_python_a_plan(installed: Path) -> None:
         "(card,) = [card for card in cards() if card.name == 'ends']\n"
         "assert 'veilog-ends 1.0' in card.when, card.when\n"
         "assert veilog.plan('ends', epsilon=1, activities='log').cost.proven\n"
-        "assert 'ends' in veilog.METHODS and len(veilog.METHODS) == 14\n"
+        "assert 'ends' in veilog.METHODS and len(veilog.METHODS) == 15\n"
         "from veilog.testing import check_method; check_method(veilog.METHODS['ends'])\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(installed), "PYTHONWARNINGS": "ignore"}
