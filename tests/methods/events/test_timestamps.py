@@ -265,7 +265,9 @@ def test_mean_durations_of_all_pairs_of_a_release_are_off_by_half_at_most(logs: 
     window = (datetime.datetime(2013, 11, 1, tzinfo=UTC), datetime.datetime(2015, 7, 1, tzinfo=UTC))
     errors = []
     for seed in range(5):
-        variants = openly.release(log.variants, "evolve", epsilon=1, seed=seed, for_="detail").variants  # with rare pairs
+        variants = openly.release(
+            log.variants, "evolve", epsilon=1, seed=seed, for_="detail"
+        ).variants  # with rare pairs
         released = gaps_of(*timed(log, "1", seed, window, variants))
         common = [p for p in released if p in original and original[p].mean() > 0]
         assert len(common) >= 40
