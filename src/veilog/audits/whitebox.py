@@ -240,15 +240,22 @@ def _questions(proof: WhiteProof) -> tuple[str, ...]:
 
 
 def _told(runs: Sequence[Recorded]) -> float:
-    """About how much the answers of a run tell that most runs have in common: their squared evidence, on average."""
-    path = _path(runs)
-    told = [
-        min((one.rate * one.evidence) ** 2, _CERTAIN)
-        for run in runs
-        for one, usual in zip(run.answers, path, strict=False)
-        if _key(one) == _key(usual) and not math.isnan(one.evidence)
-    ]
-    return sum(told) / max(1, len(runs))
+    """About how much the answers of a run tell that most runs have in common: their squared evidence, added up.
+
+    Of Laplace noise the evidence is as large as it can be in every other answer or so: what it can be is known after a
+    few. Of other noise the mean is taken.
+    """
+    told = 0.0
+    for place, usual in enumerate(_path(runs)):
+        answers = [run.answers[place] for run in runs if len(run.answers) > place]
+        found = [
+            min((one.rate * one.evidence) ** 2, _CERTAIN)
+            for one in answers
+            if _key(one) == _key(usual) and not math.isnan(one.evidence)
+        ]
+        bounded = usual.priced is not None and usual.priced.units > 0
+        told += max(found, default=0.0) if bounded else sum(found) / len(runs)
+    return told
 
 
 def _key(answer: Answer) -> tuple[Priced | None, int]:
