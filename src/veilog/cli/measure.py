@@ -130,7 +130,7 @@ def compare(
     if chart is not None:
         _check_chart(chart)
     wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
-    asked = Asked(model, predict, pm4py)
+    asked = _asked(wanted, model, predict, pm4py)
     first = read_log(named(original, reading), reading)
     second = read_log(named(released, reading), reading)
     with shown_progress() as progress:
@@ -148,6 +148,22 @@ def compare(
         with atomic_target(chart) as file:
             file.write(comparison_svg(result).encode())
         out.show(f"chart written to {chart}")
+
+
+def _asked(wanted: tuple[str, ...], model: Path | None, predict: tuple[str, ...], pm4py: bool) -> Asked:
+    """What purposes are told; an option that none of them hears, or a model that cannot be read, is refused at once."""
+    for given, option, purpose in ((model, "--model", "conformance"), (predict, "--predict", "prediction")):
+        if given and purpose not in wanted:
+            raise ParameterError(
+                f"{option} is for the purpose {purpose}, which is not asked for.",
+                parameter=option.strip("-"),
+                advice=f"Add --purposes {','.join((*wanted, purpose))}.",
+            )
+    if model is not None:
+        from veilog.measures.purposes.conformance import read_model  # only who has a model waits for it
+
+        read_model(model)
+    return Asked(model, predict, pm4py)
 
 
 def _check_chart(chart: Path) -> None:

@@ -8,6 +8,7 @@ whatever the other parts do.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -79,7 +80,7 @@ Item = Any
 """One possibility: which part is at it, and that part's state; of a parallel tree the states of all parts."""
 
 
-class _Node:
+class _Node(ABC):
     """A node of a tree; its states are numbered as they are met, 0 is that before anything has happened."""
 
     first: Item
@@ -133,9 +134,9 @@ class _Node:
             self._states.append(items)
         return number
 
+    @abstractmethod
     def at(self, item: Item) -> Iterator[tuple[int, int]]:
         """Yield the parts that may go on, with the state that each is in."""
-        raise NotImplementedError
 
     def items_after(self, item: Item, code: int) -> Iterator[Item]:
         """Yield the possibilities after an activity."""
@@ -144,9 +145,9 @@ class _Node:
             if node.codes >> code & 1 and (new := node.after(own, code)) != NEVER:
                 yield part, new
 
+    @abstractmethod
     def item_ends(self, item: Item) -> bool:
         """Whether a possibility may be done."""
-        raise NotImplementedError
 
 
 class _Leaf(_Node):

@@ -1,0 +1,52 @@
+"""``veilog compare --purposes``: what is asked for is judged, and what cannot be is refused before any work."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.logs import simulate
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("logs") / "hospital.xes"
+    veilog.write(simulate.hospital(150, seed=3), path)
+    return path
+
+
+def test_purposes_stand_in_json_with_what_they_are_held_against(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    arguments = ["compare", str(log), str(log), "--no-models", "--purposes", "discovery,conformance", "--json", "-"]
+    assert main(arguments) == 0
+    purposes = json.loads(capsys.readouterr().out)["purposes"]
+    assert list(purposes) == ["discovery", "conformance"]
+    for purpose in purposes.values():
+        assert purpose["grade"] == "good"
+        for numbers in purpose["aspects"].values():
+            assert {"value", "floor", "ceiling", "zero", "share", "grade"} <= numbers.keys()
+            assert numbers["value"] == numbers["ceiling"]
+
+
+def test_purposes_are_a_sentence_each_at_the_terminal(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    assert main(["compare", str(log), str(log), "--no-models", "--purposes", "discovery"]) == 0
+    assert "Good for discovering a model" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--purposes", "discovry"), "There is no purpose 'discovry'"),
+        (("--purposes", "discovery", "--model", "x.bpmn"), "--model is for the purpose conformance"),
+        (("--predict", "age group"), "--predict is for the purpose prediction"),
+        (("--purposes", "conformance", "--model", "nowhere.bpmn"), "The model cannot be read"),
+    ],
+)
+def test_what_no_purpose_hears_is_refused(
+    capsys: pytest.CaptureFixture[str], log: Path, options: tuple[str, ...], told: str
+) -> None:
+    assert main(["compare", str(log), str(log), *options]) != 0
+    said = capsys.readouterr()
+    assert told in " ".join(said.err.split())
+    assert "similarity" not in said.out
