@@ -167,7 +167,7 @@ WORST_LONGEST = 60
 """The declared facts about the logs of a white-box audit."""
 _WORST = (
     ("an empty log, and a case of many equal steps", 0, ("a",) * (WORST_LONGEST - 1)),
-    ("one more of 100 cases of many equal steps", 100, ("a",) * 20),
+    ("one more of 100 cases of many equal steps", 100, ("a",) * (WORST_LONGEST - 1)),
     ("one more of 200 cases of one event", 200, ("a",)),
     ("one more of 3,000 cases of one event", 3000, ("a",)),
     ("one more of 3,000 cases of two events", 3000, ("a", "a")),
