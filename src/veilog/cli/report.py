@@ -48,14 +48,14 @@ class Reports:
 
     def write(
         self, released: Release, original: EventLog | Variants, comparison: Comparison | None, progress: Progress
-    ) -> Iterator[Text]:
-        """Write what was asked for; yields a line about each page."""
+    ) -> Iterator[str]:
+        """Write what was asked for; yields each page and whom it is for."""
         if self.report is not None:
             write(released, self.report, original, comparison=comparison, progress=progress)
-            yield Text(f"report written to {self.report} (for you only: it holds exact numbers of the log)")
+            yield f"{self.report} (for you only: it holds exact numbers of the log)"
         if self.report_outside is not None:
             write(released, self.report_outside, progress=progress)
-            yield Text(f"report written to {self.report_outside} (may go where the release may go)")
+            yield f"{self.report_outside} (may go where the release may go)"
 
 
 NO_REPORT = Reports()
