@@ -178,6 +178,15 @@ def test_what_cannot_be_paid_for_is_refused_and_costs_nothing(
     assert not asked.contacted
 
 
+def test_the_least_budget_and_the_most_rounds_are_paid_for() -> None:
+    least, smallest = Fraction(1, 1000), Fraction(1, 10**50)
+    assert len(gaussian_rounds([ONE] * 1000, ONE, MILLIONTH).noises) == 1000
+    for epsilon, delta in ((least, MILLIONTH), (ONE, smallest)):
+        gaussian_rounds([ONE], epsilon, delta)
+        with pytest.raises(ParameterError, match="Questions composed together"):
+            gaussian_rounds([ONE], *((epsilon * 9 / 10, delta) if epsilon == least else (epsilon, delta * 9 / 10)))
+
+
 def test_a_threshold_that_much_noise_would_pass_is_refused() -> None:
     rounds = curator().rounds([ONE], ONE, MILLIONTH)
     with pytest.raises(ParameterError, match="empty bins would survive"):
