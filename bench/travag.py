@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmark import NO_LOG, benchmark, grid
+from benchmark import NO_LOG, SIMILARITY, benchmark, grid
 from timing import cpu_of, timed
 from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.experiments.summary import Column
@@ -43,7 +43,7 @@ SIZES = {846: 1050, 1511: 7554}
 CLIPS = (CONFIGURATION.autoencoder_clip, CONFIGURATION.critic_clip)
 FILES = {"bpic13": "bpic2013_incidents", "sepsis": "sepsis"}
 SAVE_EVERY = 250
-PROGRAM_CELLS = ("bpic13-1-0.01", "bpic13-0.1-0.01", "bpic13-1-1e-6", "sepsis-1-0.01")
+PROGRAM_CELLS = ("sepsis-1-0.01", "bpic13-1-0.01", "bpic13-0.1-0.01", "bpic13-1-1e-6")
 """Of the authors' program, those that are repeated."""
 FOUND = {"bpic13-1-0.01": 0.803, "bpic13-0.1-0.01": 0.669, "bpic13-1-1e-6": 0.794, "sepsis-1-0.01": 0.726}
 """Relative log similarity in the program's files of results."""
@@ -265,7 +265,7 @@ BENCHMARKS = (
         program,
         program_cells,
         (
-            Column("similarity", "similarity", ".3f"),
+            SIMILARITY,
             Column("in the program's files", "found", ".3f"),
             Column("variants", "variants", ",.0f"),
             Column("CPU s", "cpu", ",.0f"),
