@@ -21,6 +21,8 @@ from veilog.methods import METHODS, measured
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
+NOTHING = {"next_activity": 0.0, "fitness": 0.0, "precision": 0.0, "f_score": 0.0, "rules": 1.0}
+"""What methods are ranked by for purposes, and what a release of nothing is worth."""
 SENTENCES = Path(measured.__file__).with_name("measured.json")
 
 
@@ -81,14 +83,65 @@ def sentences(rows: Sequence[Row]) -> dict[str, object]:
             }
     code = {name: sorted({r.version.split("-")[0] for r in _rows(measured_rows, name)}) for name in found}
     return {
-        "made by": "python bench/run.py --publish frontier --quick",
+        "made by": "python bench/run.py --publish frontier",
         "code": code,
         "logs": logs,
         "epsilons": list(frontier.EPSILONS),
         "runs": max(row.cell.run for row in measured_rows) + 1,
         "variants_only": [name for name in found if name in METHODS and _is_pure(name)],
         "similarity": found,
+        **_purposes(rows, logs),
     }
+
+
+def _purposes(rows: Sequence[Row], logs: Sequence[str]) -> dict[str, object]:
+    """What methods are ranked by for other purposes than similarity: the means of every setting that has values, what
+    the logs themselves have, and how the methods were asked."""
+    numbers = {
+        measure: {
+            name: {log: own for log in logs if (own := _served(rows, log, name, measure))} for name in frontier.COLUMNS
+        }
+        for measure in NOTHING
+    }
+    itself = {row.cell.log: row for row in frontier.of(rows, method="", uniform="")}
+    listed = {row.cell.log: row for row in frontier.of(rows, method="", uniform="weights")}
+    measured_names = [name for name in frontier.COLUMNS if any(numbers[measure][name] for measure in NOTHING)]
+    asked = {name: frontier.COLUMNS[name] for name in measured_names}
+    return {
+        "purposes": {
+            measure: {name: own for name, own in of_names.items() if own} for measure, of_names in numbers.items()
+        },
+        "originals": {
+            measure: {log: round(v, 6) for log in logs if log in itself and (v := itself[log].get(measure)) is not None}
+            for measure in NOTHING
+        },
+        # the list of all variants has each once, so its share of the cases tells how many cases there are
+        "cases": {
+            log: round(listed[log].values["variants"] / listed[log].values["size_ratio"])
+            for log in logs
+            if log in listed
+        },
+        "asked": {
+            name: {
+                "method": method,
+                "delta": dict(settings)["delta"] != "0",
+                "settings": {key: value for key, value in settings if key != "delta" and value},
+            }
+            for name, (method, settings) in asked.items()
+        },
+    }
+
+
+def _served(rows: Sequence[Row], log: str, name: str, measure: str) -> dict[str, float]:
+    """The means at every epsilon; a run that released nothing is worth nothing, and is not left out."""
+    found = {}
+    for epsilon in frontier.EPSILONS:
+        of_runs = frontier.of(_rows(rows, name), log, epsilon=epsilon)
+        worth = [NOTHING[measure] if row.get("similarity") == 0 else row.get(measure) for row in of_runs]
+        values = [value for value in worth if value is not None]
+        if values and len(values) == len(worth) and any(row.get(measure) is not None for row in _rows(rows, name)):
+            found[epsilon] = round(statistics.fmean(values), 6)
+    return found
 
 
 def _is_pure(name: str) -> bool:
