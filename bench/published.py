@@ -42,16 +42,24 @@ def publish(experiment: Experiment, out: Path, quick: bool = False, options: Map
     place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows.values()))
     print(f"{experiment.name}: {len(new)} of {len(rows)} rows are of this run")
     tables = experiment.tables(list(rows.values()))
-    if experiment.page:
-        page = DOCS / experiment.page
-        before = page.read_text()
-        after, placed = refreshed(before, experiment.name, tables)
+    for page in pages(experiment):
+        after, placed = refreshed(page.read_text(), experiment.name, tables)
         page.write_text(after)
-        print(f"docs/{experiment.page}: {placed} of {len(tables)} tables have a place there")
+        print(f"{page.relative_to(ROOT)}: {placed} of {len(tables)} tables have a place there")
+    for plot in experiment.plots(list(rows.values())):
+        picture = DOCS / "results" / f"{plot.name}.svg"
+        if picture.exists():
+            picture.write_text(plot.svg)
+            print(f"drawn: {picture.relative_to(ROOT)}")
     if experiment.name == "frontier":
         SENTENCES.write_text(json.dumps(sentences(list(rows.values())), indent=1) + "\n")
         print(f"written: {SENTENCES.relative_to(ROOT)}")
     return 0
+
+
+def pages(experiment: Experiment) -> list[Path]:
+    """The pages that may have tables of an experiment."""
+    return [DOCS / experiment.page, ROOT / "README.md"] if experiment.page else []
 
 
 def refreshed(page: str, name: str, tables: Sequence[Table]) -> tuple[str, int]:
@@ -172,11 +180,11 @@ def check(experiments: Sequence[Experiment], logs: Path | None) -> int:
         print(f"{experiment.name}: {len(stale)} of {len(rows)} rows are stale")
         for (log, method), number in sorted(Counter((row.cell.log, row.cell.method) for row in stale).items()):
             print(f"  {', '.join(part for part in (log, method) if part) or 'all'}: {number}")
-        if experiment.page:
-            page = (DOCS / experiment.page).read_text()
-            if refreshed(page, experiment.name, experiment.tables(rows))[0] != page:
+        for page in pages(experiment):
+            if refreshed(page.read_text(), experiment.name, experiment.tables(rows))[0] != page.read_text():
                 stale_ones += 1
-                print(f"  docs/{experiment.page} does not have the tables of these rows: --publish {experiment.name}")
+                name = page.relative_to(ROOT)
+                print(f"  {name} does not have the tables of these rows: --publish {experiment.name}")
     return 1 if stale_ones else 0
 
 
