@@ -90,7 +90,10 @@ def purposes_table(purposes: Mapping[str, Judgement]) -> Group:
             bar = Text("#" * round(20 * min(share or 0.0, 1.0)), style=_GRADES[judged.grade])
             kept = "" if share is None else f"{100 * share:.0f} %"
             table.add_row(escape(name), *(figure(number) for number in numbers), kept, bar)
-    words = [Text(judged.verdict, style=_GRADES[judged.grade]) for judged in purposes.values()]
+    words = []
+    for judgement in purposes.values():
+        words.append(Text(judgement.verdict, style=_GRADES[judgement.grade]))
+        words += [Text(f"  {judgement.reason}", style="dim")] if judgement.reason and judgement.aspects else []
     note = (
         "kept: of what the original gives, or how near the release is beside one half of the original to the "
         "other. bare list: every variant of the original once, which has learnt nothing and protects nobody."

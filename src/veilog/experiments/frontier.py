@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from veilog.experiments.brief import Brief
 from veilog.experiments.experiment import (
     Cell,
     Experiment,
@@ -239,9 +240,15 @@ def tables(rows: Sequence[Row]) -> list[Table]:
             continue
         lines_ = [(log, e, *(spread(_column(rows, log, n, e), measure_, form) for n in names)) for log, e in places]
         out.append(Table(title, head, tuple(lines_), note))
+    in_brief = _brief(rows).table()
+    out += [] if in_brief is None else [in_brief]
     seconds = [(log, e, *(_median(_column(rows, log, n, e)) for n in names)) for log, e in places]
     out.append(Table("Median CPU seconds from a log in memory to a release", head, tuple(seconds)))
     return out
+
+
+def _brief(rows: Sequence[Row]) -> Brief:
+    return Brief(rows, tuple(COLUMNS), lambda log, name, epsilon: _column(rows, log, name, epsilon))
 
 
 def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table:
@@ -283,7 +290,8 @@ def _risks(rows: Sequence[Row]) -> str:
 
 
 def plots(rows: Sequence[Row]) -> list[Plot]:
-    """All logs beside each other, and each by itself with the spread of its runs and of both leak lines."""
+    """All logs beside each other, with few lines and with all, and each by itself with the spread of its runs and of
+    both leak lines."""
     logs = {log: _series(rows, log) for log in dict.fromkeys(row.cell.log for row in rows)}
     axes = ("derived epsilon", "relative log similarity: mean, lowest, highest run")
     alone = [
@@ -292,7 +300,12 @@ def plots(rows: Sequence[Row]) -> list[Plot]:
     ]
     title = "Certified methods at equal derived epsilon"
     mean_of_all = "relative log similarity (1: the same variants in the same shares), mean of the runs"
-    return [Plot("frontier", panels(title, EPSILONS[::-1], logs, (axes[0], mean_of_all))), *alone]
+    few = {log: _brief(rows).series(log, EPSILONS[::-1]) for log in logs}
+    return [
+        Plot("frontier", panels(title, EPSILONS[::-1], logs, (axes[0], mean_of_all))),
+        Plot("frontier-brief", panels(title, EPSILONS[::-1], few, (axes[0], mean_of_all), labelled=True)),
+        *alone,
+    ]
 
 
 def _series(rows: Sequence[Row], log: str) -> dict[str, Series]:
