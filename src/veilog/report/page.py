@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -14,16 +15,23 @@ from markupsafe import Markup
 from veilog.charts import lasting
 from veilog.measures import MEASURES, Comparison, singling_out
 from veilog.measures.disclosure import EXPLAINED
-from veilog.privacy.account.figures import up
+from veilog.privacy.account.strength import STRENGTHS
 from veilog.report import words
+from veilog.report.decision import State
 from veilog.report.explorer import COLOURS, clean, short
 from veilog.report.facts import Facts
+from veilog.report.figures import figure, tied
 from veilog.report.flow_map import END, START
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["furnish", "kept_lines", "rendered"]
+__all__ = ["MARKS", "furnish", "kept_lines", "rendered"]
+
+MARKS: Mapping[State, tuple[str, str]] = {
+    "met": ("☑", "holds"), "open": ("☐", "to be confirmed"), "against": ("☒", "seems not to hold"),
+}  # fmt: skip
+"""How the state of a condition is shown, as a sign and in words."""
 
 
 def rendered(facts: Facts) -> str:
@@ -100,9 +108,11 @@ def _environment() -> Environment:
 def furnish(environment: Environment) -> Environment:
     """Give an environment what the templates here use, so that other pages can draw the same."""
     environment.filters.update(
-        n=_count, share=_share, number=_number, clean=clean, short=short, bar=_bar, capital=words.capital, up=up
+        n=_count, share=_share, number=_number, clean=clean, short=short, bar=_bar, capital=words.capital, up=figure, tied=tied
     )
-    environment.globals.update(START=START, END=END, COLOURS=COLOURS, TONES=words.TONES, GRADES=words.GRADES)
+    environment.globals.update(
+        START=START, END=END, COLOURS=COLOURS, TONES=words.TONES, GRADES=words.GRADES, STRENGTHS=STRENGTHS, MARKS=MARKS
+    )
     return environment
 
 
@@ -120,8 +130,8 @@ def _share(value: float | None) -> str:
     if value is None:
         return "–"
     if 0 < value < 0.001:
-        return "< 0.1 %"
-    return f"{100 * value:.1f} %" if value < 0.9995 or value == 1 else "99.9 %"
+        return tied("< 0.1 %")
+    return tied(f"{100 * value:.1f} %" if value < 0.9995 or value == 1 else "99.9 %")
 
 
 def _number(value: float | None) -> str:
