@@ -112,7 +112,7 @@ def release(
     beside = _beside(original, planned.part)
     comparison = _show_kept(out, beside, released) if compare and json != "-" else None
     with shown_progress() as progress:
-        for page in reports.write(released, beside, comparison, progress):
+        for page in reports.write(released, target, beside, comparison, progress):
             out.show(page)
 
 

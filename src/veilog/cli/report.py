@@ -12,7 +12,9 @@ from rich.text import Text
 
 from veilog._files import check_writable
 from veilog.cli.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
+from veilog.cli.ledger import AS_THERE_IS
 from veilog.errors import OutputError, ParameterError
+from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
@@ -21,7 +23,7 @@ from veilog.releasing.result import Release
 from veilog.report import write
 from veilog.report.told import told_by_file
 
-__all__ = ["NO_REPORT", "Reports", "report"]
+__all__ = ["NO_REPORT", "Reports", "entered", "report"]
 
 
 @Parameter(name="*")
@@ -47,14 +49,19 @@ class Reports:
             )
 
     def write(
-        self, released: Release, original: EventLog | Variants, comparison: Comparison | None, progress: Progress
+        self,
+        released: Release,
+        target: Path,
+        original: EventLog | Variants,
+        comparison: Comparison | None,
+        progress: Progress,
     ) -> Iterator[Text]:
-        """Write what was asked for; yields a line about each page."""
+        """Write what was asked for about the release in this file; yields a line about each page."""
         if self.report is not None:
-            write(released, self.report, original, comparison=comparison, progress=progress)
+            write(released, self.report, original, comparison=comparison, files=(target,), progress=progress)
             yield Text(f"report written to {self.report} (for you only: it holds exact numbers of the log)")
         if self.report_outside is not None:
-            write(released, self.report_outside, progress=progress)
+            write(released, self.report_outside, files=(target,), progress=progress)
             yield Text(f"report written to {self.report_outside} (may go where the release may go)")
 
 
@@ -77,12 +84,19 @@ def report(
     log = read_log(named(released, reading), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else read_log(named(original, reading), reading)
+    account = None if original is None or before is None else entered(original, before)
     with shown_progress() as progress:
-        write(log, target, before, progress=progress)
+        write(log, target, before, files=(released,), account=account, progress=progress)
     version = "outside" if before is None else "inside"
     out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)})
     whom = "it may go where the release may go" if before is None else "for you only: it holds exact numbers of the log"
     out.show(Text(f"report written to {target} ({whom})"))
+
+
+def entered(path: Path, log: EventLog) -> Account | None:
+    """What the ledger beside a log knows of its releases; None where there is none."""
+    kept = AS_THERE_IS.of(path)
+    return None if kept is None else kept.account(log)
 
 
 def _check_page(page: Path, option: str) -> None:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import PurePath
 from typing import Literal
 
 import numpy as np
@@ -96,13 +97,13 @@ class OwnerSide:
     """What the ledger knows of releases of these data; None where there is none."""
 
 
-def owner_side(original: EventLog | Variants, account: Account | None, name: str = "") -> OwnerSide:
+def owner_side(original: EventLog | Variants, account: Account | None) -> OwnerSide:
     """Return what the owner's first screen says of the original."""
     variants = original if isinstance(original, Variants) else original.variants
     found = () if isinstance(original, Variants) else person_columns(original)
-    source = name or ("" if isinstance(original, Variants) else str(original.source or ""))
+    source = "" if isinstance(original, Variants) else PurePath(original.source or "").name
     return OwnerSide(
-        name=short(source, 120),
+        name=short(source or ("" if account is None else account.name), 120),
         cases=variants.cases,
         activities=len(variants.labels),
         alone=_in_one_case(variants),
@@ -132,6 +133,11 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
     else:
         headline = f"Protection is {g.strength}."
         checks = _checks(told, cases, owner)
+        if any(check.state == "against" for check in checks):
+            tone, answer = (
+                ("bad" if tone == "bad" else "warn"),
+                "Not as it stands: what is crossed out seems not to hold.",
+            )
     if not cases:
         answer = "There is nothing to send: the release is empty."
         checks = ()
@@ -177,13 +183,14 @@ def _checks(told: Told, cases: int, owner: OwnerSide | None) -> tuple[Check, ...
 
 def _condition(condition: Condition, owner: OwnerSide | None) -> Check:
     asks = _ASKS.get(condition.code, "What the guarantee takes for granted holds.")
-    why = f"{short(condition.text, 600)} ({'the owner said so' if condition.said_by == 'owner' else 'unchecked'})"
+    said = "the owner said so" if condition.said_by == "owner" else "nothing checked it"
+    why = f"{short(condition.text, 600).rstrip('.')} ({said})."
     if owner is not None and condition.code == "activities-from-log":
         why += f" There are {owner.activities:,}"
         if owner.alone:
             named = ", ".join(f"“{short(name, 60)}”" for name in owner.alone[:_SHOWN])
             more = f" and {len(owner.alone) - _SHOWN:,} more" if len(owner.alone) > _SHOWN else ""
-            return Check("open", asks, f"{why}; in one case only: {named}{more}. Look at these.")
+            return Check("open", asks, f"{why}, in one case only: {named}{more}. Look at these.")
         return Check("open", asks, f"{why}, and each occurs in two cases or more.")
     return Check("open", asks, why)
 
@@ -194,7 +201,8 @@ def _unit(g: Guarantee, cases: int, owner: OwnerSide | None) -> Check:
     asks = "A case is what has to be protected, and not a person with several."
     column = None if owner is None else owner.persons
     if column is not None:
-        return Check("against", asks, f"The log seems to know persons: {short(str(column), 300)}. {_group(g, column.most, cases)}")
+        why = f"The log seems to know persons: {short(str(column), 300)}. {_group(g, column.most, cases)}"
+        return Check("against", asks, why)
     said = "" if owner is None else "No column looks as if it told persons; you may know better. "
     return Check("open", asks, said + _group(g, _SEVERAL, cases))
 
@@ -252,7 +260,9 @@ def _recipient(strength: Strength) -> Check:
 def _cautions(g: Guarantee, cases: int, owner: OwnerSide | None) -> tuple[str, ...]:
     said = []
     if not cases:
-        said.append("No case came through the noise. The budget is spent nevertheless; a larger ε or δ lets more through.")
+        said.append(
+            "No case came through the noise. The budget is spent nevertheless; a larger ε or δ lets more through."
+        )
     if owner is not None and g.proven and owner.cases * (g.epsilon or 0.0) < _LITTLE:
         many = "1 case" if owner.cases == 1 else f"{owner.cases:,} cases"
         said.append(f"The log has {many}: too few for this ε. What was released is noise for the most part.")

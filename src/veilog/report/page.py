@@ -108,7 +108,15 @@ def _environment() -> Environment:
 def furnish(environment: Environment) -> Environment:
     """Give an environment what the templates here use, so that other pages can draw the same."""
     environment.filters.update(
-        n=_count, share=_share, number=_number, clean=clean, short=short, bar=_bar, capital=words.capital, up=figure, tied=tied
+        n=_count,
+        share=_share,
+        number=_number,
+        clean=clean,
+        short=short,
+        bar=_bar,
+        capital=words.capital,
+        up=figure,
+        tied=tied,
     )
     environment.globals.update(
         START=START, END=END, COLOURS=COLOURS, TONES=words.TONES, GRADES=words.GRADES, STRENGTHS=STRENGTHS, MARKS=MARKS
