@@ -1,8 +1,8 @@
 """May it be sent? What stands first on every page about a release: a word on a scale, whom it protects, and what has to
 hold before it leaves the house.
 
-The scale is that of :mod:`veilog.privacy.account.strength`. To whom a release of which strength may go is our advice: no
-theorem and no law says so.
+The scale is that of :mod:`veilog.privacy.account.strength`. To whom a release of which strength may go is our advice:
+no theorem and no law says so.
 """
 
 from __future__ import annotations
@@ -232,8 +232,8 @@ def _only_release(g: Guarantee, owner: OwnerSide | None) -> Check:
     return Check(
         state,
         asks,
-        f"The ledger knows of {number:,}, which cost ε = {figure(account.spent[0])} together: protection by all of them "
-        f"is {worth}.",
+        f"The ledger knows of {number:,}, which cost ε = {figure(account.spent[0])} together: protection by all of "
+        f"them is {worth}.",
     )
 
 

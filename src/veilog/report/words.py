@@ -64,8 +64,8 @@ def in_plain_words(told: Told) -> list[str]:
         f"Protection is {g.strength}. {g.protects}" + (" It holds under the conditions below." if g.conditions else ""),
         f"Random noise stands before each single {g.unit}. {LEARNT[g.strength].format(unit=g.unit)}"
         + ("" if TONES[g.strength] == "bad" else " That is so whatever else they know and however much they compute."),
-        f"As a number, ε = {figure(g.epsilon)} means that by reading the release the odds that a given {g.unit} was in the "
-        f"log change by a factor of at most {_factor(g.epsilon)}.",
+        f"As a number, ε = {figure(g.epsilon)} means that by reading the release the odds that a given {g.unit} was in "
+        f"the log change by a factor of at most {_factor(g.epsilon)}.",
     ]
     if g.delta:
         said.append(
