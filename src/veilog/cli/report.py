@@ -21,6 +21,8 @@ from veilog.measures import Comparison, Progress
 from veilog.releasing.meaning import json_of
 from veilog.releasing.result import Release
 from veilog.report import write
+from veilog.report.dossier import check_dossier, dossier
+from veilog.report.dossier import write as write_dossier
 from veilog.report.told import told_by_file
 
 __all__ = ["NO_REPORT", "Reports", "entered", "report"]
@@ -38,15 +40,21 @@ class Reports:
         Path | None, Parameter(help="Write a page that says nothing about the log but the release and its guarantee.")
     ] = None
 
+    dossier: Annotated[
+        Path | None,
+        Parameter(help="Write a dossier (.html, .md) that helps to decide whether it may be sent; see veilog dossier."),
+    ] = None
+
     def check(self) -> None:
         """Before any work."""
+        if self.dossier is not None:
+            check_dossier(self.dossier)
         for page, option in ((self.report, "--report"), (self.report_outside, "--report-outside")):
             if page is not None:
                 _check_page(page, option)
-        if self.report is not None and self.report_outside is not None and self.report == self.report_outside:
-            raise ParameterError(
-                "--report and --report-outside name one file, but are two pages.", parameter="report_outside"
-            )
+        named = [page for page in (self.report, self.report_outside, self.dossier) if page is not None]
+        if len(set(named)) < len(named):
+            raise ParameterError("Two pages about the release have one name.", parameter="report")
 
     def write(
         self,
@@ -63,6 +71,9 @@ class Reports:
         if self.report_outside is not None:
             write(released, self.report_outside, files=(target,), progress=progress)
             yield Text(f"report written to {self.report_outside} (may go where the release may go)")
+        if self.dossier is not None:
+            write_dossier(dossier(released, files=(target,), progress=progress), self.dossier)
+            yield Text(f"dossier written to {self.dossier} (may go where the release may go)")
 
 
 NO_REPORT = Reports()

@@ -28,10 +28,15 @@ from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
 from veilog.report.told import Told
 
-__all__ = ["Check", "Decision", "OwnerSide", "State", "decided", "of_person", "owner_side"]
+__all__ = ["MARKS", "Check", "Decision", "OwnerSide", "State", "decided", "of_pair", "of_person", "owner_side"]
 
 State = Literal["met", "open", "against"]
 Tone = Literal["good", "warn", "bad"]
+
+MARKS: Mapping[State, tuple[str, str]] = {
+    "met": ("☑", "holds"), "open": ("☐", "to be confirmed"), "against": ("☒", "seems not to hold"),
+}  # fmt: skip
+"""How the state of a condition is shown, as a sign and in words."""
 
 _SENDS: Mapping[Strength, tuple[Tone, str]] = {
     "strong": ("good", "You may send it to anybody, if all of this holds:"),
@@ -149,11 +154,14 @@ def of_person(g: Guarantee, cases: int, released: int) -> Strength:
     if g.epsilon is None or g.epsilon * cases > LARGEST_EPSILON:
         return STRENGTHS[-1]
     growth = sum(math.exp(g.epsilon * i) for i in range(cases))
-    delta = (g.delta or 0.0) * growth
-    if delta >= 1:
+    return of_pair(g.epsilon * cases, (g.delta or 0.0) * growth, released)
+
+
+def of_pair(epsilon: float, delta: float, released: int) -> Strength:
+    """Return what an epsilon and a delta are worth, to one of so many released cases."""
+    if epsilon > LARGEST_EPSILON or delta >= 1:
         return STRENGTHS[-1]
-    epsilon = Fraction(g.epsilon) * cases
-    advantage = advantage_of(epsilon, Fraction(delta)) if epsilon else Fraction(delta)
+    advantage = advantage_of(Fraction(epsilon), Fraction(delta)) if epsilon else Fraction(delta)
     return strength_of(float(advantage), delta, released)
 
 

@@ -25,7 +25,7 @@ from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
 from veilog.report.purposes import PurposeShown, judged_here, shown
 from veilog.report.told import Told
 
-__all__ = ["Facts", "File", "Inside", "account_of", "files_of", "gathered", "today"]
+__all__ = ["Facts", "File", "Inside", "account_of", "disclosed", "files_of", "gathered", "today"]
 
 COMPARED_AT_ONCE = 5_000
 """Up to so many variants a side a report compares the logs itself; beyond it that takes longer than a report should."""
@@ -132,7 +132,7 @@ def gathered(
             events=before.events,
             activities=len(before.labels),
             map=drawn(first, plan),
-            risk=_risk(before, variants),
+            risk=disclosed(before, variants),
             comparison=comparison,
             not_compared="" if comparison else "The logs have many variants, so this takes a while: veilog compare.",
             purposes=purposes,
@@ -194,7 +194,7 @@ def _durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str]:
     return tuple((name, lasting(found.quantiles[i])) for i, name in _QUANTILES), ""
 
 
-def _risk(before: Variants, after: Variants) -> tuple[tuple[RiskResult, RiskResult], ...]:
+def disclosed(before: Variants, after: Variants) -> tuple[tuple[RiskResult, RiskResult], ...]:
     """Disclosure by few activities, in a bounded time: estimated where exact values take too much work."""
     pairs: list[tuple[RiskResult, RiskResult]] = []
     sizes = (1, 2, 3) if max(len(before), len(after)) <= 4 * COMPARED_AT_ONCE else (1,)

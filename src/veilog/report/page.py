@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from veilog.measures import MEASURES, Comparison, singling_out
 from veilog.measures.disclosure import EXPLAINED
 from veilog.privacy.account.strength import STRENGTHS
 from veilog.report import words
-from veilog.report.decision import State
+from veilog.report.decision import MARKS
 from veilog.report.explorer import COLOURS, clean, short
 from veilog.report.facts import Facts
 from veilog.report.figures import figure, tied
@@ -26,17 +25,12 @@ from veilog.report.flow_map import END, START
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["MARKS", "furnish", "kept_lines", "rendered"]
-
-MARKS: Mapping[State, tuple[str, str]] = {
-    "met": ("☑", "holds"), "open": ("☐", "to be confirmed"), "against": ("☒", "seems not to hold"),
-}  # fmt: skip
-"""How the state of a condition is shown, as a sign and in words."""
+__all__ = ["environment", "furnish", "kept_lines", "rendered", "static"]
 
 
 def rendered(facts: Facts) -> str:
     """The page. Nothing is loaded from elsewhere, which its own security policy also forbids."""
-    script = _text("page.js")
+    script = static("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     inside = facts.inside
     chart = None
@@ -45,7 +39,7 @@ def rendered(facts: Facts) -> str:
     comparison = None if inside is None else inside.comparison
     singled = None if comparison is None else comparison.singling_out
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             facts=facts,
@@ -65,7 +59,7 @@ def rendered(facts: Facts) -> str:
             not_to_conclude=words.not_to_conclude(facts.told, facts.empty, inside is not None),
             chart=chart,
             script=Markup(script),
-            style=Markup(_text("style.css")),
+            style=Markup(static("style.css")),
             policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'",
         )
     )
@@ -92,17 +86,18 @@ def kept_lines(comparison: Comparison) -> list[tuple[str, str, str]]:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What the templates of pages are read and filled with."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # only who writes a report waits for it
 
-    environment = Environment(
+    made = Environment(
         loader=PackageLoader("veilog.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return furnish(environment)
+    return furnish(made)
 
 
 def furnish(environment: Environment) -> Environment:
@@ -125,7 +120,8 @@ def furnish(environment: Environment) -> Environment:
 
 
 @lru_cache(maxsize=4)
-def _text(name: str) -> str:
+def static(name: str) -> str:
+    """A style or a script of the pages."""
     return resources.files("veilog.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 

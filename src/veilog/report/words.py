@@ -21,6 +21,7 @@ __all__ = [
     "guesses",
     "in_plain_words",
     "not_to_conclude",
+    "percent_up",
     "title_of_budget",
 ]
 
@@ -87,7 +88,7 @@ def chances(guarantee: Guarantee) -> list[tuple[str, str]]:
         return []
     odds = [(before, before / (1 - before)) for before in _BEFORE]
     shrink = math.exp(-guarantee.epsilon)
-    return [(tied(f"{100 * before:g} %"), _percent_up(o / (o + shrink))) for before, o in odds]
+    return [(tied(f"{100 * before:g} %"), percent_up(o / (o + shrink))) for before, o in odds]
 
 
 def guesses(guarantee: Guarantee) -> list[tuple[str, str, str]]:
@@ -102,7 +103,7 @@ def guesses(guarantee: Guarantee) -> list[tuple[str, str, str]]:
         ("which of 10 equally likely values it has", 0.1, secret[0.1]),
         (f"which of 100 {unit}s it is that is in the log", 0.01, secret[0.01]),
     ]
-    return [(what, tied(f"{100 * before:g} %"), _percent_up(after)) for what, before, after in rows]
+    return [(what, tied(f"{100 * before:g} %"), percent_up(after)) for what, before, after in rows]
 
 
 def not_to_conclude(told: Told, empty: int, inside: bool) -> list[str]:
@@ -165,7 +166,10 @@ def _factor(epsilon: float | None) -> str:
     return f"{math.ceil(factor * 100) / 100:g}" if factor < 1e4 else figure(factor, 2)
 
 
-def _percent_up(share: float) -> str:
+def percent_up(share: float) -> str:
+    """Return a chance in percent, rounded up, that never looks like certainty or like nothing."""
+    if 0 < share < 0.001:
+        return tied(f"{figure(100 * share, 2)} %")
     return tied(f"{math.ceil(share * 1000) / 10:g} %" if share < 0.9995 else "nearly 100 %")
 
 
