@@ -39,7 +39,6 @@ class Reports:
     report_outside: Annotated[
         Path | None, Parameter(help="Write a page that says nothing about the log but the release and its guarantee.")
     ] = None
-
     dossier: Annotated[
         Path | None,
         Parameter(help="Write a dossier (.html, .md) that helps to decide whether it may be sent; see veilog dossier."),

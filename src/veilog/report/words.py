@@ -18,6 +18,7 @@ __all__ = [
     "TONES",
     "capital",
     "chances",
+    "factor",
     "guesses",
     "in_plain_words",
     "not_to_conclude",
@@ -66,7 +67,7 @@ def in_plain_words(told: Told) -> list[str]:
         f"Random noise stands before each single {g.unit}. {LEARNT[g.strength].format(unit=g.unit)}"
         + ("" if TONES[g.strength] == "bad" else " That is so whatever else they know and however much they compute."),
         f"As a number, ε = {figure(g.epsilon)} means that by reading the release the odds that a given {g.unit} was in "
-        f"the log change by a factor of at most {_factor(g.epsilon)}.",
+        f"the log change by a factor of at most {factor(g.epsilon)}.",
     ]
     if g.delta:
         said.append(
@@ -161,7 +162,8 @@ def not_to_conclude(told: Told, empty: int, inside: bool) -> list[str]:
     return said
 
 
-def _factor(epsilon: float | None) -> str:
+def factor(epsilon: float | None) -> str:
+    """Return by how much odds and chances change at most."""
     factor = math.exp(min(epsilon or 0.0, 700.0))
     return f"{math.ceil(factor * 100) / 100:g}" if factor < 1e4 else figure(factor, 2)
 

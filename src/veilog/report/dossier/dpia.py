@@ -100,7 +100,7 @@ def _description(subject: Subject) -> tuple[Section, ...]:
     told, g = subject.told, subject.guarantee
     attributes = ", ".join(short(name, 60) for name in subject.attributes[:40]) or "none"
     size = f"{subject.cases:,} released cases, {subject.events:,} events, {subject.variants:,} variants"
-    before = ()
+    before: tuple[Field, ...] = ()
     if subject.attacked is not None:
         a = subject.attacked
         before = (
@@ -121,9 +121,9 @@ def _description(subject: Subject) -> tuple[Section, ...]:
                     (
                         "activities and their order",
                         "read",
-                        f"made from noisy answers; {subject.activities:,} activities",
+                        f"{_came_about(subject)}; {subject.activities:,} activities",
                     ),
-                    ("times", "read" if told.timed else "not used", "drawn with noise" if told.timed else "none"),
+                    ("times", "read" if told.timed else "not used", _drawn(subject) if told.timed else "none"),
                     ("attributes", "read" if subject.attributes else "not used", attributes),
                 ),
                 Field("Whose data, special categories", None, "patients, staff; data concerning health (Article 9)?"),
@@ -197,6 +197,14 @@ def _description(subject: Subject) -> tuple[Section, ...]:
         ),
         Section("A.1.4", "Codes of conduct", (Field("Approved codes that apply", None, "Article 40, or none"),)),
     )
+
+
+def _came_about(subject: Subject) -> str:
+    return "made from noisy answers" if subject.guarantee.proven else "released, not from noisy answers alone"
+
+
+def _drawn(subject: Subject) -> str:
+    return "drawn with noise" if subject.guarantee.proven else "released"
 
 
 def _nature(subject: Subject) -> str:
@@ -286,8 +294,7 @@ def _analysis(subject: Subject) -> tuple[Section, ...]:
             (
                 Points(
                     (
-                        "Noise comes from the operating system's cryptographic source and is drawn exactly, in "
-                        "whole numbers.",
+                        f"Noise: {short(subject.guarantee.numerics, 200)}.",
                         "Files appear whole or not at all. Nothing is sent over a network.",
                         "Not covered: timing of the run, memory, swap, backups, and everybody who can read the "
                         "original.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veilog.privacy.account.strength import STRENGTHS, Strength
-from veilog.report.dossier.parts import Field, Points, Section, Text, table
+from veilog.report.dossier.parts import Block, Field, Points, Section, Text, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.words import percent_up
 
@@ -132,7 +132,6 @@ def _residual(subject: Subject) -> tuple[Section, ...]:
     bound = "none"
     if subject.proven and subject.meaning is not None:
         bound = f"an attacker's advantage is at most {percent_up(subject.meaning.advantage)}"
-    open_ = [check.asks for check in subject.decision.checks if check.state != "met"]
     return (
         Section(
             "A.4.2.a",
@@ -149,7 +148,7 @@ def _residual(subject: Subject) -> tuple[Section, ...]:
                     ("terms for recipients (E.4)", "attempts to find people, use for other purposes", "yours to fill"),
                     ("a check before it leaves (part F)", "the wrong file, forgotten attributes", "yours to fill"),
                 ),
-                *([Text("To be confirmed first:"), Points(tuple(open_), tuple("☐" for _ in open_))] if open_ else []),
+                *_to_confirm(subject),
             ),
         ),
         Section(
@@ -179,6 +178,12 @@ def _residual(subject: Subject) -> tuple[Section, ...]:
             ),
         ),
     )
+
+
+def _to_confirm(subject: Subject) -> tuple[Block, ...]:
+    """The conditions of the first page that somebody has to confirm."""
+    asked = tuple(check.asks for check in subject.decision.checks if check.state != "met")
+    return (Text("To be confirmed first:"), Points(asked, ("☐",) * len(asked))) if asked else ()
 
 
 def _decision(subject: Subject) -> tuple[Section, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veilog.report.dossier.parts import Part, Section, Text, table
+from veilog.report.dossier.parts import Block, Part, Section, Table, Text, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.explorer import short
 from veilog.report.figures import figure
@@ -26,7 +26,7 @@ def nist(subject: Subject) -> Part:
     )
 
 
-def _guarantee(subject: Subject) -> table:
+def _guarantee(subject: Subject) -> Table:
     g = subject.guarantee
     if not g.proven:
         said = "none: " + short("; ".join(g.reasons), 600)
@@ -52,7 +52,7 @@ def _guarantee(subject: Subject) -> table:
     )
 
 
-def _mechanisms(subject: Subject) -> table:
+def _mechanisms(subject: Subject) -> Table:
     told = subject.told
     return table(
         ("topic", "this release"),
@@ -71,7 +71,7 @@ def _mechanisms(subject: Subject) -> table:
     )
 
 
-def _charges(subject: Subject) -> tuple[object, ...]:
+def _charges(subject: Subject) -> tuple[Block, ...]:
     g = subject.guarantee
     if not g.proven:
         return ()
@@ -90,14 +90,14 @@ def _charges(subject: Subject) -> tuple[object, ...]:
         more = len(g.charges) - len(rows)
         after = (Text(f"And {more:,} more."),) if more > 0 else ()
         return (Text("Every question that was asked:"), table(("for", "noise", "sensitivity", "ε", "δ"), *rows), *after)
-    rows = tuple(
+    made = tuple(
         (short(o.target, 200), short(o.method, 100), figure(o.epsilon), figure(o.delta))
         for o in subject.told.operations[:40]
     )
-    return (Text("What the file states of its making:"), table(("what", "by", "ε", "δ"), *rows))
+    return (Text("What the file states of its making:"), table(("what", "by", "ε", "δ"), *made))
 
 
-def _deployment(subject: Subject) -> table:
+def _deployment(subject: Subject) -> Table:
     g = subject.guarantee
     return table(
         ("topic", "this release"),
@@ -107,12 +107,15 @@ def _deployment(subject: Subject) -> table:
             "central: the owner of the log is trusted, and the machine it is released on; the recipient is not",
         ),
         ("threat model", "any recipient, any knowledge, any computing power, at any time" if g.proven else "none"),
-        ("numerical attacks", short(g.numerics, 200) + "; budgets are exact fractions, printed numbers are rounded up"),
+        (
+            "numerical attacks",
+            "noise is drawn exactly, in whole numbers; budgets are exact fractions, printed numbers are rounded up",
+        ),
         (
             "timing and other side channels",
             "not covered: how long a run took is never released; machine, memory, backups are yours",
         ),
-        ("randomness", "the operating system's cryptographic source; a run with a seed has no guarantee"),
+        ("randomness", f"{short(g.numerics, 200)}; a run with a seed has no guarantee"),
         ("testing", "proofs beside the code, property tests, audits by attack from outside and inside"),
         ("security and access to the original", "yours to fill"),
         ("exposure while the data were collected", "yours to fill: no release mends it"),

@@ -21,18 +21,15 @@ _PEOPLE = (10, 100, 1_000, 100_000)
 _VALUES = (2, 5, 10, 100)
 _RELEASES = (1, 2, 3, 5, 10)
 _CASES = (1, 2, 5, 20)
-_NO = (
-    "No. Nothing bounds it: no guarantee is proven that would be worth something. Take it that it is still possible, "
-    "until somebody has shown otherwise."
-)
+_NO = "No. Nothing that is proven bounds it: take it that it is still possible, until somebody has shown otherwise."
 
 
 def risks(subject: Subject) -> Part:
     """Return the part."""
     sections = [
-        Section("B.1", "Singling out: can an individual still be singled out?", _singling_out(subject)),
-        Section("B.2", "Linkability: can records of an individual still be linked?", _linkability(subject)),
-        Section("B.3", "Inference: can something about an individual still be inferred?", _inference(subject)),
+        Section("B.1", "Singling out: is it bounded?", _singling_out(subject)),
+        Section("B.2", "Linkability: is it bounded?", _linkability(subject)),
+        Section("B.3", "Inference: is it bounded?", _inference(subject)),
         Section("B.4", "What these bounds rest on, and what they do not bound", _limits(subject)),
     ]
     if subject.attacked is not None:
@@ -74,11 +71,11 @@ def _presence(subject: Subject) -> tuple[Block, ...]:
     sure = [(f"sure to {before} before", f"at most {after} after") for before, after in chances(subject.guarantee)]
     return (
         Text(
-            f"Is a certain {unit} in the log at all? Of those who say yes, the share that is right exceeds the "
-            f"share that "
-            f"is wrong by at most {percent_up(meaning.advantage)} (the advantage of the attacker). Where a test "
-            f"is wrong "
-            f"for 1\u00a0% of those who are not in the log, it is right for at most "
+            f"Is a certain {unit} in the log at all? Whoever tests it says yes for a larger share of those who "
+            f"are in it "
+            f"than of those who are not; the difference, the advantage of the attacker, is at most "
+            f"{percent_up(meaning.advantage)}. Where it is yes for 1\u00a0% of those who are not, it is yes "
+            f"for at most "
             f"{percent_up(meaning.tpr_at_fpr[0.01])} of those who are."
         ),
         table(
@@ -101,8 +98,10 @@ def _linkability(subject: Subject) -> tuple[Block, ...]:
         Text(
             "To link a released case with a person, or with a record elsewhere, is to say that this person's "
             "case was in "
-            "the log. That is the test above: the advantage bounds it, whatever the other data are. Names of cases are "
-            "made anew, and cases are in random order, so that nothing that was a key remains."
+            "the log: the advantage in B.1 bounds it, whatever the other data are. Who knows that already would "
+            "learn by "
+            "it what is in the case, which B.3 bounds. Names of cases are made anew, and cases are in random order, so "
+            "that no key remains."
         ),
         Text("Two releases of the same data can be linked through the people in both. Their ε and δ add up:"),
         table(("such releases", "ε", "δ", "advantage at most", "protection"), *releases),
@@ -237,7 +236,9 @@ def _attacks(subject: Subject, attacked: Attacked) -> tuple[Block, ...]:
 def _beside_bound(subject: Subject) -> str:
     if not subject.proven or subject.meaning is None:
         return ":"
-    return f"; the proven bound on any such gain is {percent_up(subject.meaning.advantage)}:"
+    return (
+        f"; the proven bound on any such gain, on average over the noise, is {percent_up(subject.meaning.advantage)}:"
+    )
 
 
 def _unique(exact: bool, unique: int, cases: int) -> str:
@@ -249,10 +250,15 @@ def _percent(share: float) -> str:
 
 
 def _rate(rate: Rate) -> str:
-    value = tied(f"{100 * rate.value:.3g} %")
+    value = f"{_in_percent(rate.value)} %"
     if rate.high - rate.low < 1e-9:
-        return value
-    return tied(f"{value} ({100 * rate.low:.2g} to {100 * rate.high:.2g} %)")
+        return tied(value)
+    return tied(f"{value} ({_in_percent(rate.low)} to {_in_percent(rate.high)} %)")
+
+
+def _in_percent(share: float) -> str:
+    """A share in percent, to three digits; what is below a thousandth of one is called nothing."""
+    return f"{100 * share:.3g}" if share >= 1e-5 else "0"
 
 
 def _signed(rate: Rate) -> str:

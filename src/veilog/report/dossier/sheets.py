@@ -5,7 +5,7 @@ from __future__ import annotations
 from veilog.report.dossier.parts import Field, Part, Points, Section, Table, Text, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.figures import figure
-from veilog.report.words import not_to_conclude
+from veilog.report.words import factor, not_to_conclude
 
 __all__ = ["output_check", "recipient"]
 
@@ -19,7 +19,7 @@ def recipient(subject: Subject) -> Part:
         if subject.told.timed
         else "It has no times: its timestamps carry the order of events and nothing else.",
         f"It has {len(subject.attributes)} attributes." if subject.attributes else "It has no attributes.",
-        "Names of cases are made up, and cases are in random order.",
+        "Names of cases are made anew" + (", and cases are in random order." if g.proven else "."),
         *(f"{file.name}: SHA-256 {file.sha256}" for file in subject.files),
     ]
     may = (
@@ -48,8 +48,7 @@ def recipient(subject: Subject) -> Part:
                     Field("Questions, errors, something that looks like a person", None, "name and address"),
                     Text(
                         f"The guarantee is {'as stated in part C' if g.proven else 'none'}; a file that has "
-                        f"another SHA-256 is "
-                        "another file."
+                        "another SHA-256 is another file."
                     ),
                 ),
             ),
@@ -76,12 +75,11 @@ def _to_people(subject: Subject) -> str:
     if not subject.proven:
         return "Nothing can be promised to them: no protection is proven that would be worth something."
     unit = "your case was" if g.unit == "case" else "you and your cases were"
-    failure = f" and a chance of {figure(g.delta)}" if g.delta else ""
+    failure = f", but for a chance of {figure(g.delta)}" if g.delta else ""
     return (
         f"We share a log that was computed with noise. Whether {unit} among the data changes the chance of any shared "
-        f"result by a factor of at most e to the power of {figure(g.epsilon)}{failure}. What is true of people "
-        f"in general "
-        "can be seen in it."
+        f"result by a factor of at most {factor(g.epsilon)}{failure}. What is true of people in general can be "
+        f"seen in it."
     )
 
 
@@ -136,20 +134,28 @@ def _checks(subject: Subject) -> Table:
             "differencing with other outputs",
             "other releases of the same data add their ε (B.2); exact tables of them do not fit beside it",
         ),
-        ("dominance", "each case counts once; persons with several cases: see the first page"),
+        ("dominance", "the guarantee is for each case alike; persons with several cases: see the first page"),
         (
             "direct identifiers",
             "names of cases are made up; look through the names of activities"
             + (" and values of attributes" if subject.attributes else ""),
         ),
-        ("dates", "drawn with noise; not those of real events" if subject.told.timed else "none that mean anything"),
+        ("dates", _dates(subject)),
         ("free text", "values of: " + ", ".join(subject.attributes[:40]) if subject.attributes else "none"),
         ("hidden content", "one table of events with metadata that state the guarantee; no comments, no history"),
         (
             "extremes",
-            "the longest case and the rarest path are bounded or declared, see the conditions on the first page",
+            "rare paths are lost or noise; whether the greatest length is public stands among the conditions"
+            if subject.guarantee.proven
+            else "they may be those of the original",
         ),
     )
+
+
+def _dates(subject: Subject) -> str:
+    if not subject.told.timed:
+        return "none that mean anything: an hour apart, from 1970 on"
+    return "drawn with noise; not those of real events" if subject.guarantee.proven else "may be those of real events"
 
 
 def _evidence(subject: Subject) -> Table:
