@@ -33,6 +33,7 @@ def test_it_writes_a_page_and_the_record_beside_it(folder: Path, tmp_path: Path)
     assert (tmp_path / "dossier.registry.yaml").read_text().startswith("url_slug: ")
 
 
+@pytest.mark.slow
 def test_with_the_original_it_is_for_the_owner_and_knows_the_ledger(folder: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.xes"
     log.write_bytes((folder / "log.xes").read_bytes())
