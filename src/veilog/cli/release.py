@@ -122,7 +122,7 @@ def release(
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
     with shown_progress() as progress:
-        pages = list(reports.write(released, beside, comparison, progress))
+        pages = list(reports.write(released, target, beside, comparison, progress))
     if not details:
         left = "" if account is None else account_line(account)
         out.show(display.release_brief(released, [str(target), *pages], comparison, left, _next(target, comparison)))
