@@ -27,10 +27,11 @@ __all__ = ["BINS", "EDGES", "GUESS", "bins_of", "draw_gaps", "estimated", "least
 
 _HOUR, _DAY = 3600, 86_400
 EDGES = np.array(
-    [0, 1, 10, 60, 300, 1200, _HOUR, 3 * _HOUR, 8 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY, 28 * _DAY, 182 * _DAY, 1461 * _DAY]
+    [0, 1, 4, 15, 60, 240, 900, 1800, *(_HOUR * 2**n for n in range(5)), *(_DAY * 2**n for n in range(3)),
+     *(7 * _DAY * 2**n for n in range(7)), 896 * _DAY, 1461 * _DAY]
 )
-"""Seconds: at once, 1 and 10 seconds, 1, 5 and 20 minutes, 1, 3 and 8 hours, 1 and 3 days, 1 and 4 weeks, half a year,
-4 years; longer gaps count as up to 4 years."""
+"""Seconds: at once, 1, 4 and 15 seconds, 1, 4, 15 and 30 minutes, then twice as long again and again: 1 to 16 hours, 1
+to 4 days, 1 to 128 weeks, 4 years; longer gaps count as up to 4 years."""
 BINS = len(EDGES) - 1
 
 GUESS = np.where(EDGES[1:] <= 28 * _DAY, 1.0, 0.1)
