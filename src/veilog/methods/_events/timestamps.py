@@ -39,11 +39,12 @@ from veilog.methods._events.calendar import (
     drawn_starts,
     of_the_week,
 )
-from veilog.methods._events.durations import Kinds, asked_durations, drawn_durations
+from veilog.methods._events.durations import asked_durations, drawn_durations
 from veilog.methods._events.gap_shapes import BINS, GUESS, bins_of, draw_gaps, estimated, least_squares, slopes
+from veilog.methods._events.steps import Steps, asked_steps, directly_following, known_gaps, places
 from veilog.methods.method import advised
 from veilog.privacy.asking import Triples
-from veilog.privacy.cases import UNKNOWN_TIME, Cases
+from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 from veilog.privacy.mechanisms.noise import generator
@@ -67,11 +68,12 @@ GUESS_DOUBT = 0.01
 FINEST = 64
 """The lightest gap counts this many, so that weights are whole numbers."""
 SHARES = {
-    "pairs": Fraction(32, 100),
+    "pairs": Fraction(18, 100),
     "all": Fraction(4, 100),
-    "durations": Fraction(32, 100),
-    "kinds": Fraction(8, 100),
-    "hours": Fraction(9, 100),
+    "durations": Fraction(30, 100),
+    "kinds": Fraction(7, 100),
+    "steps": Fraction(18, 100),
+    "hours": Fraction(8, 100),
     "starts": Fraction(15, 100),
 }
 RESOLUTION = 1024
@@ -103,13 +105,15 @@ def released_times(
     shares = dict(SHARES)
     followed = bool((cases.lengths >= 2).any())
     if not followed:
-        shares["hours"] += sum(shares.pop(name) for name in ("pairs", "all", "durations", "kinds"))
+        shares["hours"] += sum(shares.pop(name) for name in ("pairs", "all", "durations", "kinds", "steps"))
     if window is None:
         shares["pairs" if followed else "hours"] += shares.pop("starts")
     cost = {name: epsilon * share for name, share in shares.items()}
     if followed:
         gaps = _gaps(curator, cost["pairs"], cost["all"], cases)
         kinds, durations = asked_durations(curator, cost["durations"], cost["kinds"], cases)
+        rows, lasting, kind = drawn_durations(kinds, durations, cases, rng)
+        steps = asked_steps(curator, cost["steps"], gaps.pairs, cases.labels, lasting)
     hours = asked_hours(curator, cost["hours"])
     starts_in = window or MADE_UP_WINDOW
     parts = np.ones(1) if window is None else asked_starts(curator, cost["starts"], window)
@@ -117,7 +121,7 @@ def released_times(
     starts = drawn_starts(len(cases), parts, hours, starts_in, rng)
     seconds = np.zeros(len(cases.codes))
     if followed:
-        seconds = _courses(gaps, cases, kinds, durations, rng)
+        seconds = _courses(gaps, cases, (rows, lasting, kind), steps, rng)
     return _walk(starts, seconds, cases, hours, rng) * _SECOND
 
 
@@ -138,6 +142,8 @@ def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: 
 class _Gaps:
     """For each released pair a distribution over the bins and the slopes inside them."""
 
+    pairs: IntArray
+    """First times number of activities plus second, in order."""
     of_gap: IntArray
     """The pair of each gap of the released cases, in order."""
     q: FloatArray
@@ -145,17 +151,10 @@ class _Gaps:
 
 
 
-def _pairs(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """The second event of every directly-follows pair, and the pair as one number."""
-    second = np.ones(len(codes), dtype=np.bool_)
-    second[offsets[:-1][np.diff(offsets) > 0]] = False
-    at = np.flatnonzero(second)
-    return at, codes[at - 1].astype(np.int64) * size + codes[at]
-
-
 def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Sequences) -> _Gaps:
     size = len(cases.labels)
-    at, keys = _pairs(cases.codes, cases.offsets, size)
+    at = directly_following(cases.offsets, len(cases.codes))
+    keys = cases.codes[at - 1].astype(np.int64) * size + cases.codes[at]
     pairs, of_gap, counts = np.unique(keys, return_inverse=True, return_counts=True)
     frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_PAIRS])
     row = np.full(len(pairs), len(frequent))
@@ -179,9 +178,8 @@ def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Seq
 
     def of_pairs(block: Cases) -> Triples:
         rows, bins, codes, before = _known_gaps(block)
-        key = before * size + codes
-        place = np.minimum(np.searchsorted(pairs, key), len(pairs) - 1)
-        ours = (before >= 0) & (codes >= 0) & (pairs[place] == key)
+        place = places(pairs, before, codes, size)
+        ours = place < len(pairs)
         return rows[ours], place[ours] * BINS + bins[ours], weight[place[ours], bins[ours]]
 
     asked = curator.events.sums(
@@ -204,7 +202,7 @@ def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Seq
     parent = least_squares(np.average([parent, again, GUESS], axis=0, weights=trust))
     q = estimated(own, expected, scales, (pairs % size, pairs // size), parent)
     q = np.concatenate([q, parent[None, :]])
-    return _Gaps(of_gap, q, slopes(q))
+    return _Gaps(pairs, of_gap, q, slopes(q))
 
 
 def _shares(noisy: FloatArray, scale: float | FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -223,10 +221,8 @@ def _weights(counts: IntArray, of_bins: FloatArray, doubt: FloatArray) -> IntArr
 
 def _known_gaps(block: Cases) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Of each gap between two known times, not below 0: its case, its bin, its second and first activity."""
-    at, _ = _pairs(block.codes, block.offsets, 1)
-    at = at[(block.times[at] != UNKNOWN_TIME) & (block.times[at - 1] != UNKNOWN_TIME)]
-    at = at[block.times[at] >= block.times[at - 1]]
-    return block.owners[at], bins_of(block.times[at] - block.times[at - 1]), block.codes[at], block.codes[at - 1]
+    at, rows = known_gaps(block)
+    return rows, bins_of(block.times[at] - block.times[at - 1]), block.codes[at], block.codes[at - 1]
 
 
 # Drawing ------------------------------------------------------------------------------------------------------------
@@ -249,31 +245,26 @@ def _spread(u: FloatArray, rows: IntArray, rng: np.random.Generator) -> FloatArr
 
 
 def _courses(
-    gaps: _Gaps, cases: Sequences, kinds: Kinds, durations: FloatArray, rng: np.random.Generator
+    gaps: _Gaps, cases: Sequences, durations: tuple[IntArray, FloatArray, IntArray], steps: Steps, rng: np.random.Generator
 ) -> FloatArray:
     """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases.
 
     The gaps of a pair stand at even places of its distribution: however few they are, their mean is near to its. Then
     of the cases of each kind the k-th longest course gets the k-th longest duration, so that both are bent as little
-    as can be.
+    as can be, and each pair the part of the durations that it should have.
     """
-    at, _ = _pairs(cases.codes, cases.offsets, 1)
+    at = directly_following(cases.offsets, len(cases.codes))
+    owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
     bins = _pick(gaps.q, gaps.of_gap, _spread(rng.random(len(at)), gaps.of_gap, rng))
-    seconds = np.zeros(len(cases.codes))
-    seconds[at] = draw_gaps(bins, gaps.of_gap, gaps.steep, rng)
-    rows, lasting, kind = drawn_durations(kinds, durations, cases, rng)
-    owners = np.repeat(np.arange(len(cases)), cases.lengths)
-    took = np.bincount(owners, weights=seconds, minlength=len(cases))[rows]
-    wanted = np.empty(len(rows))
-    wanted[np.lexsort((rng.random(len(rows)), took, kind))] = lasting[np.lexsort((lasting, kind))]
-    stretch = np.ones(len(cases))
-    stretch[rows] = wanted / np.maximum(took, 1e-9)
-    # A course without any time between its events that has to take some has all of it before its last event.
-    ends, nothing = cases.offsets[rows + 1] - 1, took == 0
-    stretch[rows[nothing]] = 1.0
-    seconds *= stretch[owners]
-    seconds[ends[nothing]] = wanted[nothing]
-    return seconds
+    seconds = draw_gaps(bins, gaps.of_gap, gaps.steep, rng)
+    seconds = np.where(seconds == 0, 1e-3 * rng.random(len(seconds)), seconds)
+    rows, lasting, kind = durations
+    took = np.bincount(owners, weights=seconds, minlength=len(cases))
+    wanted = np.zeros(len(cases))
+    wanted[rows[np.lexsort((took[rows], kind))]] = lasting[np.lexsort((lasting, kind))]
+    found = np.zeros(len(cases.codes))
+    found[at] = steps.stretched(seconds, wanted, gaps.of_gap, owners)
+    return found
 
 
 def _walk(
