@@ -41,7 +41,7 @@ from veilog.methods._events.calendar import (
 )
 from veilog.methods._events.durations import asked_durations, drawn_durations
 from veilog.methods._events.gap_shapes import BINS, GUESS, bins_of, draw_gaps, estimated, least_squares, slopes
-from veilog.methods._events.steps import Steps, asked_steps, directly_following, known_gaps, places
+from veilog.methods._events.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
 from veilog.methods.method import advised
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases
@@ -263,7 +263,9 @@ def _courses(
     wanted = np.zeros(len(cases))
     wanted[rows[np.lexsort((took[rows], kind))]] = lasting[np.lexsort((lasting, kind))]
     found = np.zeros(len(cases.codes))
-    found[at] = steps.stretched(seconds, wanted, gaps.of_gap, owners)
+    codes = cases.codes.astype(np.int64)
+    where = Gaps.of(codes[at - 1], codes[at], owners, gaps.pairs, len(cases.labels))
+    found[at] = steps.stretched(seconds, wanted, where)
     return found
 
 
