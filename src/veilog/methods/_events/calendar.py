@@ -11,18 +11,20 @@ Hours and days are asked as histograms; of their Fourier components those are ke
 from __future__ import annotations
 
 import datetime
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
+from veilog.methods._events.durations import fitted
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 
-__all__ = ["MADE_UP_WINDOW", "WEEK_HOURS", "asked_hours", "asked_starts", "check", "drawn_starts", "of_the_week"]
+__all__ = ["MADE_UP_WINDOW", "WEEK_HOURS", "Together", "asked_hours", "asked_starts", "asked_together", "check", "drawn_starts", "of_the_week"]
 
 MADE_UP_WINDOW: Window = (
     datetime.datetime(2000, 1, 3, tzinfo=datetime.UTC),
@@ -31,8 +33,10 @@ MADE_UP_WINDOW: Window = (
 """Where cases start when no window is declared: the 52 weeks from a Monday on, evenly."""
 
 MOST_WEEKS = 5_300
-EVEN, NOTHING = 6.0, 8.0
+EVEN, NOTHING = 9.0, 12.0
 """A half is even with the other, or nothing, as far as this many variances of the noise explain."""
+CELL_NOISES, DEEPEST = 4, 6
+"""Starts and durations are cut at a half, a quarter and so on, while so many noise scales of cases are left."""
 HARMONIC = 1.5
 """A Fourier component is kept as far as it is above this many times the power that noise has."""
 WEEK_HOURS = 168
@@ -132,6 +136,57 @@ def drawn_starts(
     wanted = clock[part] + rng.random(number) * (clock[part + 1] - clock[part])
     starts = (np.interp(wanted, reached, np.arange(len(reached))) + begin) * _HOUR
     return np.clip(starts.astype(np.int64), first, last - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """How many cases start early or late and last long or not: shares of starts for each group of durations."""
+
+    starts: FloatArray
+    """Seconds since 1970 at which groups of starts after the first begin."""
+    durations: FloatArray
+    """Seconds at which groups of durations after the first begin."""
+    q: FloatArray
+
+    def matched(self, starts: IntArray, lasting: FloatArray, rng: np.random.Generator) -> IntArray:
+        """Return the starts in another order: that of cases which last so long."""
+        reached = np.cumsum(self.q[np.searchsorted(self.durations, lasting, side="right")], axis=1)
+        wanted = (reached < rng.random(len(lasting))[:, None] * reached[:, -1:]).sum(axis=1)
+        found = np.empty_like(starts)
+        own = np.searchsorted(self.starts, starts, side="right")
+        found[np.lexsort((rng.random(len(wanted)), wanted))] = starts[np.lexsort((rng.random(len(own)), own))]
+        return found
+
+
+def asked_together(
+    curator: Curator, epsilon: Fraction, starts: IntArray, lasting: FloatArray, window: Window
+) -> Together:
+    """Return how starts and durations hang together, given those of the released cases. A case adds 1.
+
+    Logs end some day: what started early can have lasted long, and long cases are among the early ones.
+    """
+    first, last = int(window[0].timestamp()), int(window[1].timestamp())
+    depth = int(np.clip(np.log2(max(len(starts) * float(epsilon) / CELL_NOISES, 2.0)), 1, DEEPEST))
+    halves = 0.5 ** np.arange(1, depth + 1)
+    of_starts = np.unique(np.quantile(starts, [*halves, *(1 - halves)]))
+    of_durations = np.unique(np.quantile(lasting, 1 - halves).clip(1.0))
+    size = len(of_starts) + 1
+
+    def features(block: Cases) -> Triples:
+        rows = np.flatnonzero(block.lengths > 0)
+        begin, end = block.times[block.offsets[rows]], block.times[block.offsets[rows + 1] - 1]
+        ours = (begin >= first * _SECOND) & (begin < last * _SECOND) & (end >= begin)
+        rows, begin, end = rows[ours], begin[ours], end[ours]
+        group = np.searchsorted(of_durations * _SECOND, end - begin, side="right")
+        cell = group * size + np.searchsorted(of_starts * _SECOND, begin, side="right")
+        return rows, cell, np.ones(len(rows), dtype=np.int64)
+
+    cells = (len(of_durations) + 1) * size
+    asked = curator.events.sums(features, cells, 1, epsilon, purpose="starts of cases by how long they last")
+    rows = np.bincount(np.searchsorted(of_durations, lasting, side="right"), minlength=cells // size) / len(lasting)
+    columns = np.bincount(np.searchsorted(of_starts, starts, side="right"), minlength=size) / len(starts)
+    table = asked.reshape(-1, size).astype(np.float64)
+    return Together(of_starts, of_durations, fitted(table, rows, columns, 2 / float(epsilon) ** 2))
 
 
 # Hours --------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.curator import Curator
 
-__all__ = ["EDGES", "Kinds", "asked_durations", "drawn_durations", "known_durations"]
+__all__ = ["EDGES", "Kinds", "asked_durations", "drawn_durations", "fitted", "known_durations"]
 
 BINS_AN_OCTAVE = 2
 LONGEST = 27
@@ -123,9 +123,9 @@ def asked_durations(
     ).reshape(-1, groups)
     wanted = np.bincount(kinds.told(*_ends(cases)), minlength=kinds.number) / max(number, 1)
     masses = np.bincount(group, weights=everything, minlength=groups)
-    fitted = _fitted(table.astype(np.float64), wanted, masses, 2 / float(epsilon_kinds) ** 2)
+    shares = fitted(table.astype(np.float64), wanted, masses, 2 / float(epsilon_kinds) ** 2)
     inside = everything / np.maximum(masses[group], 1e-12)
-    return kinds, fitted[:, group] * inside
+    return kinds, shares[:, group] * inside
 
 
 def _ends(cases: Sequences) -> tuple[IntArray, IntArray]:
@@ -152,7 +152,7 @@ def _falling(noisy: FloatArray, scale: float) -> FloatArray:
     return np.concatenate([noisy[:start], tail])
 
 
-def _fitted(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float) -> FloatArray:
+def fitted(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float) -> FloatArray:
     """The distribution of each row of a noisy table that has these shares of rows and columns."""
     total = max(float(table.sum()), 1.0)
     alike = np.outer(rows, columns)

@@ -20,14 +20,15 @@ __all__ = ["Gaps", "Steps", "asked_steps", "directly_following", "known_gaps"]
 
 _ONE = 2_520
 """The duration of a case, in so many parts."""
-GROUP_NOISES = 25
+GROUP_NOISES = 24
 """Groups of cases by duration: half of them, half of the rest and so on, while so many noise scales of cases are left."""
 MOST_GROUPS = 10
-BELIEVED = 2.0
+BELIEVED = 0.75
 """A part is believed as far as it is above so many variances of its noise away from what gaps let expect."""
 FARTHEST = 3.0
 """How much more or less time a pair may get in one round of fitting, as a factor."""
 ROUNDS = 10
+WEIGHTS = (1, 3, 3)
 PLACES = 10
 """Parts of a case: its first gap, its last one, and 8 between them."""
 
@@ -65,7 +66,7 @@ class Steps:
     edges: FloatArray
     """Seconds at which groups after the first begin."""
     tables: tuple[FloatArray, ...]
-    variance: float
+    variances: tuple[float, ...]
 
     def stretched(self, seconds: FloatArray, wanted: FloatArray, gaps: Gaps) -> FloatArray:
         """Return gaps that add up to the durations ``wanted`` of cases, and in each table to its parts of them."""
@@ -75,21 +76,22 @@ class Steps:
         counted = (np.bincount(owner, minlength=len(wanted))[owner] > 1) & (wanted[owner] > 0)
         found = _to(seconds, wanted, owner)
         for _ in range(ROUNDS):
-            for table, cell in zip(self.tables, cells, strict=True):
+            for table, variance, cell in zip(self.tables, self.variances, cells, strict=True):
                 part = np.where(counted, found / np.maximum(wanted[owner], 1e-9), 0.0)
                 now = np.bincount(cell, weights=part, minlength=table.size).reshape(table.shape)
-                found = _to(found * self._factors(table, now).ravel()[cell], wanted, owner)
+                found = _to(found * _factors(table, variance, now).ravel()[cell], wanted, owner)
         return found
 
-    def _factors(self, table: FloatArray, now: FloatArray) -> FloatArray:
-        """How much more time each column should have in each group, given the parts that they have."""
-        cases = now.sum(axis=1, keepdims=True)
-        # The release need not have as many cases as the log.
-        scale = cases / np.maximum(table.sum(axis=1, keepdims=True), np.maximum(0.2 * cases, 1.0))
-        apart = table * scale - now
-        kept = np.maximum(0.0, 1 - BELIEVED * self.variance * scale**2 / np.maximum(apart**2, 1e-9))
-        aim = np.maximum(now + kept * apart, 0.0)
-        return np.clip((aim + 1e-3) / (now + 1e-3), 1 / FARTHEST, FARTHEST)
+
+def _factors(table: FloatArray, variance: float, now: FloatArray) -> FloatArray:
+    """How much more time each column should have in each group, given the parts that they have."""
+    cases = now.sum(axis=1, keepdims=True)
+    # The release need not have as many cases as the log.
+    scale = cases / np.maximum(table.sum(axis=1, keepdims=True), np.maximum(0.2 * cases, 1.0))
+    apart = table * scale - now
+    kept = np.maximum(0.0, 1 - BELIEVED * variance * scale**2 / np.maximum(apart**2, 1e-9))
+    aim = np.maximum(now + kept * apart, 0.0)
+    return np.clip((aim + 1e-3) / (now + 1e-3), 1 / FARTHEST, FARTHEST)
 
 
 def _to(seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> FloatArray:
@@ -112,7 +114,7 @@ def asked_steps(
     """
     edges: list[float] = []
     left = np.sort(durations)
-    while len(edges) < MOST_GROUPS - 1 and len(left) >= 2 * GROUP_NOISES * 3 / float(epsilon):
+    while len(edges) < MOST_GROUPS - 1 and len(left) >= 2 * GROUP_NOISES / float(epsilon):
         left = left[len(left) // 2 :]
         edges.append(float(max(left[0], 1.0)))
     borders = np.unique(np.array(edges))
@@ -129,18 +131,21 @@ def asked_steps(
         part = (gaps[ours].astype(np.float64) / lasting[rows[ours]] * _ONE).astype(np.int64)
         group = np.searchsorted(borders * 1_000_000, lasting, side="right")[rows]
         cells = [cell[ours] + begin for cell, begin in zip(found.cells(group, sizes), [0, *ends], strict=False)]
-        return np.tile(rows[ours], 3), np.concatenate(cells), np.tile(part, 3)
+        return np.tile(rows[ours], 3), np.concatenate(cells), np.concatenate([weight * part for weight in WEIGHTS])
 
     asked = curator.events.sums(
         features,
         int(ends[-1]),
-        3 * _ONE,
+        sum(WEIGHTS) * _ONE,
         epsilon,
         alphabet=labels,
         purpose="parts of durations by pair, by activity and by place in the case, in 1/2520",
     )
-    tables = (table.reshape(-1, size) / _ONE for table, size in zip(np.split(asked, ends[:-1]), sizes, strict=True))
-    return Steps(borders, tuple(tables), 2 * (3 / float(epsilon)) ** 2)
+    tables = tuple(
+        table.reshape(-1, size) / (weight * _ONE)
+        for table, size, weight in zip(np.split(asked, ends[:-1]), sizes, WEIGHTS, strict=True)
+    )
+    return Steps(borders, tables, tuple(2 * (sum(WEIGHTS) / weight / float(epsilon)) ** 2 for weight in WEIGHTS))
 
 
 def places(pairs: IntArray, first: IntArray, second: IntArray, size: int) -> IntArray:

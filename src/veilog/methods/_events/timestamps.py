@@ -35,6 +35,7 @@ from veilog.methods._events.calendar import (
     MADE_UP_WINDOW,
     asked_hours,
     asked_starts,
+    asked_together,
     check,
     drawn_starts,
     of_the_week,
@@ -68,13 +69,14 @@ GUESS_DOUBT = 0.01
 FINEST = 64
 """The lightest gap counts this many, so that weights are whole numbers."""
 SHARES = {
-    "pairs": Fraction(18, 100),
-    "all": Fraction(4, 100),
+    "pairs": Fraction(12, 100),
+    "all": Fraction(6, 100),
     "durations": Fraction(30, 100),
-    "kinds": Fraction(7, 100),
-    "steps": Fraction(18, 100),
-    "hours": Fraction(8, 100),
-    "starts": Fraction(15, 100),
+    "kinds": Fraction(6, 100),
+    "steps": Fraction(20, 100),
+    "hours": Fraction(7, 100),
+    "starts": Fraction(16, 100),
+    "together": Fraction(3, 100),
 }
 RESOLUTION = 1024
 MOST_PAIRS = 2_000
@@ -107,7 +109,9 @@ def released_times(
     if not followed:
         shares["hours"] += sum(shares.pop(name) for name in ("pairs", "all", "durations", "kinds", "steps"))
     if window is None:
-        shares["pairs" if followed else "hours"] += shares.pop("starts")
+        shares["pairs" if followed else "hours"] += shares.pop("starts") + shares.pop("together")
+    elif not followed:
+        shares["starts"] += shares.pop("together")
     cost = {name: epsilon * share for name, share in shares.items()}
     if followed:
         gaps = _gaps(curator, cost["pairs"], cost["all"], cases)
@@ -122,6 +126,9 @@ def released_times(
     seconds = np.zeros(len(cases.codes))
     if followed:
         seconds = _courses(gaps, cases, (rows, lasting, kind), steps, rng)
+        if window is not None:
+            took = np.bincount(np.repeat(np.arange(len(cases)), cases.lengths), seconds, minlength=len(cases))
+            starts = asked_together(curator, cost["together"], starts, took, window).matched(starts, took, rng)
     return _walk(starts, seconds, cases, hours, rng) * _SECOND
 
 
