@@ -33,7 +33,7 @@ BINS = len(EDGES) - 1
 
 MOST = 0.85
 """Beyond this part of the cases a histogram is taken to fall."""
-BELIEVED = 0.75
+BELIEVED = 1.0
 """A step of the falling part counts as far as it is above so many variances of its noise."""
 MOST_KINDS = 64
 KIND_NOISES = 12

@@ -20,15 +20,16 @@ __all__ = ["Gaps", "Steps", "asked_steps", "directly_following", "known_gaps"]
 
 _ONE = 2_520
 """The duration of a case, in so many parts."""
-GROUP_NOISES = 24
+GROUP_NOISES = 12
 """Groups of cases by duration: half of them, half of the rest and so on, while so many noise scales of cases are left."""
 MOST_GROUPS = 10
-BELIEVED = 0.75
-"""A part is believed as far as it is above so many variances of its noise away from what gaps let expect."""
-FARTHEST = 3.0
-"""How much more or less time a pair may get in one round of fitting, as a factor."""
-ROUNDS = 10
-WEIGHTS = (1, 3, 3)
+LEAN = 2.0
+"""How far the part of a pair may be from what its gaps let expect: a factor of e, as a standard deviation."""
+_FACTORS = np.linspace(-4.0, 4.0, 65)
+ROUNDS = 5
+HALVINGS = 24
+WEIGHTS = (3, 3, 1)
+ENOUGH = 300
 PLACES = 10
 """Parts of a case: its first gap, its last one, and 8 between them."""
 
@@ -55,18 +56,20 @@ class Gaps:
         return Gaps(places(pairs, first, second, size), np.where(second < 0, size, second), owner, place)
 
     def cells(self, group: IntArray, sizes: tuple[int, ...]) -> list[IntArray]:
-        """Return the cell of each gap in each of the tables by group: pairs, second activities, places."""
-        return [group * size + own for own, size in zip((self.pair, self.second, self.place), sizes, strict=True)]
+        """Return the cell of each gap in each of the tables by group: places, second activities, pairs."""
+        return [group * size + own for own, size in zip((self.place, self.second, self.pair), sizes, strict=False)]
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Noisy parts of durations, in cases, by group of durations: of pairs, of second activities, of places."""
+    """Noisy parts of durations, in cases, by group of durations: of places, and of
+    second activities and of pairs where there are enough cases."""
 
     edges: FloatArray
     """Seconds at which groups after the first begin."""
     tables: tuple[FloatArray, ...]
-    variances: tuple[float, ...]
+    scales: tuple[float, ...]
+    """Of the Laplace noise of each table."""
 
     def stretched(self, seconds: FloatArray, wanted: FloatArray, gaps: Gaps) -> FloatArray:
         """Return gaps that add up to the durations ``wanted`` of cases, and in each table to its parts of them."""
@@ -74,24 +77,50 @@ class Steps:
         group = np.searchsorted(self.edges, wanted, side="right")[owner]
         cells = gaps.cells(group, tuple(table.shape[1] for table in self.tables))
         counted = (np.bincount(owner, minlength=len(wanted))[owner] > 1) & (wanted[owner] > 0)
-        found = _to(seconds, wanted, owner)
+        found = _drawn_to(seconds, wanted, owner)
+
+        def parts(cell: IntArray, table: FloatArray) -> FloatArray:
+            part = np.where(counted, found / np.maximum(wanted[owner], 1e-9), 0.0)
+            return np.bincount(cell, weights=part, minlength=table.size).reshape(table.shape)
+
+        aims = [
+            _aimed(table, scale, parts(cell, table))
+            for table, scale, cell in zip(self.tables, self.scales, cells, strict=True)
+        ]
         for _ in range(ROUNDS):
-            for table, variance, cell in zip(self.tables, self.variances, cells, strict=True):
-                part = np.where(counted, found / np.maximum(wanted[owner], 1e-9), 0.0)
-                now = np.bincount(cell, weights=part, minlength=table.size).reshape(table.shape)
-                found = _to(found * _factors(table, variance, now).ravel()[cell], wanted, owner)
+            for aim, cell in zip(aims, cells, strict=True):
+                factors = (aim + 1e-9) / (parts(cell, aim) + 1e-9)
+                found = _to(found * factors.ravel()[cell], wanted, owner)
         return found
 
 
-def _factors(table: FloatArray, variance: float, now: FloatArray) -> FloatArray:
-    """How much more time each column should have in each group, given the parts that they have."""
-    cases = now.sum(axis=1, keepdims=True)
+def _aimed(table: FloatArray, scale: float, expected: FloatArray) -> FloatArray:
+    """Return the likeliest parts: Laplace noise about them, and factors between them and what was to be expected."""
+    cases = expected.sum(axis=1, keepdims=True)
     # The release need not have as many cases as the log.
-    scale = cases / np.maximum(table.sum(axis=1, keepdims=True), np.maximum(0.2 * cases, 1.0))
-    apart = table * scale - now
-    kept = np.maximum(0.0, 1 - BELIEVED * variance * scale**2 / np.maximum(apart**2, 1e-9))
-    aim = np.maximum(now + kept * apart, 0.0)
-    return np.clip((aim + 1e-3) / (now + 1e-3), 1 / FARTHEST, FARTHEST)
+    more = cases / np.maximum(table.sum(axis=1, keepdims=True), np.maximum(0.2 * cases, 1.0))
+    unlikely = np.stack(
+        [np.abs(table * more - expected * np.exp(x)) / (scale * more) + x**2 / (2 * LEAN**2) for x in _FACTORS]
+    )
+    aim = expected * np.exp(_FACTORS[unlikely.argmin(axis=0)])
+    return np.asarray(aim * cases / np.maximum(aim.sum(axis=1, keepdims=True), 1e-12))
+
+
+def _drawn_to(seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> FloatArray:
+    """Gaps that add up to what is wanted of each case, where long ones are changed and short ones hardly.
+
+    What is missing is added by the squares of gaps; what is too much is taken by making g to g / (1 + m g).
+    """
+    took = np.bincount(owner, weights=seconds, minlength=len(wanted))
+    squares = np.bincount(owner, weights=seconds**2, minlength=len(wanted))
+    more = (np.maximum(wanted - took, 0.0) / np.maximum(squares, 1e-18))[owner]
+    low, high = np.full(len(wanted), -30.0), np.full(len(wanted), 30.0)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        left = np.bincount(owner, seconds / (1 + np.exp(middle)[owner] * seconds), minlength=len(wanted))
+        low, high = np.where(left > wanted, middle, low), np.where(left > wanted, high, middle)
+    less = np.where(took > wanted, np.exp(low), 0.0)[owner]
+    return _to(np.where(less > 0, seconds / (1 + less * seconds), seconds + more * seconds**2), wanted, owner)
 
 
 def _to(seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> FloatArray:
@@ -118,7 +147,8 @@ def asked_steps(
         left = left[len(left) // 2 :]
         edges.append(float(max(left[0], 1.0)))
     borders = np.unique(np.array(edges))
-    sizes = (len(pairs) + 1, len(labels) + 1, PLACES)
+    weights = WEIGHTS if len(durations) * float(epsilon) >= ENOUGH else WEIGHTS[:1]
+    sizes = (PLACES, len(labels) + 1, len(pairs) + 1)[: len(weights)]
     ends = np.cumsum([(len(borders) + 1) * size for size in sizes])
 
     def features(block: Cases) -> Triples:
@@ -131,21 +161,21 @@ def asked_steps(
         part = (gaps[ours].astype(np.float64) / lasting[rows[ours]] * _ONE).astype(np.int64)
         group = np.searchsorted(borders * 1_000_000, lasting, side="right")[rows]
         cells = [cell[ours] + begin for cell, begin in zip(found.cells(group, sizes), [0, *ends], strict=False)]
-        return np.tile(rows[ours], 3), np.concatenate(cells), np.concatenate([weight * part for weight in WEIGHTS])
+        return np.tile(rows[ours], len(weights)), np.concatenate(cells), np.concatenate([weight * part for weight in weights])
 
     asked = curator.events.sums(
         features,
         int(ends[-1]),
-        sum(WEIGHTS) * _ONE,
+        sum(weights) * _ONE,
         epsilon,
         alphabet=labels,
         purpose="parts of durations by pair, by activity and by place in the case, in 1/2520",
     )
     tables = tuple(
         table.reshape(-1, size) / (weight * _ONE)
-        for table, size, weight in zip(np.split(asked, ends[:-1]), sizes, WEIGHTS, strict=True)
+        for table, size, weight in zip(np.split(asked, ends[:-1]), sizes, weights, strict=True)
     )
-    return Steps(borders, tables, tuple(2 * (sum(WEIGHTS) / weight / float(epsilon)) ** 2 for weight in WEIGHTS))
+    return Steps(borders, tables, tuple(sum(weights) / weight / float(epsilon) for weight in weights))
 
 
 def places(pairs: IntArray, first: IntArray, second: IntArray, size: int) -> IntArray:

@@ -41,7 +41,7 @@ from veilog.methods._events.calendar import (
     of_the_week,
 )
 from veilog.methods._events.durations import asked_durations, drawn_durations
-from veilog.methods._events.gap_shapes import BINS, GUESS, bins_of, draw_gaps, estimated, least_squares, slopes
+from veilog.methods._events.gap_shapes import BINS, GUESS, bins_of, draw_gaps, least_squares, slopes
 from veilog.methods._events.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
 from veilog.methods.method import advised
 from veilog.privacy.asking import Triples
@@ -69,16 +69,18 @@ GUESS_DOUBT = 0.01
 FINEST = 64
 """The lightest gap counts this many, so that weights are whole numbers."""
 SHARES = {
-    "pairs": Fraction(12, 100),
-    "all": Fraction(6, 100),
-    "durations": Fraction(30, 100),
-    "kinds": Fraction(6, 100),
-    "steps": Fraction(20, 100),
-    "hours": Fraction(7, 100),
-    "starts": Fraction(16, 100),
+    "pairs": Fraction(24, 100),
+    "all": Fraction(4, 100),
+    "durations": Fraction(32, 100),
+    "kinds": Fraction(4, 100),
+    "steps": Fraction(14, 100),
+    "hours": Fraction(5, 100),
+    "starts": Fraction(14, 100),
     "together": Fraction(3, 100),
 }
 RESOLUTION = 1024
+MERGED = (4, 2)
+TRIMMED, TRIMMED_MOST = 0.5, 0.25
 MOST_PAIRS = 2_000
 """So many pairs, the most frequent of the release, have gaps of their own; the others share those of all pairs."""
 PLACES = 6
@@ -176,54 +178,76 @@ def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Seq
         of_all, BINS, GAPS_A_CASE, epsilon_all, resolution=RESOLUTION, purpose="gaps of all directly-follows pairs"
     )
     parent, doubt = _shares(everything / RESOLUTION, GAPS_A_CASE / float(epsilon_all))
-    weight = _weights(counts[frequent], least_squares(parent), doubt)
+    trust = [1 / doubt**2, np.full(BINS, 1 / GUESS_DOUBT**2)]
+    parent = least_squares(np.average([parent, GUESS], axis=0, weights=trust))
+    # Few cases tell few bins apart, and a sum has less noise when it is asked for than when it is made of answers.
+    known = float(epsilon) * len(cases)
+    merged = np.arange(BINS) // (MERGED[0] if known < SMALL_LOG else MERGED[1] if known < 10 * SMALL_LOG else 1)
+    groups = int(merged[-1]) + 1
+    weight = np.round(FINEST * (counts[frequent] / counts.max()) ** -RARE_PAIRS).astype(np.int64)
     owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
-    in_case = np.bincount(owners, weights=np.append(weight @ least_squares(parent), 0.0)[of_gap], minlength=len(cases))
+    in_case = np.bincount(owners, weights=np.append(weight, 0.0)[of_gap], minlength=len(cases))
     least, most = PART_OF_A_CASE
-    part = min(least * max(float(epsilon) * len(cases) / SMALL_LOG, 1.0) ** 0.5, most)
+    part = min(least * max(known / SMALL_LOG, 1.0) ** 0.5, most)
     bound = max(round(part * float(in_case[in_case > 0].mean())), 1)
 
     def of_pairs(block: Cases) -> Triples:
         rows, bins, codes, before = _known_gaps(block)
         place = places(pairs, before, codes, size)
         ours = place < len(pairs)
-        return rows[ours], place[ours] * BINS + bins[ours], weight[place[ours], bins[ours]]
+        return rows[ours], place[ours] * groups + merged[bins[ours]], weight[place[ours]]
 
     asked = curator.events.sums(
         of_pairs,
-        len(pairs) * BINS,
+        len(pairs) * groups,
         bound,
         epsilon,
         alphabet=cases.labels,
         purpose="gaps of released directly-follows pairs",
-    ).reshape(-1, BINS)
+    ).reshape(-1, groups)
     clipped = np.minimum(1.0, bound / np.maximum(in_case, 1e-9))
     expected = np.bincount(of_gap, weights=clipped[owners], minlength=len(pairs) + 1)[: len(pairs)]
     # The release need not have as many cases as the log: scale what it lets expect to what was found.
-    found = float(asked.sum()) / max(float(expected @ weight @ least_squares(parent)), 1.0)
+    found = float(asked.sum()) / max(float(expected @ weight), 1.0)
     expected = np.maximum(expected * max(found, LEAST_FOUND), 1.0)
-    own, scales = asked / weight, bound / float(epsilon) / weight
-    # What all pairs together have, by both answers and a guess, each as far as its noise lets it count.
-    again, doubt_again = _shares(own.sum(axis=0), np.sqrt((scales**2).sum(axis=0)))
-    trust = [1 / doubt**2, 1 / doubt_again**2, np.full(BINS, 1 / GUESS_DOUBT**2)]
-    parent = least_squares(np.average([parent, again, GUESS], axis=0, weights=trust))
-    q = estimated(own, expected, scales, (pairs % size, pairs // size), parent)
+    masses = np.bincount(merged, weights=parent, minlength=groups)
+    variances = groups * 2 * (bound / float(epsilon) / weight) ** 2
+    q = _backed_off(asked / weight[:, None], expected, variances, pairs % size, masses)
+    q = q[:, merged] * (parent / np.maximum(masses[merged], 1e-12))
     q = np.concatenate([q, parent[None, :]])
     return _Gaps(pairs, of_gap, q, slopes(q))
 
 
-def _shares(noisy: FloatArray, scale: float | FloatArray) -> tuple[FloatArray, FloatArray]:
+def _backed_off(
+    own: FloatArray, expected: FloatArray, variances: FloatArray, second: IntArray, everything: FloatArray
+) -> FloatArray:
+    """Distributions of pairs, drawn to those of all pairs with their second activity, as far as noise explains what is
+    apart, and these to that of all pairs."""
+    _, second = np.unique(second, return_inverse=True)
+    sums = np.zeros((int(second.max()) + 1, own.shape[1]))
+    np.add.at(sums, second, own)
+    total, doubt = (np.bincount(second, weights=x) for x in (expected, variances))
+    of_second = _drawn_to(sums, total, doubt, np.broadcast_to(everything, sums.shape))
+    return _drawn_to(own, expected, variances, of_second[second])
+
+
+def _drawn_to(masses: FloatArray, total: FloatArray, variance: FloatArray, prior: FloatArray) -> FloatArray:
+    """Noisy masses as distributions, drawn to others as far as noise explains what is apart (James, Stein 1961)."""
+    apart = masses / total[:, None] - prior
+    spread = np.maximum((apart**2).sum(axis=1), 1e-18)
+    kept = np.maximum(0.0, 1 - variance / total**2 / spread)[:, None]
+    found = np.stack([least_squares(row) for row in prior + kept * apart])
+    noise = np.sqrt(variance / masses.shape[1]) / total
+    most = found.max(axis=1, keepdims=True)
+    found = np.where(found < np.minimum(np.minimum(TRIMMED * noise, TRIMMED_MOST)[:, None], most), 0.0, found)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _shares(noisy: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
     """Each bin's share of noisy masses, and the scale of its noise."""
-    scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), noisy.shape)
+    scales = np.full(noisy.shape, scale)
     total = max(float(noisy.sum()), float(np.sqrt((scales**2).sum())))
     return noisy / total, scales / total
-
-
-def _weights(counts: IntArray, of_bins: FloatArray, doubt: FloatArray) -> IntArray:
-    """What a gap of each pair and bin counts, from public and noisy frequencies: more where there are few."""
-    often = np.maximum(of_bins, np.maximum(doubt, RAREST_BIN))
-    rare = np.outer((counts / counts.max()) ** -RARE_PAIRS, (often / often.max()) ** -RARE_BINS)
-    return np.asarray(np.round(FINEST * rare), dtype=np.int64)
 
 
 def _known_gaps(block: Cases) -> tuple[IntArray, IntArray, IntArray, IntArray]:
