@@ -24,7 +24,17 @@ from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 
-__all__ = ["MADE_UP_WINDOW", "WEEK_HOURS", "Together", "asked_hours", "asked_starts", "asked_together", "check", "drawn_starts", "of_the_week"]
+__all__ = [
+    "MADE_UP_WINDOW",
+    "WEEK_HOURS",
+    "Together",
+    "asked_hours",
+    "asked_starts",
+    "asked_together",
+    "check",
+    "drawn_starts",
+    "of_the_week",
+]
 
 MADE_UP_WINDOW: Window = (
     datetime.datetime(2000, 1, 3, tzinfo=datetime.UTC),

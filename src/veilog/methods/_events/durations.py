@@ -17,7 +17,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Sequences
-from veilog.methods._events.gap_shapes import least_squares
+from veilog.methods._events.gap_bins import least_squares
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.curator import Curator
@@ -33,7 +33,7 @@ BINS = len(EDGES) - 1
 
 MOST = 0.85
 """Beyond this part of the cases a histogram is taken to fall."""
-BELIEVED = 1.0
+BELIEVED = 1.5
 """A step of the falling part counts as far as it is above so many variances of its noise."""
 MOST_KINDS = 64
 KIND_NOISES = 12
@@ -166,7 +166,9 @@ def fitted(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: f
     return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1e-15))
 
 
-def drawn_durations(kinds: Kinds, q: FloatArray, cases: Sequences, rng: np.random.Generator) -> tuple[IntArray, FloatArray, IntArray]:
+def drawn_durations(
+    kinds: Kinds, q: FloatArray, cases: Sequences, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray, IntArray]:
     """Return the released cases of at least two events, the seconds they last, and their kinds.
 
     Those of each kind stand at even places of its distribution, in random order; inside bins evenly in log-time.

@@ -1,7 +1,8 @@
-"""Where the time of a case goes: the part of its duration that each pair of activities takes, by how long it lasts.
+"""Where the time of a case goes: the part of its duration that each of its gaps takes, by how long it lasts.
 
-A case shares out 1 among its gaps, so the noise is small however many events it has. What a pair takes in cases that
-last about as long is the answer where it stands out of the noise, and else what its gaps let expect.
+A case shares out 1 among its gaps, so the noise is small however many events it has: by place in the case, and where
+there are enough cases also by second activity and by pair. The parts of released cases are moved to the likeliest ones,
+between what was answered and what their gaps let expect.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ _ONE = 2_520
 GROUP_NOISES = 12
 """Groups of cases by duration: half of them, half of the rest and so on, while so many noise scales of cases are left."""
 MOST_GROUPS = 10
-LEAN = 2.0
+LEAN = 1.0
 """How far the part of a pair may be from what its gaps let expect: a factor of e, as a standard deviation."""
 _FACTORS = np.linspace(-4.0, 4.0, 65)
-ROUNDS = 5
+ROUNDS = 3
+"""Of fitting to one table after the other."""
 HALVINGS = 24
+"""Steps of bisection."""
 WEIGHTS = (3, 3, 1)
+"""What a case counts in the tables of places, of second activities and of pairs."""
 ENOUGH = 300
+"""Below this epsilon times number of cases places only are asked for."""
 PLACES = 10
 """Parts of a case: its first gap, its last one, and 8 between them."""
 
@@ -98,7 +103,7 @@ def _aimed(table: FloatArray, scale: float, expected: FloatArray) -> FloatArray:
     """Return the likeliest parts: Laplace noise about them, and factors between them and what was to be expected."""
     cases = expected.sum(axis=1, keepdims=True)
     # The release need not have as many cases as the log.
-    more = cases / np.maximum(table.sum(axis=1, keepdims=True), np.maximum(0.2 * cases, 1.0))
+    more = np.maximum(cases / np.maximum(table.sum(axis=1, keepdims=True), np.maximum(0.2 * cases, 1.0)), 1e-9)
     unlikely = np.stack(
         [np.abs(table * more - expected * np.exp(x)) / (scale * more) + x**2 / (2 * LEAN**2) for x in _FACTORS]
     )
@@ -138,8 +143,8 @@ def asked_steps(
 ) -> Steps:
     """Return noisy parts of durations for released ``pairs``, given the durations of released cases.
 
-    A case of at least two gaps adds 1 to each of the three tables, shared out among its gaps, so 3 in all; what is
-    rounded off is lost.
+    A case of at least two gaps adds to each table its weight, shared out among its gaps, so the sum of the weights in
+    all; what is rounded off is lost.
     """
     edges: list[float] = []
     left = np.sort(durations)
@@ -161,7 +166,11 @@ def asked_steps(
         part = (gaps[ours].astype(np.float64) / lasting[rows[ours]] * _ONE).astype(np.int64)
         group = np.searchsorted(borders * 1_000_000, lasting, side="right")[rows]
         cells = [cell[ours] + begin for cell, begin in zip(found.cells(group, sizes), [0, *ends], strict=False)]
-        return np.tile(rows[ours], len(weights)), np.concatenate(cells), np.concatenate([weight * part for weight in weights])
+        return (
+            np.tile(rows[ours], len(weights)),
+            np.concatenate(cells),
+            np.concatenate([weight * part for weight in weights]),
+        )
 
     asked = curator.events.sums(
         features,

@@ -1,22 +1,22 @@
 """Times for the events of any release of variants, epsilon-differentially private beside the release itself.
 
-The questions, with their shares of the epsilon for times (evolve's design; a case's contributions are bounded before
-anything is added up):
+The questions (a case's contributions are bounded before anything is added up; shares of the epsilon: ``SHARES``):
 
-- gaps between directly following events, all pairs together, on 14 public log-scaled bins, at most 6 a case;
-- gaps for each pair of the release, on the same bins; the rarer the pair is in the release and the bin in the answer
-  before, the heavier a gap counts, so that the noise drowns less of what is rare; a case counts at most half of what
-  one of the release does on average;
-- the duration of the case, on the same bins;
+- gaps between directly following events, all pairs together, on public log-scaled bins, at most 6 a case;
+- gaps for each pair of the release, on the same bins or on several of them at once; the rarer the pair is in the
+  release, the heavier a gap counts, so that the noise drowns less of what is rare; a case counts at most half of what
+  one of the release does on average, in large logs more;
+- how long the case lasts, on half octaves, and on fewer bins by its last activity and its length;
+- which part of its duration each gap takes, by its place in the case, and in large logs also by activity and by pair;
 - hours of the day and days of the week of a case's events, one hour and one day a case, shared out among its events;
-- the week in which a case starts, in a declared window; without a window this share goes to the gaps.
+- in a declared window, where in it the case starts, and how that hangs together with its duration.
 
-The rest is post-processing: the distribution of a pair leans on those of pairs with its second or its first activity,
-and these on all pairs, as far as noise drowns them (:mod:`veilog.methods._events.gap_shapes`); gaps are drawn bin by
-bin from public shapes, spread evenly over the distribution of their pair; of several drawn courses of a case one is
-kept so that durations fit their histogram; inside bins of hours and more, busy times of the week are preferred.
+The rest is post-processing. The distribution of a pair leans on that of its second activity and this on all gaps, as
+far as noise drowns them. Gaps are drawn from them, spread evenly over the distribution of their pair; then they are
+stretched to the durations of cases, the longest most, and moved to the parts of durations that are known. In the end
+events after gaps of hours are moved to busy hours near by.
 
-Missing timestamps and gaps below 0 contribute nothing. Cases that start outside a declared window count in no week.
+Missing timestamps and gaps below 0 contribute nothing. Cases that start outside a declared window count in no part of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
@@ -41,7 +40,7 @@ from veilog.methods._events.calendar import (
     of_the_week,
 )
 from veilog.methods._events.durations import asked_durations, drawn_durations
-from veilog.methods._events.gap_shapes import BINS, GUESS, bins_of, draw_gaps, least_squares, slopes
+from veilog.methods._events.gap_bins import BINS, GUESS, backed_off, bins_of, draw_gaps, least_squares, slopes
 from veilog.methods._events.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
 from veilog.methods.method import advised
 from veilog.privacy.asking import Triples
@@ -59,28 +58,30 @@ PART_OF_A_CASE = (0.5, 3.0)
 cases count less, which bends means, but the noise is small. Where the noise is no matter, up to the second part."""
 SMALL_LOG = 1_000
 """Below this epsilon times number of released cases the first part holds; the part grows with the square root of it."""
-RARE_PAIRS, RARE_BINS = 0.35, 0.5
-"""A gap counts the pair's frequency in the release, and the bin's in the log, to the power of minus this."""
-RAREST_BIN = 0.003
+RARE_PAIRS = 0.35
+"""A gap counts the pair's frequency in the release to the power of minus this."""
 LEAST_FOUND = 0.05
 """Of the gaps that the release lets expect at least this part is assumed, however low the noisy answer."""
 GUESS_DOUBT = 0.01
 """Standard deviation at which the public guess of how all gaps are spread counts beside the noisy answers."""
 FINEST = 64
 """The lightest gap counts this many, so that weights are whole numbers."""
+FEW = 2_000
 SHARES = {
-    "pairs": Fraction(24, 100),
-    "all": Fraction(4, 100),
-    "durations": Fraction(32, 100),
-    "kinds": Fraction(4, 100),
-    "steps": Fraction(14, 100),
-    "hours": Fraction(5, 100),
-    "starts": Fraction(14, 100),
-    "together": Fraction(3, 100),
+    "pairs": (42, 26),
+    "all": (4, 4),
+    "durations": (29, 27),
+    "kinds": (3, 5),
+    "steps": (11, 14),
+    "hours": (4, 5),
+    "starts": (6, 16),
+    "together": (1, 3),
 }
+"""Hundredths of the epsilon, where it times the released cases is below ``FEW``, and from there on: few cases tell little
+of the calendar, but which steps take seconds and which take days."""
 RESOLUTION = 1024
 MERGED = (4, 2)
-TRIMMED, TRIMMED_MOST = 0.5, 0.25
+"""So many bins are one in the question on single pairs, below ``SMALL_LOG`` and below ten times that."""
 MOST_PAIRS = 2_000
 """So many pairs, the most frequent of the release, have gaps of their own; the others share those of all pairs."""
 PLACES = 6
@@ -106,7 +107,8 @@ def released_times(
         raise ParameterError("The release has no events, so there are no times to give.", parameter="times")
     check(window)
     rng = generator(curator.randomness)
-    shares = dict(SHARES)
+    many = epsilon * len(cases) >= FEW
+    shares = {name: Fraction(parts[many], 100) for name, parts in SHARES.items()}
     followed = bool((cases.lengths >= 2).any())
     if not followed:
         shares["hours"] += sum(shares.pop(name) for name in ("pairs", "all", "durations", "kinds", "steps"))
@@ -157,7 +159,6 @@ class _Gaps:
     """The pair of each gap of the released cases, in order."""
     q: FloatArray
     steep: FloatArray
-
 
 
 def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Sequences) -> _Gaps:
@@ -212,35 +213,10 @@ def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Seq
     expected = np.maximum(expected * max(found, LEAST_FOUND), 1.0)
     masses = np.bincount(merged, weights=parent, minlength=groups)
     variances = groups * 2 * (bound / float(epsilon) / weight) ** 2
-    q = _backed_off(asked / weight[:, None], expected, variances, pairs % size, masses)
+    q = backed_off(asked / weight[:, None], expected, variances, pairs % size, masses)
     q = q[:, merged] * (parent / np.maximum(masses[merged], 1e-12))
     q = np.concatenate([q, parent[None, :]])
     return _Gaps(pairs, of_gap, q, slopes(q))
-
-
-def _backed_off(
-    own: FloatArray, expected: FloatArray, variances: FloatArray, second: IntArray, everything: FloatArray
-) -> FloatArray:
-    """Distributions of pairs, drawn to those of all pairs with their second activity, as far as noise explains what is
-    apart, and these to that of all pairs."""
-    _, second = np.unique(second, return_inverse=True)
-    sums = np.zeros((int(second.max()) + 1, own.shape[1]))
-    np.add.at(sums, second, own)
-    total, doubt = (np.bincount(second, weights=x) for x in (expected, variances))
-    of_second = _drawn_to(sums, total, doubt, np.broadcast_to(everything, sums.shape))
-    return _drawn_to(own, expected, variances, of_second[second])
-
-
-def _drawn_to(masses: FloatArray, total: FloatArray, variance: FloatArray, prior: FloatArray) -> FloatArray:
-    """Noisy masses as distributions, drawn to others as far as noise explains what is apart (James, Stein 1961)."""
-    apart = masses / total[:, None] - prior
-    spread = np.maximum((apart**2).sum(axis=1), 1e-18)
-    kept = np.maximum(0.0, 1 - variance / total**2 / spread)[:, None]
-    found = np.stack([least_squares(row) for row in prior + kept * apart])
-    noise = np.sqrt(variance / masses.shape[1]) / total
-    most = found.max(axis=1, keepdims=True)
-    found = np.where(found < np.minimum(np.minimum(TRIMMED * noise, TRIMMED_MOST)[:, None], most), 0.0, found)
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def _shares(noisy: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
@@ -276,7 +252,11 @@ def _spread(u: FloatArray, rows: IntArray, rng: np.random.Generator) -> FloatArr
 
 
 def _courses(
-    gaps: _Gaps, cases: Sequences, durations: tuple[IntArray, FloatArray, IntArray], steps: Steps, rng: np.random.Generator
+    gaps: _Gaps,
+    cases: Sequences,
+    durations: tuple[IntArray, FloatArray, IntArray],
+    steps: Steps,
+    rng: np.random.Generator,
 ) -> FloatArray:
     """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases.
 
