@@ -21,7 +21,8 @@ from veilog.logs import simulate
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.methods._events.assemble import released_cases
-from veilog.methods._events.timestamps import MADE_UP_WINDOW, released_times
+from veilog.methods._events.calendar import MADE_UP_WINDOW
+from veilog.methods._events.timestamps import released_times
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventQuestions

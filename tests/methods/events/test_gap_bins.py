@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilog.methods._events.gap_shapes import BINS, EDGES, bins_of, draw_gaps, estimated, least_squares, slopes
+from veilog.methods._events.gap_bins import BINS, EDGES, bins_of, draw_gaps, estimated, least_squares, slopes
 
 
 @pytest.mark.slow
