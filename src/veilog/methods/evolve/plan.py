@@ -80,7 +80,7 @@ class Plan:
     @property
     def asks_repeats(self) -> bool:
         """Whether the question for relations asks which activities repeat, too: where noise leaves something of it."""
-        return not (self.low or self.wide)
+        return not (self.low or self.wide) if self.settings.repeats is None else self.settings.repeats
 
     def take(self, share: float) -> Fraction:
         """So much of epsilon."""
@@ -135,9 +135,11 @@ class Plan:
         size = self.g / (self.activities + 1) ** self.settings.relations_exponent
         return much + (little - much) * _between(size, low, high)
 
-    def trigram_share(self) -> Fraction:
-        """What trigrams would cost; not taken yet."""
-        return self.rest * Fraction(str(self.settings.trigram_share))
+    def take_of_rest(self, share: Fraction) -> Fraction:
+        """So much of what no question has taken yet."""
+        part = self.rest * share
+        self.rest -= part
+        return part
 
     def votes(self, rounds: int | None) -> list[Fraction]:
         """What is left, for each round of votes more than for the one before."""
