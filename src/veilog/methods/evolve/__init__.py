@@ -294,7 +294,7 @@ def _with_triples(
     curator: Curator, plan: Plan, settings: Constants, shortened: Shortened, chain: Chain, b_relations: float
 ) -> Chain:
     """The chain, of the second order where triples are expected to tell more than the votes that they cost."""
-    part = share_of_triples(chain, plan.rest, plan.cases, settings)
+    part = share_of_triples(chain, plan.rest, plan.heard(), settings)
     if not part:
         return chain
     share = plan.take_of_rest(part)

@@ -76,12 +76,11 @@ class Constants:
     wide_keep: float = 3.0
     """Wide: activities are kept above this many noise scales."""
 
-    triple_shares: tuple[float, ...] = (0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)
+    triple_shares: tuple[float, ...] = (0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4)
     """Of what is left after the relations: triples are asked for the one that they are expected to pay best for, or
     not at all."""
     memory: float = 0.1
-    """What is expected before it is known: so much of the variance that the step after y could have by what was before y
-    it has."""
+    """What is expected before it is known: so much of the variance of what follows y is decided by what was before y."""
     most_of_triples: int = 64
     """Among more activities no triples are asked for: there are too many of them."""
 

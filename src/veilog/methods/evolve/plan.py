@@ -153,6 +153,11 @@ class Plan:
         most = math.floor(float(e) * self.cases / s.votes_for_prototype)
         return min(max(most, s.fewest_prototypes), s.most_prototypes)
 
+    def heard(self) -> float:
+        """How many prototypes of the last round could all have votes of twice the standard deviation of their noise."""
+        e = float(self.votes(None)[-1])
+        return min(max(e * self.cases / (2 * math.sqrt(2)), 1.0), self.settings.most_prototypes)
+
     def deviation(self, e: float) -> float:
         """Standard deviation of a share of the votes at epsilon e, widened: the prior counts as so many cases."""
         least, divisor, most = self.settings.prior_cases

@@ -20,22 +20,31 @@ from veilog.methods.evolve.constants import Constants
 __all__ = ["second_order", "share_of_triples"]
 
 
-def share_of_triples(chain: Chain, rest: Fraction, cases: float, settings: Constants) -> Fraction:
+def share_of_triples(chain: Chain, rest: Fraction, heard: float, settings: Constants) -> Fraction:
     """The part of ``rest``, what is left of epsilon, for which triples are expected to tell the most more than they
-    cost in votes; 0 where they tell less at any.
+    cost in votes; 0 where they tell less at any. ``heard`` prototypes could stand out from their noise without them.
 
-    Both are told in nats a case. Votes for K prototypes tell up to ln K of a case, and K is as large as what is left
-    for votes: without the part s of it they tell ln(1/(1 - s)) less. What triples tell: :func:`_told`.
+    All is told in nats for one imagined case. The chain leaves E of them open (its entropy), and a vote for one of K
+    prototypes tells up to V = ln K. So of what triples tell (:func:`_told`), votes would tell the part V / (E + V)
+    anyway: most where nearly all cases have a prototype of their own, little where they go many ways. Without the
+    part s of the budget 1 - s times as many prototypes stand out: votes tell ln(1 / (1 - s)) less.
     """
     if chain.size > settings.most_of_triples or not settings.triple_shares:
         return Fraction(0)
+    cases = max(float(chain.flow[chain.size].sum()), 1e-9)
+    left_open, votes = _left_open(chain) / cases, math.log(heard)
+    unheard = left_open / max(left_open + votes, 1e-9)
     shares = [Fraction(str(share)) for share in settings.triple_shares]
-    gains = [
-        _told(chain, settings.contribution / float(share * rest), settings.memory) / cases + math.log(1 - share)
-        for share in shares
-    ]
+    told = [_told(chain, settings.contribution / float(share * rest), settings.memory) / cases for share in shares]
+    gains = [unheard * nats + math.log(1 - share) for nats, share in zip(told, shares, strict=True)]
     best = int(np.argmax(gains))
     return shares[best] if gains[best] > 0 else Fraction(0)
+
+
+def _left_open(chain: Chain) -> float:
+    """The entropy of all steps together."""
+    p = chain.next_chances()
+    return float(-(chain.flow * np.log(np.where(p > 0, p, 1.0))).sum())
 
 
 def _told(chain: Chain, b: float, memory: float) -> float:
@@ -53,7 +62,7 @@ def _told(chain: Chain, b: float, memory: float) -> float:
 
 
 def _spread(chain: Chain) -> FloatArray:
-    """The variance of the triples after x, y if what follows were certain once x is known, or nearly so."""
+    """The variance of the triples x, y, z if x decided what follows y: N^2 p (1 - p)."""
     p = chain.next_chances()
     spread: FloatArray = chain.flow[:, :, None] ** 2 * (p * (1 - p))
     return spread
