@@ -24,8 +24,8 @@ if TYPE_CHECKING:  # a cell in a process of its own imports this file, and its m
     from veilog.experiments.experiment import Experiment
 
 HERE = Path(__file__).resolve().parent
-MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "shapes", "releases", "speed", "extras", "amun", "travag")
-MODULES += ("suggest", "models", "large", "large_releases", "serve", "pages", "claims", "prediction")
+MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "releases", "speed", "extras", "amun", "travag")
+MODULES += ("shapes", "suggest", "models", "large", "large_releases", "serve", "pages", "claims", "prediction")
 LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
 LONG += ("releases-travag", "travag-published", "amun-causes", "amun-growth", "times", "attributes", "large")
 LONG += ("large-releases", "serve", "pages", "claims", "travas", "evolve-for", "evolve-shapes")

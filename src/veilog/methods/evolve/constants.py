@@ -80,7 +80,7 @@ class Constants:
     """Of what is left after the relations: triples are asked for the one that they are expected to pay best for, or
     not at all."""
     memory: float = 0.1
-    """What is expected before it is known: so much of the variance of what follows y is decided by what was before y."""
+    """What is expected before it is known: what was before y decides this part of the variance of what follows y."""
     most_of_triples: int = 64
     """Among more activities no triples are asked for: there are too many of them."""
 
