@@ -76,9 +76,9 @@ class Constants:
     wide_keep: float = 3.0
     """Wide: activities are kept above this many noise scales."""
 
-    triple_shares: tuple[float, ...] = (0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4)
+    triple_shares: tuple[float, ...] = (0.1, 0.15, 0.2, 0.3, 0.4)
     """Of what is left after the relations: triples are asked for the one that they are expected to pay best for, or
-    not at all."""
+    not at all. Smaller shares tell of frequent ones only, and noise makes up the rest."""
     memory: float = 0.1
     """What is expected before it is known: what was before y decides this part of the variance of what follows y."""
     most_of_triples: int = 64
