@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from veilog.privacy.mechanisms import noise
 
 FIRST_SEED = 800
 """So that the runs are not those with which the constants were found."""
+Aims = Literal["similarity", "models", "detail"]
 WIDE = ((400, 1200, 43), (600, 1100, 130))
 
 
@@ -51,7 +53,7 @@ CONSTANTS: dict[str, Constants] = {
         smallest_release=0.5,
         theta=0.45,
         pool=10_000,
-        trigram_worth=1e18,
+        triple_shares=(),
         estimate_cases=False,
     ),
     "relations 0.2 everywhere": _flat(0.2),
@@ -61,7 +63,7 @@ CONSTANTS: dict[str, Constants] = {
     "small released variants dropped": replace(DEFAULTS, smallest_release=0.5),
     "theta 0.45": replace(DEFAULTS, theta=0.45),
     "theta 1.2": replace(DEFAULTS, theta=1.2),
-    "no triples": replace(DEFAULTS, trigram_worth=1e18),
+    "no triples": replace(DEFAULTS, triple_shares=()),
     "half the pool": replace(DEFAULTS, pool=10_000),
     "twice the pool": replace(DEFAULTS, pool=40_000),
     "three times fewer prototypes": replace(DEFAULTS, votes_for_prototype=3.6),
@@ -86,13 +88,14 @@ STAGES = {
 }
 
 
-def release(log: Variants, epsilon: str, seed: int, settings: Constants = DEFAULTS) -> Variants:
+def release(
+    log: Variants, epsilon: str, seed: int, settings: Constants = DEFAULTS, aim: Aims = "similarity"
+) -> Variants:
     """A seeded release with other constants than the default ones."""
     curator = Curator(log, domain=ALL_FROM_LOG, randomness=noise.seeded(seed))
     request = Request(Fraction(epsilon), Fraction(0), False, lambda text, done: None, lambda a, b: 0.0)
-    return evolve(
-        curator, request, EvolveSettings(largest_log=settings.largest_log, max_length=settings.max_length), settings
-    )
+    chosen = EvolveSettings(for_=aim, largest_log=settings.largest_log, max_length=settings.max_length)
+    return evolve(curator, request, chosen, settings)
 
 
 def similarity(log: Variants, epsilon: str, seed: int, settings: Constants) -> Measured:

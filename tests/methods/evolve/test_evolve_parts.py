@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,13 +18,13 @@ from veilog.methods.evolve.chain import (
     clean,
     relation_and_repeat_features,
     relation_features,
-    second_order,
     trigram_features,
     with_repeats,
 )
 from veilog.methods.evolve.constants import DEFAULTS
 from veilog.methods.evolve.known import Known
 from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, nearest, occurrences, strings, strings_of
+from veilog.methods.evolve.triples import second_order, share_of_triples
 from veilog.methods.evolve.votes import fit, medoids, next_generation, rounded
 from veilog.privacy.clipping import contributions
 
@@ -210,9 +211,64 @@ def test_triples_tell_what_pairs_cannot() -> None:
     triples = np.zeros((6, 6, 6))
     for x, y, z in ((5, 0, 1), (0, 1, 2), (1, 2, 5), (5, 3, 1), (3, 1, 4), (1, 4, 5)):
         triples[x, y, z] = 500.0
-    chain = second_order(Chain(flow, flow > 0), triples, 1.0)
+    chain = second_order(Chain(flow, flow > 0), triples, 1.0, 1.0)
     imagined, _ = distinct(chain.sample(500, 10, np.random.default_rng(1)), np.ones(500))
     assert [row[:3].tolist() for row in imagined.codes] == [[0, 1, 2], [3, 1, 4]]
+
+
+def random_flow(states: int, cases: float) -> np.ndarray:
+    """A flow whose states are followed by two or three others each."""
+    rng = np.random.default_rng(3)
+    flow = rng.dirichlet(np.full(states + 1, 0.3), size=states + 1) * cases
+    flow[states, states] = 0.0
+    return flow
+
+
+def test_triples_without_memory_leave_the_first_order_as_it_is() -> None:
+    """Where triples are what the first order expects, and noise, what follows two states is what follows the last."""
+    flow = random_flow(6, 2000.0)
+    chain = Chain(flow, flow > 0)
+    expected = flow[:, :, None] * chain.next_chances()
+    noisy = expected + np.random.default_rng(4).laplace(0, 20.0, size=expected.shape)
+    second = second_order(chain, noisy, 20.0, 1.0).second
+    assert second is not None
+    off = np.abs(second - chain.next_chances()).sum(axis=2)
+    assert (flow * off).sum() / flow.sum() < 0.05
+    raw = np.maximum(noisy, 0.0) * (expected > 0)
+    raw_off = np.abs(raw / np.maximum(raw.sum(axis=2, keepdims=True), 1.0) - chain.next_chances()).sum(axis=2)
+    assert (flow * off).sum() < 0.2 * (flow * raw_off).sum()
+
+
+def test_triples_with_memory_are_believed_where_they_stand_out_from_their_noise() -> None:
+    flow = random_flow(6, 2000.0)
+    chain = Chain(flow, flow > 0)
+    rng = np.random.default_rng(5)
+    chances = np.array([[rng.dirichlet(2 * row + 1e-9) for row in chain.next_chances()] for _ in range(7)])
+    true = flow[:, :, None] * chances
+    second = second_order(chain, true + rng.laplace(0, 20.0, size=true.shape), 20.0, 1.0).second
+    assert second is not None
+
+    def off(found: np.ndarray) -> float:
+        return float((flow * np.abs(found - chances).sum(axis=2)).sum() / flow.sum())
+
+    assert off(second) < 0.6 * off(np.broadcast_to(chain.next_chances(), second.shape))
+
+
+def test_the_share_of_triples_grows_and_falls_with_what_they_can_tell() -> None:
+    """Few cases: none. More: a large share. Very many: a small one tells all there is. Where no step is open, or votes
+    could tell all ways apart, they are not worth their votes; and among very many activities there are too many."""
+
+    def share(cases: float, heard: float = 100.0) -> float:
+        flow = random_flow(12, cases / 2.6)  # 13 states, 5 a case
+        return float(share_of_triples(Chain(flow, flow > 0), Fraction(4, 5), heard, DEFAULTS))
+
+    assert share(300) == 0
+    assert share(10_000) > share(1_000_000) > 0
+    assert share(1000) > share(1000, 1e30) == 0
+    certain = np.roll(np.eye(13), 1, axis=1) * 1e6
+    assert share_of_triples(Chain(certain, certain > 0), Fraction(4, 5), 100.0, DEFAULTS) == 0
+    many = np.ones((66, 66)) * 1e6
+    assert share_of_triples(Chain(many, many > 0), Fraction(4, 5), 100.0, DEFAULTS) == 0
 
 
 def test_the_next_generation_takes_possible_steps_only() -> None:

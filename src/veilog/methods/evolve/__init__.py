@@ -41,6 +41,7 @@ from veilog.methods.evolve.traces import (
     strings,
     strings_of,
 )
+from veilog.methods.evolve.triples import second_order, share_of_triples
 from veilog.methods.evolve.votes import fit, next_generation
 from veilog.methods.measured import ahead, measured
 from veilog.methods.method import DeltaOptional, Method, Request, advised
@@ -286,19 +287,25 @@ def _related(curator: Curator, plan: Plan, settings: Constants, shortened: Short
     if with_repeats:
         chain = chains.with_repeats(chain, noisy[pairs:], b, settings)
 
-    share = plan.trigram_share()
-    b = settings.contribution / float(share)
-    steps = int(chain.support.sum(axis=0) @ chain.support.sum(axis=1))
-    if plan.wide or plan.lam < 1 or chain.flow.sum() < settings.trigram_worth * b * steps:
-        return chain
-    plan.rest -= share
+    return _with_triples(curator, plan, settings, shortened, chain, b)
 
-    def trigrams(sequences: Sequences) -> chains.Triples:
+
+def _with_triples(
+    curator: Curator, plan: Plan, settings: Constants, shortened: Shortened, chain: Chain, b_relations: float
+) -> Chain:
+    """The chain, of the second order where triples are expected to tell more than the votes that they cost."""
+    part = share_of_triples(chain, plan.rest, plan.heard(), settings)
+    if not part:
+        return chain
+    share = plan.take_of_rest(part)
+    activities, size = curator.activities, shortened.size
+
+    def triples(sequences: Sequences) -> chains.Triples:
         states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
         return chains.trigram_features(states, bounds, size)
 
-    answer = _sums(curator, trigrams, (size + 1) ** 3, share, settings, "triples of following activities")
-    return chains.second_order(chain, answer.reshape((size + 1,) * 3), b)
+    answer = _sums(curator, triples, (size + 1) ** 3, share, settings, "triples of following activities")
+    return second_order(chain, answer.reshape((size + 1,) * 3), settings.contribution / float(share), b_relations)
 
 
 def _ask(

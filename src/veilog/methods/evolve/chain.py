@@ -5,7 +5,7 @@ A relation is a pair (x, y) of states; state A stands for the start where x is A
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ __all__ = [
     "clean",
     "relation_and_repeat_features",
     "relation_features",
-    "second_order",
     "trigram_features",
     "with_repeats",
 ]
@@ -298,13 +297,3 @@ def with_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants)
     flow[itself, itself] = 0.0
     support[itself, itself] = False
     return Chain(flow, support, chain.second, repeats)
-
-
-def second_order(chain: Chain, trigrams: FloatArray, b: float) -> Chain:
-    """The chain with chances after two states: noisy triples are pulled to what the first order expects."""
-    expected = chain.flow[:, :, None] * chain.next_chances()[None, :, :]
-    trust = expected**2 / (expected**2 + 2 * b * b)
-    value = expected + (trigrams - expected) * trust
-    value[(value < b) | (expected <= 0)] = 0
-    sums = value.sum(axis=2, keepdims=True)
-    return replace(chain, second=value / np.where(sums > 0, sums, 1.0))

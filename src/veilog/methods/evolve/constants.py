@@ -76,10 +76,16 @@ class Constants:
     wide_keep: float = 3.0
     """Wide: activities are kept above this many noise scales."""
 
-    trigram_share: float = 0.20
-    """Of what is left after the relations."""
-    trigram_worth: float = 4.0
-    """Trigrams are asked for when the mass of a supported one is at least this many noise scales."""
+    triple_shares: tuple[float, ...] = (0.1, 0.15, 0.2, 0.3, 0.4)
+    """Of what is left after the relations: triples are asked for the one that they are expected to pay best for, or
+    not at all. Smaller shares tell of frequent ones only, and noise makes up the rest."""
+    memory: float = 0.1
+    """What is expected before it is known: what was before y decides this part of the variance of what follows y."""
+    most_of_triples: int = 64
+    """Among more activities no triples are asked for: there are too many of them."""
+
+    repeats: bool | None = None
+    """Whether repeats are asked for; by default where noise leaves something of them."""
 
     concentration_variants: int = 5
     concentrated_from: float = 0.60

@@ -80,7 +80,7 @@ class Plan:
     @property
     def asks_repeats(self) -> bool:
         """Whether the question for relations asks which activities repeat, too: where noise leaves something of it."""
-        return not (self.low or self.wide)
+        return not (self.low or self.wide) if self.settings.repeats is None else self.settings.repeats
 
     def take(self, share: float) -> Fraction:
         """So much of epsilon."""
@@ -135,9 +135,11 @@ class Plan:
         size = self.g / (self.activities + 1) ** self.settings.relations_exponent
         return much + (little - much) * _between(size, low, high)
 
-    def trigram_share(self) -> Fraction:
-        """What trigrams would cost; not taken yet."""
-        return self.rest * Fraction(str(self.settings.trigram_share))
+    def take_of_rest(self, share: Fraction) -> Fraction:
+        """So much of what no question has taken yet."""
+        part = self.rest * share
+        self.rest -= part
+        return part
 
     def votes(self, rounds: int | None) -> list[Fraction]:
         """What is left, for each round of votes more than for the one before."""
@@ -150,6 +152,11 @@ class Plan:
         s = self.settings
         most = math.floor(float(e) * self.cases / s.votes_for_prototype)
         return min(max(most, s.fewest_prototypes), s.most_prototypes)
+
+    def heard(self) -> float:
+        """How many prototypes of the last round could all have votes of twice the standard deviation of their noise."""
+        e = float(self.votes(None)[-1])
+        return min(max(e * self.cases / (2 * math.sqrt(2)), 1.0), self.settings.most_prototypes)
 
     def deviation(self, e: float) -> float:
         """Standard deviation of a share of the votes at epsilon e, widened: the prior counts as so many cases."""

@@ -1,0 +1,261 @@
+"""evolve's decisions on simulated logs of many shapes: what the rule decides beside each choice held fixed.
+
+A shape is a family with a number of activities, of cases, and a mean length. The rule was not fitted to these logs: its
+constants are older, or come from what a choice costs. All else is as it is by default, but the release is the fine one
+(``detail``), so that what is seen is the choice.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmark import grid
+from evolve import release
+from timing import timed
+from veilog._typing import FloatArray, IntArray
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Row, Table, mean, spread
+from veilog.experiments.summary import grouped
+from veilog.logs.variants import Variants
+from veilog.measures.similarity import relative_log_similarity
+from veilog.methods.evolve.constants import DEFAULTS, Constants
+
+FAMILIES = ("chain", "second", "classes", "blocks", "tails")
+"""*chain*: a case goes on from where it is, whatever was before. *second*: it goes on from where it is and was before.
+*classes*: cases are of a few kinds, which hardly share a step. *blocks*: activities side by side in any order, choices
+and loops, one block after another. *tails*: few ways that most cases take, many that few take, with slips."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a simulated log is like."""
+
+    family: str
+    activities: int
+    cases: int
+    length: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.family} {self.activities}/{self.cases}/{self.length}"
+
+    def log(self) -> Variants:
+        """Return the log of this shape, always the same."""
+        rng = np.random.default_rng([FAMILIES.index(self.family), self.activities, self.cases, self.length])
+        case, code = globals()[f"_{self.family}"](rng, self.activities, self.cases, self.length)
+        offsets = np.searchsorted(case, np.arange(self.cases + 1))
+        return Variants.from_arrays([f"a{i}" for i in range(self.activities)], code.astype(np.int32), offsets)
+
+
+Events = tuple[IntArray, IntArray]
+"""The case and the activity of each event, case by case."""
+
+
+def _chain(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
+    return _walks(rng, np.arange(activities), _steps(rng, activities, length), cases)
+
+
+def _second(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
+    """Each activity stands for three states that go on their own ways: which one tells what was before."""
+    emits = np.tile(np.arange(activities), 3)
+    steps = _steps(rng, 3 * activities, length, rng.permutation(np.repeat(np.arange(activities), 3)) * 3)
+    return _walks(rng, emits, steps, cases)
+
+
+def _classes(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
+    """Five kinds of cases over the same activities, each with a chain of its own."""
+    kinds = np.sort(rng.dirichlet(np.full(5, 2.0)))[::-1]
+    who = rng.choice(5, size=cases, p=kinds)
+    cases_of, codes = [], []
+    for kind in range(5):
+        own = np.flatnonzero(who == kind)
+        case, code = _walks(rng, rng.permutation(activities), _steps(rng, activities, length), len(own))
+        cases_of.append(own[case])
+        codes.append(code)
+    case = np.concatenate(cases_of)
+    order = np.argsort(case, kind="stable")
+    return case[order], np.concatenate(codes)[order]
+
+
+def _blocks(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
+    """Blocks of one to five activities: all of them in any order, one of them, or in order and perhaps again."""
+    rest = list(rng.permutation(activities))
+    parts: list[tuple[str, IntArray]] = []
+    while rest:
+        size = min(len(rest), int(rng.integers(1, 6)))
+        parts.append((str(rng.choice(["all", "one", "again"])), np.array([rest.pop() for _ in range(size)])))
+    usual = sum(len(part) if kind != "one" else 1 for kind, part in parts)
+    again = np.clip(1 - usual / (1.5 * length), 0.1, 0.9)
+    taken = min(1.0, length / usual)
+    case, code = [np.arange(cases)], [np.full(cases, parts[0][1][0])]
+    for kind, part in parts:
+        alive = np.flatnonzero(rng.random(cases) < taken)
+        for _ in range(12 if kind == "again" else 1):
+            rows = np.tile(part, (len(alive), 1))
+            if kind != "again":
+                rows = rng.permuted(rows, axis=1)
+            rows = rows[:, :1] if kind == "one" else rows
+            case.append(np.repeat(alive, rows.shape[1]))
+            code.append(rows.ravel())
+            alive = alive[rng.random(len(alive)) < again]
+    every = np.concatenate(case)
+    order = np.argsort(every, kind="stable")
+    return every[order], np.concatenate(code)[order]
+
+
+def _tails(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
+    """Ways of log-normal length, the r-th with weight 1 / r; one event in fifty is any activity."""
+    ways = max(20, cases // 8)
+    lengths = np.clip(rng.lognormal(np.log(length), 0.6, size=ways), 1, 6 * length).astype(np.int64)
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    case, code = _walks(rng, np.arange(activities), _steps(rng, activities, 2 * length), ways)
+    firsts = np.searchsorted(case, np.arange(ways))
+    found = np.diff(np.append(firsts, len(case)))
+    place = np.arange(begins[-1]) - np.repeat(begins[:-1], lengths)
+    ways_codes = code[np.repeat(firsts, lengths) + place % np.repeat(found, lengths)]
+    weight = 1.0 / np.arange(1, ways + 1)
+    who = rng.choice(ways, size=cases, p=weight / weight.sum())
+    own = lengths[who]
+    place = np.arange(own.sum()) - np.repeat(np.cumsum(own) - own, own)
+    codes = ways_codes[np.repeat(begins[who], own) + place]
+    slips = rng.random(len(codes)) < 0.02
+    codes[slips] = rng.integers(0, activities, size=int(slips.sum()))
+    return np.repeat(np.arange(cases), own), codes
+
+
+def _steps(rng: np.random.Generator, states: int, length: int, order: IntArray | None = None) -> FloatArray:
+    """Chances to go from each state (the last row: the start) to each other (the last column: the end), such that a
+    case has ``length`` events on average: mostly on to one of the next states, seldom back."""
+    place = np.arange(states) if order is None else order[:states]
+    stride = max(1.0, 1.5 * states / length)
+    sharp = float(rng.choice([1.0, 4.0]))
+    chances = np.zeros((states + 1, states + 1))
+    for state in range(states + 1):
+        at = -1 if state == states else int(place[state])
+        ahead = at + 1 + rng.exponential(stride, size=3).astype(np.int64)
+        targets = np.append(ahead % states, rng.integers(0, max(1, min(at + 1, states)), size=1))
+        weights = rng.dirichlet([3.0 * sharp, 1.0, 0.6 / sharp, 0.6 / sharp])
+        np.add.at(chances[state], targets, weights)
+    chances[states, states] = 0.0
+    late = np.append(np.linspace(0.0, 1.0, states) ** 4, 0.0)[np.append(place % states, states)]
+    low, high = 1e-6, 1e6
+    for _ in range(60):
+        middle = np.sqrt(low * high)
+        out = middle * late / (1 + middle * late)
+        inner = chances[:states, :states] * (1 - out[:states, None])
+        inner /= np.maximum((inner.sum(axis=1, keepdims=True) + out[:states, None]), 1e-12)
+        visits = np.linalg.solve(np.eye(states) - inner.T + 1e-9 * np.eye(states), chances[states, :states])
+        low, high = (middle, high) if visits.sum() > length or (visits < -1e-6).any() else (low, middle)
+    chances[:states, :states] = inner
+    chances[:states, states] = np.maximum(1 - inner.sum(axis=1), 0)
+    return chances
+
+
+def _walks(rng: np.random.Generator, emits: IntArray, chances: FloatArray, cases: int) -> Events:
+    """Walks over the states, of which each shows an activity, up to ten times the usual length."""
+    end = len(chances) - 1
+    tables = np.cumsum(chances / chances.sum(axis=1, keepdims=True), axis=1)
+    alive, state = np.arange(cases), np.full(cases, end)
+    case, code = [], []
+    for _ in range(500):
+        state = np.minimum((tables[state] <= rng.random(len(alive))[:, None]).sum(axis=1), end)
+        alive, state = alive[state != end], state[state != end]
+        if not len(alive):
+            break
+        case.append(alive)
+        code.append(emits[state])
+    every = np.concatenate(case)
+    order = np.argsort(every, kind="stable")
+    return every[order], np.concatenate(code)[order]
+
+
+SHAPES: dict[str, Shape] = {
+    shape.name: shape
+    for family, sizes in {
+        "chain": ((4, 1000, 6), (6, 10000, 12), (9, 300, 4), (12, 1500, 15), (16, 5000, 8), (40, 3000, 12)),
+        "second": ((4, 1000, 6), (6, 10000, 12), (12, 1500, 15), (16, 5000, 8), (40, 3000, 12), (24, 13000, 20)),
+        "classes": ((4, 1000, 6), (6, 10000, 12), (12, 1500, 15), (16, 5000, 8), (40, 3000, 12), (24, 13000, 20)),
+        "blocks": ((4, 1000, 6), (9, 300, 4), (12, 1500, 15), (16, 5000, 8), (24, 1000, 50), (24, 13000, 20)),
+        "tails": ((6, 10000, 12), (12, 1500, 15), (16, 5000, 8), (40, 3000, 12), (24, 1000, 50), (24, 13000, 20)),
+    }.items()
+    for shape in (Shape(family, *size) for size in sizes)
+} | {
+    shape.name: shape
+    for shape in (
+        Shape("chain", 10, 100_000, 5),
+        Shape("chain", 200, 4000, 15),
+        Shape("second", 32, 20_000, 10),
+        Shape("second", 24, 1000, 50),
+        Shape("classes", 12, 1000, 100),
+        Shape("classes", 600, 1000, 30),
+        Shape("blocks", 63, 8000, 15),
+        Shape("blocks", 100, 4000, 15),
+        Shape("tails", 10, 100, 5),
+        Shape("tails", 8, 30_000, 3),
+    )
+}
+"""From 4 to 600 activities, 100 to 100,000 cases, 3 to 100 events a case."""
+
+ALWAYS = 1e6
+"""So much memory expected that triples are worth any price, among up to 64 activities."""
+CHOICES: dict[str, Constants] = {
+    "rule": DEFAULTS,
+    "never triples": replace(DEFAULTS, triple_shares=()),
+    "always triples": replace(DEFAULTS, triple_shares=(0.2,), memory=ALWAYS),
+    "never repeats": replace(DEFAULTS, repeats=False),
+    "always repeats": replace(DEFAULTS, repeats=True),
+}
+
+
+def decided(given: Given, cell: Cell) -> Measured:
+    log = SHAPES[cell.log].log()
+    chosen = CHOICES[str(cell.get("choice"))]
+    costs, made = timed(lambda: release(log, str(cell.get("epsilon")), cell.run, chosen, "detail"))
+    return Measured(
+        {"similarity": relative_log_similarity(log, made).value if made.cases else 0.0, "cpu": costs["cpu"]}
+    )
+
+
+def tables(rows: Sequence[Row]) -> list[Table]:
+    """A line for each shape, and how far the rule is from the best fixed choice."""
+    lines, losses = [], []
+    for (log, epsilon), own in grouped(rows, ("log", "epsilon")).items():
+        by = {choice: found for (choice,), found in grouped(own, ("choice",)).items()}
+        means = {choice: mean(found, "similarity") for choice, found in by.items()}
+        rule, fixed = means.pop("rule", None), [value for value in means.values() if value is not None]
+        if rule is None or not fixed:
+            continue
+        losses.append(max(fixed) - rule)
+        shown = (spread(by[choice], "similarity", ".3f") if choice in by else "-" for choice in CHOICES)
+        lines.append((log, epsilon, *shown, f"{losses[-1]:+.3f}"))
+    if not lines:
+        return []
+    near = sum(loss <= 0.01 for loss in losses)
+    note = (
+        f"Within .01 of the best fixed choice, or better: {near} of {len(losses)} lines; the mean loss is "
+        f"{statistics.fmean(losses):.4f}, the largest {max(losses):.3f}."
+    )
+    return [Table("Decisions on simulated shapes", ("log", "epsilon", *CHOICES, "loss"), tuple(lines), note)]
+
+
+BENCHMARKS = (
+    Experiment(
+        name="evolve-shapes",
+        what="evolve's decisions by its rule beside fixed choices, on simulated logs of many shapes.",
+        cells=grid(
+            "evolve",
+            logs=tuple(SHAPES),
+            epsilon=("1",),
+            choice=tuple(CHOICES),
+            quick={"choice": tuple(CHOICES)[:2]},
+        ),
+        measure=decided,
+        tables=tables,
+        runs=2,
+        quick_runs=1,
+        page="results/evolve.md",
+    ),
+)
