@@ -14,6 +14,7 @@ together.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -27,7 +28,7 @@ from veilog.methods.evolve import chain as chains
 from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.evolve.known import Known
-from veilog.methods.evolve.plan import Plan
+from veilog.methods.evolve.plan import Plan, deviation_of_gaussian
 from veilog.methods.evolve.real import only_real_variants
 from veilog.methods.evolve.real_variants import with_real
 from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of
@@ -49,6 +50,8 @@ from veilog.privacy.curator import Curator, Features
 from veilog.privacy.mechanisms.noise import generator
 
 __all__ = ["EVOLVE", "EvolveSettings", "evolve"]
+
+_NO_DELTA = Fraction(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +99,7 @@ def evolve(
         _refuse_nothing_real(request, real_share)
         return only_real_variants(curator, request, constants, real_share)
     rng = generator(curator.randomness)
-    plan, real = _opened(curator, request, constants, real_share, len(activities))
+    plan, real = _opened(curator, request, constants, real_share)
     shortened, known = _shortened(curator, plan, real, constants)
     chain = _chain(curator, plan, constants, shortened, known)
     pool, p, asked = _voted(curator, request, plan, chain, shortened, known, settings.rounds, rng)
@@ -186,10 +189,10 @@ def _refuse(activities: tuple[str, ...], settings: Constants) -> None:
 
 
 def _opened(
-    curator: Curator, request: Request, settings: Constants, real_share: float | None, activities: int
+    curator: Curator, request: Request, settings: Constants, real_share: float | None
 ) -> tuple[Plan, Variants | None]:
     """The number of cases, with a delta the frequent real variants, and a plan of what is left."""
-    purpose = "frequent real variants"
+    purpose, activities = "frequent real variants", len(curator.activities)
     if not request.delta or real_share == 0:
         return Plan.of(curator, request.epsilon, settings, activities), None
     if real_share is not None:
@@ -200,19 +203,44 @@ def _opened(
         plan = Plan.of(curator, request.epsilon, settings, activities)
         limit, share = Fraction(str(settings.concentrated_from)), plan.take(plan.concentration_share())
         plan.learn_concentration(curator.concentration(settings.concentration_variants, limit, share), limit, share)
-        real = curator.partitions(plan.set_aside(plan.real_share(request.delta)), request.delta, purpose=purpose)
+        share = plan.set_aside(plan.real_share(request.delta))
+        failure = plan.keep_delta(request.delta, _longest(curator, settings))
+        real = curator.partitions(share, failure, purpose=purpose)
     plan.learn_from_real(real.cases)
     return plan, real
 
 
+def _longest(curator: Curator, settings: Constants) -> int:
+    """Where cases are cut: public."""
+    return min(settings.max_length, curator.domain.longest or settings.max_length)
+
+
 def _sums(
-    curator: Curator, features: Features, size: int, epsilon: Fraction, settings: Constants, purpose: str
-) -> FloatArray:
-    """Sums to which a case that has m features adds min(1, c/m) for each, in fixed point; noise of scale c/epsilon."""
-    one = 2**settings.scale_bits
-    answer = curator.sums(features, size, settings.contribution, epsilon, resolution=one, purpose=purpose)
-    sums: FloatArray = np.divide(answer, one, dtype=np.float64)
-    return sums
+    curator: Curator,
+    features: Features,
+    size: int,
+    epsilon: Fraction,
+    settings: Constants,
+    purpose: str,
+    delta: Fraction = _NO_DELTA,
+) -> tuple[FloatArray, float]:
+    """Sums to which a case that has m features adds min(1, c/m) for each, and the scale c/epsilon of their noise.
+
+    With a delta a case adds its features divided by their L2 norm, and noise is Gaussian; its deviation is that of
+    Laplace noise of the scale that is returned. Norms are taken in parts of a feature, as they are rounded up.
+    """
+    if not delta:
+        one = 2**settings.scale_bits
+        answer = curator.sums(features, size, settings.contribution, epsilon, resolution=one, purpose=purpose)
+        return np.divide(answer, one, dtype=np.float64), settings.contribution / float(epsilon)
+    parts, one = 2**settings.norm_bits, 2 ** (settings.scale_bits - settings.norm_bits)
+
+    def in_parts(sequences: Sequences) -> chains.Triples:
+        owner, cell, value = (np.asarray(column, dtype=np.int64) for column in features(sequences))
+        return owner, cell, value * parts
+
+    answer = curator.sums(in_parts, size, parts, epsilon, delta=delta, resolution=one, purpose=purpose)
+    return np.divide(answer, one * parts, dtype=np.float64), deviation_of_gaussian(epsilon, delta) / math.sqrt(2)
 
 
 def _shortened(
@@ -221,7 +249,7 @@ def _shortened(
     """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
     frequent ones; and the real variants so prepared, if there are any."""
     activities = curator.activities
-    longest = min(settings.max_length, curator.domain.longest or settings.max_length)
+    longest = _longest(curator, settings)
     everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), longest)
     codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int32)
     known = Known.of(real, codes, everything) if real else None
@@ -250,8 +278,8 @@ def _frequent(curator: Curator, plan: Plan, settings: Constants, longest: int) -
         codes = public_codes(sequences, activities)[sequences.codes]
         return chains.activity_features(codes, sequences.offsets, size)
 
-    present = _sums(curator, features, size, share, settings, "cases with an activity")
-    kept = np.flatnonzero(present >= settings.wide_keep * settings.contribution / float(share))
+    present, b = _sums(curator, features, size, share, settings, "cases with an activity")
+    kept = np.flatnonzero(present >= settings.wide_keep * b)
     if len(kept) < 3:
         kept = np.sort(np.argsort(-present, kind="stable")[:3])
     return _reduced(kept, size, longest)
@@ -279,9 +307,13 @@ def _related(curator: Curator, plan: Plan, settings: Constants, shortened: Short
 
     purpose = "directly-follows relations" + (" and repeated activities" if with_repeats else "")
     cells = pairs + (size if with_repeats else 0)
-    noisy = _sums(curator, relations, cells, share, settings, purpose)
-    b = settings.contribution / float(share)
-    plan.learn_from_relations(float(noisy.sum()), b, cells)
+    noisy, b = _sums(curator, relations, cells, share, settings, purpose, plan.delta)
+    if plan.delta:
+        # A case adds about the root of its length, not c: from here on all is in the units of c for each case.
+        unit = settings.contribution * plan.cases / max(float(noisy.sum()), plan.cases)
+        noisy, b = noisy * unit, b * unit
+    else:
+        plan.learn_from_relations(float(noisy.sum()), b, cells)
     chain = chains.clean(noisy[:pairs].reshape(size + 1, size + 1), b, plan.cases, plan.low, settings)
     if with_repeats:
         chain = chains.with_repeats(chain, noisy[pairs:], b, settings)
@@ -297,7 +329,7 @@ def _related(curator: Curator, plan: Plan, settings: Constants, shortened: Short
         states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
         return chains.trigram_features(states, bounds, size)
 
-    answer = _sums(curator, trigrams, (size + 1) ** 3, share, settings, "triples of following activities")
+    answer, b = _sums(curator, trigrams, (size + 1) ** 3, share, settings, "triples of following activities")
     return chains.second_order(chain, answer.reshape((size + 1,) * 3), b)
 
 

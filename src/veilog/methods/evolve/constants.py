@@ -67,7 +67,9 @@ class Constants:
     """An activity that fewer cases repeat than this part of its occurrences occurs at most once, and so does one whose
     number of such cases is below the scale of its noise."""
     scale_bits: int = 20
-    """Contributions are multiples of ``2 ** -scale_bits``."""
+    """Contributions are multiples of ``2 ** -scale_bits``,"""
+    norm_bits: int = 8
+    """and L2 norms are rounded up to multiples of ``2 ** -norm_bits``."""
 
     wide_presence: tuple[float, float] = (0.25, 0.15)
     wide_relations: tuple[float, float] = (0.50, 0.40)

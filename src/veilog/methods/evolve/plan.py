@@ -6,9 +6,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from veilog.methods.evolve.constants import Constants
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import tsgd_bound
+from veilog.privacy.rounds import LEAST_DELTA, LEAST_EPSILON, strength_within
 
 __all__ = ["Plan"]
 
@@ -32,6 +35,8 @@ class Plan:
     """Cases of the real variants that were found, by their noisy counts: there are hardly fewer."""
     concentrated: bool = False
     """Whether few variants hold most cases, by a noisy answer."""
+    delta: Fraction = Fraction(0)
+    """What the relations may take of delta, where Gaussian noise is expected to pay."""
     anchored: bool = False
     """Whether what is imagined starts from real variants, and not from relations that are asked for."""
 
@@ -115,6 +120,18 @@ class Plan:
         threshold = tsgd_bound(self.rest * Fraction(str(s.real_share)), delta)
         return s.real_share if threshold <= s.hopeless_from * self.cases else s.real_share_hopeless
 
+    def keep_delta(self, delta: Fraction, longest: int) -> Fraction:
+        """Keep half of delta for relations where Gaussian noise is expected to pay; return what is left for variants.
+
+        Where few variants hold most cases no relations are asked, and all is left.
+        """
+        half = delta / 2
+        share = self.epsilon * Fraction(round(self.relations_share() * _PARTS), _PARTS)
+        if self.concentrated or not gaussian_pays(share, half, longest, self.settings.contribution):
+            return delta
+        self.delta = half
+        return delta - half
+
     def learn_from_real(self, cases: int) -> None:
         """The noisy number of cases of the real variants found."""
         self.least = cases
@@ -162,6 +179,26 @@ class Plan:
     def _wide_share(self, ends: tuple[float, float]) -> float:
         first, last = ends
         return first + (last - first) * _between(self.g, self.settings.wide_g, 3 * self.settings.wide_g)
+
+
+def deviation_of_gaussian(epsilon: Fraction, delta: Fraction) -> float:
+    """The deviation of Gaussian noise for contributions of an L2 norm of 1."""
+    return 1 / strength_within(float(epsilon), float(delta))
+
+
+def gaussian_pays(epsilon: Fraction, delta: Fraction, longest: int, contribution: int) -> bool:
+    """Whether relations have less noise for their signal with an L2 bound and Gaussian noise, from public facts only.
+
+    A case of m different relations adds ``min(1, c/m)`` to each with an L1 bound of c and ``1/sqrt(m)`` with an L2
+    bound of 1. How long cases are is not known, so what is compared is the mean of the logarithm of noise over signal,
+    every order of magnitude of m up to the public bound being as likely.
+    """
+    if not LEAST_DELTA <= delta or epsilon < LEAST_EPSILON:
+        return False
+    m = np.geomspace(2, max(longest, 1) + 1, 101)
+    laplace = math.sqrt(2) / float(epsilon) * np.maximum(m, contribution)
+    gaussian = deviation_of_gaussian(epsilon, delta) * np.sqrt(m)
+    return bool(np.log(gaussian / laplace).mean() < 0)
 
 
 def _between(g: float, low: float, high: float) -> float:
