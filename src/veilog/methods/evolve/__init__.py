@@ -42,7 +42,7 @@ from veilog.methods.evolve.traces import (
     strings,
     strings_of,
 )
-from veilog.methods.evolve.votes import fit, next_generation
+from veilog.methods.evolve.votes import Counted, fit, fit_of_counts, next_generation
 from veilog.methods.measured import ahead, measured
 from veilog.methods.method import DeltaOptional, Method, Request, advised
 from veilog.methods.settings import Bounds, LargestLog, Settings
@@ -137,13 +137,13 @@ def _voted(
             if known:
                 pool, prior = known.kept_in(pool, prior)
             cells = [before.cells(pool) for before in asked]
-            p = _fitted(prior, cells, asked, plan)
+            p = _fitted(prior, pool, cells, asked, plan, known)
         chosen = medoids_of(*drawn(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), known)
         votes = _ask(curator, chosen, shortened, curator.activities, e, number + 1)
         asked.append(Round(chosen, votes, float(e)))
         plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
         cells.append(asked[-1].cells(pool))
-        p = _fitted(prior, cells, asked, plan)
+        p = _fitted(prior, pool, cells, asked, plan, known)
     return pool, p, asked
 
 
@@ -199,11 +199,13 @@ def _opened(
         share = request.epsilon * Fraction(str(real_share))
         real = curator.partitions(share, request.delta, purpose=purpose)
         plan = Plan.of(curator, request.epsilon - share, settings, activities)
+        plan.real_epsilon = float(share)
     else:
         plan = Plan.of(curator, request.epsilon, settings, activities)
         limit, share = Fraction(str(settings.concentrated_from)), plan.take(plan.concentration_share())
         plan.learn_concentration(curator.concentration(settings.concentration_variants, limit, share), limit, share)
         share = plan.set_aside(plan.real_share(request.delta))
+        plan.real_epsilon = float(share)
         failure = plan.keep_delta(request.delta, _longest(curator, settings))
         real = curator.partitions(share, failure, purpose=purpose)
     plan.learn_from_real(real.cases)
@@ -344,10 +346,20 @@ def _ask(
     return curator.histogram(nearest_prototype, len(chosen), e, purpose=f"votes for prototypes, round {number}")
 
 
-def _fitted(prior: FloatArray, cells: list[IntArray], asked: list[Round], plan: Plan) -> FloatArray:
-    """The distribution over the pool that explains all votes so far."""
-    shares = [r.votes / plan.cases for r in asked]
-    return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], plan.settings.fit_sweeps)
+def _fitted(
+    prior: FloatArray, pool: Traces, cells: list[IntArray], asked: list[Round], plan: Plan, known: Known | None
+) -> FloatArray:
+    """The distribution over the pool that explains all votes so far, and what is known of real variants."""
+    sweeps = plan.settings.fit_sweeps
+    if not known:
+        shares = [r.votes / plan.cases for r in asked]
+        return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], sweeps)
+    found = [
+        Counted(cell, r.votes, np.full(len(r.votes), math.sqrt(2) / r.epsilon))
+        for cell, r in zip(cells, asked, strict=True)
+    ]
+    found.append(known.counted(pool, math.sqrt(2) / plan.real_epsilon))
+    return fit_of_counts(prior, found, plan.estimates[0], plan.trust, sweeps)
 
 
 EVOLVE = Method(

@@ -35,6 +35,7 @@ class Plan:
     """Cases of the real variants that were found, by their noisy counts: there are hardly fewer."""
     concentrated: bool = False
     """Whether few variants hold most cases, by a noisy answer."""
+    real_epsilon: float = 0.0
     delta: Fraction = Fraction(0)
     """What the relations may take of delta, where Gaussian noise is expected to pay."""
     anchored: bool = False
@@ -115,10 +116,20 @@ class Plan:
         """Of what is left, for the question which variants are frequent."""
         s = self.settings
         if self.concentrated:
-            (small, much), (large, less) = s.real_share_concentrated
-            return much + (less - much) * _between(self.g, small, large)
+            return 1 - self._votes_beside_real()
         threshold = tsgd_bound(self.rest * Fraction(str(s.real_share)), delta)
         return s.real_share if threshold <= s.hopeless_from * self.cases else s.real_share_hopeless
+
+    def _votes_beside_real(self) -> float:
+        """The share of votes v for which cases without a real variant are expected to be missed least.
+
+        Those grow as the share for real variants falls, with a power of it; of them the votes, of size ``v g``, put
+        some part right.
+        """
+        tail, part, half = self.settings.beside_real
+        v = np.linspace(0.02, 0.98, 97)
+        missed = (1 - v) ** -tail * (1 - part * v * self.g / (v * self.g + half))
+        return float(v[missed.argmin()])
 
     def keep_delta(self, delta: Fraction, longest: int) -> Fraction:
         """Keep half of delta for relations where Gaussian noise is expected to pay; return what is left for variants.
@@ -168,13 +179,18 @@ class Plan:
         most = math.floor(float(e) * self.cases / s.votes_for_prototype)
         return min(max(most, s.fewest_prototypes), s.most_prototypes)
 
-    def deviation(self, e: float) -> float:
-        """Standard deviation of a share of the votes at epsilon e, widened: the prior counts as so many cases."""
+    @property
+    def trust(self) -> float:
+        """So many cases the prior counts as."""
         least, divisor, most = self.settings.prior_cases
         if self.anchored:
             trust = self.settings.anchored_trust
             least, divisor, most = least * trust, divisor / trust, most * trust
-        return math.sqrt(2 * min(max(self.g / divisor, least), most)) / (e * self.cases)
+        return min(max(self.g / divisor, least), most)
+
+    def deviation(self, e: float) -> float:
+        """Standard deviation of a share of the votes at epsilon e, widened: the prior counts as so many cases."""
+        return math.sqrt(2 * self.trust) / (e * self.cases)
 
     def _wide_share(self, ends: tuple[float, float]) -> float:
         first, last = ends
