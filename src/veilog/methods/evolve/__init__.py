@@ -8,8 +8,8 @@ are judged.
 Guarantee: the curator's questions below are all that touches data. How the budget is split depends on public facts and
 on earlier noisy answers only, and the shares add up to epsilon exactly; what a case adds to an answer depends on that
 case and on earlier noisy answers only. Adaptive composition gives epsilon. With a delta above 0 two more questions tell
-how many cases the most frequent variants hold and, with all of delta, which variants are frequent: (epsilon, delta)
-together.
+how many cases the most frequent variants hold and, with delta, which variants are frequent; half of delta is kept for
+Gaussian noise on the relations where that is expected to pay: (epsilon, delta) together.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from veilog.methods.evolve import chain as chains
 from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.evolve.known import Known
-from veilog.methods.evolve.plan import Plan, deviation_of_gaussian
+from veilog.methods.evolve.plan import Plan, deviation_of_gaussian, gaussian_pays
 from veilog.methods.evolve.real import only_real_variants
 from veilog.methods.evolve.real_variants import with_real
 from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of
-from veilog.methods.evolve.remarks import remark, remark_real
+from veilog.methods.evolve.remarks import remark, remark_real, remark_unasked
 from veilog.methods.evolve.traces import (
     PAD,
     Traces,
@@ -199,15 +199,17 @@ def _opened(
         share = request.epsilon * Fraction(str(real_share))
         real = curator.partitions(share, request.delta, purpose=purpose)
         plan = Plan.of(curator, request.epsilon - share, settings, activities)
-        plan.real_epsilon = float(share)
     else:
         plan = Plan.of(curator, request.epsilon, settings, activities)
         limit, share = Fraction(str(settings.concentrated_from)), plan.take(plan.concentration_share())
         plan.learn_concentration(curator.concentration(settings.concentration_variants, limit, share), limit, share)
-        share = plan.set_aside(plan.real_share(request.delta))
-        plan.real_epsilon = float(share)
-        failure = plan.keep_delta(request.delta, _longest(curator, settings))
+        part, failure = plan.real_share(request.delta, _longest(curator, settings))
+        share = plan.set_aside(part)
+        if not share:
+            remark_unasked(request)
+            return plan, None
         real = curator.partitions(share, failure, purpose=purpose)
+    plan.real_epsilon = float(share)
     plan.learn_from_real(real.cases)
     return plan, real
 
@@ -228,8 +230,8 @@ def _sums(
 ) -> tuple[FloatArray, float]:
     """Sums to which a case that has m features adds min(1, c/m) for each, and the scale c/epsilon of their noise.
 
-    With a delta a case adds its features divided by their L2 norm, and noise is Gaussian; its deviation is that of
-    Laplace noise of the scale that is returned. Norms are taken in parts of a feature, as they are rounded up.
+    With a delta a case adds its features divided by their L2 norm, and the noise is Gaussian; what is returned is the
+    scale of Laplace noise that varies as much. The norm is rounded up to parts of a feature.
     """
     if not delta:
         one = 2**settings.scale_bits
@@ -309,8 +311,10 @@ def _related(curator: Curator, plan: Plan, settings: Constants, shortened: Short
 
     purpose = "directly-follows relations" + (" and repeated activities" if with_repeats else "")
     cells = pairs + (size if with_repeats else 0)
-    noisy, b = _sums(curator, relations, cells, share, settings, purpose, plan.delta)
-    if plan.delta:
+    # Asked again: what real variants were found may have made the share smaller than it was when delta was kept.
+    delta = plan.delta if gaussian_pays(share, plan.delta, shortened.max_length, settings.contribution) else _NO_DELTA
+    noisy, b = _sums(curator, relations, cells, share, settings, purpose, delta)
+    if delta:
         # A case adds about the root of its length, not c: from here on all is in the units of c for each case.
         unit = settings.contribution * plan.cases / max(float(noisy.sum()), plan.cases)
         noisy, b = noisy * unit, b * unit

@@ -87,8 +87,8 @@ class Constants:
     concentrated_from: float = 0.60
     """With a delta it is asked whether so many of the most frequent variants hold this part of all cases, or more: the
     log is *concentrated* then."""
-    concentration_share: tuple[float, float, float] = (10.0, 0.01, 0.15)
-    """The question costs 10/g of epsilon, from .01 to .15 of it."""
+    concentration_share: tuple[float, float, float] = (8.0, 0.01, 0.15)
+    """The question costs 8/g of epsilon, from .01 to .15 of it."""
     real_share_alone: float = 0.80
     """The same where nothing else is released."""
     doubtful_g: float = 30.0
@@ -98,7 +98,8 @@ class Constants:
     real_share_hopeless: float = 0.02
     """and where with that share"""
     hopeless_from: float = 0.20
-    """a variant would have to hold this part of all cases to be found: it is better kept then."""
+    """a variant would have to hold this part of all cases to be found: it is better kept then, and nothing is asked
+    where relations can have all of delta."""
     beside_real: tuple[float, float, float] = (0.4, 0.25, 100.0)
     """For concentrated logs: with which power of the share cases without a real variant become fewer, which part of
     them votes put where they belong, and at which g of the votes they put half of that."""

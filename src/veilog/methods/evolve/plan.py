@@ -13,7 +13,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import tsgd_bound
 from veilog.privacy.rounds import LEAST_DELTA, LEAST_EPSILON, strength_within
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "deviation_of_gaussian", "gaussian_pays"]
 
 _PARTS = 10**6
 """Shares are multiples of one millionth of epsilon, so that they add up exactly."""
@@ -36,6 +36,7 @@ class Plan:
     concentrated: bool = False
     """Whether few variants hold most cases, by a noisy answer."""
     real_epsilon: float = 0.0
+    """What the question for them cost."""
     delta: Fraction = Fraction(0)
     """What the relations may take of delta, where Gaussian noise is expected to pay."""
     anchored: bool = False
@@ -112,36 +113,34 @@ class Plan:
         scale = float(max(limit.numerator, limit.denominator - limit.numerator) / share)
         self.concentrated = margin >= (-2 * scale if self.g < self.settings.doubtful_g else 0)
 
-    def real_share(self, delta: Fraction) -> float:
-        """Of what is left, for the question which variants are frequent."""
+    def real_share(self, delta: Fraction, longest: int) -> tuple[float, Fraction]:
+        """Of what is left and of delta, for the question which variants are frequent.
+
+        Where Gaussian noise is expected to pay, half of delta is kept for the relations; all of it, and nothing is left
+        for variants, where none could be found. Where few variants hold most cases no relations are asked.
+        """
         s = self.settings
         if self.concentrated:
-            return 1 - self._votes_beside_real()
+            return 1 - self.votes_beside_real(), delta
         threshold = tsgd_bound(self.rest * Fraction(str(s.real_share)), delta)
-        return s.real_share if threshold <= s.hopeless_from * self.cases else s.real_share_hopeless
+        hopeless = threshold > s.hopeless_from * self.cases
+        share = s.real_share_hopeless if hopeless else s.real_share
+        relations = self.rest * Fraction(str(1 - share)) * Fraction(round(self.relations_share() * _PARTS), _PARTS)
+        if not gaussian_pays(relations, delta / 2, longest, s.contribution):
+            return share, delta
+        self.delta = delta if hopeless else delta / 2
+        return (0.0 if hopeless else share), delta - self.delta
 
-    def _votes_beside_real(self) -> float:
-        """The share of votes v for which cases without a real variant are expected to be missed least.
+    def votes_beside_real(self) -> float:
+        """The share v of the votes, in hundredths, for which what a release misses is expected to be least.
 
-        Those grow as the share for real variants falls, with a power of it; of them the votes, of size ``v g``, put
-        some part right.
+        Cases without a real variant become more, with a power of what is left for real ones, 1 - v; a part of them the
+        votes put where they belong, half of it at some size ``v g`` of theirs.
         """
         tail, part, half = self.settings.beside_real
-        v = np.linspace(0.02, 0.98, 97)
+        v = np.arange(2, 99) / 100
         missed = (1 - v) ** -tail * (1 - part * v * self.g / (v * self.g + half))
         return float(v[missed.argmin()])
-
-    def keep_delta(self, delta: Fraction, longest: int) -> Fraction:
-        """Keep half of delta for relations where Gaussian noise is expected to pay; return what is left for variants.
-
-        Where few variants hold most cases no relations are asked, and all is left.
-        """
-        half = delta / 2
-        share = self.epsilon * Fraction(round(self.relations_share() * _PARTS), _PARTS)
-        if self.concentrated or not gaussian_pays(share, half, longest, self.settings.contribution):
-            return delta
-        self.delta = half
-        return delta - half
 
     def learn_from_real(self, cases: int) -> None:
         """The noisy number of cases of the real variants found."""
@@ -203,13 +202,13 @@ def deviation_of_gaussian(epsilon: Fraction, delta: Fraction) -> float:
 
 
 def gaussian_pays(epsilon: Fraction, delta: Fraction, longest: int, contribution: int) -> bool:
-    """Whether relations have less noise for their signal with an L2 bound and Gaussian noise, from public facts only.
+    """Whether Gaussian noise and an L2 bound are expected to leave less noise for the signal of relations.
 
-    A case of m different relations adds ``min(1, c/m)`` to each with an L1 bound of c and ``1/sqrt(m)`` with an L2
+    A case of m different relations adds ``min(1, c/m)`` to each with an L1 bound of c, and ``1/sqrt(m)`` with an L2
     bound of 1. How long cases are is not known, so what is compared is the mean of the logarithm of noise over signal,
-    every order of magnitude of m up to the public bound being as likely.
+    every order of magnitude of m up to the public bound being as likely: public facts decide, and shares.
     """
-    if not LEAST_DELTA <= delta or epsilon < LEAST_EPSILON:
+    if delta < LEAST_DELTA or epsilon < LEAST_EPSILON:
         return False
     m = np.geomspace(2, max(longest, 1) + 1, 101)
     laplace = math.sqrt(2) / float(epsilon) * np.maximum(m, contribution)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +59,7 @@ def medoids(distance: Float32Array, weights: FloatArray, number: int, near: Floa
 
 
 def fit(
-    prior: FloatArray, cells: list[IntArray], shares: list[FloatArray], deviations: list[Deviation], sweeps: int
+    prior: FloatArray, cells: list[IntArray], shares: list[FloatArray], deviations: Sequence[Deviation], sweeps: int
 ) -> FloatArray:
     """The distribution p nearest to ``prior`` that explains the votes of all rounds.
 
