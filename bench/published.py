@@ -21,6 +21,7 @@ from veilog.methods import METHODS, measured
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
+README = ROOT / "README.md"
 NOTHING = {"next_activity": 0.0, "fitness": 0.0, "precision": 0.0, "f_score": 0.0, "rules": 1.0}
 """What methods are ranked by for purposes, and what a release of nothing is worth."""
 SENTENCES = Path(measured.__file__).with_name("measured.json")
@@ -42,24 +43,25 @@ def publish(experiment: Experiment, out: Path, quick: bool = False, options: Map
     place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows.values()))
     print(f"{experiment.name}: {len(new)} of {len(rows)} rows are of this run")
     tables = experiment.tables(list(rows.values()))
-    for page in pages(experiment):
+    for name, page in pages(experiment).items():
         after, placed = refreshed(page.read_text(), experiment.name, tables)
-        page.write_text(after)
-        print(f"{page.relative_to(ROOT)}: {placed} of {len(tables)} tables have a place there")
+        if placed:
+            page.write_text(after)
+        print(f"{name}: {placed} of {len(tables)} tables have a place there")
     for plot in experiment.plots(list(rows.values())):
         picture = DOCS / "results" / f"{plot.name}.svg"
         if picture.exists():
             picture.write_text(plot.svg)
-            print(f"drawn: {picture.relative_to(ROOT)}")
+            print(f"drawn: docs/results/{picture.name}")
     if experiment.name == "frontier":
         SENTENCES.write_text(json.dumps(sentences(list(rows.values())), indent=1) + "\n")
         print(f"written: {SENTENCES.relative_to(ROOT)}")
     return 0
 
 
-def pages(experiment: Experiment) -> list[Path]:
-    """The pages that may have tables of an experiment."""
-    return [DOCS / experiment.page, ROOT / "README.md"] if experiment.page else []
+def pages(experiment: Experiment) -> dict[str, Path]:
+    """The pages that may have tables of an experiment, by their names."""
+    return {f"docs/{experiment.page}": DOCS / experiment.page, "README.md": README} if experiment.page else {}
 
 
 def refreshed(page: str, name: str, tables: Sequence[Table]) -> tuple[str, int]:
@@ -180,10 +182,9 @@ def check(experiments: Sequence[Experiment], logs: Path | None) -> int:
         print(f"{experiment.name}: {len(stale)} of {len(rows)} rows are stale")
         for (log, method), number in sorted(Counter((row.cell.log, row.cell.method) for row in stale).items()):
             print(f"  {', '.join(part for part in (log, method) if part) or 'all'}: {number}")
-        for page in pages(experiment):
+        for name, page in pages(experiment).items():
             if refreshed(page.read_text(), experiment.name, experiment.tables(rows))[0] != page.read_text():
                 stale_ones += 1
-                name = page.relative_to(ROOT)
                 print(f"  {name} does not have the tables of these rows: --publish {experiment.name}")
     return 1 if stale_ones else 0
 

@@ -123,11 +123,7 @@ def suggest(
     derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta or None)
     with settling(entry, derive, lambda: curator.contacted):
         for_count = spent * _COUNT if asks_variants else spent
-        cases = max(0, curator.count(for_count, purpose="number of cases, to suggest a method"))
-        covered = frequent = None
-        if asks_variants:
-            found = curator.partitions(spent - for_count, spent_delta, purpose="frequent variants, to suggest a method")
-            covered, frequent = min(1.0, found.cases / max(1, cases, found.cases)), len(found)
+        cases, covered, frequent = _answers(curator, for_count, spent - for_count, spent_delta)
     left, left_delta = eps - spent, failure - spent_delta
     picked = (
         _Pick(*_chosen(float(left) * cases, covered, frequent))
@@ -154,6 +150,17 @@ def suggest(
         ranking=picked.ranking,
         not_ranked=picked.not_ranked,
     )
+
+
+def _answers(
+    curator: Curator, for_count: Fraction, for_variants: Fraction, delta: Fraction
+) -> tuple[int, float | None, int | None]:
+    """About how many cases there are, and what share of them how many frequent variants hold, if that is asked."""
+    cases = max(0, curator.count(for_count, purpose="number of cases, to suggest a method"))
+    if not for_variants:
+        return cases, None, None
+    found = curator.partitions(for_variants, delta, purpose="frequent variants, to suggest a method")
+    return cases, min(1.0, found.cases / max(1, cases, found.cases)), len(found)
 
 
 @dataclass(frozen=True)
