@@ -85,13 +85,16 @@ QUESTIONS = questions_of_times(
 )
 
 
-def test_five_questions_are_asked() -> None:
-    assert [more["purpose"].split()[0] for _, _, _, more in QUESTIONS] == [
-        "gaps",
-        "gaps",
-        "durations",
-        "hours",
-        "weeks",
+def test_these_questions_are_asked() -> None:
+    assert [more["purpose"].split(", ")[0] for _, _, _, more in QUESTIONS] == [
+        "gaps of all directly-follows pairs",
+        "gaps of released directly-follows pairs",
+        "durations of cases",
+        "durations of cases by last activity and length",
+        "parts of durations by place",
+        "hours and days of the week",
+        "parts of the window in which cases start",
+        "starts of cases by how long they last",
     ]
 
 
