@@ -1,8 +1,9 @@
 """The calendar of a release: when cases start in a window, and how busy the hours of a week are.
 
 Case starts are asked as a hierarchical histogram: the window is halved until a part is a week or less, and a case
-counts once in each level, so that sums over long times are not drowned by the noise of many short ones (Hay, Rastogi, Miklau,
-Suciu, "Boosting the accuracy of differentially private histograms through consistency", 2010: the least squares here).
+counts once in each level, so that sums over long times are not drowned by the noise of many short ones (Hay, Rastogi,
+Miklau, Suciu, "Boosting the accuracy of differentially private histograms through consistency", 2010: the least squares
+here).
 Where a half of a part stands out neither from an even split nor from nothing, it is taken for one of these.
 
 Hours and days are asked as histograms; of their Fourier components those are kept that stand out of the noise.
@@ -72,7 +73,7 @@ def check(window: Window | None) -> None:
 
 def of_the_week(seconds: IntArray) -> IntArray:
     """Return the hour of the week, from Monday on, of times in seconds since 1970 UTC."""
-    return (seconds - _MONDAY) // _HOUR % WEEK_HOURS
+    return np.asarray((seconds - _MONDAY) // _HOUR % WEEK_HOURS)
 
 
 # Starts -------------------------------------------------------------------------------------------------------------
