@@ -146,7 +146,7 @@ def drawn_starts(
     part = rng.choice(len(shares), size=number, p=shares)
     wanted = clock[part] + rng.random(number) * (clock[part + 1] - clock[part])
     starts = (np.interp(wanted, reached, np.arange(len(reached))) + begin) * _HOUR
-    return np.clip(starts.astype(np.int64), first, last - 1)
+    return np.asarray(np.clip(starts.astype(np.int64), first, last - 1))
 
 
 @dataclass(frozen=True, eq=False)
