@@ -1,8 +1,9 @@
 """The calendar of a release: when cases start in a window, and how busy the hours of a week are.
 
-Case starts are asked as a hierarchical histogram: the window is halved until a part is a week or less, and a case counts
-once in each level, so that sums over long times are not drowned by the noise of many short ones (Hay, Rastogi, Miklau,
-Suciu, "Boosting the accuracy of differentially private histograms through consistency", 2010: the least squares here).
+Case starts are asked as a hierarchical histogram: the window is halved until a part is a week or less, and a case
+counts once in each level, so that sums over long times are not drowned by the noise of many short ones (Hay, Rastogi,
+Miklau, Suciu, "Boosting the accuracy of differentially private histograms through consistency", 2010: the least squares
+here).
 Where a half of a part stands out neither from an even split nor from nothing, it is taken for one of these.
 
 Hours and days are asked as histograms; of their Fourier components those are kept that stand out of the noise.
@@ -72,7 +73,7 @@ def check(window: Window | None) -> None:
 
 def of_the_week(seconds: IntArray) -> IntArray:
     """Return the hour of the week, from Monday on, of times in seconds since 1970 UTC."""
-    return (seconds - _MONDAY) // _HOUR % WEEK_HOURS
+    return np.asarray((seconds - _MONDAY) // _HOUR % WEEK_HOURS)
 
 
 # Starts -------------------------------------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ def _agreeing(levels: list[FloatArray], variance: float) -> FloatArray:
     found = np.array([max(float(counts[-1].sum()), 1.0)])
     for halves, doubt in zip(counts[::-1], variances[::-1], strict=True):
         found = _split(found, halves.reshape(-1, 2), doubt.reshape(-1, 2).sum(axis=1))
-    return found / found.sum()
+    return np.asarray(found / found.sum())
 
 
 def _split(found: FloatArray, halves: FloatArray, doubt: FloatArray) -> FloatArray:
@@ -128,7 +129,7 @@ def _split(found: FloatArray, halves: FloatArray, doubt: FloatArray) -> FloatArr
 
 def _standing_out(number: FloatArray, variance: FloatArray | float) -> FloatArray:
     """Return the part of noisy numbers that noise does not explain (James, Stein 1961)."""
-    return np.maximum(0.0, 1 - variance / np.maximum(number**2, 1e-9))
+    return np.asarray(np.maximum(0.0, 1 - variance / np.maximum(number**2, 1e-9)))
 
 
 def drawn_starts(
@@ -145,7 +146,7 @@ def drawn_starts(
     part = rng.choice(len(shares), size=number, p=shares)
     wanted = clock[part] + rng.random(number) * (clock[part + 1] - clock[part])
     starts = (np.interp(wanted, reached, np.arange(len(reached))) + begin) * _HOUR
-    return np.clip(starts.astype(np.int64), first, last - 1)
+    return np.asarray(np.clip(starts.astype(np.int64), first, last - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,7 @@ class Together:
         """Return the starts in another order: that of cases which last so long."""
         reached = np.cumsum(self.q[np.searchsorted(self.durations, lasting, side="right")], axis=1)
         wanted = (reached < rng.random(len(lasting))[:, None] * reached[:, -1:]).sum(axis=1)
-        found = np.empty_like(starts)
+        found = np.empty(len(starts), dtype=np.int64)
         own = np.searchsorted(self.starts, starts, side="right")
         found[np.lexsort((rng.random(len(wanted)), wanted))] = starts[np.lexsort((rng.random(len(own)), own))]
         return found

@@ -122,7 +122,7 @@ def asked_durations(
         purpose="durations of cases by last activity and length",
     ).reshape(-1, groups)
     wanted = np.bincount(kinds.told(*_ends(cases)), minlength=kinds.number) / max(number, 1)
-    masses = np.bincount(group, weights=everything, minlength=groups)
+    masses = np.asarray(np.bincount(group, weights=everything, minlength=groups), dtype=np.float64)
     shares = fitted(table.astype(np.float64), wanted, masses, 2 / float(epsilon_kinds) ** 2)
     inside = everything / np.maximum(masses[group], 1e-12)
     return kinds, shares[:, group] * inside

@@ -35,8 +35,8 @@ _CENTRES = np.cumsum(_WIDTHS) - _WIDTHS / 2
 _STEEPEST = 2.0
 _FLOOR = 1e-12
 TRIMMED, TRIMMED_MOST = 0.5, 0.25
-"""A bin of a pair below this many deviations of its noise, and below this part of the gaps, is left out: single draws of
-years would ruin the mean of a pair of minutes."""
+"""A bin of a pair below this many deviations of its noise, and below this part of the gaps, is left out: single
+draws of years would ruin the mean of a pair of minutes."""
 
 
 def bins_of(microseconds: IntArray) -> IntArray:
@@ -64,7 +64,7 @@ def backed_off(
     _, second = np.unique(second, return_inverse=True)
     sums = np.zeros((int(second.max()) + 1, own.shape[1]))
     np.add.at(sums, second, own)
-    total, doubt = (np.bincount(second, weights=x) for x in (expected, variances))
+    total, doubt = (np.asarray(np.bincount(second, weights=x), dtype=np.float64) for x in (expected, variances))
     of_second = _drawn_to(sums, total, doubt, np.broadcast_to(everything, sums.shape))
     return _drawn_to(own, expected, variances, of_second[second])
 

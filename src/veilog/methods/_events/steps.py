@@ -22,7 +22,7 @@ __all__ = ["Gaps", "Steps", "asked_steps", "directly_following", "known_gaps"]
 _ONE = 2_520
 """The duration of a case, in so many parts."""
 GROUP_NOISES = 12
-"""Groups of cases by duration: half of them, half of the rest and so on, while so many noise scales of cases are left."""
+"""Cases are grouped by duration: half of them, half of the rest and so on, while so many noise scales are left."""
 MOST_GROUPS = 10
 LEAN = 1.0
 """How far the part of a pair may be from what its gaps let expect: a factor of e, as a standard deviation."""
@@ -86,7 +86,8 @@ class Steps:
 
         def parts(cell: IntArray, table: FloatArray) -> FloatArray:
             part = np.where(counted, found / np.maximum(wanted[owner], 1e-9), 0.0)
-            return np.bincount(cell, weights=part, minlength=table.size).reshape(table.shape)
+            sums = np.bincount(cell, weights=part, minlength=table.size)
+            return np.asarray(sums, dtype=np.float64).reshape(table.shape)
 
         aims = [
             _aimed(table, scale, parts(cell, table))
@@ -178,7 +179,7 @@ def asked_steps(
         sum(weights) * _ONE,
         epsilon,
         alphabet=labels,
-        purpose="parts of durations by pair, by activity and by place in the case, in 1/2520",
+        purpose="parts of durations by place, by activity and by pair, in 1/2520",
     )
     tables = tuple(
         table.reshape(-1, size) / (weight * _ONE)

@@ -16,7 +16,8 @@ far as noise drowns them. Gaps are drawn from them, spread evenly over the distr
 stretched to the durations of cases, the longest most, and moved to the parts of durations that are known. In the end
 events after gaps of hours are moved to busy hours near by.
 
-Missing timestamps and gaps below 0 contribute nothing. Cases that start outside a declared window count in no part of it.
+Missing timestamps and gaps below 0 contribute nothing. Cases that start outside a declared window count in no
+part of it.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ SHARES = {
     "starts": (6, 16),
     "together": (1, 3),
 }
-"""Hundredths of the epsilon, where it times the released cases is below ``FEW``, and from there on: few cases tell little
-of the calendar, but which steps take seconds and which take days."""
+"""Hundredths of the epsilon, where it times the released cases is below ``FEW``, and from there on: few cases tell
+little of the calendar, but which steps take seconds and which take days."""
 RESOLUTION = 1024
 MERGED = (4, 2)
 """So many bins are one in the question on single pairs, below ``SMALL_LOG`` and below ten times that."""
@@ -87,7 +88,7 @@ MOST_PAIRS = 2_000
 PLACES = 6
 """Places drawn near to the planned time of an event, of which one is kept."""
 WIDE, REACH, NEAR = 10_800, 43_200, 0.3
-"""Gaps from 3 hours on are long enough to choose the time of day: within half a day, and 0.3 of the gap, of the plan."""
+"""From 3 hours on gaps are long enough to choose the time of day: within half a day and 0.3 of the gap of the plan."""
 ENOUGH = 1_000
 """Below this epsilon times number of cases, times are rough."""
 
@@ -131,7 +132,8 @@ def released_times(
     if followed:
         seconds = _courses(gaps, cases, (rows, lasting, kind), steps, rng)
         if window is not None:
-            took = np.bincount(np.repeat(np.arange(len(cases)), cases.lengths), seconds, minlength=len(cases))
+            owners = np.repeat(np.arange(len(cases)), cases.lengths)
+            took = np.asarray(np.bincount(owners, seconds, minlength=len(cases)), dtype=np.float64)
             starts = asked_together(curator, cost["together"], starts, took, window).matched(starts, took, rng)
     return _walk(starts, seconds, cases, hours, rng) * _SECOND
 
@@ -207,11 +209,11 @@ def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Seq
         purpose="gaps of released directly-follows pairs",
     ).reshape(-1, groups)
     clipped = np.minimum(1.0, bound / np.maximum(in_case, 1e-9))
-    expected = np.bincount(of_gap, weights=clipped[owners], minlength=len(pairs) + 1)[: len(pairs)]
+    often = np.bincount(of_gap, weights=clipped[owners], minlength=len(pairs) + 1)[: len(pairs)]
     # The release need not have as many cases as the log: scale what it lets expect to what was found.
-    found = float(asked.sum()) / max(float(expected @ weight), 1.0)
-    expected = np.maximum(expected * max(found, LEAST_FOUND), 1.0)
-    masses = np.bincount(merged, weights=parent, minlength=groups)
+    found = float(asked.sum()) / max(float(often @ weight), 1.0)
+    expected = np.maximum(often * max(found, LEAST_FOUND), 1.0)
+    masses = np.asarray(np.bincount(merged, weights=parent, minlength=groups), dtype=np.float64)
     variances = groups * 2 * (bound / float(epsilon) / weight) ** 2
     q = backed_off(asked / weight[:, None], expected, variances, pairs % size, masses)
     q = q[:, merged] * (parent / np.maximum(masses[merged], 1e-12))
@@ -312,7 +314,7 @@ def _at_busy_hours(
     """Of several times near to each planned one, none before the event before, one by how busy its hour is."""
     reach = np.minimum(REACH, NEAR * gaps)[:, None]
     drawn = planned[:, None] + reach * (2 * rng.random((len(gaps), PLACES)) - 1)
-    drawn = np.maximum(drawn.astype(np.int64), before[:, None])
-    busy = hours[of_the_week(drawn)] + 1e-9
+    seconds = np.maximum(drawn.astype(np.int64), before[:, None])
+    busy = hours[of_the_week(seconds)] + 1e-9
     chosen = _pick(busy, np.arange(len(gaps)), rng.random(len(gaps)))
-    return np.asarray(drawn[np.arange(len(gaps)), chosen])
+    return np.asarray(seconds[np.arange(len(gaps)), chosen])
