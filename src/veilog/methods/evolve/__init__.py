@@ -360,9 +360,9 @@ def _ask(
 def _fitted(
     prior: FloatArray, pool: Traces, cells: list[IntArray], asked: list[Round], plan: Plan, known: Known | None
 ) -> FloatArray:
-    """The distribution over the pool that explains all votes so far, and what is known of real variants."""
+    """The distribution over the pool that explains all votes so far, and the counts of real variants it starts from."""
     sweeps = plan.settings.fit_sweeps
-    if not known:
+    if not known or not plan.anchored:
         shares = [r.votes / plan.cases for r in asked]
         return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], sweeps)
     found = [

@@ -93,8 +93,9 @@ class Constants:
     concentrated_from: float = 0.60
     """With a delta it is asked whether so many of the most frequent variants hold this part of all cases, or more: the
     log is *concentrated* then."""
-    concentration_share: tuple[float, float, float] = (8.0, 0.01, 0.15)
-    """The question costs 8/g of epsilon, from .01 to .15 of it."""
+    concentration_share: tuple[float, float, float, float] = (3.0, 6.0, 0.01, 0.15)
+    """The question costs 3 ln(g/6) / g of epsilon, at least 6/g, from .01 to .15 of it. With x/g the answer is wrong
+    with a chance of about exp(-x/3)/2, which costs .1 of similarity; x/g costs .1 of itself: their sum is least."""
     real_share_alone: float = 0.80
     """The same where nothing else is released."""
     doubtful_g: float = 30.0

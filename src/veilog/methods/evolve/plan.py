@@ -104,8 +104,8 @@ class Plan:
 
     def concentration_share(self) -> float:
         """What it costs to know, to about the same part of all cases, how many the most frequent variants hold."""
-        size, least, most = self.settings.concentration_share
-        return min(max(size / self.g, least), most)
+        factor, size, least, most = self.settings.concentration_share
+        return min(max(max(factor * math.log(self.g / size), size) / self.g, least), most)
 
     def learn_concentration(self, margin: int, limit: Fraction, share: Fraction) -> None:
         """By how much the cases of few variants exceed ``limit`` of all; a small log gets the benefit of the doubt,

@@ -136,7 +136,7 @@ def fit_of_counts(
             value += float((far**2)[deviation < _UNKNOWN].sum()) / 2
         return value
 
-    found: Any = minimize_scalar(loss, bounds=(smallest, largest), method="bounded", options={"xatol": 1e-4})
+    found: Any = minimize_scalar(loss, bounds=(smallest, largest), method="bounded", options={"xatol": 3e-4})
     return at(float(found.x))[2]
 
 
