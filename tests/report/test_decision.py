@@ -67,6 +67,7 @@ def test_an_empty_release_is_nothing_to_send() -> None:
     empty = replace(released_at("1"), variants=Variants.from_dict({}))
     decision = decision_of(empty, VARIANTS)
     assert decision.answer == "There is nothing to send: the release is empty." and decision.checks == ()
+    assert decision.tone == "warn", "what protects nobody is not praised"
     assert "No case came through the noise." in said(decision)
 
 

@@ -21,6 +21,7 @@ from veilog.report.dossier import check_dossier, write, write_registry
 from veilog.report.dossier.parts import Code, Dossier, Field, Points, Section, Table, Text
 from veilog.report.dossier.questions import QUESTIONS
 from veilog.report.dossier.render import as_html, as_markdown
+from veilog.report.dossier.subject import subject_of
 from veilog.report.dossier.yaml import Yours, written
 
 LOG = hospital(300, seed=1)
@@ -135,6 +136,19 @@ def test_the_owner_sees_what_attacks_achieved_with_intervals_and_the_bound() -> 
     bound = float(re.search(r"on average over the noise, is ([\d.]+)", text)[1])  # type: ignore[index]
     gains = [float(gain) for gain in re.findall(r"^([+-][\d.]+) \([+-]", text, re.MULTILINE)]
     assert gains and bound == 46.3 and max(gains) <= bound
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["evolve", "travas", "laplace"])
+@pytest.mark.parametrize("name", ["ccc19", "sepsis"])
+def test_no_attack_on_a_real_log_gains_more_than_the_bound(name: str, method: str, logs: Path) -> None:
+    variants = veilog.read(logs / f"{name}.xes.gz").variants
+    needs = {"travas": {"delta": "1e-6"}, "laplace": {"activities": "log", "depth": 6}, "evolve": {"activities": "log"}}
+    released = veilog.release(variants, method, epsilon=1, **needs[method])
+    subject = subject_of(released, variants, (), None, None)
+    assert subject.meaning is not None and subject.attacked is not None and subject.attacked.singled is not None
+    for known in subject.attacked.singled.results:
+        assert known.beyond.value <= subject.meaning.advantage
 
 
 # What it does not hold ----------------------------------------------------------------------------------------------

@@ -144,6 +144,7 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
                 "Not as it stands: what is crossed out seems not to hold.",
             )
     if not cases:
+        tone = "bad" if tone == "bad" else "warn"
         answer = "There is nothing to send: the release is empty."
         checks = ()
     return Decision(g.strength, tone, headline, g.protects, answer, reasons, checks, _cautions(g, cases, owner))

@@ -29,6 +29,7 @@ __all__ = ["Facts", "File", "Inside", "account_of", "disclosed", "files_of", "ga
 
 COMPARED_AT_ONCE = 5_000
 """Up to so many variants a side a report compares the logs itself; beyond it that takes longer than a report should."""
+_TOO_MANY = "The logs have many variants, so this takes a while: veilog compare."
 _WORK = 5e7
 _SAMPLES = 300
 _QUANTILES = (
@@ -102,14 +103,11 @@ def gathered(
     files: Sequence[str | os.PathLike[str]] = (),
     account: Account | None = None,
 ) -> Facts:
-    """The facts of a release, with those of its original where that is given: then also what the ledger knows, by
-    itself or from the release."""
+    """The facts of a release, with those of its original, and what the ledger knows, where that is given."""
     say = progress or (lambda text, fraction: None)
     variants = released.variants
     before = None if original is None else original if isinstance(original, Variants) else original.variants
-    log: EventLog | None = None
-    if told.timed:
-        log = released if isinstance(released, EventLog) else released.log
+    log = None if not told.timed else released if isinstance(released, EventLog) else released.log
     say("Reporting: flow", None)
     steps = steps_of(variants)
     first = None if before is None else steps_of(before)
@@ -134,7 +132,7 @@ def gathered(
             map=drawn(first, plan),
             risk=disclosed(before, variants),
             comparison=comparison,
-            not_compared="" if comparison else "The logs have many variants, so this takes a while: veilog compare.",
+            not_compared="" if comparison else _TOO_MANY,
             purposes=purposes,
             chart=None if comparison is None or comparison.case_durations is None else comparison_svg(comparison),
         )

@@ -30,7 +30,14 @@ def dpia(subject: Subject) -> Part:
         "order, for one processing: making a release of an event log, and sending it. What is marked “yours to "
         "fill” no "
         "program can know.",
-        (*_overview(subject), *_description(subject), *_analysis(subject), *considerations(subject)),
+        (
+            *_overview(subject),
+            *_description(subject),
+            *_means(subject),
+            *_analysis(subject),
+            *_measures(subject),
+            *considerations(subject),
+        ),
     )
 
 
@@ -41,8 +48,7 @@ def _overview(subject: Subject) -> tuple[Section, ...]:
             "A.0.1",
             "Controllers",
             (
-                Field("Controller", None, "who decides why and how the log is released; one table each if jointly"),
-                Field("Unit responsible, point of contact", None, "department, address, representative in the Union"),
+                Field("Controller, unit responsible, contact", None, "who decides why and how it is released"),
                 Field("Data protection officer", None, "name and contact"),
             ),
         ),
@@ -151,10 +157,17 @@ def _description(subject: Subject) -> tuple[Section, ...]:
                 Field("Nature", _nature(subject)),
                 Field("Scope", f"{size}; the unit of protection is one {g.unit}."),
                 *before,
-                Field("Context", None, "relation to the people, vulnerable groups, what they expect"),
-                Field("Cross-border, third countries", None, "where are the recipients?"),
+                Field(
+                    "Context, cross-border", None, "relation to the people; where the recipients are, third countries"
+                ),
             ),
         ),
+    )
+
+
+def _means(subject: Subject) -> tuple[Section, ...]:
+    told, g = subject.told, subject.guarantee
+    return (
         Section(
             "A.1.2",
             "Functional description",
@@ -265,6 +278,11 @@ def _analysis(subject: Subject) -> tuple[Section, ...]:
                 Field("What quality the purpose needs", None, "veilog compare --purposes all says what was kept"),
             ),
         ),
+    )
+
+
+def _measures(subject: Subject) -> tuple[Section, ...]:
+    return (
         Section("A.2.3.a", "Principles of Article 5(1)", (_principles(subject),)),
         Section("A.2.3.b", "Rights of the people", (_rights(),)),
         Section(

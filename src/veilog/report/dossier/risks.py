@@ -213,24 +213,29 @@ def _attacks(subject: Subject, attacked: Attacked) -> tuple[Block, ...]:
                 "log that never held the person. Linkability was not attacked; its bound stands above."
             ),
         ]
-    if attacked.disclosed:
-        rows = tuple(
-            (
-                f"{before.background} of {before.size}",
-                _unique(before.exact, before.unique, before.cases),
-                _unique(after.exact, after.unique, after.cases),
-            )
-            for before, after in attacked.disclosed
+    return (*blocks, *_unique_cases(attacked))
+
+
+def _unique_cases(attacked: Attacked) -> tuple[Block, ...]:
+    """How many cases a few known activities single out."""
+    if not attacked.disclosed:
+        return ()
+    rows = tuple(
+        (
+            f"{before.background} of {before.size}",
+            _unique(before.exact, before.unique, before.cases),
+            _unique(after.exact, after.unique, after.cases),
         )
-        blocks += [
-            Text(
-                "Cases that some knowledge of a few activities singles out. In a release that is made up of "
-                "noisy answers "
-                "a case that stands alone need not be anybody's."
-            ),
-            table(("known", "original", "release"), *rows),
-        ]
-    return tuple(blocks)
+        for before, after in attacked.disclosed
+    )
+    return (
+        Text(
+            "Cases that some knowledge of a few activities singles out. In a release that is made up of "
+            "noisy answers "
+            "a case that stands alone need not be anybody's."
+        ),
+        table(("known", "original", "release"), *rows),
+    )
 
 
 def _beside_bound(subject: Subject) -> str:

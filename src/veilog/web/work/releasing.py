@@ -24,6 +24,8 @@ from veilog.privacy.account.figures import round_up
 from veilog.releasing.result import Release
 from veilog.report import words
 from veilog.report.decision import Decision, decided, owner_side
+from veilog.report.dossier import dossier
+from veilog.report.dossier import write as write_dossier
 from veilog.report.explorer import clean, short
 from veilog.report.facts import account_of, gathered
 from veilog.report.page import kept_lines, rendered
@@ -53,6 +55,8 @@ __all__ = ["release_log", "write_again"]
 _KEPT = "release.parquet"
 """The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
 _LOGS = ("release.xes", "release.csv")
+_PAGES = ("outside.html", "dossier.html")
+"""What may go where the release goes."""
 _SPARE = "spare"
 _MARGIN = 16 << 20
 """Bytes that reports and records may take."""
@@ -127,7 +131,7 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, s
                 files.write(log, out / name, lossy=True)
                 entry.written(out / name)
             else:
-                report.write(log, out / name, files=_logs_in(out), progress=progress)
+                _write_page(log, out / name, progress)
         except VeilogError as error:
             missing.append(f"{name} was not written: {_reason(error)}")
             unwritten += [name] if _no_room(error) else []
@@ -183,17 +187,26 @@ def _written(released: Release, out: Path, progress: Progress) -> tuple[list[str
     _secured(released, out, progress, missing)
     if released.variants.cases == 0:
         return missing, unwritten
-    for name in (*_LOGS, "outside.html"):
+    for name in (*_LOGS, *_PAGES):
         progress(f"writing {name}", None)
         try:
             if name in _LOGS:
                 released.save(out / name)
             else:
-                report.write(released, out / name, files=_logs_in(out), progress=progress)
+                _write_page(released, out / name, progress)
         except VeilogError as error:
             missing.append(f"{name} was not written: {_reason(error)}")
             unwritten += [name] if _no_room(error) and (out / _KEPT).exists() else []
     return missing, unwritten
+
+
+def _write_page(released: Release | EventLog, page: Path, progress: Progress) -> None:
+    """Write the outside report, or the dossier, of the release in the same folder."""
+    files = _logs_in(page.parent)
+    if page.name == _PAGES[0]:
+        report.write(released, page, files=files, progress=progress)
+    else:
+        write_dossier(dossier(released, files=files, progress=progress), page)
 
 
 def _logs_in(out: Path) -> tuple[Path, ...]:
