@@ -77,8 +77,6 @@ _SHORT = {
 }
 """Names in plots; others are those of their methods."""
 _MODEL_SECONDS = 120.0
-_SLOW = {"travag": 2}
-"""Methods that take minutes, and their most runs."""
 _TOLD = (
     "Mean similarity. Not told from it: behind the best of all by less than two standard errors of the difference, a "
     "rough measure where runs are few, and none for a single run."
@@ -102,10 +100,8 @@ def cells(plan: Plan) -> Iterator[Cell]:
             yield _leak(log, "drawn", run)
             for epsilon in EPSILONS:
                 for method, settings in COLUMNS.values():
-                    slow = method in _SLOW
-                    if run < _SLOW.get(method, run + 1) and not (plan.quick and slow and (epsilon != "1" or run)):
-                        seconds = 0.0 if plan.quick else _MODEL_SECONDS
-                        yield Cell(log, method, (("epsilon", epsilon), *settings), run, seconds)
+                    seconds = 0.0 if plan.quick else _MODEL_SECONDS
+                    yield Cell(log, method, (("epsilon", epsilon), *settings), run, seconds)
 
 
 def _leak(log: str, reading: str, run: int = 0) -> Cell:
@@ -367,8 +363,7 @@ FRONTIER = Experiment(
         "it, and evolve also with one releasing only real variants (only_real). "
         "Full logs (pripel, libra) also spend a share of epsilon on times, so their control flow has less of it.",
         "The leak line is no method: a uniform draw over the raw variants, which protects nobody, to be held against.",
-        "Models are the inductive miner's with a filter of 0.2; the quick profile leaves them out. "
-        "travag runs at most twice, in the quick profile once and at epsilon 1 only.",
+        "Models are the inductive miner's with a filter of 0.2; the quick profile leaves them out.",
         "Many defaults were chosen on these same public logs, which flatters them a little.",
     ),
 )
