@@ -62,17 +62,17 @@ class Reports:
         original: EventLog | Variants,
         comparison: Comparison | None,
         progress: Progress,
-    ) -> Iterator[Text]:
-        """Write what was asked for about the release in this file; yields a line about each page."""
+    ) -> Iterator[str]:
+        """Write what was asked for about the release in this file; yields each page and whom it is for."""
         if self.report is not None:
             write(released, self.report, original, comparison=comparison, files=(target,), progress=progress)
-            yield Text(f"report written to {self.report} (for you only: it holds exact numbers of the log)")
+            yield f"{self.report} (for you only: it holds exact numbers of the log)"
         if self.report_outside is not None:
             write(released, self.report_outside, files=(target,), progress=progress)
-            yield Text(f"report written to {self.report_outside} (may go where the release may go)")
+            yield f"{self.report_outside} (may go where the release may go)"
         if self.dossier is not None:
             write_dossier(dossier(released, files=(target,), progress=progress), self.dossier)
-            yield Text(f"dossier written to {self.dossier} (may go where the release may go)")
+            yield f"{self.dossier} (a dossier: may go where the release may go)"
 
 
 NO_REPORT = Reports()
