@@ -72,7 +72,7 @@ class Reports:
             yield f"{self.report_outside} (may go where the release may go)"
         if self.dossier is not None:
             write_dossier(dossier(released, files=(target,), progress=progress), self.dossier)
-            yield f"{self.dossier} (may go where the release may go)"
+            yield f"{self.dossier} (a dossier: may go where the release may go)"
 
 
 NO_REPORT = Reports()
