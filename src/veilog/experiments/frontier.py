@@ -349,7 +349,7 @@ FRONTIER = Experiment(
     tables=tables,
     plots=plots,
     runs=5,
-    page="results/evolve.md",
+    page="results/frontier.md",
     quick_runs=2,
     sources=(
         "veilog.measures.similarity.measure",
