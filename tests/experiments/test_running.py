@@ -223,7 +223,7 @@ def test_the_version_of_a_benchmark_is_also_that_of_its_file(tmp_path: Path, mon
     first = version()
     (tmp_path / "helped.py").write_text("")
     second = version()
-    (tmp_path / "benched.py").write_text(source + "# another size\n")
+    (tmp_path / "benched.py").write_text(source + "SIZE = 2\n")
     assert len({first, second, version()}) == 3
 
 

@@ -65,7 +65,6 @@ def test_what_the_pages_say_of_each_method_is_what_was_measured() -> None:
     [
         ("how-to/choose-a-method.md", ["evolve"]),
         ("suggest.md", ["evolve", "pripel", "libra"]),
-        ("results/evolve.md", ["evolve"]),
     ],
 )
 def test_what_the_docs_say_is_what_was_measured(page: str, methods: list[str]) -> None:
