@@ -30,7 +30,7 @@ from veilog.privacy.mechanisms import noise
 from veilog.releasing.release import release
 
 LOGS = ("sepsis", "bpic2013_incidents", "receipt", "unrineweginfectie", "traffic_fines")
-ERRORS = ("frequent", "by occurrence", "all", "medians", "duration", "hours", "weeks")
+ERRORS = ("frequent", "by occurrence", "all", "medians", "duration", "mean duration", "hours", "weeks")
 ATTRIBUTES = {
     "sepsis": ("org:group", "DiagnosticBlood"),
     "bpic2013_incidents": ("impact", "resource country"),
@@ -74,9 +74,9 @@ def errors(log: EventLog, cases: Sequences, times: np.ndarray, first: int) -> li
     middle = order[np.searchsorted(np.cumsum(number[order]), number.sum() / 2)]
     frequent = number >= 100
 
-    def duration(of: Sequences, at: np.ndarray) -> float:
+    def durations(of: Sequences, at: np.ndarray) -> np.ndarray:
         going = of.lengths > 0
-        return float(np.median(at[of.offsets[1:][going] - 1] - at[of.offsets[:-1][going]]))
+        return at[of.offsets[1:][going] - 1] - at[of.offsets[:-1][going]]
 
     starts, real_starts = times[cases.offsets[:-1][cases.lengths > 0]], moments[raw.offsets[:-1][raw.lengths > 0]]
     weeks = np.abs(shares(starts, 604_800, 2000, first) - shares(real_starts, 604_800, 2000, first)).sum() / 2
@@ -86,7 +86,8 @@ def errors(log: EventLog, cases: Sequences, times: np.ndarray, first: int) -> li
         float(means[middle]),
         float(np.median(means)),
         float(np.median(medians[frequent])),
-        abs(duration(cases, times) / duration(raw, moments) - 1),
+        abs(float(np.median(durations(cases, times)) / np.median(durations(raw, moments))) - 1),
+        abs(float(durations(cases, times).mean() / durations(raw, moments).mean()) - 1),
         float(hours),
         float(weeks),
     ]

@@ -21,6 +21,9 @@ from veilog.methods import METHODS, measured
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+NOTHING = {"next_activity": 0.0, "fitness": 0.0, "precision": 0.0, "f_score": 0.0, "rules": 1.0}
+"""What methods are ranked by for purposes, and what a release of nothing is worth."""
 SENTENCES = Path(measured.__file__).with_name("measured.json")
 
 
@@ -40,16 +43,25 @@ def publish(experiment: Experiment, out: Path, quick: bool = False, options: Map
     place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows.values()))
     print(f"{experiment.name}: {len(new)} of {len(rows)} rows are of this run")
     tables = experiment.tables(list(rows.values()))
-    if experiment.page:
-        page = DOCS / experiment.page
-        before = page.read_text()
-        after, placed = refreshed(before, experiment.name, tables)
-        page.write_text(after)
-        print(f"docs/{experiment.page}: {placed} of {len(tables)} tables have a place there")
+    for name, page in pages(experiment).items():
+        after, placed = refreshed(page.read_text(), experiment.name, tables)
+        if placed:
+            page.write_text(after)
+        print(f"{name}: {placed} of {len(tables)} tables have a place there")
+    for plot in experiment.plots(list(rows.values())):
+        picture = DOCS / "results" / f"{plot.name}.svg"
+        if picture.exists():
+            picture.write_text(plot.svg)
+            print(f"drawn: docs/results/{picture.name}")
     if experiment.name == "frontier":
         SENTENCES.write_text(json.dumps(sentences(list(rows.values())), indent=1) + "\n")
         print(f"written: {SENTENCES.relative_to(ROOT)}")
     return 0
+
+
+def pages(experiment: Experiment) -> dict[str, Path]:
+    """The pages that may have tables of an experiment, by their names."""
+    return {f"docs/{experiment.page}": DOCS / experiment.page, "README.md": README} if experiment.page else {}
 
 
 def refreshed(page: str, name: str, tables: Sequence[Table]) -> tuple[str, int]:
@@ -81,14 +93,65 @@ def sentences(rows: Sequence[Row]) -> dict[str, object]:
             }
     code = {name: sorted({r.version.split("-")[0] for r in _rows(measured_rows, name)}) for name in found}
     return {
-        "made by": "python bench/run.py --publish frontier --quick",
+        "made by": "python bench/run.py --publish frontier",
         "code": code,
         "logs": logs,
         "epsilons": list(frontier.EPSILONS),
         "runs": max(row.cell.run for row in measured_rows) + 1,
         "variants_only": [name for name in found if name in METHODS and _is_pure(name)],
         "similarity": found,
+        **_purposes(rows, logs),
     }
+
+
+def _purposes(rows: Sequence[Row], logs: Sequence[str]) -> dict[str, object]:
+    """What methods are ranked by for other purposes than similarity: the means of every setting that has values, what
+    the logs themselves have, and how the methods were asked."""
+    numbers = {
+        measure: {
+            name: {log: own for log in logs if (own := _served(rows, log, name, measure))} for name in frontier.COLUMNS
+        }
+        for measure in NOTHING
+    }
+    itself = {row.cell.log: row for row in frontier.of(rows, method="", uniform="")}
+    listed = {row.cell.log: row for row in frontier.of(rows, method="", uniform="weights")}
+    measured_names = [name for name in frontier.COLUMNS if any(numbers[measure][name] for measure in NOTHING)]
+    asked = {name: frontier.COLUMNS[name] for name in measured_names}
+    return {
+        "purposes": {
+            measure: {name: own for name, own in of_names.items() if own} for measure, of_names in numbers.items()
+        },
+        "originals": {
+            measure: {log: round(v, 6) for log in logs if log in itself and (v := itself[log].get(measure)) is not None}
+            for measure in NOTHING
+        },
+        # the list of all variants has each once, so its share of the cases tells how many cases there are
+        "cases": {
+            log: round(listed[log].values["variants"] / listed[log].values["size_ratio"])
+            for log in logs
+            if log in listed
+        },
+        "asked": {
+            name: {
+                "method": method,
+                "delta": dict(settings)["delta"] != "0",
+                "settings": {key: value for key, value in settings if key != "delta" and value},
+            }
+            for name, (method, settings) in asked.items()
+        },
+    }
+
+
+def _served(rows: Sequence[Row], log: str, name: str, measure: str) -> dict[str, float]:
+    """The means at every epsilon; a run that released nothing is worth nothing, and is not left out."""
+    found = {}
+    for epsilon in frontier.EPSILONS:
+        of_runs = frontier.of(_rows(rows, name), log, epsilon=epsilon)
+        worth = [NOTHING[measure] if row.get("similarity") == 0 else row.get(measure) for row in of_runs]
+        values = [value for value in worth if value is not None]
+        if values and len(values) == len(worth) and any(row.get(measure) is not None for row in _rows(rows, name)):
+            found[epsilon] = round(statistics.fmean(values), 6)
+    return found
 
 
 def _is_pure(name: str) -> bool:
@@ -119,11 +182,10 @@ def check(experiments: Sequence[Experiment], logs: Path | None) -> int:
         print(f"{experiment.name}: {len(stale)} of {len(rows)} rows are stale")
         for (log, method), number in sorted(Counter((row.cell.log, row.cell.method) for row in stale).items()):
             print(f"  {', '.join(part for part in (log, method) if part) or 'all'}: {number}")
-        if experiment.page:
-            page = (DOCS / experiment.page).read_text()
-            if refreshed(page, experiment.name, experiment.tables(rows))[0] != page:
+        for name, page in pages(experiment).items():
+            if refreshed(page.read_text(), experiment.name, experiment.tables(rows))[0] != page.read_text():
                 stale_ones += 1
-                print(f"  docs/{experiment.page} does not have the tables of these rows: --publish {experiment.name}")
+                print(f"  {name} does not have the tables of these rows: --publish {experiment.name}")
     return 1 if stale_ones else 0
 
 

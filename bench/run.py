@@ -27,8 +27,8 @@ HERE = Path(__file__).resolve().parent
 MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "releases", "speed", "extras", "amun", "travag")
 MODULES += ("shapes", "suggest", "models", "large", "large_releases", "serve", "pages", "claims", "prediction")
 LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
-LONG += ("releases-travag", "travag-published", "amun-causes", "amun-growth", "times", "attributes", "large")
-LONG += ("large-releases", "serve", "pages", "claims", "travas", "evolve-for", "evolve-shapes")
+LONG += ("releases-travag", "travag-published", "travag-program", "amun-causes", "amun-growth", "times")
+LONG += ("attributes", "large", "large-releases", "serve", "pages", "claims", "travas", "evolve-for", "evolve-shapes")
 """Run by name only: they take hours, or need what a machine may not have."""
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from veilog.releasing.release import release
     from veilog.releasing.result import OwnerOnly, Release
     from veilog.releasing.suggest import Suggestion, suggest
+    from veilog.report.dossier import dossier
     from veilog.training.model import Model
     from veilog.training.training import train
 
@@ -65,6 +66,7 @@ __all__ = [
     "__version__",
     "audit",
     "compare",
+    "dossier",
     "plan",
     "read",
     "read_variants",
@@ -105,6 +107,7 @@ _HOMES = {
     "VeilogError": "veilog.errors",
     "audit": "veilog.audits.auditing",
     "compare": "veilog.measures",
+    "dossier": "veilog.report.dossier",
     "plan": "veilog.releasing.plan",
     "read": "veilog.logs.files",
     "read_variants": "veilog.logs.files",

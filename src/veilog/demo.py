@@ -37,28 +37,21 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     activities_path.write_text("\n".join(simulate.ACTIVITIES) + "\n", encoding="utf-8")
     show(Text(f"1. A made-up hospital log of {CASES:,} patients, written to {original_path}", style="bold"))
     original = files.read(original_path)
-    show(display.info_table(original.statistics, str(original_path)))
     show(display.variants_table(original.variants))
 
     show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}", style="bold"))
-    show(f"Its public activities are declared, in {activities_path}.")
     released = release(original, METHOD, epsilon=EPSILON, activities=simulate.ACTIVITIES)
     released.save(release_path)
-    show(display.release_view(released, str(release_path)))
-
-    show(Text("\n3. What the release kept of the original (for the owner of the log only)", style="bold"))
     result = compare(original, files.read(release_path))
-    show(display.comparison_table(result))
-
     inside, outside = folder / "inside.html", folder / "outside.html"
     report.write(released, inside, original, comparison=result)
     report.write(released, outside)
-    show(Text("\n4. Reports about the release, to open in a browser", style="bold"))
-    show(f"  {inside}: with exact numbers of the original, for its owner only")
-    show(f"  {outside}: without them, for the recipients of the release")
+    written = [str(release_path), f"{outside} (a page to send with it)", f"{inside} (a page for you only)"]
+    show(display.release_brief(released, written, result))
+    show(display.variants_table(released.variants))
 
     seconds = time.perf_counter() - started
-    show(Text(f"\nDone in {seconds:.1f} s. The same by hand:", style="bold"))
+    show(Text(f"\nDone in {seconds:.1f} s. Open the pages in a browser. The same by hand:", style="bold"))
     show(f"  veilog info {original_path}")
     budget = f"--method {METHOD} --epsilon {EPSILON} --activities @{activities_path}"
     show(f"  veilog release {original_path} {release_path} {budget}")

@@ -27,6 +27,7 @@ from veilog.audits.likelihood import (
 from veilog.audits.recording import asked_again, recorded
 from veilog.audits.twins import Twins
 from veilog.errors import ParameterError
+from veilog.logs.simulate import variants_only
 from veilog.privacy.account.losses import GaussianLoss, LaplaceLoss, Pair, composed_delta
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, KTruncatedGeometric, Laplace, NoisedSteps, Thresholded
 from veilog.releasing.plan import plan
@@ -232,3 +233,18 @@ def test_neighbours_that_the_guarantee_does_not_speak_of_are_refused() -> None:
     facts: dict[str, Any] = {"activities": "log", "domain": veilog.Domain(max_length="log")}
     with pytest.raises(ParameterError, match=r"speaks of none of these neighbours.* leave out --white-box"):
         audit("laplace", epsilon=1, white_box=True, log=one, runs=50, processes=1, **facts)
+
+
+@pytest.mark.slow
+def test_relations_with_gaussian_noise_are_an_answer_whose_evidence_is_that_of_their_noise() -> None:
+    log = variants_only(300, 4, 5.0, seed=2)
+    activities = (*log.labels, "a")
+    planned = plan("evolve", epsilon=1, delta="1e-3", activities=activities)
+    planned = planned.declaring(veilog.Domain(activities, 60))
+    more = veilog.Variants.from_dict({**log.to_dict(), ("a",) * 30: 1})
+    twins = Twins(planned, log, more)
+    found, _ = recorded(planned, twins, more, True, 5)
+    (relations,) = [answer for answer in found.answers if answer.priced and answer.priced.question == "sums"]
+    assert relations.priced is not None and relations.priced.steps[0].steps == 1
+    assert relations.priced.delta > 0
+    assert 0 < abs(relations.evidence) < 5

@@ -22,6 +22,7 @@ from veilog import display
 from veilog.cli import main
 from veilog.errors import OutputError
 from veilog.logs import simulate
+from veilog.methods import METHODS
 
 README_TABLE = {
     "sepsis": (1050, 16, 15214, 846),
@@ -140,6 +141,9 @@ def test_as_published_prints_nominal_and_derived_with_the_reason(
     status, out, _ = run(capsys, *arguments)
     assert status == 0
     words = " ".join(re.sub("[│╭╮╰╯─]", " ", out).split())
+    assert "asked for epsilon = 1, delta = 0.1; derived: none" in words
+    assert "scores best against the raw log" in words
+    words = " ".join(re.sub("[│╭╮╰╯─]", " ", run(capsys, *arguments, "--details")[1]).split())
     assert "nominal (what was asked for): epsilon = 1, delta = 0.1" in words
     assert "derived (what is proved): none" in words
     assert "scores best against the raw log" in words
@@ -151,10 +155,39 @@ def test_release_shows_what_was_kept_but_never_writes_it(
     arguments = ["release", log, tmp_path / "r.xes", "--method", "travas", "--epsilon", 2, "--delta", 0.1]
     status, out, _ = run(capsys, *arguments, "--json", tmp_path / "facts.json")
     assert status == 0
-    assert "relative log similarity" in out
+    assert "similarity" in out
     assert "similarity" not in (tmp_path / "facts.json").read_text()
     assert "similarity" not in (tmp_path / "r.xes").read_text()
-    assert "relative log similarity" not in run(capsys, *arguments, "--no-compare")[1]
+    assert "similarity" not in run(capsys, *arguments, "--no-compare")[1]
+    assert "relative log similarity" in run(capsys, *arguments, "--details")[1]
+
+
+@pytest.mark.slow
+def test_a_release_is_told_in_twelve_lines(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.chdir(tmp_path)
+    options = ["--epsilon", 1, "--activities", "log", "--report-outside", "page.html"]
+    told = run(capsys, "release", log, "r.xes", "-m", "evolve", *options)[1].strip().splitlines()
+    assert len(told) <= 12
+    first = [line.split("  ")[0] for line in told if not line.startswith(" ")]
+    assert first[:4] == ["protection", "whom", "holds if", "released"]
+    assert first[-2:] == ["files", "next"]
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = run(capsys, "release", log, "r.xes", "-m", "evolve", *options)[1]
+    assert max(map(len, narrow.splitlines())) <= 80
+
+
+def test_one_method_is_told_in_full(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = run(capsys, "methods")[1].splitlines()
+    assert len(lines) == len(METHODS) + 2
+    told = run(capsys, "methods", "laplace")[1]
+    assert all(parameter.name in told for parameter in METHODS["laplace"].parameters)
+    assert as_json(capsys, "methods", "laplace")["name"] == "laplace"
+    status, _, err = run(capsys, "methods", "laplac")
+    assert status == 1
+    assert "laplac" in err
 
 
 @pytest.mark.slow
@@ -188,7 +221,9 @@ def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Pat
     assert all(set(fields.split()) <= set(r) for r in results)
     status, out, _ = run(capsys, "risk", log, "--size", 2)
     assert status == 0
-    assert "case disclosure" in out
+    assert "have a path that no other case has" in out
+    assert "Whoever knows 2 activities of a case (which and in which order)" in out
+    assert "case disclosure" in run(capsys, "risk", log, "--size", 2, "--details")[1]
 
 
 @pytest.mark.slow
@@ -218,7 +253,8 @@ def test_the_demo_leaves_a_release(capsys: pytest.CaptureFixture[str], tmp_path:
     status, out, _ = run(capsys, "demo", tmp_path / "demo")
     assert status == 0
     assert veilog.read(tmp_path / "demo" / "release.xes").variants.cases > 0
-    assert "Differentially private for one case" in out
+    assert "protection  good; epsilon = 1 for one case" in out
+    assert len(out.splitlines()) <= 40
 
 
 @pytest.mark.slow

@@ -58,4 +58,4 @@ def test_what_was_kept_of_a_log_on_disk_is_shown(
     monkeypatch.setattr(stored, "LARGE", 10)
     monkeypatch.setattr(large, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "out.csv"), *AMUN, "mode=oversampling"]) == 0
-    assert "What was kept" in capsys.readouterr().out
+    assert "\nkept " in capsys.readouterr().out

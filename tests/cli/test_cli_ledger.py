@@ -57,7 +57,7 @@ def test_a_budget_is_set_spent_and_kept(capsys: pytest.CaptureFixture[str], log:
     assert not log.with_name("out.csv").exists()
     status, out, _ = run(capsys, *released(log, "0.3"))
     assert status == 0
-    assert "Nothing is left" in out
+    assert "nothing is left of epsilon = 1" in " ".join(out.split())
 
 
 def test_show_lists_every_release_without_reading_the_log(capsys: pytest.CaptureFixture[str], log: Path) -> None:

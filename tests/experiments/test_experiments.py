@@ -1,5 +1,6 @@
 """Every experiment: its cells are those of the paper, its tables and plots hold them, and small ones run to the end."""
 
+import itertools
 import json
 import math
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.experiments import EXPERIMENTS, frontier, measuring
-from veilog.experiments.experiment import Cell, Plan, Row, Table, of, spread
+from veilog.experiments.experiment import Cell, Plan, Row, Table, Value, of, spread
 from veilog.experiments.known_logs import LOGS
 from veilog.experiments.papers import amun_table_6, amun_table_7, sacofa_figures, travas_figures
 from veilog.experiments.plots import HeatMap, heat_maps, lines, panels
@@ -137,6 +138,15 @@ def test_panels_have_a_grid_a_log_and_one_legend() -> None:
     ElementTree.fromstring(panels("nothing", [], {}, ("", "")))
 
 
+def test_few_lines_have_their_names_at_their_ends_and_no_two_in_one_place() -> None:
+    series = {name: [(0.5, 0.5, 0.5), (0.8, 0.8, 0.8)] for name in ("one", "two", "three")}
+    svg = panels("few", ["1", "2"], {"log": {**series, "gone": [(0.1, 0.1, 0.1), None]}}, ("e", "s"), labelled=True)
+    texts = [each for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("text")]
+    heights = sorted(float(each.attrib["y"]) for each in texts if each.text in series)
+    assert len(heights) == 3 and min(b - a for a, b in itertools.pairwise(heights)) >= 13
+    assert "gone" in [each.text for each in texts], "a line that ends early has its name, too"
+
+
 def test_precision_is_estimated_where_all_prefixes_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
@@ -231,6 +241,31 @@ def test_the_frontier_says_what_is_below_the_leak_line() -> None:
     assert frontier.best(rows, "a", "1") == ("evolve", 0.86), "the line is no method"
     assert "leak line" in frontier.plots(rows)[0].svg
     assert "The leak line" not in {table.title for table in frontier.tables(rows[3:])}
+
+
+def test_the_frontier_in_brief_has_the_log_itself_our_own_and_the_best_of_the_others() -> None:
+    def row(method: str, settings: dict[str, Value], **values: float) -> Row:
+        return Row(Cell("a", method, tuple(settings.items())), values, None, 0.0, "")
+
+    told: dict[str, Value] = {"epsilon": "1", "delta": "0"}
+    rows = [
+        row("", {}, fitness=0.9, precision=0.5, next_activity=0.8, rules=0.0),
+        row("", {"uniform": "weights"}, similarity=0.9, next_activity=0.7, rules=0.1),
+        row("evolve", told, similarity=0.7, fitness=0.9, precision=0.4, next_activity=0.75, rules=0.02),
+        row("laplace", told, similarity=0.5, fitness=0.45, precision=1.0, next_activity=0.6, rules=0.01),
+        row("sapa", told, similarity=0.6, fitness=0.9, precision=0.3, next_activity=0.7, rules=0.03),
+    ]
+    table = {table.title: table for table in frontier.tables(rows)}["What releases are good for"]
+    column = {name: place for place, name in enumerate(table.head)}
+    found = {line[1]: line for line in table.rows}
+    assert found["fitness / precision"][column["best of the others"]] == "0.900 / 0.300 (sapa)", "F would say laplace"
+    assert found["fitness / precision"][column["the log itself"]] == "0.900 / 0.500"
+    assert found["fitness / precision"][column["leak line"]] == "-", "it was not measured"
+    assert found["next activity"][2:4] == ("0.800", "0.750")
+    assert found["error of rules"][column["best of the others"]] == "0.010 (laplace)"
+    assert "What releases are good for" not in {table.title for table in frontier.tables(rows[1:2])}
+    few = {plot.name: plot for plot in frontier.plots(rows)}["frontier-brief"]
+    assert "best of the others" in few.svg and "sapa" not in few.svg
 
 
 @pytest.mark.slow

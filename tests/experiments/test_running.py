@@ -172,6 +172,15 @@ def test_a_kept_row_says_which_code_and_machine_made_it(folder: Path, tmp_path: 
     )
 
 
+def test_words_in_a_source_make_no_other_number() -> None:
+    bare = '''LIMIT = 3\nTEXT = """a\n# no comment"""\ndef f(x):\n    return f"{x}"\n'''
+    told = '''"""What."""\n\n# why\nLIMIT = 3\n"""Of it."""\n\nTEXT = """a\n# no comment"""\n\n
+def f(x):\n    """Return."""\n    # because\n    return f"{x}"\n'''
+    assert versions.code_of(told) == versions.code_of(bare)
+    for other in (("3", "4"), ("# no", "# some"), ("f(x)", "g(x)")):
+        assert versions.code_of(told.replace(*other)) != versions.code_of(bare)
+
+
 def made_up(given: Given, cell: Cell) -> Measured:
     """Keeps a file of its own, as a large log that is made only once."""
     with (given.folder / "own").open("a") as file:

@@ -21,12 +21,14 @@ from veilog.methods.dpim import TREE
 from veilog.methods.dpim import published as as_published
 from veilog.methods.dpim.certified import distinct, misfits
 from veilog.methods.dpim.trees import flower, tree_of
+from veilog.mining.graph import Graph
 from veilog.mining.language import Language
 from veilog.mining.petri import workflow_net
 from veilog.mining.prefixes import Prefixes
 from veilog.mining.replay import Replay, precision, replayed
 from veilog.mining.tree import ProcessTree, activity, choice, loop, play_out, sequence
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
+from veilog.privacy.mechanisms.noise import seeded
 from veilog.testing import check_method
 
 LETTERS = ("a", "b", "c", "d")
@@ -187,6 +189,26 @@ def test_an_audit_shows_more_than_the_published_epsilon() -> None:
     assert result.audited_epsilon > 1
 
 
+def of_pairs(pairs: dict[str, int], log: Variants) -> ProcessTree:
+    """The published tree of pairs of a and b and the border, with hardly any noise."""
+    place = {"#": 0, "a": 1, "b": 2}
+    weights = np.zeros((3, 3), dtype=np.int64)
+    for pair, number in pairs.items():
+        weights[place[pair[0]], place[pair[1]]] = number
+    trees = as_published._PublishedTree(("a", "b"), weights, log, Fraction(1000), seeded(1))
+    return trees.of(Graph.of(weights > 0))
+
+
+def test_as_published_loops_are_those_of_the_program() -> None:
+    log = Variants.from_dict({("a", "b", "a", "a"): 100})
+    assert str(of_pairs({"#a": 100, "ab": 100, "ba": 100, "aa": 100, "a#": 100}, log)) == "*( 'a', 'b' )", (
+        "a part of one activity is that activity, whatever follows itself"
+    )
+    both = Variants.from_dict({("a", "b", "a"): 50, ("b", "a", "b"): 50})
+    never = of_pairs({"#a": 50, "#b": 50, "ab": 100, "ba": 100, "a#": 50, "b#": 50}, both)
+    assert "a" not in str(never).replace("tau", ""), "what no pair is left for is left out"
+
+
 def quality(released: veilog.Release, known: Prefixes) -> tuple[float, float]:
     """Fitness of the original on the released tree, and its precision."""
     (told,) = [remark.removeprefix(TREE) for remark in released.remarks if remark.startswith(TREE)]
@@ -200,8 +222,8 @@ TREES: dict[str, ProcessTree] = {}
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "fewest", "most", "fitness", "precise", "apart"),
-    [("sepsis", 120, 149, 0.998, 0.158, 0.05), ("bpic2013_incidents", 5, 19, 0.989, 0.663, 0.1)],
+    ("name", "fewest", "most", "fitness", "precise"),
+    [("sepsis", 120, 149, 0.998, 0.158), ("bpic2013_incidents", 5, 19, 0.989, 0.663)],
 )
 def test_as_published_is_as_good_as_published(
     logs: Path,
@@ -211,9 +233,8 @@ def test_as_published_is_as_good_as_published(
     most: int,
     fitness: float,
     precise: float,
-    apart: float,
 ) -> None:
-    """Published numbers, and the bounds of its program's page; precision of BPIC 2013 is .07 above."""
+    """Published numbers, and the bounds of its program's page."""
     import veilog.methods.dpim as module
 
     drawn = module.play_out
@@ -232,8 +253,8 @@ def test_as_published_is_as_good_as_published(
             ),
             known,
         )
-        for seed in range(10)
+        for seed in range(20)
     ]
     means = np.mean(found, axis=0)
     assert means[0] == pytest.approx(fitness, abs=0.05)
-    assert means[1] == pytest.approx(precise, abs=apart)
+    assert means[1] == pytest.approx(precise, abs=0.05)

@@ -18,6 +18,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
+from veilog.privacy.clipping import noise_of_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import gaussian, noise
@@ -215,6 +216,14 @@ def test_a_charge_says_what_was_asked() -> None:
     assert guarantee.delta == round_up(3 * noise.tsgd_failure(tenth, noise.tsgd_bound(tenth, third))) <= 1e-6
     assert [c.plain().sensitivity for c in guarantee.charges] == ["9 (L1, clipped)", "2 (L1)", "3 values by 1 each"]
     assert guarantee.charges[0].plain().mechanism == "discrete Laplace, scale 9/epsilon in steps of 1/16"
+
+
+def test_with_a_delta_sums_of_events_have_the_noise_that_it_pays_for() -> None:
+    asker = curator([("u", [("a", 0, "x", 1.0)])])
+    asker.events.sums(lambda b: ([], [], []), 4, 9, "0.6", delta="1e-6", resolution=16)
+    (charge,) = asker.guarantee().charges
+    assert (charge.mechanism, "L2") == noise_of_sums(9, 16, Fraction(3, 5), Fraction(1, 10**6))
+    assert (charge.epsilon, charge.delta) == (Fraction(3, 5), Fraction(1, 10**6))
 
 
 def test_noise_has_the_scale_that_is_charged() -> None:

@@ -18,7 +18,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian
-from veilog.privacy.rounds import gaussian_rounds, rounds_pay, strength_within
+from veilog.privacy.rounds import gaussian_rounds, histogram_rounds, rounds_pay, strength_within
 
 ONE = Fraction(1)
 MILLIONTH = Fraction(1, 10**6)
@@ -176,6 +176,23 @@ def test_what_cannot_be_paid_for_is_refused_and_costs_nothing(
     with pytest.raises(ParameterError):
         asked.rounds(weights, epsilon, delta)
     assert not asked.contacted
+
+
+def test_the_least_budget_and_the_most_rounds_are_paid_for() -> None:
+    least, smallest = Fraction(1, 1000), Fraction(1, 10**50)
+    assert len(gaussian_rounds([ONE] * 1000, ONE, MILLIONTH).noises) == 1000
+    for epsilon, delta in ((least, MILLIONTH), (ONE, smallest)):
+        gaussian_rounds([ONE], epsilon, delta)
+        with pytest.raises(ParameterError, match="Questions composed together"):
+            gaussian_rounds([ONE], *((epsilon * 9 / 10, delta) if epsilon == least else (epsilon, delta * 9 / 10)))
+    with pytest.raises(ParameterError, match="Questions composed together"):
+        gaussian_rounds([ONE], ONE, ONE)
+
+
+def test_one_histogram_of_too_wide_noise_is_enough_to_refuse_all() -> None:
+    histogram_rounds([ONE, ONE], ONE, MILLIONTH)
+    with pytest.raises(ParameterError):
+        histogram_rounds([ONE, Fraction(1, 2**70)], ONE, MILLIONTH)
 
 
 def test_a_threshold_that_much_noise_would_pass_is_refused() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy.clipping import check_sums, clipped, clipped_euclidean
+from veilog.privacy.clipping import check_sums, clipped, clipped_euclidean, noise_of_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import gaussian, noise
 
@@ -157,6 +157,14 @@ def test_gaussian_sums_have_less_noise_where_cases_have_many_entries() -> None:
     euclidean = both.sums(nothing, 20_000, 20, 1, delta="1e-6")
     assert euclidean.std() < 0.2 * laplace.std()
     assert euclidean.std() == pytest.approx(both.guarantee().charges[1].mechanism.noises[0].variance ** 0.5, rel=0.03)
+
+
+@pytest.mark.parametrize(("bound", "resolution"), [(1, 2**30), (2**30, 1), (2**15, 2**15), (2**20, 2**10)])
+def test_euclidean_bounds_are_refused_from_where_their_squares_do_not_fit(bound: int, resolution: int) -> None:
+    assert noise_of_sums(bound, resolution, Fraction(1), Fraction(1, 10**6))[1] == "L2"
+    for wider in ((bound + 1, resolution), (bound, resolution + 1)):
+        with pytest.raises(ParameterError, match="too large"):
+            noise_of_sums(*wider, Fraction(1), Fraction(1, 10**6))
 
 
 def test_noise_has_the_scale_of_bound_over_epsilon() -> None:

@@ -66,6 +66,7 @@ _STANDING_OUT = 6
 """Cases of a log of one's own that are attacked."""
 
 _MINUTE = 60_000_000
+_SECOND = 1_000_000
 _YEAR_2024 = 1_704_067_200_000_000
 
 
@@ -167,7 +168,7 @@ WORST_LONGEST = 60
 """The declared facts about the logs of a white-box audit."""
 _WORST = (
     ("an empty log, and a case of many equal steps", 0, ("a",) * (WORST_LONGEST - 1)),
-    ("one more of 100 cases of many equal steps", 100, ("a",) * 20),
+    ("one more of 100 cases of many equal steps", 100, ("a",) * (WORST_LONGEST - 1)),
     ("one more of 200 cases of one event", 200, ("a",)),
     ("one more of 3,000 cases of one event", 3000, ("a",)),
     ("one more of 3,000 cases of two events", 3000, ("a", "a")),
@@ -181,12 +182,14 @@ def worst_cases(whole_logs: bool) -> Iterator[Attempt]:
 
     All cases are equal, so a case changes one number of each answer by all that it may: the bins of its own variant,
     prefix and length, and the sum of the one step that it takes again and again. Few or many cases, because what is
-    asked depends on how many there seem to be.
+    asked depends on how many there seem to be. Where times are asked for too, also with all steps in one hour.
     """
     for attack, number, trace in _WORST if whole_logs else (*_WORST, _EDGE):
         before = [(trace, number)] if number else []
         if whole_logs:
             yield Attempt(attack, _log(before, ()), _log(before, [trace]), ())
+            if len(trace) > 1:
+                yield Attempt(f"{attack}, in one hour", _log(before, ()), _log(before, [trace], gap=_SECOND), ())
         else:
             yield Attempt(attack, _variants(before), _variants([*before, (trace, 1)]), ())
 

@@ -27,6 +27,7 @@ _COMMANDS = {
     "suggest": "suggest:suggest",
     "release": "release:release",
     "report": "report:report",
+    "dossier": "dossier:dossier",
     "train": "model:train",
     "sample": "model:sample",
     "inspect": "model:inspect",

@@ -34,6 +34,7 @@ from veilog.logs.variants import Variants
 __all__ = [
     "AS_USUAL",
     "HERE",
+    "Details",
     "Grouping",
     "Json",
     "Log",
@@ -145,6 +146,8 @@ Json = Annotated[
     str | None, Parameter(name="--json", allow_leading_hyphen=True, help="Write the result as JSON to a file, or - .")
 ]
 
+Details = Annotated[bool, Parameter(name="--details", negative="", help="Show all that there is, not the main things.")]
+
 _LARGE_FILE = 64 << 20
 
 
@@ -155,7 +158,8 @@ class Output:
         self.target = target
         if target is not None and target != "-":
             check_writable(target)
-        self.console = SafeConsole(highlight=False, width=None if sys.stdout.isatty() else 140)
+        own = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
+        self.console = SafeConsole(highlight=False, width=None if own else 140)
 
     def json(self, value: object) -> None:
         if self.target is None:

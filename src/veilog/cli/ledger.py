@@ -39,7 +39,7 @@ from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import parse_delta
 from veilog.privacy.account.figures import round_up, up
 
-__all__ = ["AS_THERE_IS", "Keeping", "account_view", "app"]
+__all__ = ["AS_THERE_IS", "Keeping", "account_line", "account_view", "app"]
 
 app = App(
     name="ledger",
@@ -231,6 +231,16 @@ def export(
 def account_view(path: Path, account: Account) -> RenderableType:
     """What is spent and left, in few lines."""
     return Group(display.key_values([("ledger", str(path)), *_facts(account)]), *_remarks(account))
+
+
+def account_line(account: Account) -> str:
+    """What is spent and left, in a line."""
+    spent = "spent without a bound" if account.spent is None else f"{_cost(account.spent)} spent"
+    if account.budget is None or account.left is None:
+        return f"{spent} by all releases of this log; no budget is set: veilog ledger set LOG --epsilon BUDGET"
+    if account.left[0] == 0:
+        return f"{spent}; nothing is left of {_cost(account.budget)}"
+    return f"{spent}; {_cost(account.left, down=True)} of {_cost(account.budget)} are left"
 
 
 def _facts(account: Account) -> list[tuple[str, str]]:

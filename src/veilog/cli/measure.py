@@ -13,6 +13,7 @@ from veilog.charts import comparison_svg
 from veilog.cli.common import (
     AS_USUAL,
     HERE,
+    Details,
     Grouping,
     Json,
     Log,
@@ -51,6 +52,7 @@ def risk(
     ] = False,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
+    details: Details = False,
     json: Json = None,
 ) -> None:
     """Measure how far people of a log are exposed to someone who knows a few of their activities."""
@@ -69,7 +71,9 @@ def risk(
             progress=progress,
         )
     out.json([result.to_json() for result in results])
-    out.show(display.risk_table(results))
+    out.show(display.risk_lines(variants, results))
+    if details:
+        out.show(display.risk_table(results))
     show_findings(out, findings, log)
 
 
@@ -123,6 +127,7 @@ def compare(
         Path | None, Parameter(help="Draw times and variants of both logs: a file that ends in .svg.")
     ] = None,
     reading: Reading = AS_USUAL,
+    details: Details = False,
     json: Json = None,
 ) -> None:
     """Measure what a release kept of the original. The numbers are raw statistics: keep them inside."""
@@ -141,7 +146,7 @@ def compare(
     told = {"original": first.findings, "released": second.findings}
     findings = {name: [finding.to_json() for finding in found] for name, found in told.items()}
     out.json(result.to_json() | {"findings": findings})
-    out.show(display.comparison_table(result))
+    out.show(display.comparison_table(result) if details else display.comparison_view(result))
     for log, found in ((original, first), (released, second)):
         show_findings(out, found.findings, log)
     if chart is not None:

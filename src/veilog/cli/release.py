@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from veilog import display
 from veilog.cli.budget import UNDECIDED, Budget, agreed, at_a_terminal
 from veilog.cli.common import (
     AS_USUAL,
     HERE,
+    Details,
     Grouping,
     Json,
     Log,
@@ -29,7 +31,7 @@ from veilog.cli.common import (
 )
 from veilog.cli.details import NOTHING_MORE, Beyond
 from veilog.cli.large import fits, read_events
-from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
+from veilog.cli.ledger import AS_THERE_IS, Keeping, account_line, account_view
 from veilog.cli.report import NO_REPORT, Reports
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
@@ -54,11 +56,21 @@ _COMPARE_AT_ONCE = 5_000
 """Up to so many variants a side `release` shows at once what was kept; beyond it takes longer than a glance."""
 
 
-def methods(*, json: Json = None) -> None:
-    """List the methods, what each really guarantees, and its parameters."""
+def methods(
+    name: Annotated[str | None, Parameter(help="Of this one all that there is to say, with its parameters.")] = None,
+    *,
+    json: Json = None,
+) -> None:
+    """List the methods and what each really guarantees; with a name, one in full."""
     out = Output(json)
+    if name is not None:
+        found = method_named(name)
+        out.json(found.to_json())
+        out.show(display.method_view(found))
+        return
     out.json([method.to_json() for method in METHODS.values()])
     out.show(display.methods_table(METHODS.values()))
+    out.show(Text("veilog methods NAME says all of one, with its parameters.", style="dim"))
 
 
 def release(
@@ -79,6 +91,7 @@ def release(
         bool, Parameter(negative="--no-compare", help="Show what was kept, for you only; never written.")
     ] = True,
     reports: Reports = NO_REPORT,
+    details: Details = False,
     json: Json = None,
 ) -> None:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
@@ -106,14 +119,22 @@ def release(
         _save(released, target, progress)
     account = None if released.entry is None else released.entry.account()
     out.json(released.to_json() | ({} if account is None else {"account": account.totals()}))
+    beside = _beside(original, planned.part)
+    comparison = _kept(beside, released) if compare and json != "-" else None
+    with shown_progress() as progress:
+        pages = list(reports.write(released, target, beside, comparison, progress))
+    if not details:
+        left = "" if account is None else account_line(account)
+        out.show(display.release_brief(released, [str(target), *pages], comparison, left, _next(target, comparison)))
+        return
     out.show(display.release_view(released, str(target)))
     if released.entry is not None and account is not None:
         out.show(account_view(released.entry.path, account))
-    beside = _beside(original, planned.part)
-    comparison = _show_kept(out, beside, released) if compare and json != "-" else None
-    with shown_progress() as progress:
-        for page in reports.write(released, beside, comparison, progress):
-            out.show(page)
+    if comparison is not None:
+        out.show("\n[bold]What was kept[/] [dim](computed from the raw log: for you only, not part of the release)[/]")
+        out.show(display.comparison_table(comparison))
+    for page in pages:
+        out.show(Text(f"report written to {page}"))
 
 
 def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Beyond) -> Plan:
@@ -204,17 +225,21 @@ def _beside(original: EventLog | StoredLog | Variants, part: Part | None) -> Eve
     return looked_at.variants if isinstance(looked_at, StoredLog) else looked_at
 
 
-def _show_kept(out: Output, original: EventLog | Variants, released: Release) -> Comparison | None:
+def _kept(original: EventLog | Variants, released: Release) -> Comparison | None:
+    """What was kept of the original; None where there is so much to compare that it takes a while."""
     variants = original.variants if isinstance(original, EventLog) else original
     timed = released.full is not None or (released.details is not None and released.details.times is not None)
     if max(len(variants), len(released.variants)) > _COMPARE_AT_ONCE:
-        out.show("Compare it with the original: veilog compare LOG RELEASE (many variants, so this takes a while).")
         return None
     with shown_progress() as progress:
         if timed and isinstance(original, EventLog):
-            result = compare_logs(original, released.log, progress=progress)
-        else:
-            result = compare_logs(variants, released.variants, progress=progress)
-    out.show("\n[bold]What was kept[/] [dim](computed from the raw log: for you only, not part of the release)[/]")
-    out.show(display.comparison_table(result))
-    return result
+            return compare_logs(original, released.log, progress=progress)
+        return compare_logs(variants, released.variants, progress=progress)
+
+
+def _next(target: Path, comparison: Comparison | None) -> str:
+    """What to do after a release."""
+    page = f"veilog report {target} {target.name.partition('.')[0]}.html writes a page to send with it"
+    if comparison is None:
+        return f"{page}; veilog compare LOG {target} says what was kept"
+    return f"{page}; --details shows every question, measure and attack"

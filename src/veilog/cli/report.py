@@ -12,16 +12,20 @@ from rich.text import Text
 
 from veilog._files import check_writable
 from veilog.cli.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
+from veilog.cli.ledger import AS_THERE_IS
 from veilog.errors import OutputError, ParameterError
+from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
 from veilog.releasing.meaning import json_of
 from veilog.releasing.result import Release
 from veilog.report import write
+from veilog.report.dossier import check_dossier, dossier
+from veilog.report.dossier import write as write_dossier
 from veilog.report.told import told_by_file
 
-__all__ = ["NO_REPORT", "Reports", "report"]
+__all__ = ["NO_REPORT", "Reports", "entered", "report"]
 
 
 @Parameter(name="*")
@@ -35,27 +39,40 @@ class Reports:
     report_outside: Annotated[
         Path | None, Parameter(help="Write a page that says nothing about the log but the release and its guarantee.")
     ] = None
+    dossier: Annotated[
+        Path | None,
+        Parameter(help="Write a dossier (.html, .md) that helps to decide whether it may be sent; see veilog dossier."),
+    ] = None
 
     def check(self) -> None:
         """Before any work."""
+        if self.dossier is not None:
+            check_dossier(self.dossier)
         for page, option in ((self.report, "--report"), (self.report_outside, "--report-outside")):
             if page is not None:
                 _check_page(page, option)
-        if self.report is not None and self.report_outside is not None and self.report == self.report_outside:
-            raise ParameterError(
-                "--report and --report-outside name one file, but are two pages.", parameter="report_outside"
-            )
+        named = [page for page in (self.report, self.report_outside, self.dossier) if page is not None]
+        if len(set(named)) < len(named):
+            raise ParameterError("Two pages about the release have one name.", parameter="report")
 
     def write(
-        self, released: Release, original: EventLog | Variants, comparison: Comparison | None, progress: Progress
-    ) -> Iterator[Text]:
-        """Write what was asked for; yields a line about each page."""
+        self,
+        released: Release,
+        target: Path,
+        original: EventLog | Variants,
+        comparison: Comparison | None,
+        progress: Progress,
+    ) -> Iterator[str]:
+        """Write what was asked for about the release in this file; yields each page and whom it is for."""
         if self.report is not None:
-            write(released, self.report, original, comparison=comparison, progress=progress)
-            yield Text(f"report written to {self.report} (for you only: it holds exact numbers of the log)")
+            write(released, self.report, original, comparison=comparison, files=(target,), progress=progress)
+            yield f"{self.report} (for you only: it holds exact numbers of the log)"
         if self.report_outside is not None:
-            write(released, self.report_outside, progress=progress)
-            yield Text(f"report written to {self.report_outside} (may go where the release may go)")
+            write(released, self.report_outside, files=(target,), progress=progress)
+            yield f"{self.report_outside} (may go where the release may go)"
+        if self.dossier is not None:
+            write_dossier(dossier(released, files=(target,), progress=progress), self.dossier)
+            yield f"{self.dossier} (a dossier: may go where the release may go)"
 
 
 NO_REPORT = Reports()
@@ -77,12 +94,19 @@ def report(
     log = read_log(named(released, reading), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else read_log(named(original, reading), reading)
+    account = None if original is None or before is None else entered(original, before)
     with shown_progress() as progress:
-        write(log, target, before, progress=progress)
+        write(log, target, before, files=(released,), account=account, progress=progress)
     version = "outside" if before is None else "inside"
     out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)})
     whom = "it may go where the release may go" if before is None else "for you only: it holds exact numbers of the log"
     out.show(Text(f"report written to {target} ({whom})"))
+
+
+def entered(path: Path, log: EventLog) -> Account | None:
+    """What the ledger beside a log knows of its releases; None where there is none."""
+    kept = AS_THERE_IS.of(path)
+    return None if kept is None else kept.account(log)
 
 
 def _check_page(page: Path, option: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from rich.console import Group
+from rich.table import Table
 from rich.text import Text
 
 from veilog import display
@@ -32,6 +33,9 @@ from veilog.releasing.suggest import suggest as suggest_method
 
 __all__ = ["suggest"]
 
+_SHOWN = 8
+"""Methods of a ranking that are shown; all of them are in the JSON."""
+
 
 def suggest(
     log: Log,
@@ -45,6 +49,10 @@ def suggest(
     share: Annotated[
         str, Parameter(allow_leading_hyphen=True, help="Share of both that the suggestion costs; the rest is left.")
     ] = "0.1",
+    for_: Annotated[
+        Literal["similarity", "prediction", "discovery", "conformance"],
+        Parameter("--for", help="What the release is for: methods are ranked by what was measured for it."),
+    ] = "similarity",
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
@@ -61,7 +69,9 @@ def suggest(
     whole = read_log(source, reading) if fits(source) else None
     variants = read_variants(source, reading) if whole is None else whole.variants
     with shown_progress() as progress:
-        found = suggest_method(variants, epsilon=epsilon, delta=delta, share=share, ledger=keeping.of(log, progress))
+        found = suggest_method(
+            variants, epsilon=epsilon, delta=delta, for_=for_, share=share, ledger=keeping.of(log, progress)
+        )
     account = None if found.entry is None else found.entry.account()
     notes = [] if whole is None else unprotected_persons(whole)
     facts = found.to_json() | {"owner_only": {"notes": notes}}
@@ -71,6 +81,19 @@ def suggest(
         out.show(Text(f"For you only: {note}", style="magenta"))
     if found.entry is not None and account is not None:
         out.show(account_view(found.entry.path, account))
+
+
+def _order(found: Suggestion) -> list[Table]:
+    """The methods by what was measured for the purpose."""
+    if not found.ranking:
+        return []
+    names = list(found.ranking[0].numbers)
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("method", *(name.replace("_", " ") for name in names)):
+        table.add_column(title, justify="left" if title == "method" else "right")
+    for one in found.ranking[:_SHOWN]:
+        table.add_row(one.name, *(f"{one.numbers[name]:.3f}" if name in one.numbers else "-" for name in names))
+    return [table]
 
 
 def _view(found: Suggestion, log: str) -> Group:
@@ -84,6 +107,7 @@ def _view(found: Suggestion, log: str) -> Group:
         Text(f"{found.method}", style=style),
         Text(found.reason),
         display.key_values(seen),
+        *_order(found),
         *(Text(remark, style="yellow") for remark in found.remarks),
         Text("\nThe suggestion itself was paid for:", style="dim"),
         display.guarantee_panel(found.guarantee, as_published=False),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from veilog.experiments.brief import Brief
 from veilog.experiments.experiment import (
     Cell,
     Experiment,
@@ -76,8 +77,6 @@ _SHORT = {
 }
 """Names in plots; others are those of their methods."""
 _MODEL_SECONDS = 120.0
-_SLOW = {"travag": 2}
-"""Methods that take minutes, and their most runs."""
 _TOLD = (
     "Mean similarity. Not told from it: behind the best of all by less than two standard errors of the difference, a "
     "rough measure where runs are few, and none for a single run."
@@ -101,10 +100,8 @@ def cells(plan: Plan) -> Iterator[Cell]:
             yield _leak(log, "drawn", run)
             for epsilon in EPSILONS:
                 for method, settings in COLUMNS.values():
-                    slow = method in _SLOW
-                    if run < _SLOW.get(method, run + 1) and not (plan.quick and slow and (epsilon != "1" or run)):
-                        seconds = 0.0 if plan.quick else _MODEL_SECONDS
-                        yield Cell(log, method, (("epsilon", epsilon), *settings), run, seconds)
+                    seconds = 0.0 if plan.quick else _MODEL_SECONDS
+                    yield Cell(log, method, (("epsilon", epsilon), *settings), run, seconds)
 
 
 def _leak(log: str, reading: str, run: int = 0) -> Cell:
@@ -239,9 +236,15 @@ def tables(rows: Sequence[Row]) -> list[Table]:
             continue
         lines_ = [(log, e, *(spread(_column(rows, log, n, e), measure_, form) for n in names)) for log, e in places]
         out.append(Table(title, head, tuple(lines_), note))
+    in_brief = _brief(rows).table()
+    out += [] if in_brief is None else [in_brief]
     seconds = [(log, e, *(_median(_column(rows, log, n, e)) for n in names)) for log, e in places]
     out.append(Table("Median CPU seconds from a log in memory to a release", head, tuple(seconds)))
     return out
+
+
+def _brief(rows: Sequence[Row]) -> Brief:
+    return Brief(rows, tuple(COLUMNS), lambda log, name, epsilon: _column(rows, log, name, epsilon))
 
 
 def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table:
@@ -283,7 +286,8 @@ def _risks(rows: Sequence[Row]) -> str:
 
 
 def plots(rows: Sequence[Row]) -> list[Plot]:
-    """All logs beside each other, and each by itself with the spread of its runs and of both leak lines."""
+    """All logs beside each other, with few lines and with all, and each by itself with the spread of its runs and of
+    both leak lines."""
     logs = {log: _series(rows, log) for log in dict.fromkeys(row.cell.log for row in rows)}
     axes = ("derived epsilon", "relative log similarity: mean, lowest, highest run")
     alone = [
@@ -292,7 +296,12 @@ def plots(rows: Sequence[Row]) -> list[Plot]:
     ]
     title = "Certified methods at equal derived epsilon"
     mean_of_all = "relative log similarity (1: the same variants in the same shares), mean of the runs"
-    return [Plot("frontier", panels(title, EPSILONS[::-1], logs, (axes[0], mean_of_all))), *alone]
+    few = {log: _brief(rows).series(log, EPSILONS[::-1]) for log in logs}
+    return [
+        Plot("frontier", panels(title, EPSILONS[::-1], logs, (axes[0], mean_of_all))),
+        Plot("frontier-brief", panels(title, EPSILONS[::-1], few, (axes[0], mean_of_all), labelled=True)),
+        *alone,
+    ]
 
 
 def _series(rows: Sequence[Row], log: str) -> dict[str, Series]:
@@ -340,7 +349,7 @@ FRONTIER = Experiment(
     tables=tables,
     plots=plots,
     runs=5,
-    page="results/evolve.md",
+    page="results/frontier.md",
     quick_runs=2,
     sources=(
         "veilog.measures.similarity.measure",
@@ -354,8 +363,7 @@ FRONTIER = Experiment(
         "it, and evolve also with one releasing only real variants (only_real). "
         "Full logs (pripel, libra) also spend a share of epsilon on times, so their control flow has less of it.",
         "The leak line is no method: a uniform draw over the raw variants, which protects nobody, to be held against.",
-        "Models are the inductive miner's with a filter of 0.2; the quick profile leaves them out. "
-        "travag runs at most twice, in the quick profile once and at epsilon 1 only.",
+        "Models are the inductive miner's with a filter of 0.2; the quick profile leaves them out.",
         "Many defaults were chosen on these same public logs, which flatters them a little.",
     ),
 )

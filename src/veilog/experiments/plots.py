@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from veilog._svg import element, picture, points_of
@@ -169,9 +169,12 @@ def panels(
     places: Sequence[str],
     grids: Mapping[str, Mapping[str, Series]],
     axes: tuple[str, str],
+    *,
+    labelled: bool = False,
 ) -> str:
-    """Middles of the same names in a grid for each log, three to a row, from 0 to 1, with one legend for all."""
-    left, top, width, height, gap = 52.0, 92.0, 250.0, 220.0, 30.0
+    """Middles of the same names in a grid for each log, three to a row, from 0 to 1, with one legend for all; where
+    lines are few they may be ``labelled`` at their ends instead."""
+    left, top, width, height, gap = 52.0, 92.0, 250.0, 220.0, 130.0 if labelled else 30.0
     names = list(dict.fromkeys(name for series in grids.values() for name in series))
     step = width / max(1, len(places))
     out = [_text(16, 48, axes[1], "s")]
@@ -196,14 +199,30 @@ def panels(
             path = points_of(spots)
             out.append(element("polyline", points=path, fill="none", stroke=colour, stroke_width=2, opacity=0.8))
             out += [_dot(x, y, colour) for x, y in spots]
+        if labelled:
+            out += _ends(series, x0 + width - step / 2 + 9, lambda share, y0=y0: y0 + height * (1 - share), names)  # type: ignore[misc]
     rows, across = math.ceil(len(grids) / 3), min(3, len(grids))
     wide = max(420.0, left + across * (width + gap))
+    if labelled:
+        return _page(wide, top + rows * (height + 80) - 20, title, out)
     below, per_row = top + rows * (height + 80) - 8, int((wide - left) // _ENTRY)
     for number, name in enumerate(names):
         x, y = left + number % per_row * _ENTRY, below + number // per_row * 22
         out.append(element("circle", cx=round(x), cy=round(y - 4), r=5, fill=_COLOURS[number % len(_COLOURS)]))
         out.append(_text(x + 11, y, name))
     return _page(wide, below + 22 * math.ceil(len(names) / per_row), title, out)
+
+
+def _ends(series: Mapping[str, Series], x: float, high: Callable[[float], float], names: Sequence[str]) -> list[str]:
+    """Names at the ends of lines, moved apart where they would cover each other."""
+    found = {name: [point[1] for point in points if point is not None] for name, points in series.items()}
+    ends = {name: high(middles[-1]) for name, middles in found.items() if middles}
+    out, free = [], -math.inf
+    for name in sorted(ends, key=ends.__getitem__):
+        free = max(ends[name] + 4, free + 13)
+        colour = _COLOURS[names.index(name) % len(_COLOURS)]
+        out.append(element("text", name, class_="s", x=float(x), y=float(free), style=f"fill:{colour}"))
+    return out
 
 
 def _page(width: float, height: float, title: str, parts: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ import veilog.errors
 from veilog.experiments.measuring import added_columns
 from veilog.methods import METHODS
 
-__all__ = ["file_digest", "machine", "version_of"]
+__all__ = ["code_of", "file_digest", "machine", "version_of"]
 
 _ROOT = Path(veilog.errors.__file__).parent
 _MEASURING = _ROOT / "experiments" / "measuring.py"
@@ -28,7 +28,7 @@ def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., o
     the function that measures a cell: with what experiments share (``measuring.py``), or, where it is a benchmark's,
     with its file and all that this imports.
 
-    How tables and plots of experiments are made is not in it, nor is the harness.
+    How tables and plots of experiments are made is not in it, nor is the harness; nor are docstrings and comments.
 
     Measures that other packages add are in it by the versions of these packages. With ``extras`` also whether
     scikit-learn is installed, without which values would be missing.
@@ -39,12 +39,30 @@ def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., o
     digest = hashlib.sha256()
     for path in _closure(tuple(sorted(roots | set(sources))), outside):
         name = path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else path.name
-        digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
-    digest.update(inspect.getsource(measured_by).encode() + _MEASURING.read_bytes())
+        digest.update(f"{name}\0{code_of(path.read_text())}\0".encode())
+    digest.update(f"{inspect.getsource(measured_by)}{code_of(_MEASURING.read_text())}".encode())
     digest.update(" ".join(added_columns().values()).encode())
     if extras:
         digest.update(b"sklearn" if importlib.util.find_spec("sklearn") is not None else b"")
     return digest.hexdigest()[:16]
+
+
+def code_of(text: str) -> str:
+    """Return the lines of a source that can change a number: without docstrings, comments of their own and empty
+    lines."""
+    words: set[int] = set()
+    kept: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            words.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        elif isinstance(node, ast.Constant | ast.JoinedStr):  # a line that begins with # may be in a long string
+            kept.update(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
+    lines = enumerate(text.splitlines(), start=1)
+    return "\n".join(
+        line
+        for n, line in lines
+        if n not in words and (n in kept or (line.strip() and not line.lstrip().startswith("#")))
+    )
 
 
 @lru_cache(maxsize=64)

@@ -31,8 +31,7 @@ def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, i
         notes += unprotected_persons(log)
     if not in_ledger:
         notes.append(
-            "This release is entered in no ledger. What several releases of the same data cost adds up; "
-            "`veilog ledger set LOG --epsilon BUDGET` keeps account from now on."
+            "It is entered in no ledger. `veilog ledger set LOG --epsilon BUDGET` keeps account of all releases."
         )
     return tuple(notes)
 

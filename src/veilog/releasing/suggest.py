@@ -1,10 +1,12 @@
 """Which method fits a log: from public facts and from a few noisy answers that are paid for like any others.
 
 Two questions at most: how many cases there are, and, where a delta may be spent, which variants are frequent, as TraVaS
-asks it. What follows from the answers is post-processing. The rule was read off the frontier of all certified methods
-at equal derived epsilon (``docs/results/evolve.md`` and ``frontier.md``): evolve has the highest mean similarity of
-the methods that need no delta nearly everywhere, as long as epsilon times the number of cases is not tiny. With a delta
-it is ahead where few variants hold most cases, too, except for small budgets, where TraVaS is.
+asks it. What follows from the answers is post-processing. For similarity the rule was read off the frontier of all
+certified methods at equal derived epsilon (``docs/results/evolve.md`` and ``frontier.md``): evolve has the highest mean
+similarity of the methods that need no delta nearly everywhere, as long as epsilon times the number of cases is not
+tiny. With a delta it is ahead where few variants hold most cases, too, except for small budgets, where TraVaS is. For
+another purpose methods are ranked by what was measured (:mod:`veilog.releasing.ranking`), which needs the number of
+cases only.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from veilog._plain import InJson, ToJson
+from veilog.errors import ParameterError
 from veilog.ledger.ledger import Entered, Ledger, settling
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -29,6 +32,7 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import noise
+from veilog.releasing.ranking import SIMILARITY, Ranked, Ranking
 
 __all__ = ["SHARE", "Suggestion", "suggest"]
 
@@ -68,11 +72,22 @@ class Suggestion(ToJson):
     guarantee: Annotated[Guarantee, InJson(then=("arguments",))]
     """What the suggestion itself cost, and what that guarantees."""
     entry: Annotated[Entered | None, InJson(left_out="always")] = None
+    for_: Annotated[str, InJson(name="for", left_out="at its default")] = SIMILARITY
+    """What the release is for."""
+    spends_delta: Annotated[bool, InJson(left_out="at its default")] = True
+    """Whether the method is to have the delta that is left."""
+    settings: Annotated[tuple[tuple[str, Any], ...], InJson(as_=dict, left_out="at its default")] = ()
+    """Settings of the method."""
+    ranking: Annotated[tuple[Ranked, ...], InJson(left_out="at its default")] = ()
+    """For another purpose than similarity, all methods that could be ranked, the best first."""
+    not_ranked: Annotated[tuple[tuple[str, str], ...], InJson(as_=dict, left_out="at its default")] = ()
+    """What was compared and could not be ranked, and why."""
 
     def arguments(self) -> str:
         """What to add to ``veilog release LOG TARGET`` to release with what is left."""
-        delta = f" --delta {exact(self.delta_left)}" if self.delta_left else ""
-        return f"--method {self.method} --epsilon {exact(self.epsilon_left)}{delta}"
+        delta = f" --delta {exact(self.delta_left)}" if self.delta_left and self.spends_delta else ""
+        told = "".join(f" -p {name}={str(value).lower()}" for name, value in self.settings)
+        return f"--method {self.method} --epsilon {exact(self.epsilon_left)}{delta}{told}"
 
 
 def suggest(
@@ -80,6 +95,7 @@ def suggest(
     *,
     epsilon: Number,
     delta: Number = 0,
+    for_: str = SIMILARITY,
     share: Number = SHARE,
     domain: Domain | None = None,
     ledger: Ledger | str | Path | None = None,
@@ -87,14 +103,18 @@ def suggest(
 ) -> Suggestion:
     """Which certified method fits a log, if ``epsilon`` and ``delta`` may be spent in all.
 
+    ``for_`` is what the release is for: similarity to the log, prediction, discovery or conformance.
+
     ``share`` of both is spent on the suggestion, the rest is left for the release. ``domain`` declares public facts;
     ``seed`` makes it repeatable for experiments, and its guarantee "none". With a ``ledger`` the cost is entered there.
     """
     eps, failure, part = parse_epsilon(epsilon), parse_delta(delta), parse_share(share, "share")
+    ranking = None if for_ == SIMILARITY else Ranking.of(for_)
+    asks_variants = bool(failure) and ranking is None
     variants = log if isinstance(log, Variants) else log.variants
     source = noise.operating_system() if seed is None else noise.seeded(seed)
     curator = Curator(variants, domain=domain, randomness=source)
-    spent, spent_delta = eps * part, failure * part
+    spent, spent_delta = eps * part, failure * part if asks_variants else Fraction(0)
     entry = None
     if ledger is not None:
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True)
@@ -102,18 +122,18 @@ def suggest(
         entry = book.reserve(log, "suggest", epsilon=limit, delta=spent_delta, parameters={"share": float(part)})
     derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta or None)
     with settling(entry, derive, lambda: curator.contacted):
-        for_count = spent * _COUNT if failure else spent
-        cases = max(0, curator.count(for_count, purpose="number of cases, to suggest a method"))
-        covered = frequent = None
-        if failure:
-            found = curator.partitions(spent - for_count, spent_delta, purpose="frequent variants, to suggest a method")
-            covered, frequent = min(1.0, found.cases / max(1, cases, found.cases)), len(found)
+        for_count = spent * _COUNT if asks_variants else spent
+        cases, covered, frequent = _answers(curator, for_count, spent - for_count, spent_delta)
     left, left_delta = eps - spent, failure - spent_delta
-    method, reason, promising = _chosen(float(left) * cases, covered, frequent)
+    picked = (
+        _Pick(*_chosen(float(left) * cases, covered, frequent))
+        if ranking is None
+        else _ranked(ranking, float(left) * cases, delta=failure > 0)
+    )
     return Suggestion(
-        method=method,
-        reason=reason,
-        promising=promising,
+        method=picked.method,
+        reason=picked.reason,
+        promising=picked.promising,
         epsilon_left=left,
         delta_left=left_delta,
         cases=cases,
@@ -121,10 +141,57 @@ def suggest(
         covered=covered,
         frequent=frequent,
         considered={name: method.weighed for name, method in METHODS.items() if method.weighed},
-        remarks=tuple(_remarks(method, cases, left_delta, domain)),
+        remarks=tuple(_remarks(picked, for_, cases, left_delta, domain)),
         guarantee=derive(),
         entry=None if entry is None else entry.entered,
+        for_=for_,
+        spends_delta=picked.spends_delta,
+        settings=picked.settings,
+        ranking=picked.ranking,
+        not_ranked=picked.not_ranked,
     )
+
+
+def _answers(
+    curator: Curator, for_count: Fraction, for_variants: Fraction, delta: Fraction
+) -> tuple[int, float | None, int | None]:
+    """About how many cases there are, and what share of them how many frequent variants hold, if that is asked."""
+    cases = max(0, curator.count(for_count, purpose="number of cases, to suggest a method"))
+    if not for_variants:
+        return cases, None, None
+    found = curator.partitions(for_variants, delta, purpose="frequent variants, to suggest a method")
+    return cases, min(1.0, found.cases / max(1, cases, found.cases)), len(found)
+
+
+@dataclass(frozen=True)
+class _Pick:
+    method: str
+    reason: str
+    promising: bool
+    spends_delta: bool = True
+    settings: tuple[tuple[str, Any], ...] = ()
+    ranking: tuple[Ranked, ...] = ()
+    not_ranked: tuple[tuple[str, str], ...] = ()
+
+
+def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
+    """The method that did best for a purpose where epsilon times cases was about this ``scale``."""
+    order, left_out = ranking.ranked(scale, delta=delta)
+    if not order:
+        raise ParameterError(
+            f"No method was measured for {ranking.served.title} everywhere in the settings that are like this log.",
+            parameter="for",
+        )
+    served, best, places = ranking.served, order[0], ranking.places(scale)
+    what = "kept of what the original gives" if served.kept else "mean error of the rules' supports, in per cent"
+    next_ones = ", ".join(f"{one.name} {served.in_words(one.value)}" for one in order[1:3])
+    reason = (
+        f"Epsilon times the cases is about {scale:,.0f}. In the {len(places)} measured settings nearest to that "
+        f"{best.name} did best for {served.title}: {served.in_words(best.value)} ({what})"
+        f"{f'; then {next_ones}' if next_ones else ''}."
+    )
+    promising = best.value >= served.enough if served.kept else best.value <= served.enough
+    return _Pick(best.method, reason, promising, best.delta, best.settings, order, tuple(left_out.items()))
 
 
 def _chosen(scale: float, covered: float | None, frequent: int | None) -> tuple[str, str, bool]:
@@ -159,14 +226,21 @@ def _chosen(scale: float, covered: float | None, frequent: int | None) -> tuple[
     return "evolve", f"{times}, and {held}: {reason}", True
 
 
-def _remarks(method: str, cases: int, delta_left: Fraction, domain: Domain | None) -> list[str]:
-    remarks = []
+def _remarks(pick: _Pick, for_: str, cases: int, delta_left: Fraction, domain: Domain | None) -> list[str]:
+    remarks, method = [], pick.method
     if delta_left * cases > Fraction(1, 10):
         remarks.append(
             f"delta times the cases is about {float(delta_left * cases):.2g}: choose a delta well below one over the "
             "number of cases to protect everybody."
         )
-    if method == "evolve" and delta_left:
+    if pick.not_ranked:
+        remarks.append(
+            f"Not ranked: {'; '.join(f'{name} ({why})' for name, why in pick.not_ranked)}. The logs that were measured "
+            "are public ones, and other logs may fare otherwise."
+        )
+    if method == "evolve" and for_ == "discovery" and not pick.settings:
+        remarks.append("With -p for=models evolve moves its release further to what models are discovered from.")
+    if method == "evolve" and delta_left and for_ == SIMILARITY:
         remarks.append(
             "Without the delta that is left evolve releases no variant that is sure to be real, and resembled logs "
             "whose cases are mostly rare about as much or a little more. With -p only_real=true it releases nothing "

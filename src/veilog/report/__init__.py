@@ -7,8 +7,10 @@ beyond the release and its guarantee, so that it may go wherever the release goe
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from veilog._files import atomic_target
+from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
@@ -26,14 +28,18 @@ def write(
     original: EventLog | Variants | None = None,
     *,
     comparison: Comparison | None = None,
+    files: Sequence[str | os.PathLike[str]] = (),
+    account: Account | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Write the report of a release, or of the log that was read from its file, whole or not at all.
 
     With its ``original`` it is the inside version, without it the outside version. A ``comparison`` of the two that is
-    there already is not computed again.
+    there already is not computed again. ``files`` are those that the release was written to: the page says their
+    SHA-256. ``account`` is what the ledger knows of releases of these data, for the inside version; a release that was
+    entered knows its own.
     """
-    text = html(released, original, comparison=comparison, progress=progress)
+    text = html(released, original, comparison=comparison, files=files, account=account, progress=progress)
     with atomic_target(path) as file:
         file.write(text.encode("utf-8", "replace"))
 
@@ -43,9 +49,11 @@ def html(
     original: EventLog | Variants | None = None,
     *,
     comparison: Comparison | None = None,
+    files: Sequence[str | os.PathLike[str]] = (),
+    account: Account | None = None,
     progress: Progress | None = None,
 ) -> str:
-    """The page as text; see :func:`write`. The outside version depends on the release alone: equal ones give equal
-    bytes."""
+    """The page as text; see :func:`write`. The outside version depends on the release alone: on one day equal ones give
+    equal bytes."""
     told = told_by_release(released) if isinstance(released, Release) else told_by_file(released)
-    return rendered(gathered(told, released, original, comparison, progress))
+    return rendered(gathered(told, released, original, comparison, progress, files=files, account=account))

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import hashlib
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from veilog.charts import comparison_svg, lasting
-from veilog.errors import VeilogError
+from veilog.errors import InputError, VeilogError
+from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress, compare
 from veilog.measures.disclosure import RiskResult, risk
 from veilog.measures.durations import case_durations, spans
 from veilog.releasing.result import Release
-from veilog.report.explorer import Explorer, explorer
+from veilog.report.decision import Decision, OwnerSide, decided, owner_side
+from veilog.report.explorer import Explorer, clean, explorer
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
 from veilog.report.purposes import PurposeShown, judged_here, shown
 from veilog.report.told import Told
 
-__all__ = ["Facts", "Inside", "gathered"]
+__all__ = ["Facts", "File", "Inside", "account_of", "disclosed", "files_of", "gathered", "today"]
 
 COMPARED_AT_ONCE = 5_000
 """Up to so many variants a side a report compares the logs itself; beyond it that takes longer than a report should."""
+_TOO_MANY = "The logs have many variants, so this takes a while: veilog compare."
 _WORK = 5e7
 _SAMPLES = 300
 _QUANTILES = (
@@ -33,9 +42,18 @@ _QUANTILES = (
 
 
 @dataclass(frozen=True)
+class File:
+    """A file of the release, and what it can be recognised by."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Inside:
     """What only the owner of the original may see."""
 
+    owner: OwnerSide
     cases: int
     variants: int
     events: int
@@ -56,6 +74,11 @@ class Facts:
     """What a page shows; ``inside`` is None for the page that may go outside."""
 
     told: Told
+    decision: Decision
+    files: tuple[File, ...]
+    """Those that the release was written to, where they are known."""
+    written: str
+    """The day on which the page is written, in UTC."""
     cases: int
     variants: int
     events: int
@@ -76,14 +99,15 @@ def gathered(
     original: EventLog | Variants | None,
     comparison: Comparison | None = None,
     progress: Progress | None = None,
+    *,
+    files: Sequence[str | os.PathLike[str]] = (),
+    account: Account | None = None,
 ) -> Facts:
-    """The facts of a release, with those of its original where that is given."""
+    """The facts of a release, with those of its original, and what the ledger knows, where that is given."""
     say = progress or (lambda text, fraction: None)
     variants = released.variants
     before = None if original is None else original if isinstance(original, Variants) else original.variants
-    log: EventLog | None = None
-    if told.timed:
-        log = released if isinstance(released, EventLog) else released.log
+    log = None if not told.timed else released if isinstance(released, EventLog) else released.log
     say("Reporting: flow", None)
     steps = steps_of(variants)
     first = None if before is None else steps_of(before)
@@ -100,19 +124,23 @@ def gathered(
             purposes = shown(judged.values())
         say("Reporting: risk", None)
         inside = Inside(
+            owner=owner_side(original, account or account_of(released)),
             cases=before.cases,
             variants=len(before),
             events=before.events,
             activities=len(before.labels),
             map=drawn(first, plan),
-            risk=_risk(before, variants),
+            risk=disclosed(before, variants),
             comparison=comparison,
-            not_compared="" if comparison else "The logs have many variants, so this takes a while: veilog compare.",
+            not_compared="" if comparison else _TOO_MANY,
             purposes=purposes,
             chart=None if comparison is None or comparison.case_durations is None else comparison_svg(comparison),
         )
     return Facts(
         told=told,
+        decision=decided(told, variants.cases, None if inside is None else inside.owner),
+        files=files_of(files),
+        written=today(),
         cases=variants.cases,
         variants=len(variants),
         events=variants.events,
@@ -124,6 +152,32 @@ def gathered(
         no_durations=reason,
         inside=inside,
     )
+
+
+def account_of(released: Release | EventLog) -> Account | None:
+    """The account that a release is entered in; None where it is in none, or the ledger cannot be read any more."""
+    if isinstance(released, EventLog) or released.entry is None:
+        return None
+    with contextlib.suppress(VeilogError):
+        return released.entry.account()
+    return None
+
+
+def files_of(paths: Sequence[str | os.PathLike[str]]) -> tuple[File, ...]:
+    """The files of a release with their SHA-256."""
+    found = []
+    for path in map(Path, paths):
+        try:
+            with path.open("rb") as file:
+                found.append(File(clean(path.name), hashlib.file_digest(file, "sha256").hexdigest()))
+        except OSError as error:
+            raise InputError("The file of the release cannot be read.", path=os.fspath(path)) from error
+    return tuple(found)
+
+
+def today() -> str:
+    """Today in UTC, as ISO 8601 writes it."""
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def _durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str]:
@@ -138,7 +192,7 @@ def _durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str]:
     return tuple((name, lasting(found.quantiles[i])) for i, name in _QUANTILES), ""
 
 
-def _risk(before: Variants, after: Variants) -> tuple[tuple[RiskResult, RiskResult], ...]:
+def disclosed(before: Variants, after: Variants) -> tuple[tuple[RiskResult, RiskResult], ...]:
     """Disclosure by few activities, in a bounded time: estimated where exact values take too much work."""
     pairs: list[tuple[RiskResult, RiskResult]] = []
     sizes = (1, 2, 3) if max(len(before), len(after)) <= 4 * COMPARED_AT_ONCE else (1,)

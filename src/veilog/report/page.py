@@ -14,21 +14,23 @@ from markupsafe import Markup
 from veilog.charts import lasting
 from veilog.measures import MEASURES, Comparison, singling_out
 from veilog.measures.disclosure import EXPLAINED
-from veilog.privacy.account.figures import up
+from veilog.privacy.account.strength import STRENGTHS
 from veilog.report import words
+from veilog.report.decision import MARKS
 from veilog.report.explorer import COLOURS, clean, short
 from veilog.report.facts import Facts
+from veilog.report.figures import figure, tied
 from veilog.report.flow_map import END, START
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["furnish", "kept_lines", "rendered"]
+__all__ = ["environment", "furnish", "kept_lines", "rendered", "static"]
 
 
 def rendered(facts: Facts) -> str:
     """The page. Nothing is loaded from elsewhere, which its own security policy also forbids."""
-    script = _text("page.js")
+    script = static("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     inside = facts.inside
     chart = None
@@ -37,7 +39,7 @@ def rendered(facts: Facts) -> str:
     comparison = None if inside is None else inside.comparison
     singled = None if comparison is None else comparison.singling_out
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             facts=facts,
@@ -57,7 +59,7 @@ def rendered(facts: Facts) -> str:
             not_to_conclude=words.not_to_conclude(facts.told, facts.empty, inside is not None),
             chart=chart,
             script=Markup(script),
-            style=Markup(_text("style.css")),
+            style=Markup(static("style.css")),
             policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'",
         )
     )
@@ -84,30 +86,42 @@ def kept_lines(comparison: Comparison) -> list[tuple[str, str, str]]:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What the templates of pages are read and filled with."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # only who writes a report waits for it
 
-    environment = Environment(
+    made = Environment(
         loader=PackageLoader("veilog.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return furnish(environment)
+    return furnish(made)
 
 
 def furnish(environment: Environment) -> Environment:
     """Give an environment what the templates here use, so that other pages can draw the same."""
     environment.filters.update(
-        n=_count, share=_share, number=_number, clean=clean, short=short, bar=_bar, capital=words.capital, up=up
+        n=_count,
+        share=_share,
+        number=_number,
+        clean=clean,
+        short=short,
+        bar=_bar,
+        capital=words.capital,
+        up=figure,
+        tied=tied,
     )
-    environment.globals.update(START=START, END=END, COLOURS=COLOURS, TONES=words.TONES, GRADES=words.GRADES)
+    environment.globals.update(
+        START=START, END=END, COLOURS=COLOURS, TONES=words.TONES, GRADES=words.GRADES, STRENGTHS=STRENGTHS, MARKS=MARKS
+    )
     return environment
 
 
 @lru_cache(maxsize=4)
-def _text(name: str) -> str:
+def static(name: str) -> str:
+    """A style or a script of the pages."""
     return resources.files("veilog.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
@@ -120,8 +134,8 @@ def _share(value: float | None) -> str:
     if value is None:
         return "–"
     if 0 < value < 0.001:
-        return "< 0.1 %"
-    return f"{100 * value:.1f} %" if value < 0.9995 or value == 1 else "99.9 %"
+        return tied("< 0.1 %")
+    return tied(f"{100 * value:.1f} %" if value < 0.9995 or value == 1 else "99.9 %")
 
 
 def _number(value: float | None) -> str:

@@ -38,24 +38,36 @@ class PurposeShown:
     grade: Grade
     verdict: str
     numbers: tuple[Number, ...]
+    remark: str = ""
 
 
 def judged_here(
     original: EventLog | Variants, released: EventLog | Variants, progress: Progress
 ) -> Mapping[str, Judgement]:
     """Judge what a page always has, and times and attributes where the release has them."""
-    names = list(ALWAYS)
+    names, lacking = list(ALWAYS), None
     if not isinstance(original, Variants) and not isinstance(released, Variants):
         names += ["performance"]
         more = {*released.events.column_names, *released.cases.column_names} - _OF_EVERY_LOG
-        names += ["attributes"] if more else []
-    return judge(Pair(original, released, progress), names)
+        if more:
+            names += ["attributes"]
+        else:
+            from veilog.measures.purposes.attributes.purpose import without  # not where attributes are judged anyway
+
+            lacking = without(original, released)
+    found = dict(judge(Pair(original, released, progress), names))
+    return found if lacking is None else {**found, "attributes": lacking}
 
 
 def shown(purposes: Iterable[Judgement]) -> tuple[PurposeShown, ...]:
     """Return the purposes in words; of those that cannot be judged, why not."""
     return tuple(
-        PurposeShown(one.grade, one.verdict, tuple(_number(j) for j in one.aspects.values() if j.value is not None))
+        PurposeShown(
+            one.grade,
+            one.verdict,
+            tuple(_number(j) for j in one.aspects.values() if j.value is not None),
+            one.reason if one.aspects else "",
+        )
         for one in purposes
     )
 

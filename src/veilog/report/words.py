@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 
 from veilog.measures.purposes import Grade
-from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.meaning import meaning_of
+from veilog.report.figures import figure, tied
 from veilog.report.told import Told
 
 __all__ = [
@@ -18,9 +18,11 @@ __all__ = [
     "TONES",
     "capital",
     "chances",
+    "factor",
     "guesses",
     "in_plain_words",
     "not_to_conclude",
+    "percent_up",
     "title_of_budget",
 ]
 
@@ -46,7 +48,7 @@ GRADES: Mapping[Grade, str] = {"good": "good", "limited": "warn", "poor": "bad",
 def title_of_budget(guarantee: Guarantee) -> str:
     """The guarantee in two or three words, for the head of the page."""
     if guarantee.proven:
-        return f"ε = {up(guarantee.epsilon)}" + (f", δ = {up(guarantee.delta)}" if guarantee.delta else "")
+        return f"ε = {figure(guarantee.epsilon)}" + (f", δ = {figure(guarantee.delta)}" if guarantee.delta else "")
     if guarantee.statements:
         return ", ".join(statement.model for statement in guarantee.statements)
     return "none"
@@ -64,12 +66,12 @@ def in_plain_words(told: Told) -> list[str]:
         f"Protection is {g.strength}. {g.protects}" + (" It holds under the conditions below." if g.conditions else ""),
         f"Random noise stands before each single {g.unit}. {LEARNT[g.strength].format(unit=g.unit)}"
         + ("" if TONES[g.strength] == "bad" else " That is so whatever else they know and however much they compute."),
-        f"As a number, ε = {up(g.epsilon)} means that by reading the release the odds that a given {g.unit} was in the "
-        f"log change by a factor of at most {_factor(g.epsilon)}.",
+        f"As a number, ε = {figure(g.epsilon)} means that by reading the release the odds that a given {g.unit} was in "
+        f"the log change by a factor of at most {factor(g.epsilon)}.",
     ]
     if g.delta:
         said.append(
-            f"This may fail with a probability of at most δ = {up(g.delta)}; it should be well below one over the "
+            f"This may fail with a probability of at most δ = {figure(g.delta)}; it should be well below one over the "
             f"number of {g.unit}s."
         )
     if g.guessing_advantage is not None:
@@ -87,7 +89,7 @@ def chances(guarantee: Guarantee) -> list[tuple[str, str]]:
         return []
     odds = [(before, before / (1 - before)) for before in _BEFORE]
     shrink = math.exp(-guarantee.epsilon)
-    return [(f"{100 * before:g} %", _percent_up(o / (o + shrink))) for before, o in odds]
+    return [(tied(f"{100 * before:g} %"), percent_up(o / (o + shrink))) for before, o in odds]
 
 
 def guesses(guarantee: Guarantee) -> list[tuple[str, str, str]]:
@@ -102,7 +104,7 @@ def guesses(guarantee: Guarantee) -> list[tuple[str, str, str]]:
         ("which of 10 equally likely values it has", 0.1, secret[0.1]),
         (f"which of 100 {unit}s it is that is in the log", 0.01, secret[0.01]),
     ]
-    return [(what, f"{100 * before:g} %", _percent_up(after)) for what, before, after in rows]
+    return [(what, tied(f"{100 * before:g} %"), percent_up(after)) for what, before, after in rows]
 
 
 def not_to_conclude(told: Told, empty: int, inside: bool) -> list[str]:
@@ -160,13 +162,17 @@ def not_to_conclude(told: Told, empty: int, inside: bool) -> list[str]:
     return said
 
 
-def _factor(epsilon: float | None) -> str:
+def factor(epsilon: float | None) -> str:
+    """Return by how much odds and chances change at most."""
     factor = math.exp(min(epsilon or 0.0, 700.0))
-    return f"{math.ceil(factor * 100) / 100:g}" if factor < 1e4 else up(factor, 2)
+    return f"{math.ceil(factor * 100) / 100:g}" if factor < 1e4 else figure(factor, 2)
 
 
-def _percent_up(share: float) -> str:
-    return f"{math.ceil(share * 1000) / 10:g} %" if share < 0.9995 else "nearly 100 %"
+def percent_up(share: float) -> str:
+    """Return a chance in percent, rounded up, that never looks like certainty or like nothing."""
+    if 0 < share < 0.001:
+        return tied(f"{figure(100 * share, 2)} %")
+    return tied(f"{math.ceil(share * 1000) / 10:g} %" if share < 0.9995 else "nearly 100 %")
 
 
 def capital(text: str) -> str:

@@ -19,7 +19,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair
 from veilog.measures.purposes import Asked, judge
 from veilog.measures.purposes.attributes.columns import compared
-from veilog.measures.purposes.attributes.purpose import ATTRIBUTES, marginals
+from veilog.measures.purposes.attributes.purpose import ATTRIBUTES, marginals, without
 
 
 def log(
@@ -174,6 +174,23 @@ def test_what_the_release_lacks_counts_as_nothing_kept_and_is_named() -> None:
     numbers = of_cases(weight=[1.0, 2.0])
     assert marginals(of_cases(weight=["light", "heavy"]), numbers) == {"case:weight": 0.0}
     assert scores(log(["b"]), log(["ab", "b"] * 4, events={"by": ["x", "y", "x"] * 4}))["by_activity"] == 0.0
+
+
+def test_the_judgement_names_what_was_not_kept_and_a_page_does_without_computing() -> None:
+    ages = {"age": [1.0, 2.0, 3.0, 4.0] * 5, "ward": ["A", "B"] * 10}
+    original = log(["ab"] * 20, ages, {"cost": [float(i % 7) for i in range(40)]})
+    kept = log(["ab"] * 20, {"age": ages["age"], "ward": ages["ward"]})
+    told = judge(Pair(original, kept), ["attributes"])["attributes"]
+    assert told.reason == "Not kept of the original: cost." and told.chief is not None
+    assert told.to_json()["reason"] == told.reason
+    assert judge(Pair(original, original), ["attributes"])["attributes"].reason == ""
+    text = replace(kept, cases=kept.cases.set_column(1, "age", pa.array(["old"] * 20)))
+    assert "case:age" in judge(Pair(original, text), ["attributes"])["attributes"].reason, "text is no number"
+    none = without(original, log(["ab"] * 20))
+    assert none is not None and "The release has no attributes." in none.verdict and "case:ward, cost" in none.verdict
+    assert without(log(["ab"] * 20), log(["ab"] * 20)) is None
+    many = {f"n{i}": [1.0, 2.0] * 10 for i in range(35)}
+    assert "and 5 more" in str(without(log(["ab"] * 20, many), log(["ab"] * 20)))
 
 
 def test_a_name_with_a_space_is_found_again_in_xes(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ CHOSEN: dict[str, tuple[Any, ...]] = {
     "b": (None,),  # these two are of use as published only
     "alpha": (None,),
     "configuration": (None,),
+    "settings": ("paper",),
     "start_window": (None, "log"),
     "attribute_names": (None, "age group", "age group,urgency"),
     "query": (None, "laplace", "evolve"),

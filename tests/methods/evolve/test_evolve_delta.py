@@ -3,6 +3,7 @@
 import re
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -19,10 +20,14 @@ from veilog.methods.evolve import EvolveSettings, evolve
 from veilog.methods.evolve.chain import Shortened, relation_features
 from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.evolve.known import Known
+from veilog.methods.evolve.plan import Plan, gaussian_pays
 from veilog.methods.method import Request
-from veilog.privacy.curator import Curator
+from veilog.privacy.asking import triples_of
+from veilog.privacy.clipping import contributions, noise_of_sums
+from veilog.privacy.curator import Curator, Features
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import GaussianRounds
 
 LOG = Variants.from_dict(
     {("register", "check", "pay"): 400, ("register", "check", "check", "pay"): 150, ("register", "reject"): 250}
@@ -83,9 +88,94 @@ def test_where_no_share_finds_real_variants_a_delta_is_refused() -> None:
 def test_by_default_too_the_charges_add_up_to_epsilon_and_delta_exactly(log: Variants, epsilon: str) -> None:
     charges = openly.release(log, "evolve", epsilon=Fraction(epsilon), delta="1e-6").guarantee.charges
     assert sum(charge.epsilon for charge in charges) == Fraction(epsilon)
-    ((epsilon_of_it, delta_of_it),) = [(charge.epsilon, charge.delta) for charge in charges if charge.delta]
-    assert delta_of_it == failure(epsilon_of_it, "1e-6")
     assert all(charge.epsilon > 0 for charge in charges)
+    charged = {charge.question: charge for charge in charges if charge.delta}
+    assert set(charged) <= {"partitions", "sums"} and len(charged) == sum(charge.delta > 0 for charge in charges)
+    relations, variants = charged.get("sums"), charged.get("partitions")
+    kept = relations.delta if relations else Fraction(0)
+    assert kept in (0, Fraction("5e-7"), Fraction("1e-6"))
+    if variants:
+        assert variants.delta in (failure(variants.epsilon, "1e-6"), failure(variants.epsilon, "5e-7"))
+        assert kept + variants.delta <= Fraction("1e-6")
+    else:
+        assert kept == Fraction("1e-6")
+
+
+@pytest.mark.slow
+def test_relations_have_half_of_delta_and_gaussian_noise_where_variants_may_be_found_too() -> None:
+    charges = openly.release(MANY, "evolve", epsilon=1, delta="1e-4", seed=1).guarantee.charges
+    found, relations = (charge for charge in charges if charge.delta)
+    assert (found.question, relations.question) == ("partitions", "sums")
+    assert relations.delta == Fraction("5e-5") and found.delta == failure(found.epsilon, "5e-5")
+    assert isinstance(relations.mechanism, GaussianRounds)
+    assert relations.plain().sensitivity == f"{2**DEFAULTS.norm_bits} (L2, clipped)"
+
+
+@pytest.mark.slow
+def test_relations_have_all_of_delta_where_no_variant_could_be_found() -> None:
+    """At epsilon 0.05 a variant would have to hold 900 of the 2,000 cases to be found, and none does."""
+    with patch.object(Curator, "count", lambda self, epsilon: MANY.cases):
+        release = openly.release(MANY, "evolve", epsilon="0.05", delta="1e-6", seed=1)
+    charged = [(charge.question, charge.delta) for charge in release.guarantee.charges]
+    assert charged == [("concentration", 0), ("sums", Fraction("1e-6")), ("histogram", 0)]
+    assert "all of delta makes the noise of relations narrower" in str(release.remarks)
+
+
+@pytest.mark.slow
+def test_relations_of_a_case_have_an_l2_norm_that_is_hardly_below_1_and_never_above() -> None:
+    """In integers, whatever the length, the repetitions and the other cases: what their noise is made for."""
+    asked_for = []
+
+    def sums(self: Curator, features: Features, size: int, bound: int, epsilon: Fraction, **named: Any) -> np.ndarray:
+        asked_for.append((features, bound, named["resolution"]))
+        return np.full(size, 1 << 20)
+
+    with patch.object(Curator, "sums", sums):
+        openly.release(MANY, "evolve", epsilon=1, delta="1e-4", seed=1)
+    features, bound, resolution = asked_for[0]
+    rng = np.random.default_rng(5)
+    cases = [tuple(rng.choice(MANY.labels, size=n).tolist()) for n in (0, 1, 2, 3, 10, 59, 60, 61, 200)]
+    cases += [(MANY.labels[0],) * n for n in (1, 2, 60, 400)]
+    log = Variants.from_sequences(cases)
+    triples = triples_of(features, log.sequences, 10**4, 2**30, check=True)
+    rows, _, values = contributions(triples, len(log), bound, resolution, "L2")
+    norms = np.sqrt(np.bincount(rows, weights=values.astype(float) ** 2, minlength=len(log)))
+    assert all(sum(int(v) ** 2 for v in values[rows == i]) <= (bound * resolution) ** 2 for i in range(len(log)))
+    assert norms.min() > 0.99 * bound * resolution
+
+
+@pytest.mark.parametrize("longest", [3, 20, 60, 1000])
+@pytest.mark.parametrize("epsilon", ["0.002", "0.05", "0.6", "3"])
+@pytest.mark.parametrize("delta", ["1e-3", "1e-5", "1e-12", "1e-40"])
+def test_gaussian_noise_pays_where_its_own_variance_says_so(longest: int, epsilon: str, delta: str) -> None:
+    """Noise over signal of both forms as the kernel draws them, for each length; their geometric means are compared."""
+    e, failure = Fraction(epsilon), Fraction(delta)
+    wide, _ = noise_of_sums(5, 2**20, e, Fraction(0))
+    (narrow,) = noise_of_sums(1, 2**20, e, failure)[0].noises
+    lengths = np.geomspace(2, longest + 1, 101)
+    laplace = np.log(wide.variance**0.5 / np.minimum(1, 5 / lengths))
+    gaussian = np.log(narrow.variance**0.5 * np.sqrt(lengths))
+    assert gaussian_pays(e, failure, longest, 5) == (gaussian.mean() < laplace.mean())
+
+
+def test_gaussian_noise_pays_for_long_cases_and_not_where_it_cannot_be_had() -> None:
+    assert gaussian_pays(Fraction(1, 10), Fraction("1e-4"), 60, 5)
+    assert not gaussian_pays(Fraction(1, 10), Fraction("1e-40"), 60, 5)
+    assert not gaussian_pays(Fraction(1, 1001), Fraction("1e-4"), 60, 5), "no less is composed in the kernel"
+    assert not gaussian_pays(Fraction(1, 10), Fraction(0), 60, 5)
+
+
+def test_the_smaller_a_log_of_few_variants_the_less_goes_to_votes() -> None:
+    def votes(cases: int) -> float:
+        plan = Plan(DEFAULTS, Fraction(1), 10, Fraction(1), [(cases, 1.0)], concentrated=True)
+        share, delta = plan.real_share(Fraction("1e-4"), 60)
+        assert delta == Fraction("1e-4")
+        return 1 - share
+
+    shares = [votes(cases) for cases in (20, 140, 1400, 15_000, 150_000)]
+    assert shares[:2] == pytest.approx([0.02, 0.02])
+    assert shares[2] == max(shares) and shares[2] < 0.2
+    assert shares[3] * 15_000 > shares[2] * 1400, "a smaller share of more, and yet more votes"
 
 
 @pytest.mark.slow
@@ -136,9 +226,9 @@ def test_a_given_share_asks_for_no_concentration_and_coverage_alone_decides() ->
 
 
 def test_a_share_that_cannot_find_anything_is_kept_small() -> None:
-    """At epsilon 0.05 a variant would have to hold 900 of the 2,000 cases to be found, and none does."""
+    """With so small a delta Gaussian noise does not pay, and variants are asked for all the same."""
     with patch.object(Curator, "count", lambda self, epsilon: MANY.cases):
-        release = openly.release(MANY, "evolve", epsilon="0.05", delta="1e-6", seed=1)
+        release = openly.release(MANY, "evolve", epsilon="0.05", delta="1e-40", seed=1)
     (found,) = [charge for charge in release.guarantee.charges if charge.question == "partitions"]
     assert float(found.epsilon) / 0.05 == pytest.approx(0.02, abs=0.003)
 

@@ -25,7 +25,7 @@ from veilog.methods.evolve.constants import DEFAULTS
 from veilog.methods.evolve.known import Known
 from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, nearest, occurrences, strings, strings_of
 from veilog.methods.evolve.triples import second_order, share_of_triples
-from veilog.methods.evolve.votes import fit, medoids, next_generation, rounded
+from veilog.methods.evolve.votes import Counted, fit, fit_of_counts, medoids, next_generation, rounded
 from veilog.privacy.clipping import contributions
 
 CASES = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=8)
@@ -161,6 +161,44 @@ def test_the_fit_minimises_its_objective(rounds: int) -> None:
     best = minimize(objective, np.log(prior), method="BFGS")
     assert p.sum() == pytest.approx(1)
     assert objective(np.log(np.maximum(p, 1e-300))) <= best.fun + 1e-5
+
+
+def test_counts_are_fitted_with_the_number_of_cases_that_explains_them_best() -> None:
+    """Exact counts of two traces and votes say 1,000 cases; a count of 1,600 is vague, and must not move the rest."""
+    prior = np.full(6, 1 / 6)
+    known = Counted(np.array([0, 1, 2, 2, 2, 2]), np.array([500.0, 300.0, 0.0]), np.array([2.0, 2.0, np.inf]))
+    votes = Counted(np.array([0, 1, 2, 2, 3, 3]), np.array([500.0, 300.0, 50.0, 150.0]), np.full(4, 5.0))
+    p = fit_of_counts(prior, [votes, known], (1600.0, 500.0**2), 1.0, 200)
+    assert p == pytest.approx([0.5, 0.3, 0.025, 0.025, 0.075, 0.075], abs=0.004)
+    alone = fit_of_counts(prior, [known], (1000.0, 1.0), 1.0, 200)
+    assert alone == pytest.approx([0.5, 0.3, 0.05, 0.05, 0.05, 0.05], abs=0.004)
+
+
+@pytest.mark.slow
+def test_the_fit_of_counts_minimises_its_objective_over_the_number_of_cases_too() -> None:
+    rng = np.random.default_rng(3)
+    prior = rng.dirichlet(np.ones(12))
+    parts = [
+        Counted(rng.integers(0, size, size=12), rng.normal(100, 40, size=size), np.full(size, 30.0)) for size in (4, 6)
+    ]
+    parts.append(Counted(np.minimum(np.arange(12), 3), np.array([90.0, 60.0, 40.0, 0.0]), np.array([9, 9, 9, np.inf])))
+    trust, (count, variance) = 7.0, (700.0, 150.0**2)
+
+    def objective(p: np.ndarray, n: float) -> float:
+        value = trust * float((p * np.log(p / prior)).sum()) + (n - count) ** 2 / (2 * variance)
+        for part in parts:
+            mass = np.bincount(part.cells, weights=p, minlength=len(part.counts))
+            value += float((((n * mass - part.counts) / part.deviations) ** 2).sum()) / 2
+        return value
+
+    def free(x: np.ndarray) -> float:
+        p = np.exp(x[:-1] - x[:-1].max())
+        return objective(p / p.sum(), float(np.exp(x[-1])))
+
+    best = minimize(free, np.append(np.log(prior), np.log(600)), method="BFGS")
+    p = fit_of_counts(prior, parts, (count, variance), trust, 500)
+    mine = min(objective(p, n) for n in np.linspace(200, 1200, 4001))
+    assert mine == pytest.approx(best.fun, abs=2e-3)
 
 
 def test_the_fit_stands_extreme_votes() -> None:

@@ -16,7 +16,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS
 from veilog.methods.method import Request
-from veilog.methods.travag import PUBLISHED, TRAVAG, TrainingState, configured, sample, train
+from veilog.methods.travag import PROGRAM, PUBLISHED, TRAVAG, TrainingState, configured, sample, train
 from veilog.methods.travag.free import shares
 from veilog.methods.travag.networks import initial
 from veilog.methods.travag.plan import MOST_COLUMNS, columns_that_fit, plan_as_published
@@ -285,7 +285,7 @@ def test_as_published_an_interrupted_run_goes_on() -> None:
 
 
 def test_the_papers_configurations_are_chosen_by_name_at_their_own_budget() -> None:
-    assert set(METHODS["travag"].parameters[0].choices) == set(PUBLISHED)
+    assert set(METHODS["travag"].parameters[0].choices) == set(PUBLISHED) | set(PROGRAM)
     with pytest.raises(ParameterError, match="needs the name of one of the paper's configurations"):
         openly.release(LOG, "travag", epsilon=1, delta=1e-6, as_published=True)
     with pytest.raises(ParameterError, match=r"is the paper's for epsilon = 0\.1"):

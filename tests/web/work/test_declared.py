@@ -198,7 +198,8 @@ def test_words_and_colour_follow_the_strength_everywhere(
     protects = "Nobody is protected to speak of" if nobody else "one case, such as one visit, and not a person who has"
     assert protects in page
     assert (tone == "bad") == ("To give away" not in page)
-    assert page.index("Holds only if") < page.index("Download")
+    answer = "Do not send it." if nobody else "The names of all activities of the log are no secret"
+    assert page.index(answer) < page.index("Download") < page.index("Holds only if")
     outside = (tmp_path / "out" / "outside.html").read_text()
     assert f'<div class="tile {tone}">' in outside and f"protection is {strength}" in outside
     assert result.account.strength == strength

@@ -25,7 +25,7 @@ import pyarrow as pa
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences
-from veilog.methods._events.gap_shapes import least_squares
+from veilog.methods._events.gap_bins import least_squares
 from veilog.privacy.cases import Cases, Coding, Kind, Level
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Values

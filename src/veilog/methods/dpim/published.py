@@ -23,7 +23,7 @@ from veilog.mining.graph import Graph, bits
 from veilog.mining.petri import workflow_net
 from veilog.mining.prefixes import Prefixes
 from veilog.mining.replay import Replay, replayed
-from veilog.mining.tree import SILENT, Operator, ProcessTree, choice, loop
+from veilog.mining.tree import SILENT, Operator, ProcessTree, activity, choice, loop
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
@@ -37,6 +37,8 @@ _GIVING_UP = 0.01
 """The chance to end after an attempt that was not accepted."""
 _ATTEMPTS = math.ceil(math.log(2 / float(_FAILURE)) / _GIVING_UP)
 _PAIRS, _BORDERS, _FITNESS = Fraction(65, 100), Fraction(25, 100), Fraction(10, 100)
+_DEEPEST = 60
+"""Trees nested deeper than this are given up, as the program gives up what Python cannot nest."""
 _WHY = (
     "the noise of a tree's fitness is that of a number which one case changes by at most 1 over the number of cases, "
     "but fitness adds up tokens, of which a long case has many: one case of 5,000 events takes it from 1 to .37; how "
@@ -77,13 +79,14 @@ class _Sampler:
         for _ in range(_ATTEMPTS):
             tree = self._attempt()
             drawn = noise.discrete_laplace(self._epsilon * _FITNESS, 1, self._source)[0]
-            if self._measured(tree) + drawn / self._log.cases >= enough:
+            if tree is not None and self._measured(tree) + drawn / self._log.cases >= enough:
                 return tree
             if self._random.random() <= _GIVING_UP:
                 return None
         return None
 
-    def _attempt(self) -> ProcessTree:
+    def _attempt(self) -> ProcessTree | None:
+        """Return a tree; None where it would never end, as one that no log fits."""
         number = int(self._random.integers(*self._bounds))
         scale = self._epsilon * _PAIRS / (2 * number)
         noisy = self._counts + noise.discrete_laplace(scale, self._counts.size, self._source)
@@ -93,9 +96,11 @@ class _Sampler:
         size = (len(self._labels) + 1,) * 2
         weights = np.where(taken, noisy, 0).reshape(size)[index]
         edges: BoolArray = taken.reshape(size)[index]
-        return _PublishedTree(self._labels, weights, self._log, self._epsilon * _BORDERS, self._source).of(
-            Graph.of(edges)
-        )
+        trees = _PublishedTree(self._labels, weights, self._log, self._epsilon * _BORDERS, self._source)
+        try:
+            return trees.of(Graph.of(edges))
+        except RecursionError:
+            return None
 
     def _measured(self, tree: ProcessTree) -> float:
         """The raw fitness; a tree that is met again is not replayed again."""
@@ -115,7 +120,11 @@ def _cases_with(original: Variants, labels: tuple[str, ...]) -> IntArray:
 
 
 class _PublishedTree(TreeOfPairs):
-    """The paper's cuts, which look at the noisy numbers of cases, and at the log for starts and ends."""
+    """The paper's cuts, which look at the noisy numbers of cases, and at the log for starts and ends.
+
+    In loops it does what the program does, where the inductive miner does otherwise: a part of several activities is
+    made of the whole graph again, with other starts and ends, and what no pair is left for is left out.
+    """
 
     def __init__(
         self,
@@ -132,6 +141,26 @@ class _PublishedTree(TreeOfPairs):
         place = {label: node for node, label in enumerate(labels, 1)}
         self._nodes = np.array([place[label] for label in log.labels], dtype=np.int64)[log.codes]
         self._rows = np.repeat(np.arange(len(log)), log.lengths)
+        self._depth = 0
+
+    def tree(self, graph: Graph, nodes: int) -> ProcessTree:
+        """Return the tree of a graph; ``RecursionError`` where the same graph comes back again and again."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise RecursionError
+        found = super().tree(graph, nodes)
+        self._depth -= 1
+        return found
+
+    def parts(self, graph: Graph, operator: Operator, groups: list[int]) -> tuple[ProcessTree, ...]:
+        """Return the trees of the groups; of a loop single activities and, for others, the whole once more."""
+        if operator is not Operator.LOOP:
+            return super().parts(graph, operator, groups)
+        whole = within(graph, graph.nodes, *self._of_all(groups))
+        return tuple(self._only(group) or self.tree(whole, graph.nodes) for group in groups)
+
+    def _only(self, group: int) -> ProcessTree | None:
+        return activity(self.labels[group.bit_length() - 2]) if group.bit_count() == 1 else None
 
     def cut(self, graph: Graph) -> tuple[Operator, list[int]] | None:
         """Sequence, choice between what lies on a circle, parallel, loop."""
@@ -162,12 +191,17 @@ class _PublishedTree(TreeOfPairs):
 
     def borders(self, graph: Graph, operator: Operator, groups: list[int], at: int) -> tuple[int, int]:
         """Where the graph does not tell, from the log with half of what is left for it."""
-        if operator in (Operator.PARALLEL, Operator.LOOP):
-            return self._of_the_log(groups[at])
+        if operator is Operator.PARALLEL:
+            return self._of_all([groups[at]])
         return super().borders(graph, operator, groups, at)
 
-    def _of_the_log(self, group: int) -> tuple[int, int]:
+    def _of_all(self, groups: list[int]) -> tuple[int, int]:
+        """Starts and ends of all groups together."""
         self._epsilon /= 2
+        found = [self._of_the_log(group) for group in groups]
+        return sum(starts for starts, _ in found), sum(ends for _, ends in found)
+
+    def _of_the_log(self, group: int) -> tuple[int, int]:
         members = np.array([group >> node & 1 for node in range(len(self.labels) + 1)], dtype=bool)
         inside = members[self._nodes]
         nodes, rows = self._nodes[inside], self._rows[inside]
@@ -196,9 +230,16 @@ class _PublishedTree(TreeOfPairs):
         for from_ in (graph.ends, nodes):
             opened = without(graph, from_, graph.starts)
             if opened.successors != graph.successors:
-                tree = loop(self.tree(within(opened, nodes, *self._of_the_log(nodes)), nodes), SILENT)
+                tree = loop(self._opened(opened, nodes), SILENT)
                 return choice(SILENT, tree) if from_ == graph.ends else tree
         return self.flower(nodes)
+
+    def _opened(self, graph: Graph, nodes: int) -> ProcessTree:
+        """The tree of what a loop repeats, without the pairs that lead back."""
+        left = nodes & sum(1 << at for at in bits(nodes) if graph.successors[at] | graph.predecessors[at])
+        if left.bit_count() < 2:
+            return self._only(left) or SILENT
+        return self.tree(within(graph, nodes, *self._of_all([left])), nodes)
 
 
 def _sequence(graph: Graph) -> list[int]:

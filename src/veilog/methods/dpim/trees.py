@@ -55,11 +55,15 @@ class TreeOfPairs:
         if cut is None:
             return self.fall_through(graph, nodes)
         operator, groups = cut
-        parts = []
+        return ProcessTree(operator, self.parts(graph, operator, groups))
+
+    def parts(self, graph: Graph, operator: Operator, groups: list[int]) -> tuple[ProcessTree, ...]:
+        """Return the trees of the groups of a cut."""
+        found = []
         for at, group in enumerate(groups):
             part = self.tree(within(graph, group, *self.borders(graph, operator, groups, at)), group)
-            parts.append(choice(SILENT, part) if self.optional(graph, operator, groups, at) else part)
-        return ProcessTree(operator, tuple(parts))
+            found.append(choice(SILENT, part) if self.optional(graph, operator, groups, at) else part)
+        return tuple(found)
 
     def alone(self, graph: Graph, node: int) -> ProcessTree:
         """Return the tree of one activity, a loop where it follows itself."""

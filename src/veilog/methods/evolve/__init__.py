@@ -8,12 +8,13 @@ are judged.
 Guarantee: the curator's questions below are all that touches data. How the budget is split depends on public facts and
 on earlier noisy answers only, and the shares add up to epsilon exactly; what a case adds to an answer depends on that
 case and on earlier noisy answers only. Adaptive composition gives epsilon. With a delta above 0 two more questions tell
-how many cases the most frequent variants hold and, with all of delta, which variants are frequent: (epsilon, delta)
-together.
+how many cases the most frequent variants hold and, with delta, which variants are frequent; half of delta is kept for
+Gaussian noise on the relations where that is expected to pay: (epsilon, delta) together.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -27,11 +28,11 @@ from veilog.methods.evolve import chain as chains
 from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.evolve.known import Known
-from veilog.methods.evolve.plan import Plan
+from veilog.methods.evolve.plan import Plan, deviation_of_gaussian, gaussian_pays
 from veilog.methods.evolve.real import only_real_variants
 from veilog.methods.evolve.real_variants import with_real
 from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of
-from veilog.methods.evolve.remarks import remark, remark_real
+from veilog.methods.evolve.remarks import remark, remark_real, remark_unasked
 from veilog.methods.evolve.traces import (
     PAD,
     Traces,
@@ -42,7 +43,7 @@ from veilog.methods.evolve.traces import (
     strings_of,
 )
 from veilog.methods.evolve.triples import second_order, share_of_triples
-from veilog.methods.evolve.votes import fit, next_generation
+from veilog.methods.evolve.votes import Counted, fit, fit_of_counts, next_generation
 from veilog.methods.measured import ahead, measured
 from veilog.methods.method import DeltaOptional, Method, Request, advised
 from veilog.methods.settings import Bounds, LargestLog, Settings
@@ -50,6 +51,8 @@ from veilog.privacy.curator import Curator, Features
 from veilog.privacy.mechanisms.noise import generator
 
 __all__ = ["EVOLVE", "EvolveSettings", "evolve"]
+
+_NO_DELTA = Fraction(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +100,7 @@ def evolve(
         _refuse_nothing_real(request, real_share)
         return only_real_variants(curator, request, constants, real_share)
     rng = generator(curator.randomness)
-    plan, real = _opened(curator, request, constants, real_share, len(activities))
+    plan, real = _opened(curator, request, constants, real_share)
     shortened, known = _shortened(curator, plan, real, constants)
     chain = _chain(curator, plan, constants, shortened, known)
     pool, p, asked = _voted(curator, request, plan, chain, shortened, known, settings.rounds, rng)
@@ -135,13 +138,13 @@ def _voted(
             if known:
                 pool, prior = known.kept_in(pool, prior)
             cells = [before.cells(pool) for before in asked]
-            p = _fitted(prior, cells, asked, plan)
+            p = _fitted(prior, pool, cells, asked, plan, known)
         chosen = medoids_of(*drawn(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), known)
         votes = _ask(curator, chosen, shortened, curator.activities, e, number + 1)
         asked.append(Round(chosen, votes, float(e)))
         plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
         cells.append(asked[-1].cells(pool))
-        p = _fitted(prior, cells, asked, plan)
+        p = _fitted(prior, pool, cells, asked, plan, known)
     return pool, p, asked
 
 
@@ -187,10 +190,10 @@ def _refuse(activities: tuple[str, ...], settings: Constants) -> None:
 
 
 def _opened(
-    curator: Curator, request: Request, settings: Constants, real_share: float | None, activities: int
+    curator: Curator, request: Request, settings: Constants, real_share: float | None
 ) -> tuple[Plan, Variants | None]:
     """The number of cases, with a delta the frequent real variants, and a plan of what is left."""
-    purpose = "frequent real variants"
+    purpose, activities = "frequent real variants", len(curator.activities)
     if not request.delta or real_share == 0:
         return Plan.of(curator, request.epsilon, settings, activities), None
     if real_share is not None:
@@ -201,19 +204,48 @@ def _opened(
         plan = Plan.of(curator, request.epsilon, settings, activities)
         limit, share = Fraction(str(settings.concentrated_from)), plan.take(plan.concentration_share())
         plan.learn_concentration(curator.concentration(settings.concentration_variants, limit, share), limit, share)
-        real = curator.partitions(plan.set_aside(plan.real_share(request.delta)), request.delta, purpose=purpose)
+        part, failure = plan.real_share(request.delta, _longest(curator, settings))
+        share = plan.set_aside(part)
+        if not share:
+            remark_unasked(request)
+            return plan, None
+        real = curator.partitions(share, failure, purpose=purpose)
+    plan.real_epsilon = float(share)
     plan.learn_from_real(real.cases)
     return plan, real
 
 
+def _longest(curator: Curator, settings: Constants) -> int:
+    """Where cases are cut: public."""
+    return min(settings.max_length, curator.domain.longest or settings.max_length)
+
+
 def _sums(
-    curator: Curator, features: Features, size: int, epsilon: Fraction, settings: Constants, purpose: str
-) -> FloatArray:
-    """Sums to which a case that has m features adds min(1, c/m) for each, in fixed point; noise of scale c/epsilon."""
-    one = 2**settings.scale_bits
-    answer = curator.sums(features, size, settings.contribution, epsilon, resolution=one, purpose=purpose)
-    sums: FloatArray = np.divide(answer, one, dtype=np.float64)
-    return sums
+    curator: Curator,
+    features: Features,
+    size: int,
+    epsilon: Fraction,
+    settings: Constants,
+    purpose: str,
+    delta: Fraction = _NO_DELTA,
+) -> tuple[FloatArray, float]:
+    """Sums to which a case that has m features adds min(1, c/m) for each, and the scale c/epsilon of their noise.
+
+    With a delta a case adds its features divided by their L2 norm, and the noise is Gaussian; what is returned is the
+    scale of Laplace noise that varies as much. The norm is rounded up to parts of a feature.
+    """
+    if not delta:
+        one = 2**settings.scale_bits
+        answer = curator.sums(features, size, settings.contribution, epsilon, resolution=one, purpose=purpose)
+        return np.divide(answer, one, dtype=np.float64), settings.contribution / float(epsilon)
+    parts, one = 2**settings.norm_bits, 2 ** (settings.scale_bits - settings.norm_bits)
+
+    def in_parts(sequences: Sequences) -> chains.Triples:
+        owner, cell, value = (np.asarray(column, dtype=np.int64) for column in features(sequences))
+        return owner, cell, value * parts
+
+    answer = curator.sums(in_parts, size, parts, epsilon, delta=delta, resolution=one, purpose=purpose)
+    return np.divide(answer, one * parts, dtype=np.float64), deviation_of_gaussian(epsilon, delta) / math.sqrt(2)
 
 
 def _shortened(
@@ -222,7 +254,7 @@ def _shortened(
     """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
     frequent ones; and the real variants so prepared, if there are any."""
     activities = curator.activities
-    longest = min(settings.max_length, curator.domain.longest or settings.max_length)
+    longest = _longest(curator, settings)
     everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), longest)
     codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int32)
     known = Known.of(real, codes, everything) if real else None
@@ -251,8 +283,8 @@ def _frequent(curator: Curator, plan: Plan, settings: Constants, longest: int) -
         codes = public_codes(sequences, activities)[sequences.codes]
         return chains.activity_features(codes, sequences.offsets, size)
 
-    present = _sums(curator, features, size, share, settings, "cases with an activity")
-    kept = np.flatnonzero(present >= settings.wide_keep * settings.contribution / float(share))
+    present, b = _sums(curator, features, size, share, settings, "cases with an activity")
+    kept = np.flatnonzero(present >= settings.wide_keep * b)
     if len(kept) < 3:
         kept = np.sort(np.argsort(-present, kind="stable")[:3])
     return _reduced(kept, size, longest)
@@ -280,9 +312,15 @@ def _related(curator: Curator, plan: Plan, settings: Constants, shortened: Short
 
     purpose = "directly-follows relations" + (" and repeated activities" if with_repeats else "")
     cells = pairs + (size if with_repeats else 0)
-    noisy = _sums(curator, relations, cells, share, settings, purpose)
-    b = settings.contribution / float(share)
-    plan.learn_from_relations(float(noisy.sum()), b, cells)
+    # Asked again: what real variants were found may have made the share smaller than it was when delta was kept.
+    delta = plan.delta if gaussian_pays(share, plan.delta, shortened.max_length, settings.contribution) else _NO_DELTA
+    noisy, b = _sums(curator, relations, cells, share, settings, purpose, delta)
+    if delta:
+        # A case adds about the root of its length, not c: from here on all is in the units of c for each case.
+        unit = settings.contribution * plan.cases / max(float(noisy.sum()), plan.cases)
+        noisy, b = noisy * unit, b * unit
+    else:
+        plan.learn_from_relations(float(noisy.sum()), b, cells)
     chain = chains.clean(noisy[:pairs].reshape(size + 1, size + 1), b, plan.cases, plan.low, settings)
     if with_repeats:
         chain = chains.with_repeats(chain, noisy[pairs:], b, settings)
@@ -304,8 +342,8 @@ def _with_triples(
         states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
         return chains.trigram_features(states, bounds, size)
 
-    answer = _sums(curator, triples, (size + 1) ** 3, share, settings, "triples of following activities")
-    return second_order(chain, answer.reshape((size + 1,) * 3), settings.contribution / float(share), b_relations)
+    answer, b = _sums(curator, triples, (size + 1) ** 3, share, settings, "triples of following activities")
+    return second_order(chain, answer.reshape((size + 1,) * 3), b, b_relations)
 
 
 def _ask(
@@ -319,10 +357,20 @@ def _ask(
     return curator.histogram(nearest_prototype, len(chosen), e, purpose=f"votes for prototypes, round {number}")
 
 
-def _fitted(prior: FloatArray, cells: list[IntArray], asked: list[Round], plan: Plan) -> FloatArray:
-    """The distribution over the pool that explains all votes so far."""
-    shares = [r.votes / plan.cases for r in asked]
-    return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], plan.settings.fit_sweeps)
+def _fitted(
+    prior: FloatArray, pool: Traces, cells: list[IntArray], asked: list[Round], plan: Plan, known: Known | None
+) -> FloatArray:
+    """The distribution over the pool that explains all votes so far, and the counts of real variants it starts from."""
+    sweeps = plan.settings.fit_sweeps
+    if not known or not plan.anchored:
+        shares = [r.votes / plan.cases for r in asked]
+        return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], sweeps)
+    found = [
+        Counted(cell, r.votes, np.full(len(r.votes), math.sqrt(2) / r.epsilon))
+        for cell, r in zip(cells, asked, strict=True)
+    ]
+    found.append(known.counted(pool, math.sqrt(2) / plan.real_epsilon))
+    return fit_of_counts(prior, found, plan.estimates[0], plan.trust, sweeps)
 
 
 EVOLVE = Method(

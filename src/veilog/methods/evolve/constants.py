@@ -67,7 +67,9 @@ class Constants:
     """An activity that fewer cases repeat than this part of its occurrences occurs at most once, and so does one whose
     number of such cases is below the scale of its noise."""
     scale_bits: int = 20
-    """Contributions are multiples of ``2 ** -scale_bits``."""
+    """Contributions are multiples of ``2 ** -scale_bits``,"""
+    norm_bits: int = 8
+    """and L2 norms are rounded up to multiples of ``2 ** -norm_bits``."""
 
     wide_presence: tuple[float, float] = (0.25, 0.15)
     wide_relations: tuple[float, float] = (0.50, 0.40)
@@ -91,8 +93,9 @@ class Constants:
     concentrated_from: float = 0.60
     """With a delta it is asked whether so many of the most frequent variants hold this part of all cases, or more: the
     log is *concentrated* then."""
-    concentration_share: tuple[float, float, float] = (6.0, 0.01, 0.15)
-    """The question costs 6/g of epsilon, from .01 to .15 of it."""
+    concentration_share: tuple[float, float, float, float] = (3.0, 6.0, 0.01, 0.15)
+    """The question costs 3 ln(g/6) / g of epsilon, at least 6/g, from .01 to .15 of it. With x/g the answer is wrong
+    with a chance of about exp(-x/3)/2, which costs .1 of similarity; x/g costs .1 of itself: their sum is least."""
     real_share_alone: float = 0.80
     """The same where nothing else is released."""
     doubtful_g: float = 30.0
@@ -102,9 +105,11 @@ class Constants:
     real_share_hopeless: float = 0.02
     """and where with that share"""
     hopeless_from: float = 0.20
-    """a variant would have to hold this part of all cases to be found: it is better kept then."""
-    real_share_concentrated: tuple[tuple[float, float], tuple[float, float]] = ((500.0, 0.80), (2000.0, 0.50))
-    """The same for concentrated logs, at two g."""
+    """a variant would have to hold this part of all cases to be found: it is better kept then, and nothing is asked
+    where relations can have all of delta."""
+    beside_real: tuple[float, float, float] = (0.4, 0.25, 100.0)
+    """For concentrated logs: with which power of the share cases without a real variant become fewer, which part of
+    them votes put where they belong, and at which g of the votes they put half of that."""
     anchored_from: float = 0.70
     """Where real variants are found for this part of the cases, or the log is concentrated, no relations are asked."""
     anchored_imagined: float = 0.30

@@ -16,8 +16,8 @@ from veilog._typing import FloatArray, Int32Array
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.chain import Chain, Shortened, relation_features
 from veilog.methods.evolve.constants import Constants
-from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences
-from veilog.methods.evolve.votes import next_generation
+from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences, strings
+from veilog.methods.evolve.votes import Counted, next_generation
 
 __all__ = ["Known"]
 
@@ -82,6 +82,12 @@ class Known:
             parts.insert(1, imagined / 2 * chances / chances.sum())
         prior = np.concatenate(parts)
         return distinct(joined([walks, mutants, self.traces]), prior / prior.sum())
+
+    def counted(self, pool: Traces, deviation: float) -> Counted:
+        """How many cases have each of these traces, with the deviation of its noise; of all others nothing is known."""
+        place = {text: i for i, text in enumerate(strings(self.traces))}
+        cells = np.array([place.get(text, len(self)) for text in strings(pool)], dtype=np.int64)
+        return Counted(cells, np.append(self.cases, 0.0), np.append(np.full(len(self), deviation), np.inf))
 
     def kept_in(self, pool: Traces, prior: FloatArray) -> tuple[Traces, FloatArray]:
         """The pool with these traces in it."""

@@ -6,11 +6,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from veilog.methods.evolve.constants import Constants
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import tsgd_bound
+from veilog.privacy.rounds import LEAST_DELTA, LEAST_EPSILON, strength_within
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "deviation_of_gaussian", "gaussian_pays"]
 
 _PARTS = 10**6
 """Shares are multiples of one millionth of epsilon, so that they add up exactly."""
@@ -32,6 +35,10 @@ class Plan:
     """Cases of the real variants that were found, by their noisy counts: there are hardly fewer."""
     concentrated: bool = False
     """Whether few variants hold most cases, by a noisy answer."""
+    real_epsilon: float = 0.0
+    """What the question for them cost."""
+    delta: Fraction = Fraction(0)
+    """What the relations may take of delta, where Gaussian noise is expected to pay."""
     anchored: bool = False
     """Whether what is imagined starts from real variants, and not from relations that are asked for."""
 
@@ -97,8 +104,8 @@ class Plan:
 
     def concentration_share(self) -> float:
         """What it costs to know, to about the same part of all cases, how many the most frequent variants hold."""
-        size, least, most = self.settings.concentration_share
-        return min(max(size / self.g, least), most)
+        factor, size, least, most = self.settings.concentration_share
+        return min(max(max(factor * math.log(self.g / size), size) / self.g, least), most)
 
     def learn_concentration(self, margin: int, limit: Fraction, share: Fraction) -> None:
         """By how much the cases of few variants exceed ``limit`` of all; a small log gets the benefit of the doubt,
@@ -106,14 +113,34 @@ class Plan:
         scale = float(max(limit.numerator, limit.denominator - limit.numerator) / share)
         self.concentrated = margin >= (-2 * scale if self.g < self.settings.doubtful_g else 0)
 
-    def real_share(self, delta: Fraction) -> float:
-        """Of what is left, for the question which variants are frequent."""
+    def real_share(self, delta: Fraction, longest: int) -> tuple[float, Fraction]:
+        """Of what is left and of delta, for the question which variants are frequent.
+
+        Where Gaussian noise is expected to pay, half of delta is kept for the relations; all of it, and nothing is left
+        for variants, where none could be found. Where few variants hold most cases no relations are asked.
+        """
         s = self.settings
         if self.concentrated:
-            (small, much), (large, less) = s.real_share_concentrated
-            return much + (less - much) * _between(self.g, small, large)
+            return 1 - self.votes_beside_real(), delta
         threshold = tsgd_bound(self.rest * Fraction(str(s.real_share)), delta)
-        return s.real_share if threshold <= s.hopeless_from * self.cases else s.real_share_hopeless
+        hopeless = threshold > s.hopeless_from * self.cases
+        share = s.real_share_hopeless if hopeless else s.real_share
+        relations = self.rest * Fraction(str(1 - share)) * Fraction(round(self.relations_share() * _PARTS), _PARTS)
+        if not gaussian_pays(relations, delta / 2, longest, s.contribution):
+            return share, delta
+        self.delta = delta if hopeless else delta / 2
+        return (0.0 if hopeless else share), delta - self.delta
+
+    def votes_beside_real(self) -> float:
+        """The share v of the votes, in hundredths, for which what a release misses is expected to be least.
+
+        Cases without a real variant become more, with a power of what is left for real ones, 1 - v; a part of them the
+        votes put where they belong, half of it at some size ``v g`` of theirs.
+        """
+        tail, part, half = self.settings.beside_real
+        v = np.arange(2, 99) / 100
+        missed = (1 - v) ** -tail * (1 - part * v * self.g / (v * self.g + half))
+        return float(v[missed.argmin()])
 
     def learn_from_real(self, cases: int) -> None:
         """The noisy number of cases of the real variants found."""
@@ -158,17 +185,42 @@ class Plan:
         e = float(self.votes(None)[-1])
         return min(max(e * self.cases / (2 * math.sqrt(2)), 1.0), self.settings.most_prototypes)
 
-    def deviation(self, e: float) -> float:
-        """Standard deviation of a share of the votes at epsilon e, widened: the prior counts as so many cases."""
+    @property
+    def trust(self) -> float:
+        """So many cases the prior counts as."""
         least, divisor, most = self.settings.prior_cases
         if self.anchored:
             trust = self.settings.anchored_trust
             least, divisor, most = least * trust, divisor / trust, most * trust
-        return math.sqrt(2 * min(max(self.g / divisor, least), most)) / (e * self.cases)
+        return min(max(self.g / divisor, least), most)
+
+    def deviation(self, e: float) -> float:
+        """Standard deviation of a share of the votes at epsilon e, widened: the prior counts as so many cases."""
+        return math.sqrt(2 * self.trust) / (e * self.cases)
 
     def _wide_share(self, ends: tuple[float, float]) -> float:
         first, last = ends
         return first + (last - first) * _between(self.g, self.settings.wide_g, 3 * self.settings.wide_g)
+
+
+def deviation_of_gaussian(epsilon: Fraction, delta: Fraction) -> float:
+    """The deviation of Gaussian noise for contributions of an L2 norm of 1."""
+    return 1 / strength_within(float(epsilon), float(delta))
+
+
+def gaussian_pays(epsilon: Fraction, delta: Fraction, longest: int, contribution: int) -> bool:
+    """Whether Gaussian noise and an L2 bound are expected to leave less noise for the signal of relations.
+
+    A case of m different relations adds ``min(1, c/m)`` to each with an L1 bound of c, and ``1/sqrt(m)`` with an L2
+    bound of 1. How long cases are is not known, so what is compared is the mean of the logarithm of noise over signal,
+    every order of magnitude of m up to the public bound being as likely: public facts decide, and shares.
+    """
+    if delta < LEAST_DELTA or epsilon < LEAST_EPSILON:
+        return False
+    m = np.geomspace(2, max(longest, 1) + 1, 101)
+    laplace = math.sqrt(2) / float(epsilon) * np.maximum(m, contribution)
+    gaussian = deviation_of_gaussian(epsilon, delta) * np.sqrt(m)
+    return bool(np.log(gaussian / laplace).mean() < 0)
 
 
 def _between(g: float, low: float, high: float) -> float:

@@ -8,7 +8,7 @@ from veilog.methods.evolve.plan import Plan
 from veilog.methods.method import Request, advised
 from veilog.privacy.account.figures import up
 
-__all__ = ["remark", "remark_real"]
+__all__ = ["remark", "remark_real", "remark_unasked"]
 
 
 def remark(request: Request, plan: Plan, shortened: Shortened, structured: bool) -> None:
@@ -61,3 +61,11 @@ def remark_real(request: Request, released: Variants, real: Variants) -> None:
     if max(counts[sequence] for sequence in found) > imagined:
         text += f" All released variants of more than {imagined} cases are among them."
     request.remark(text)
+
+
+def remark_unasked(request: Request) -> None:
+    """Say that no real variants were asked for."""
+    request.remark(
+        "No variant could be frequent enough to be certain that it is real, so none was asked for: all of delta makes "
+        "the noise of relations narrower."
+    )

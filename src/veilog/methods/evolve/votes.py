@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.special import wrightomega
 
 from veilog._typing import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
@@ -12,6 +18,11 @@ from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurren
 
 __all__ = ["fit", "medoids", "next_generation", "rounded"]
 
+Deviation = float | FloatArray
+"""Of each share of a round, or the same for all."""
+
+_UNKNOWN = 1e3
+"""A deviation of a share of all cases that tells nothing."""
 _AT_ONCE = 32
 """Candidates whose gains are computed together: more are seldom needed, fewer cost a call each."""
 
@@ -48,7 +59,7 @@ def medoids(distance: Float32Array, weights: FloatArray, number: int, near: Floa
 
 
 def fit(
-    prior: FloatArray, cells: list[IntArray], shares: list[FloatArray], deviations: list[float], sweeps: int
+    prior: FloatArray, cells: list[IntArray], shares: list[FloatArray], deviations: Sequence[Deviation], sweeps: int
 ) -> FloatArray:
     """The distribution p nearest to ``prior`` that explains the votes of all rounds.
 
@@ -84,8 +95,53 @@ def fit(
     return shared
 
 
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Noisy numbers of cases of disjoint parts of a pool: votes, or those of real variants."""
+
+    cells: IntArray
+    """The part that each trace is in."""
+    counts: FloatArray | IntArray
+    deviations: FloatArray
+    """Of the noise of each; infinite where nothing is known."""
+
+
+def fit_of_counts(
+    prior: FloatArray, asked: list[Counted], size: tuple[float, float], trust: float, sweeps: int
+) -> FloatArray:
+    """The distribution p nearest to ``prior`` that explains counts, for the number n of cases that explains them best.
+
+    ``argmin over n and p of trust KL(p || prior) + sum over all counts of (n P_p(c) - count)^2 / (2 s_c^2)``, the
+    number of cases by itself (``size``: a noisy answer and its variance) being one of them. A count that is exact for
+    its size fixes n and p together, so an n that was far off would be put right at the cost of p.
+    """
+    together = max(float(np.maximum(part.counts, 0).sum()) for part in asked)
+    cells = [part.cells for part in asked]
+    smallest = math.log(max(1.0, min(size[0], together) / 2))
+    largest = math.log(max(2.0, 2 * max(size[0], together)))
+
+    def at(log_n: float) -> tuple[list[FloatArray], list[FloatArray], FloatArray]:
+        n = math.exp(log_n)
+        shares = [part.counts / n for part in asked]
+        deviations = [np.minimum(part.deviations * math.sqrt(trust) / n, _UNKNOWN) for part in asked]
+        return shares, deviations, fit(prior, cells, shares, deviations, sweeps)
+
+    def loss(log_n: float) -> float:
+        shares, deviations, p = at(log_n)
+        used = p > 0
+        value = float((p[used] * np.log(p[used] / prior[used])).sum())
+        value += (math.exp(log_n) - size[0]) ** 2 / (2 * trust * size[1])
+        for cell, share, deviation in zip(cells, shares, deviations, strict=True):
+            far = (np.bincount(cell, weights=p, minlength=len(share)) - share) / deviation
+            value += float((far**2)[deviation < _UNKNOWN].sum()) / 2
+        return value
+
+    found: Any = minimize_scalar(loss, bounds=(smallest, largest), method="bounded", options={"xatol": 3e-4})
+    return at(float(found.x))[2]
+
+
 def _masses(
-    mass: FloatArray, share: FloatArray, variance: float, log_z: float | None = None
+    mass: FloatArray, share: FloatArray, variance: Deviation, log_z: float | None = None
 ) -> tuple[FloatArray, float]:
     """The masses P of disjoint cells, adding up to 1, with ``P = mass exp(-(P - share) / variance) / Z``; and ln Z.
 
@@ -96,14 +152,14 @@ def _masses(
     level = np.log(np.maximum(mass, 1e-300)) - np.log(variance) + share / variance
     # The sum is decreasing and convex in ln Z, so Newton's steps from the left never pass the root, and one from the
     # right passes it. Where the largest mass alone would be 1 is on its left.
-    left = float(level.max()) - 1 / variance + np.log(variance)
+    left = float((level - 1 / variance + np.log(variance)).max())
     log_z = left if log_z is None else max(log_z, left)
     w = wrightomega(level - log_z)
     for _ in range(200):
-        excess = variance * float(w.sum()) - 1
+        excess = float((variance * w).sum()) - 1
         if abs(excess) < 1e-9:
             break
-        log_z = max(left, log_z + excess / (variance * float((w / (1 + w)).sum())))
+        log_z = max(left, log_z + excess / float((variance * w / (1 + w)).sum()))
         w = wrightomega(level - log_z)
     return variance * w, log_z
 

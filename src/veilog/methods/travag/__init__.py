@@ -12,7 +12,7 @@ released. As published, the columns and the encoder are raw and too few steps ar
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -25,14 +25,23 @@ from veilog.methods.travag.certified import begin, learn
 from veilog.methods.travag.draws import by_chance
 from veilog.methods.travag.networks import forward
 from veilog.methods.travag.plan import refuse_unaffordable
-from veilog.methods.travag.published import begin_as_published, learn_as_published
+from veilog.methods.travag.published import train_as_published
 from veilog.methods.travag.run import Checkpoint
-from veilog.methods.travag.settings import CERTIFIED, PUBLISHED, Configuration, Networks, Trained, TrainingState
+from veilog.methods.travag.settings import (
+    CERTIFIED,
+    PROGRAM,
+    PUBLISHED,
+    Configuration,
+    Networks,
+    Trained,
+    TrainingState,
+)
 from veilog.methods.travag.training import normals
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
 __all__ = [
+    "PROGRAM",
     "PUBLISHED",
     "TRAVAG",
     "Configuration",
@@ -54,7 +63,12 @@ _DRAWS = 1024
 class TravagSettings(Settings):
     """Settings of TraVaG; the paper's own are configurations by name."""
 
-    configuration: Annotated[str | None, "as published: the paper's settings by name", Choices(tuple(PUBLISHED))] = None
+    configuration: Annotated[
+        str | None, "as published: the paper's settings by name", Choices(tuple({**PUBLISHED, **PROGRAM}))
+    ] = None
+    settings: Annotated[
+        Literal["paper", "program"], "as published: settings as the paper has them, or its authors' program"
+    ] = "paper"
     critic: Annotated[Literal["linear", "deep"], "linear, or deep as in the paper"] = "linear"
     columns_share: Annotated[
         float | None,
@@ -79,24 +93,38 @@ class TravagSettings(Settings):
     ] = CERTIFIED.free_generator_steps
     largest_log: LargestLog = CERTIFIED.largest_log
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings by name; ``settings`` only where they are the program's."""
+        told = super().to_json()
+        return told if self.settings == "program" else {key: told[key] for key in told if key != "settings"}
+
 
 def configured(settings: TravagSettings, *, as_published: bool) -> Configuration:
     """Return the configuration that the settings ask for."""
-    name = settings.configuration
+    name, whose = settings.configuration, settings.settings
     if as_published:
-        if name is None:
+        known = PROGRAM if whose == "program" else PUBLISHED
+        if name not in known:
             raise ParameterError(
-                "As published, TraVaG needs the name of one of the paper's configurations.",
+                "As published, TraVaG needs the name of one of the paper's configurations."
+                if name is None
+                else f"What the paper took for {name} is not said; its authors' program says it: settings=program.",
                 parameter="configuration",
-                advice=f"Possible: {', '.join(PUBLISHED)}.",
+                advice=f"Possible: {', '.join(known)}.",
             )
-        usual = replace(TravagSettings(), configuration=name).to_json()
+        usual = replace(TravagSettings(), configuration=name, settings=whose).to_json()
         changed = [key for key, value in settings.to_json().items() if value is not None and value != usual[key]]
         if changed:
             raise ParameterError(
                 f"As published, the configuration {name} says what {changed[0]} is.", parameter=changed[0]
             )
-        return PUBLISHED[name]
+        return known[str(name)]
+    if whose == "program":
+        raise ParameterError(
+            "No guarantee can be derived for the settings of the authors' program.",
+            parameter="settings",
+            advice="Add --as-published for them, or leave settings out.",
+        )
     if name is not None:
         raise ParameterError(
             f"The configuration {name} is the paper's, which no guarantee can be derived for.",
@@ -172,22 +200,21 @@ def _trained(
     checkpoint: Checkpoint,
 ) -> Trained | None:
     if request.as_published:
-        run = begin_as_published(curator, request, configuration, resume, checkpoint)
-        learn_as_published(run)
+        state = train_as_published(curator, request, configuration, resume, checkpoint)
     else:
         if resume is None:
             refuse_unaffordable(request.epsilon, request.delta, configuration)
         begun = begin(curator, request, configuration, resume, checkpoint)
         if begun is None:
             return None
-        run = begun
-        learn(run)
+        learn(begun)
+        state = begun.state
     kept = ("generator.", "decoder.")
     return Trained(
-        columns=run.state.columns,
-        weights={name: array for name, array in run.weights.items() if name.startswith(kept)},
+        columns=state.columns,
+        weights={name: array for name, array in state.weights.items() if name.startswith(kept)},
         configuration=configuration,
-        cases=run.state.cases,
+        cases=state.cases,
     )
 
 

@@ -140,9 +140,9 @@ def _check_weights(weights: Weights, networks: Iterable[Network]) -> None:
     expected: dict[str, tuple[int, ...]] = {}
     for network in networks:
         for layer in network.layers:
-            weight, bias = network.names(layer)
+            weight, *others = network.names(layer)
             expected[weight] = (network.widths[layer], network.widths[layer + 1])
-            expected[bias] = (network.widths[layer + 1],)
+            expected |= dict.fromkeys(others, (network.widths[layer + 1],))
     found = {name: array.shape for name, array in weights.items()}
     if found != expected or any(array.dtype.kind != "f" for array in weights.values()):
         raise Damaged("the weights are not those of these networks")

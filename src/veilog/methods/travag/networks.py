@@ -7,32 +7,53 @@ given as the positions of its ones, so that its first layer is a look-up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from veilog._typing import AnyArray
-from veilog.privacy.training.sums import Gradients, Outer, add_rows
+from veilog.privacy.training.sums import Outer, add_rows
 
-__all__ = ["Network", "Trace", "Weights", "backward", "forward", "gradients", "initial", "sigmoid"]
+__all__ = [
+    "LEAK",
+    "Network",
+    "Normalised",
+    "Sums",
+    "Trace",
+    "Weights",
+    "backward",
+    "forward",
+    "gradients",
+    "initial",
+    "sigmoid",
+]
 
 Weights = dict[str, AnyArray]
 Activation = Literal["tanh", "leaky", "none"]
+Sums = list[tuple[AnyArray, ...]]
+"""Of each layer, the sums of the gradients of what it has: weights, biases and, where it is normalised, gains."""
 
 LEAK = 0.3
 """Slope of the leaky ReLU below 0."""
+_LEAST_VARIANCE = 1e-5
 
 
 @dataclass(frozen=True)
 class Network:
-    """Dense layers of these widths, from input to output; with ``residual`` equal widths get the input added."""
+    """Dense layers of these widths, from input to output; with ``residual`` equal widths get the input added.
+
+    With ``normalised`` what a layer gives for a row is brought to mean 0 and variance 1, then scaled by gains and
+    shifted by biases, before the activation (Ba, Kiros, Hinton, "Layer Normalization", 2016).
+    """
 
     name: str
     widths: tuple[int, ...]
     activations: tuple[Activation, ...]
     residual: bool = False
+    normalised: bool = False
+    leak: float = LEAK
 
     def __post_init__(self) -> None:
         assert len(self.activations) == len(self.widths) - 1
@@ -43,15 +64,18 @@ class Network:
 
     @property
     def parameters(self) -> int:
-        """Number of weights and biases."""
-        return sum((self.widths[i] + 1) * self.widths[i + 1] for i in self.layers)
+        """Number of weights, biases and gains."""
+        own = 2 if self.normalised else 1
+        return sum((self.widths[i] + own) * self.widths[i + 1] for i in self.layers)
 
     def adds(self, layer: int) -> bool:
         """Whether the layer's input is added to its output: in all but the last, where the widths allow it."""
         return self.residual and layer < len(self.activations) - 1 and self.widths[layer] == self.widths[layer + 1]
 
-    def names(self, layer: int) -> tuple[str, str]:
-        return f"{self.name}.{layer}.weight", f"{self.name}.{layer}.bias"
+    def names(self, layer: int) -> tuple[str, ...]:
+        """Return the names of a layer's weights, biases and, where it is normalised, gains."""
+        own = ("weight", "bias", "gain") if self.normalised else ("weight", "bias")
+        return tuple(f"{self.name}.{layer}.{what}" for what in own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,16 +87,29 @@ class Trace:
     activated: list[AnyArray]
     """Of each layer, the activation's values, before a residual input is added."""
     output: AnyArray
+    normal: list[tuple[AnyArray, AnyArray]] = field(default_factory=list)
+    """Of each normalised layer, its sums at mean 0 and variance 1, and what they were multiplied with for that."""
+
+
+@dataclass(frozen=True, eq=False)
+class Normalised(Outer):
+    """The factors of a normalised layer; it has no bias before it is normalised."""
+
+    by_bias: AnyArray = field(kw_only=True)
+    by_gain: AnyArray = field(kw_only=True)
 
 
 def initial(network: Network, rng: np.random.Generator, dtype: npt.DTypeLike = np.float32) -> Weights:
-    """Uniform weights and biases within ``1/sqrt(inputs)``."""
+    """Uniform weights and biases within ``1/sqrt(inputs)``; of normalised layers biases are 0 and gains 1."""
     weights = {}
     for layer in network.layers:
         bound = 1 / np.sqrt(network.widths[layer])
-        weight, bias = network.names(layer)
+        weight, bias, *gain = network.names(layer)
         shape = (network.widths[layer], network.widths[layer + 1])
         weights[weight] = rng.uniform(-bound, bound, shape).astype(dtype)
+        if gain:
+            weights[bias], weights[gain[0]] = np.zeros(shape[1], dtype), np.ones(shape[1], dtype)
+            continue
         weights[bias] = rng.uniform(-bound, bound, shape[1]).astype(dtype)
     return weights
 
@@ -87,19 +124,25 @@ def forward(network: Network, weights: Weights, inputs: AnyArray) -> Trace:
     """The network's output, and what is needed to go back. ``inputs``: rows, or integer positions of ones."""
     layer_inputs: list[AnyArray] = []
     activated: list[AnyArray] = []
+    normal: list[tuple[AnyArray, AnyArray]] = []
     x = inputs
     for layer, kind in enumerate(network.activations):
-        weight, bias = (weights[name] for name in network.names(layer))
+        weight, bias, *gain = (weights[name] for name in network.names(layer))
         layer_inputs.append(x)
         z = weight[x] if x.ndim == 1 else x @ weight
+        if gain:
+            z -= z.mean(axis=1, keepdims=True)
+            by = 1 / np.sqrt(np.square(z).mean(axis=1, keepdims=True) + _LEAST_VARIANCE)
+            normal.append((z * by, by))
+            z = normal[-1][0] * gain[0]
         z += bias
         if kind == "tanh":
             np.tanh(z, out=z)
         elif kind == "leaky":
-            z = np.maximum(z, LEAK * z)
+            z = np.maximum(z, network.leak * z)
         activated.append(z)
         x = z + x if network.adds(layer) else z
-    return Trace(layer_inputs, activated, x)
+    return Trace(layer_inputs, activated, x, normal)
 
 
 def backward(
@@ -116,10 +159,14 @@ def backward(
         if kind == "tanh":
             error = flow * (1 - a * a)
         elif kind == "leaky":
-            error = np.where(a > 0, flow, LEAK * flow)
+            error = np.where(a > 0, flow, network.leak * flow)
         else:
             error = flow
-        factors.append(Outer(trace.inputs[layer], error, network.widths[layer]))
+        if network.normalised:
+            factors.append(_normalised(weights[network.names(layer)[2]], trace, layer, error, network.widths[layer]))
+            error = factors[-1].errors
+        else:
+            factors.append(Outer(trace.inputs[layer], error, network.widths[layer]))
         if layer == 0 and not to_input:
             flow = None
             break
@@ -128,14 +175,27 @@ def backward(
     return factors[::-1], flow
 
 
-def gradients(factors: Sequence[Outer]) -> Gradients:
+def _normalised(gain: AnyArray, trace: Trace, layer: int, error: AnyArray, width: int) -> Normalised:
+    """From the derivative of each example's loss by what a layer gives to its activation, its factors."""
+    unit, by = trace.normal[layer]
+    by_unit = error * gain
+    by_sums = by_unit - by_unit.mean(axis=1, keepdims=True)
+    by_sums -= unit * (by_unit * unit).mean(axis=1, keepdims=True)
+    by_sums *= by
+    return Normalised(trace.inputs[layer], by_sums, width, bias=False, by_bias=error, by_gain=error * unit)
+
+
+def gradients(factors: Sequence[Outer]) -> Sums:
     """The sums over the examples, neither clipped nor noised: for what depends on public numbers only."""
-    sums = []
+    sums: Sums = []
     for term in factors:
         if term.inputs.ndim == 1:
             weight = np.zeros((term.width, term.errors.shape[1]), term.errors.dtype)
             add_rows(weight, term.inputs, term.errors)
         else:
             weight = term.inputs.T @ term.errors
-        sums.append((weight, term.errors.sum(axis=0)))
+        if isinstance(term, Normalised):
+            sums.append((weight, term.by_bias.sum(axis=0), term.by_gain.sum(axis=0)))
+        else:
+            sums.append((weight, term.errors.sum(axis=0)))
     return sums

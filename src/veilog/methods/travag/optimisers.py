@@ -7,13 +7,12 @@ goes into memory, not into sums.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from veilog._typing import AnyArray
 from veilog.methods.travag.networks import Network, Weights
-from veilog.privacy.training.sums import Gradients
 
 __all__ = ["adam", "rmsprop"]
 
@@ -40,7 +39,7 @@ def adam(
     network: Network,
     weights: Weights,
     moments: Weights,
-    gradients: Gradients,
+    gradients: Sequence[tuple[AnyArray, ...]],
     rate: float,
     *,
     scale: float = 1.0,
@@ -73,7 +72,7 @@ def rmsprop(
     network: Network,
     weights: Weights,
     moments: Weights,
-    gradients: Gradients,
+    gradients: Sequence[tuple[AnyArray, ...]],
     rate: float,
     *,
     scale: float = 1.0,

@@ -1,4 +1,7 @@
-"""TraVaG as published: raw columns, a free encoder, fewer steps charged than taken. Nothing can be derived for it."""
+"""TraVaG as published: raw columns, a free encoder, fewer steps charged than taken. Nothing can be derived for it.
+
+With the settings of its authors' program the steps are those of :mod:`veilog.methods.travag.program`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ from fractions import Fraction
 import numpy as np
 
 from veilog.errors import ParameterError
-from veilog.logs.variants import Sequences
+from veilog.logs.variants import Sequences, Variants
 from veilog.methods.method import Request
 from veilog.methods.travag.networks import Weights, initial
 from veilog.methods.travag.plan import check_memory, plan_as_published
+from veilog.methods.travag.program import REASONS, ProgramRun, learn_as_programmed
 from veilog.methods.travag.run import Checkpoint, Run, check_resumed, clips_of, nearest
 from veilog.methods.travag.settings import Configuration, Networks, TrainingState
 from veilog.methods.travag.training import autoencoder_step, critic_step, generator_step
@@ -18,8 +22,9 @@ from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.training.accounting import composed_epsilon
+from veilog.privacy.training.gradients import Training
 
-__all__ = ["begin_as_published", "learn_as_published"]
+__all__ = ["train_as_published"]
 
 _REASONS = (
     "TraVaG's columns are the raw variants of the log",
@@ -28,25 +33,43 @@ _REASONS = (
 )
 
 
-def begin_as_published(
+def train_as_published(
     curator: Curator,
     request: Request,
     configuration: Configuration,
     resume: TrainingState | None,
     checkpoint: Checkpoint,
-) -> Run:
-    for reason in _REASONS:
+) -> TrainingState:
+    """Train as the configuration says, and return the state after the last step."""
+    rng = noise.generator(curator.randomness)
+    variants, state = _begun(curator, request, configuration, resume, rng)
+    networks = Networks.of(len(variants), configuration)
+    if configuration.of_program:
+        request.remark(_cost_of_critic(state, request))
+        learn_as_programmed(ProgramRun.of(state, networks, variants.counts, request, checkpoint, rng))
+    else:
+        _learn(Run(state, networks, _training(curator, request, state), request, checkpoint, rng))
+    return state
+
+
+def _begun(
+    curator: Curator,
+    request: Request,
+    configuration: Configuration,
+    resume: TrainingState | None,
+    rng: np.random.Generator,
+) -> tuple[Variants, TrainingState]:
+    """The raw log, and the state of a run that starts or goes on."""
+    for reason in REASONS if configuration.of_program else _REASONS:
         variants = curator.peek(reason)
     if len(variants) < 2:
         raise ParameterError("A log with a single variant has nothing that could be learned.", parameter="log")
     check_memory(len(variants), configuration)
     _check_named(configuration, request)
     plan = plan_as_published(configuration, variants.cases)
-    networks = Networks.of(len(variants), configuration)
-    rng = noise.generator(curator.randomness)
     if resume is None:
         weights: Weights = {}
-        for network in networks.all():
+        for network in Networks.of(len(variants), configuration).all():
             weights.update(initial(network, rng))
         state = TrainingState(
             configuration=configuration,
@@ -67,13 +90,28 @@ def begin_as_published(
         state = resume
         if state.cases != variants.cases or not _equal(state.columns, variants.sequences):
             raise ParameterError("The run to go on with was started on another log.", parameter="checkpoint")
+    return variants, state
+
+
+def _cost_of_critic(state: TrainingState, request: Request) -> str:
+    """What the steps of the program's critic would cost if all else were granted."""
+    spent = composed_epsilon(state.plan[1:], request.delta)
+    return (
+        "If columns, autoencoder and tuning were granted, and if each row were taken by chance, the critic's noised "
+        f"steps alone would cost epsilon = {spent:.3g} at delta = {float(request.delta):g}, where the paper says "
+        f"{float(request.epsilon):g}. They are granted nothing: no guarantee can be derived."
+    )
+
+
+def _training(curator: Curator, request: Request, state: TrainingState) -> Training:
+    configuration, plan = state.configuration, state.plan
     spent = composed_epsilon(plan, request.delta)
     request.remark(
         f"If columns, encoder and tuning were granted, the noised steps alone would cost epsilon = {spent:.3g} at "
         f"delta = {float(request.delta):g}, where the paper says {float(request.epsilon):g}: it charges one critic "
         f"step an iteration, but {configuration.critic_steps_per_generator} are taken."
     )
-    training = curator.training(
+    return curator.training(
         nearest(state.columns, dropped=True),
         len(state.columns),
         plan,
@@ -84,7 +122,6 @@ def begin_as_published(
         apart=True,
         purpose="gradients of decoder and critic",
     )
-    return Run(state, networks, training, request, checkpoint, rng)
 
 
 def _equal(one: Sequences, other: Sequences) -> bool:
@@ -96,7 +133,7 @@ def _equal(one: Sequences, other: Sequences) -> bool:
 
 
 def _check_named(configuration: Configuration, request: Request) -> None:
-    _, epsilon, delta = configuration.name.split("-", 2)
+    epsilon, delta = configuration.nominal
     if (request.epsilon, request.delta) != (Fraction(epsilon), Fraction(delta)):
         raise ParameterError(
             f"The configuration {configuration.name} is the paper's for epsilon = {epsilon} and delta = {delta}.",
@@ -105,7 +142,7 @@ def _check_named(configuration: Configuration, request: Request) -> None:
         )
 
 
-def learn_as_published(run: Run) -> None:
+def _learn(run: Run) -> None:
     configuration, networks = run.configuration, run.networks
     part, critic = 0, 1
     while run.left(part):

@@ -19,7 +19,7 @@ from veilog.privacy.curator import Assign
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
 from veilog.privacy.training.gradients import Training
 
-__all__ = ["Checkpoint", "Run", "check_resumed", "clips_of", "nearest"]
+__all__ = ["Checkpoint", "Run", "check_resumed", "clips_of", "nearest", "told_steps"]
 
 Checkpoint = Callable[[TrainingState], None]
 
@@ -62,9 +62,13 @@ class Run:
         return replace(self.state, taken=self.training.taken)
 
     def tell(self, what: str) -> None:
-        done, steps = sum(self.training.taken), self.state.steps
-        if done % max(1, steps // _SHOWN) == 0:
-            self.request.progress(f"{what}, step {done:,} of {steps:,}", done / steps)
+        told_steps(self.request, what, sum(self.training.taken), self.state.steps)
+
+
+def told_steps(request: Request, what: str, done: int, steps: int) -> None:
+    """Tell the progress of a training, a few hundred times in all."""
+    if done % max(1, steps // _SHOWN) == 0:
+        request.progress(f"{what}, step {done:,} of {steps:,}", done / steps)
 
 
 def check_resumed(state: TrainingState, request: Request, configuration: Configuration) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from veilog._typing import AnyArray, IntArray
-from veilog.methods.travag.networks import Weights, backward, forward, gradients, sigmoid
+from veilog.methods.travag.networks import Sums, Weights, backward, forward, gradients, sigmoid
 from veilog.methods.travag.optimisers import adam, rmsprop
 from veilog.methods.travag.settings import Configuration, Networks
 from veilog.privacy.training.gradients import Training
-from veilog.privacy.training.sums import SAFE, Factors, Gradients, Outer, clipped_sums
+from veilog.privacy.training.sums import SAFE, Factors, Outer, clipped_sums
 
 __all__ = [
     "autoencoder_factors",
@@ -72,7 +72,7 @@ def autoencoder_step(
 ) -> None:
     """One noised step of the autoencoder. Certified, encoder and decoder are clipped and noised as one vector; with
     ``encoder_free``, as the paper has it, the encoder learns from the raw rows of the sample."""
-    free: list[Gradients] = []
+    free: list[Sums] = []
 
     def factors(columns: IntArray) -> Factors:
         in_encoder, in_decoder = autoencoder_factors(networks, weights, columns, configuration.drawn)

@@ -15,6 +15,8 @@
   box.addEventListener("input", function () {
     var wanted = box.value.trim().toLowerCase();
     var shown = 0;
+    var folded = document.querySelector("details.more [data-search]");
+    if (folded && wanted) { folded.closest("details").open = true; }
     rows.forEach(function (row) {
       var fits = row.getAttribute("data-search").indexOf(wanted) !== -1;
       row.hidden = !fits;

@@ -16,7 +16,15 @@ State = Literal["queued", "running", "done", "failed", "cancelled"]
 
 ENDED: tuple[State, ...] = ("done", "failed", "cancelled")
 
-FILES = ("release.xes", "release.csv", "release.parquet", "inside.html", "outside.html", "certificate.json")
+FILES = (
+    "release.xes",
+    "release.csv",
+    "release.parquet",
+    "inside.html",
+    "outside.html",
+    "dossier.html",
+    "certificate.json",
+)
 """What a release may leave for download."""
 LEDGERS = "ledgers"
 """The folder of the ledgers of single browsers, in that of the server."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.report.decision import Decision
 from veilog.report.flow_map import FlowMap
 from veilog.report.purposes import PurposeShown
 from veilog.web.jobs.read_log import Disclosure, VariantsShown
@@ -204,5 +205,7 @@ class ReleasedLog:
     """The files that can be written as soon as the disk has room."""
     files: Mapping[str, int] = field(default_factory=dict)
     """The files that there are, with their sizes in bytes."""
+    decision: Decision | None = None
+    """Whether it may be sent, for its owner; None where an earlier version made the release."""
     owner_only: OwnerNotes = OwnerNotes()
     beside: Beside | None = None

@@ -41,6 +41,7 @@ _FILES = (
     ("release.parquet", "The log as Parquet"),
     ("certificate.json", "Certificate of what is guaranteed"),
     ("outside.html", "Report for whoever gets the log"),
+    ("dossier.html", "Dossier for whoever decides"),
     ("inside.html", "Inside report"),
 )
 _READING = ("case", "activity", "timestamp", "time_format")

@@ -23,8 +23,11 @@ from veilog.measures import MEASURES, Comparison, singling_out
 from veilog.privacy.account.figures import round_up
 from veilog.releasing.result import Release
 from veilog.report import words
+from veilog.report.decision import Decision, decided, owner_side
+from veilog.report.dossier import dossier
+from veilog.report.dossier import write as write_dossier
 from veilog.report.explorer import clean, short
-from veilog.report.facts import gathered
+from veilog.report.facts import account_of, gathered
 from veilog.report.page import kept_lines, rendered
 from veilog.report.told import told_by_release
 from veilog.web.jobs.problems import is_full
@@ -52,6 +55,8 @@ __all__ = ["release_log", "write_again"]
 _KEPT = "release.parquet"
 """The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
 _LOGS = ("release.xes", "release.csv")
+_PAGES = ("outside.html", "dossier.html")
+"""What may go where the release goes."""
 _SPARE = "spare"
 _MARGIN = 16 << 20
 """Bytes that reports and records may take."""
@@ -93,7 +98,11 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
         missing.append(f"The release could not be compared with the original: {_reason(error)}")
     (out / _SPARE).unlink(missing_ok=True)
     return replace(
-        _about(released), missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out), beside=beside
+        _about(released, _decision(released, log)),
+        missing=tuple(missing),
+        unwritten=tuple(unwritten),
+        files=_sizes(out),
+        beside=beside,
     )
 
 
@@ -122,7 +131,7 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, s
                 files.write(log, out / name, lossy=True)
                 entry.written(out / name)
             else:
-                report.write(log, out / name, progress=progress)
+                _write_page(log, out / name, progress)
         except VeilogError as error:
             missing.append(f"{name} was not written: {_reason(error)}")
             unwritten += [name] if _no_room(error) else []
@@ -178,17 +187,31 @@ def _written(released: Release, out: Path, progress: Progress) -> tuple[list[str
     _secured(released, out, progress, missing)
     if released.variants.cases == 0:
         return missing, unwritten
-    for name in (*_LOGS, "outside.html"):
+    for name in (*_LOGS, *_PAGES):
         progress(f"writing {name}", None)
         try:
             if name in _LOGS:
                 released.save(out / name)
             else:
-                report.write(released, out / name, progress=progress)
+                _write_page(released, out / name, progress)
         except VeilogError as error:
             missing.append(f"{name} was not written: {_reason(error)}")
             unwritten += [name] if _no_room(error) and (out / _KEPT).exists() else []
     return missing, unwritten
+
+
+def _write_page(released: Release | EventLog, page: Path, progress: Progress) -> None:
+    """Write the outside report, or the dossier, of the release in the same folder."""
+    files = _logs_in(page.parent)
+    if page.name == _PAGES[0]:
+        report.write(released, page, files=files, progress=progress)
+    else:
+        write_dossier(dossier(released, files=files, progress=progress), page)
+
+
+def _logs_in(out: Path) -> tuple[Path, ...]:
+    """The files of the release that there are."""
+    return tuple(path for name in (*_LOGS, _KEPT) if (path := out / name).exists())
 
 
 def _secured(released: Release, out: Path, progress: Progress, missing: list[str]) -> None:
@@ -217,8 +240,9 @@ def _for_all(released: Release) -> dict[str, Any]:
     return {name: value for name, value in released.to_json().items() if name != "owner_only"}
 
 
-def _about(released: Release) -> ReleasedLog:
-    """What the release says about itself, which others may know, too, and under ``owner_only`` what they may not."""
+def _about(released: Release, decision: Decision) -> ReleasedLog:
+    """What the release says about itself, which others may know, too, and under ``owner_only`` and ``decision`` what
+    they may not."""
     told = told_by_release(released)
     g, variants = released.guarantee, released.variants
     return ReleasedLog(
@@ -238,8 +262,18 @@ def _about(released: Release) -> ReleasedLog:
         account=None if released.entry is None else _account(released.entry, variants.cases),
         activities=len(variants.labels),
         entry=None if released.entry is None else released.entry.number,
+        decision=decision,
         owner_only=OwnerNotes(released.owner_only.notes),
     )
+
+
+def _decision(released: Release, log: EventLog) -> Decision:
+    """Whether it may be sent, with what the log says about that where it can be looked at."""
+    told, cases = told_by_release(released), released.variants.cases
+    try:
+        return decided(told, cases, owner_side(log, account_of(released)))
+    except (VeilogError, MemoryError):
+        return decided(told, cases)
 
 
 def _account(entry: Entered, cases: int) -> Account:
@@ -257,7 +291,7 @@ def _seen_by_owner(released: Release, log: EventLog, out: Path, progress: Progre
     part = released.guarantee.part
     log = log if part is None else part.of_log(log)
     original: EventLog | Variants = log if told.timed else log.variants
-    facts = gathered(told, released, original, progress=progress)
+    facts = gathered(told, released, original, progress=progress, files=_logs_in(out))
     with atomic_target(out / "inside.html") as file:
         file.write(rendered(facts).encode("utf-8", "replace"))
     inside = facts.inside

@@ -20,7 +20,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.xes.columns import field_key, field_type, legal_keys
 
-__all__ = ["Attribute", "Values", "compared"]
+__all__ = ["Attribute", "Values", "compared", "not_kept"]
 
 BINS = 10
 """Into so many equal parts of its range in the original a number is cut where it is compared with a category."""
@@ -87,6 +87,19 @@ def compared(used: EventLog, judged: EventLog) -> tuple[Attribute, ...]:
     return found
 
 
+def not_kept(used: EventLog, judged: EventLog) -> tuple[str, ...]:
+    """Return the names of the attributes that are compared and that the log which is used does not have."""
+    kinds = (("case:", judged.cases, used.cases), ("", judged.events, used.events))
+    return tuple(
+        prefix + field.name
+        for prefix, of_judged, of_used in kinds
+        for field in of_judged.schema
+        if field.name not in _NO_ATTRIBUTES
+        and _is_compared(field, of_judged.column(field.name))
+        and _found(field, of_judged, of_used) is None
+    )
+
+
 def _of_cases(used: EventLog, judged: EventLog) -> Iterator[Attribute]:
     for field in judged.cases.schema:
         if field.name not in _NO_ATTRIBUTES and _is_compared(field, judged.cases.column(field.name)):
@@ -116,10 +129,7 @@ def _is_compared(field: pa.Field, column: pa.ChunkedArray) -> bool:
 
 
 def _attribute(name: str, field: pa.Field, judged: pa.Table, used: pa.Table, *, of_cases: bool) -> Attribute:
-    ordered = _is_ordered(field_type(field))
-    found = _same(field, judged, used)
-    if found is not None and ordered and not _is_ordered(field_type(found)):
-        found = None
+    ordered, found = _is_ordered(field_type(field)), _found(field, judged, used)
     labels: dict[str, int] = {}
     columns = (judged.column(field.name), None if found is None else used.column(found.name))
     first, second = (
@@ -128,6 +138,13 @@ def _attribute(name: str, field: pa.Field, judged: pa.Table, used: pa.Table, *, 
     )
     assert first is not None
     return Attribute(name, of_cases, ordered, first, second)
+
+
+def _found(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None:
+    """Return the field of the used log's table for this one; None, too, where it has text for numbers."""
+    found = _same(field, judged, used)
+    of_another_kind = found is not None and _is_ordered(field_type(field)) and not _is_ordered(field_type(found))
+    return None if of_another_kind else found
 
 
 def _same(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None:

@@ -13,12 +13,15 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
-from veilog.measures.purposes.attributes.columns import Attribute, compared
+from veilog.measures.purposes.attributes.columns import Attribute, compared, not_kept
 from veilog.measures.purposes.attributes.similarity import Held, contingency, marginal, pair, presence
-from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
+from veilog.measures.purposes.purpose import Asked, Aspect, Judgement, Purpose
+from veilog.measures.purposes.sides import Sides
 
-__all__ = ["ATTRIBUTES", "Activities", "marginals"]
+__all__ = ["ATTRIBUTES", "Activities", "marginals", "without"]
 
+NAMED = 30
+"""So many attributes that were not kept are named."""
 VARYING = (0.1, 0.9)
 """Shares of the original's cases between which an activity tells cases apart."""
 
@@ -27,6 +30,29 @@ def marginals(used: EventLog, judged: EventLog) -> dict[str, float]:
     """Return how like each attribute of the original is by itself, those of its cases with ``case:``; 0: not kept."""
     found = ((each.name, marginal(each.used, each.judged)) for each in compared(used, judged))
     return {name: value for name, value in found if value is not None}
+
+
+class _OfAttributes(Purpose):
+    """Also names what the release did not keep."""
+
+    def judged(self, sides: Sides, asked: Asked) -> Judgement:
+        found = super().judged(sides, asked)
+        if not found.aspects:
+            return found
+        original, released = sides.pair.whole
+        return replace(found, reason=_lacking(not_kept(released, original)))
+
+
+def without(original: EventLog, released: EventLog) -> Judgement | None:
+    """Return what is said of a release that has no attributes, of which nothing need be computed; None where the
+    original has none, either."""
+    names = not_kept(released, original)
+    return Judgement(ATTRIBUTES, reason=f"The release has no attributes. {_lacking(names)}") if names else None
+
+
+def _lacking(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"Not kept of the original: {', '.join(names[:NAMED])}{more}." if names else ""
 
 
 def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
@@ -133,7 +159,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-ATTRIBUTES = Purpose(
+ATTRIBUTES = _OfAttributes(
     "attributes",
     "attributes",
     (

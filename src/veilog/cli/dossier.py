@@ -1,0 +1,72 @@
+"""The command dossier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from veilog._files import check_writable
+from veilog.cli.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
+from veilog.cli.report import entered
+from veilog.errors import OutputError
+from veilog.releasing.meaning import json_of
+from veilog.report.dossier import check_dossier, write, write_registry
+from veilog.report.dossier import dossier as made_of
+from veilog.report.told import told_by_file
+
+__all__ = ["dossier"]
+
+_YAML = (".yaml", ".yml")
+
+
+def dossier(
+    released: Annotated[Path, Parameter(help="A release in XES or Parquet, as veilog release wrote it.")],
+    target: Annotated[Path, Parameter(help="File to write to: a page (.html) or Markdown (.md).")],
+    *,
+    original: Annotated[
+        Path | None,
+        Parameter(help="The log it was made of: adds what attacks achieve on both, so the dossier is for you only."),
+    ] = None,
+    registry: Annotated[
+        Path | None,
+        Parameter(help="File (.yaml) for the record of the registry of deployments; by default TARGET.registry.yaml."),
+    ] = None,
+    reading: Reading = AS_USUAL,
+    json: Json = None,
+) -> None:
+    """Write a dossier about a release, which helps an officer to decide whether it may be sent: an annex to a data
+    protection impact assessment, the three risks, sheets for the recipient and for an output check."""
+    out = Output(json)
+    check_dossier(target)
+    place = registry or target.with_suffix(".registry.yaml")
+    _check_registry(place)
+    log = read_log(named(released, reading), reading)
+    told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
+    before = None if original is None else read_log(named(original, reading), reading)
+    account = None if original is None or before is None else entered(original, before)
+    with shown_progress() as progress:
+        made = made_of(log, before, files=(released,), account=account, progress=progress)
+    if made.registry is not None or registry is not None:
+        write_registry(made, place)
+    write(made, target)
+    kept = None if made.registry is None else str(place)
+    edition = "owner" if made.owner_only else "outside"
+    out.json({"dossier": str(target), "edition": edition, "registry": kept, "guarantee": json_of(told.guarantee)})
+    whom = (
+        "for you only: it holds exact numbers of the log" if made.owner_only else "it may go where the release may go"
+    )
+    out.show(Text(f"dossier written to {target} ({whom})"))
+    if kept is not None:
+        out.show(Text(f"record for the registry of deployments written to {kept}: fill what is marked"))
+    else:
+        out.show(Text("no record for the registry of deployments: nothing is proven of this release"))
+
+
+def _check_registry(place: Path) -> None:
+    """No log ends in .yaml, so none is written over."""
+    if place.suffix.lower() not in _YAML:
+        raise OutputError("The record for the registry is YAML; --registry must end in .yaml.", path=place)
+    check_writable(place)

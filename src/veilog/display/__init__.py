@@ -1,0 +1,30 @@
+"""How the command shows things to people: tables and panels. Nothing here computes anything."""
+
+from __future__ import annotations
+
+from veilog.display.audits import audit_view
+from veilog.display.comparisons import comparison_table, comparison_view
+from veilog.display.logs import findings_table, info_table, persons_lines, variants_table
+from veilog.display.methods import method_view, methods_table
+from veilog.display.releases import guarantee_panel, release_brief, release_view, strength_style
+from veilog.display.risks import risk_lines, risk_table
+from veilog.display.tables import key_values
+
+__all__ = [
+    "audit_view",
+    "comparison_table",
+    "comparison_view",
+    "findings_table",
+    "guarantee_panel",
+    "info_table",
+    "key_values",
+    "method_view",
+    "methods_table",
+    "persons_lines",
+    "release_brief",
+    "release_view",
+    "risk_lines",
+    "risk_table",
+    "strength_style",
+    "variants_table",
+]

@@ -1,0 +1,142 @@
+"""A release and its guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from veilog.charts import lasting
+from veilog.display.tables import counted, key_values, pair, sentences
+from veilog.logs.variants import Variants
+from veilog.measures import Comparison
+from veilog.measures.durations import CaseDurations
+from veilog.measures.singling_out import in_words
+from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.strength import Strength
+from veilog.releasing.meaning import meaning_of
+from veilog.releasing.result import Release
+
+__all__ = ["guarantee_panel", "release_brief", "release_view", "strength_style"]
+
+_STRENGTH: Mapping[Strength, str] = {
+    "strong": "green", "good": "green", "moderate": "yellow", "weak": "red", "none in practice": "red",
+}  # fmt: skip
+
+
+def strength_style(guarantee: Guarantee) -> str:
+    """Return the colour that a guarantee is shown in, by what it is worth."""
+    return _STRENGTH[guarantee.strength]
+
+
+def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
+    """The guarantee in words, with all that it rests on."""
+    lines: list[RenderableType] = [Text(guarantee.in_words(), style=f"bold {_STRENGTH[guarantee.strength]}")]
+    meaning = meaning_of(guarantee)
+    if meaning is not None:
+        lines.append(Text(meaning.in_words(guarantee.unit)))
+    if as_published or not guarantee.proven:
+        lines.append(Text(f"nominal (what was asked for): {pair(guarantee.nominal_epsilon, guarantee.nominal_delta)}"))
+        lines.append(Text(f"derived (what is proved): {pair(guarantee.epsilon, guarantee.delta)}"))
+    for statement in guarantee.statements:
+        how = "checked on the release" if statement.checked else "rests on the method, not checked"
+        lines.append(Text(f"{statement.model}: {how}. {statement.does_not_protect}", style="yellow"))
+    if guarantee.charges:
+        lines.append(Text(f"Protects against: telling apart {guarantee.neighbours}."))
+        lines.append(Text(f"Noise: {guarantee.numerics}."))
+    lines.extend(Text(f"Holds only if: {c.text} ({c.code})", style="yellow") for c in guarantee.conditions)
+    charges = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("question", "for", "noise", "epsilon", "delta"):
+        charges.add_column(column, style="dim")
+    shown = guarantee.charges[:8]
+    for c in (charge.plain() for charge in shown):
+        charges.add_row(c.question, escape(c.purpose), c.mechanism, up(c.epsilon), up(c.delta))
+    if len(guarantee.charges) > len(shown):
+        charges.add_row(f"... {len(guarantee.charges) - len(shown)} more", "", "", "", "")
+    if guarantee.charges:
+        lines.append(charges)
+    return Panel(Group(*lines), title="guarantee", title_align="left", border_style=_STRENGTH[guarantee.strength])
+
+
+def release_brief(
+    released: Release, files: Sequence[str], kept: Comparison | None = None, account: str = "", then: str = ""
+) -> Table:
+    """What ``veilog release`` prints unless more is asked for: a row for each thing that people want to know."""
+    ends = [("account", account), ("files", "; ".join(files)), ("next", then)]
+    return key_values([*_brief(released, kept), *(end for end in ends if end[1])])
+
+
+def _brief(released: Release, kept: Comparison | None) -> Iterator[tuple[str, str | Text]]:
+    g, v = released.guarantee, released.variants
+    yield "protection", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")
+    if released.as_published or not g.proven:
+        yield "asked for", f"{pair(g.nominal_epsilon, g.nominal_delta)}; derived: {pair(g.epsilon, g.delta)}"
+    if g.proven:
+        yield "whom", g.protects + ("" if g.part is None else f" The release is of the {g.part.in_words} alone.")
+    for condition in g.conditions:
+        yield "holds if", Text(sentences(condition.text)[0], style="yellow")
+    for statement in g.statements:
+        yield "instead", f"{statement.holds} {statement.does_not_protect}"
+    name = released.method + (" (as published)" if released.as_published else "")
+    yield "released", f"{_sizes(v)}, by {name}"
+    if kept is not None:
+        model = ""
+        if kept.fitness is not None and kept.precision is not None:
+            model = f" Its model: fitness {kept.fitness:.2f}, precision {kept.precision:.2f} of the original."
+        yield "kept", Text(sentences(kept.verdict)[0] + model, style="bold")
+        if kept.case_durations is not None:
+            yield "durations", _durations(kept.case_durations)
+        if kept.singling_out is not None:
+            yield "at risk", sentences(in_words(kept.singling_out))[-1]
+    for remark in released.remarks:
+        yield "note", Text(sentences(remark)[0], style="yellow")
+    for note in _for_the_owner(released):
+        yield "for you", Text(note, style="magenta")
+
+
+def _sizes(variants: Variants) -> str:
+    kinds = f"{counted(variants.cases, 'case')}, {counted(len(variants), 'variant')}"
+    return f"{kinds}, {counted(variants.events, 'event')}"
+
+
+def _protection(guarantee: Guarantee) -> str:
+    """The guarantee in a sentence."""
+    if not guarantee.proven:
+        return f"none by differential privacy: {'; '.join(guarantee.reasons)}"
+    given = " if what it assumes is true" if guarantee.conditions else ""
+    return f"{guarantee.strength}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"
+
+
+def _durations(found: CaseDurations) -> str:
+    """How long the cases of both logs last."""
+    old, new = found.original, found.released
+    halves = f"half of the cases up to {lasting(new.median)}, of the original {lasting(old.median)}"
+    return f"{halves}; on average {lasting(new.mean)}, of the original {lasting(old.mean)}"
+
+
+def _for_the_owner(released: Release) -> list[str]:
+    """What only the owner of the log is told."""
+    found = [f for f in released.owner_only.findings if f.severity != "info"]
+    return [*released.owner_only.notes, *(f"reading the log, {f.rule}: {f.count:,} {f.policy}" for f in found)]
+
+
+def release_view(released: Release, target: str) -> Group:
+    """What ``veilog release`` prints about the release itself."""
+    v = released.variants
+    name = released.method + (" (as published)" if released.as_published else "")
+    top = key_values(
+        [
+            ("released", f"{counted(v.cases, 'case')}, {counted(len(v), 'variant')}, {counted(v.events, 'event')}"),
+            ("method", name),
+        ]
+        + [(f"  {key}", value) for key, value in released.parameters.items() if value is not None]
+        + [("written to", target), ("seconds", f"{released.owner_only.seconds:.2f}")]
+    )
+    remarks = [Text(remark, style="yellow") for remark in released.remarks]
+    notes = [Text(f"For you only: {note}", style="magenta") for note in _for_the_owner(released)]
+    return Group(top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks, *notes)

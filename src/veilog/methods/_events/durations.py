@@ -1,0 +1,188 @@
+"""How long cases last: by what kind of case it is, from two noisy histograms that are made to agree.
+
+Two questions. How long cases last, on fine logarithmic bins; and on a few bins that hold equal parts of the answer, by
+*kind* of case. A kind is a last activity and a range of lengths, chosen from the release so that each kind is common
+enough to be told from the noise. Of a noisy histogram the tail is the problem: cases that last for years and are noise
+would ruin the mean. Beyond most of the cases a histogram is taken to fall, and what falls is believed as far as it
+stands out of the noise. The table of kinds is fitted to the kinds of the release and to the first answer (iterative
+proportional fitting; Deming, Stephan 1940).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from veilog._typing import FloatArray, IntArray
+from veilog.logs.variants import Sequences
+from veilog.methods._events.gap_bins import least_squares
+from veilog.privacy.asking import Triples
+from veilog.privacy.cases import UNKNOWN_TIME, Cases
+from veilog.privacy.curator import Curator
+
+__all__ = ["EDGES", "Kinds", "asked_durations", "drawn_durations", "fitted", "known_durations"]
+
+BINS_AN_OCTAVE = 2
+LONGEST = 27
+"""Octaves of seconds: 4.25 years; what lasts longer counts as up to that."""
+EDGES = np.concatenate([[0.0], 2.0 ** (np.arange(BINS_AN_OCTAVE * LONGEST + 1) / BINS_AN_OCTAVE)])
+"""Seconds: at once, then half octaves from one second on."""
+BINS = len(EDGES) - 1
+
+MOST = 0.85
+"""Beyond this part of the cases a histogram is taken to fall."""
+BELIEVED = 1.5
+"""A step of the falling part counts as far as it is above so many variances of its noise."""
+MOST_KINDS = 64
+KIND_NOISES = 12
+"""A kind has at least so many noise scales of cases."""
+CELL_NOISES = 3
+MOST_GROUPS = 48
+_FITTING = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """A public rule that tells the kind of a case of at least two events from its last activity and its length."""
+
+    table: IntArray
+    """By last activity (the last row: one that the release does not have) and length; longer ones as the longest."""
+    number: int
+
+    @staticmethod
+    def of(cases: Sequences, least: float) -> Kinds:
+        """Return kinds of which each has about ``least`` cases of the release or more, where it has so many."""
+        longest = int(cases.lengths.max(initial=2))
+        going = np.flatnonzero(cases.lengths >= 2)
+        last, length = cases.codes[cases.offsets[going + 1] - 1], cases.lengths[going]
+        counts = np.zeros((len(cases.labels) + 1, longest + 1), dtype=np.int64)
+        np.add.at(counts, (last, length), 1)
+        rare = np.flatnonzero(counts.sum(axis=1) < least)
+        table = np.zeros_like(counts)
+        number = 0
+        groups = [*([row] for row in range(len(counts)) if row not in set(rare.tolist())), rare.tolist()]
+        for rows in groups:
+            of_length = counts[rows].sum(axis=0)
+            reached, left, kind = 0, int(of_length.sum()), number
+            for at, count in enumerate(of_length.tolist()):
+                table[rows, at] = kind
+                reached, left = reached + count, left - count
+                if reached >= least and left >= least:
+                    kind, reached = kind + 1, 0
+            number = kind + 1
+        return Kinds(table, number)
+
+    def told(self, last: IntArray, length: IntArray) -> IntArray:
+        """Return the kind of each case."""
+        return np.asarray(self.table[last, np.minimum(length, self.table.shape[1] - 1)])
+
+
+def known_durations(block: Cases) -> tuple[IntArray, IntArray]:
+    """Return cases of at least two events whose first and last time are known and in order, and their microseconds."""
+    rows = np.flatnonzero(block.lengths >= 2)
+    first, last = block.times[block.offsets[rows]], block.times[block.offsets[rows + 1] - 1]
+    known = (first != UNKNOWN_TIME) & (last != UNKNOWN_TIME)
+    rows, first, last = rows[known], first[known], last[known]
+    return rows[last >= first], (last - first)[last >= first]
+
+
+def _bins_of(microseconds: IntArray, edges: FloatArray) -> IntArray:
+    return np.minimum(np.searchsorted(edges * 1_000_000, microseconds, side="right") - 1, len(edges) - 2)
+
+
+def asked_durations(
+    curator: Curator, epsilon: Fraction, epsilon_kinds: Fraction, cases: Sequences
+) -> tuple[Kinds, FloatArray]:
+    """Return kinds of cases and for each of them a distribution over the bins. A case adds 1 to each answer."""
+
+    def of_all(block: Cases) -> Triples:
+        rows, took = known_durations(block)
+        return rows, _bins_of(took, EDGES), np.ones(len(rows), dtype=np.int64)
+
+    asked = curator.events.sums(of_all, BINS, 1, epsilon, purpose="durations of cases").astype(np.float64)
+    everything = least_squares(_falling(asked, 1 / float(epsilon)))
+    number = int((cases.lengths >= 2).sum())
+    kinds = Kinds.of(cases, max(KIND_NOISES / float(epsilon_kinds), number / MOST_KINDS))
+    groups = int(np.clip((number * float(epsilon_kinds) / CELL_NOISES) ** 0.5, 2, MOST_GROUPS))
+    group = np.minimum((np.cumsum(everything) - everything / 2) * groups, groups - 1).astype(np.int64)
+
+    def of_kinds(block: Cases) -> Triples:
+        rows, took = known_durations(block)
+        kind = kinds.told(block.codes[block.offsets[rows + 1] - 1], block.lengths[rows])
+        return rows, kind * groups + group[_bins_of(took, EDGES)], np.ones(len(rows), dtype=np.int64)
+
+    table = curator.events.sums(
+        of_kinds,
+        kinds.number * groups,
+        1,
+        epsilon_kinds,
+        alphabet=cases.labels,
+        purpose="durations of cases by last activity and length",
+    ).reshape(-1, groups)
+    wanted = np.bincount(kinds.told(*_ends(cases)), minlength=kinds.number) / max(number, 1)
+    masses = np.asarray(np.bincount(group, weights=everything, minlength=groups), dtype=np.float64)
+    shares = fitted(table.astype(np.float64), wanted, masses, 2 / float(epsilon_kinds) ** 2)
+    inside = everything / np.maximum(masses[group], 1e-12)
+    return kinds, shares[:, group] * inside
+
+
+def _ends(cases: Sequences) -> tuple[IntArray, IntArray]:
+    """The last activity and the length of each released case of at least two events."""
+    going = np.flatnonzero(cases.lengths >= 2)
+    return cases.codes[cases.offsets[going + 1] - 1].astype(np.int64), cases.lengths[going]
+
+
+def _falling(noisy: FloatArray, scale: float) -> FloatArray:
+    """Noisy counts that beyond most of the cases never rise, and are drawn to 0 as far as noise explains them."""
+    start = int(np.searchsorted(np.cumsum(least_squares(noisy)), MOST))
+    steps: list[tuple[float, int]] = []
+    for count in noisy[start:].tolist():
+        mean, size = count, 1
+        while steps and steps[-1][0] < mean:
+            before, many = steps.pop()
+            mean, size = (before * many + mean * size) / (many + size), many + size
+        steps.append((mean, size))
+    tail = [
+        max(mean, 0.0) * max(0.0, 1 - BELIEVED * 2 * scale**2 / size / max(mean**2, 1e-9))
+        for mean, size in steps
+        for _ in range(size)
+    ]
+    return np.concatenate([noisy[:start], tail])
+
+
+def fitted(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float) -> FloatArray:
+    """The distribution of each row of a noisy table that has these shares of rows and columns."""
+    total = max(float(table.sum()), 1.0)
+    alike = np.outer(rows, columns)
+    apart = table / total - alike
+    spread = (apart**2).sum(axis=1, keepdims=True)
+    kept = np.maximum(0.0, 1 - table.shape[1] * variance / total**2 / np.maximum(spread, 1e-18))
+    found = np.maximum(alike + kept * apart, 1e-3 * alike) + 1e-15
+    for _ in range(_FITTING):
+        found *= (rows / np.maximum(found.sum(axis=1), 1e-15))[:, None]
+        found *= columns / np.maximum(found.sum(axis=0), 1e-15)
+    return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1e-15))
+
+
+def drawn_durations(
+    kinds: Kinds, q: FloatArray, cases: Sequences, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return the released cases of at least two events, the seconds they last, and their kinds.
+
+    Those of each kind stand at even places of its distribution, in random order; inside bins evenly in log-time.
+    """
+    rows = np.flatnonzero(cases.lengths >= 2)
+    kind = kinds.told(*_ends(cases))
+    seconds = np.zeros(len(rows))
+    low, high = np.log(np.maximum(EDGES[:-1], 1.0)), np.log(EDGES[1:])
+    for one in np.unique(kind).tolist():
+        own = rng.permutation(np.flatnonzero(kind == one))
+        place = (np.arange(len(own)) + rng.random(len(own))) / len(own)
+        reached = np.concatenate([[0.0], np.cumsum(q[one])])
+        place = place * reached[-1]
+        bins = np.minimum(np.searchsorted(reached, place, side="right") - 1, BINS - 1)
+        part = np.clip((place - reached[bins]) / np.maximum(q[one][bins], 1e-15), 0.0, 1.0)
+        seconds[own] = np.where(bins == 0, 0.0, np.exp(low[bins] + part * (high[bins] - low[bins])))
+    return rows, seconds, kind

@@ -1,0 +1,210 @@
+"""Where the time of a case goes: the part of its duration that each of its gaps takes, by how long it lasts.
+
+A case shares out 1 among its gaps, so the noise is small however many events it has: by place in the case, and where
+there are enough cases also by second activity and by pair. The parts of released cases are moved to the likeliest ones,
+between what was answered and what their gaps let expect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from veilog._typing import FloatArray, IntArray
+from veilog.privacy.asking import Triples
+from veilog.privacy.cases import UNKNOWN_TIME, Cases
+from veilog.privacy.curator import Curator
+
+__all__ = ["Gaps", "Steps", "asked_steps", "directly_following", "known_gaps"]
+
+_ONE = 2_520
+"""The duration of a case, in so many parts."""
+GROUP_NOISES = 12
+"""Cases are grouped by duration: half of them, half of the rest and so on, while so many noise scales are left."""
+MOST_GROUPS = 10
+LEAN = 1.0
+"""How far the part of a pair may be from what its gaps let expect: a factor of e, as a standard deviation."""
+_FACTORS = np.linspace(-4.0, 4.0, 65)
+ROUNDS = 3
+"""Of fitting to one table after the other."""
+HALVINGS = 24
+"""Steps of bisection."""
+WEIGHTS = (3, 3, 1)
+"""What a case counts in the tables of places, of second activities and of pairs."""
+ENOUGH = 300
+"""Below this epsilon times number of cases places only are asked for."""
+PLACES = 10
+"""Parts of a case: its first gap, its last one, and 8 between them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """Gaps between known times, with what tells where in a case and between which activities they are."""
+
+    pair: IntArray
+    """Place among the released pairs; other pairs have the one after the last."""
+    second: IntArray
+    """Code of the second activity; unknown ones have the one after the last."""
+    owner: IntArray
+    place: IntArray
+    """Which part of the case: 0 for the first gap, the last one for the last, evenly between them."""
+
+    @staticmethod
+    def of(first: IntArray, second: IntArray, owner: IntArray, pairs: IntArray, size: int) -> Gaps:
+        """Return gaps, case by case in their order, between activities of these codes."""
+        number = np.bincount(owner) if len(owner) else np.zeros(0, dtype=np.int64)
+        index = np.arange(len(owner)) - (np.cumsum(number) - number)[owner]
+        inner = 1 + (index - 1) * (PLACES - 2) // np.maximum(number[owner] - 2, 1)
+        place = np.where(index == 0, 0, np.where(index == number[owner] - 1, PLACES - 1, inner))
+        return Gaps(places(pairs, first, second, size), np.where(second < 0, size, second), owner, place)
+
+    def cells(self, group: IntArray, sizes: tuple[int, ...]) -> list[IntArray]:
+        """Return the cell of each gap in each of the tables by group: places, second activities, pairs."""
+        return [group * size + own for own, size in zip((self.place, self.second, self.pair), sizes, strict=False)]
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Noisy parts of durations, in cases, by group of durations: of places, and of
+    second activities and of pairs where there are enough cases."""
+
+    edges: FloatArray
+    """Seconds at which groups after the first begin."""
+    tables: tuple[FloatArray, ...]
+    scales: tuple[float, ...]
+    """Of the Laplace noise of each table."""
+
+    def stretched(self, seconds: FloatArray, wanted: FloatArray, gaps: Gaps) -> FloatArray:
+        """Return gaps that add up to the durations ``wanted`` of cases, and in each table to its parts of them."""
+        owner = gaps.owner
+        group = np.searchsorted(self.edges, wanted, side="right")[owner]
+        cells = gaps.cells(group, tuple(table.shape[1] for table in self.tables))
+        counted = (np.bincount(owner, minlength=len(wanted))[owner] > 1) & (wanted[owner] > 0)
+        found = _drawn_to(seconds, wanted, owner)
+
+        def parts(cell: IntArray, table: FloatArray) -> FloatArray:
+            part = np.where(counted, found / np.maximum(wanted[owner], 1e-9), 0.0)
+            sums = np.bincount(cell, weights=part, minlength=table.size)
+            return np.asarray(sums, dtype=np.float64).reshape(table.shape)
+
+        aims = [
+            _aimed(table, scale, parts(cell, table))
+            for table, scale, cell in zip(self.tables, self.scales, cells, strict=True)
+        ]
+        for _ in range(ROUNDS):
+            for aim, cell in zip(aims, cells, strict=True):
+                factors = (aim + 1e-9) / (parts(cell, aim) + 1e-9)
+                found = _to(found * factors.ravel()[cell], wanted, owner)
+        return found
+
+
+def _aimed(table: FloatArray, scale: float, expected: FloatArray) -> FloatArray:
+    """Return the likeliest parts: Laplace noise about them, and factors between them and what was to be expected."""
+    cases = expected.sum(axis=1, keepdims=True)
+    # The release need not have as many cases as the log.
+    more = np.maximum(cases / np.maximum(table.sum(axis=1, keepdims=True), np.maximum(0.2 * cases, 1.0)), 1e-9)
+    unlikely = np.stack(
+        [np.abs(table * more - expected * np.exp(x)) / (scale * more) + x**2 / (2 * LEAN**2) for x in _FACTORS]
+    )
+    aim = expected * np.exp(_FACTORS[unlikely.argmin(axis=0)])
+    return np.asarray(aim * cases / np.maximum(aim.sum(axis=1, keepdims=True), 1e-12))
+
+
+def _drawn_to(seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> FloatArray:
+    """Gaps that add up to what is wanted of each case, where long ones are changed and short ones hardly.
+
+    What is missing is added by the squares of gaps; what is too much is taken by making g to g / (1 + m g).
+    """
+    took = np.bincount(owner, weights=seconds, minlength=len(wanted))
+    squares = np.bincount(owner, weights=seconds**2, minlength=len(wanted))
+    more = (np.maximum(wanted - took, 0.0) / np.maximum(squares, 1e-18))[owner]
+    low, high = np.full(len(wanted), -30.0), np.full(len(wanted), 30.0)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        left = np.bincount(owner, seconds / (1 + np.exp(middle)[owner] * seconds), minlength=len(wanted))
+        low, high = np.where(left > wanted, middle, low), np.where(left > wanted, high, middle)
+    less = np.where(took > wanted, np.exp(low), 0.0)[owner]
+    return _to(np.where(less > 0, seconds / (1 + less * seconds), seconds + more * seconds**2), wanted, owner)
+
+
+def _to(seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> FloatArray:
+    """Gaps stretched so that those of each case add up to what is wanted."""
+    took = np.bincount(owner, weights=seconds, minlength=len(wanted))
+    return np.asarray(seconds * (wanted / np.maximum(took, 1e-12))[owner])
+
+
+def asked_steps(
+    curator: Curator,
+    epsilon: Fraction,
+    pairs: IntArray,
+    labels: tuple[str, ...],
+    durations: FloatArray,
+) -> Steps:
+    """Return noisy parts of durations for released ``pairs``, given the durations of released cases.
+
+    A case of at least two gaps adds to each table its weight, shared out among its gaps, so the sum of the weights in
+    all; what is rounded off is lost.
+    """
+    edges: list[float] = []
+    left = np.sort(durations)
+    while len(edges) < MOST_GROUPS - 1 and len(left) >= 2 * GROUP_NOISES / float(epsilon):
+        left = left[len(left) // 2 :]
+        edges.append(float(max(left[0], 1.0)))
+    borders = np.unique(np.array(edges))
+    weights = WEIGHTS if len(durations) * float(epsilon) >= ENOUGH else WEIGHTS[:1]
+    sizes = (PLACES, len(labels) + 1, len(pairs) + 1)[: len(weights)]
+    ends = np.cumsum([(len(borders) + 1) * size for size in sizes])
+
+    def features(block: Cases) -> Triples:
+        at, rows = known_gaps(block)
+        gaps = block.times[at] - block.times[at - 1]
+        lasting = np.zeros(len(block), dtype=np.int64)
+        np.add.at(lasting, rows, gaps)
+        found = Gaps.of(block.codes[at - 1], block.codes[at], rows, pairs, len(labels))
+        ours = (np.bincount(rows, minlength=len(block))[rows] > 1) & (lasting[rows] > 0)
+        part = (gaps[ours].astype(np.float64) / lasting[rows[ours]] * _ONE).astype(np.int64)
+        group = np.searchsorted(borders * 1_000_000, lasting, side="right")[rows]
+        cells = [cell[ours] + begin for cell, begin in zip(found.cells(group, sizes), [0, *ends], strict=False)]
+        return (
+            np.tile(rows[ours], len(weights)),
+            np.concatenate(cells),
+            np.concatenate([weight * part for weight in weights]),
+        )
+
+    asked = curator.events.sums(
+        features,
+        int(ends[-1]),
+        sum(weights) * _ONE,
+        epsilon,
+        alphabet=labels,
+        purpose="parts of durations by place, by activity and by pair, in 1/2520",
+    )
+    tables = tuple(
+        table.reshape(-1, size) / (weight * _ONE)
+        for table, size, weight in zip(np.split(asked, ends[:-1]), sizes, weights, strict=True)
+    )
+    return Steps(borders, tables, tuple(sum(weights) / weight / float(epsilon) for weight in weights))
+
+
+def places(pairs: IntArray, first: IntArray, second: IntArray, size: int) -> IntArray:
+    """Return the place of each pair of codes among the pairs, or the one after the last."""
+    key = first * size + second
+    place = np.minimum(np.searchsorted(pairs, key), len(pairs) - 1)
+    return np.where((first >= 0) & (second >= 0) & (pairs[place] == key), place, len(pairs))
+
+
+def directly_following(offsets: IntArray, events: int) -> IntArray:
+    """Return the second event of every directly-follows pair."""
+    second = np.ones(events, dtype=np.bool_)
+    second[offsets[:-1][np.diff(offsets) > 0]] = False
+    return np.flatnonzero(second)
+
+
+def known_gaps(block: Cases) -> tuple[IntArray, IntArray]:
+    """Return the second event of each pair with two known times in order, and its case."""
+    at = directly_following(block.offsets, len(block.codes))
+    at = at[(block.times[at] != UNKNOWN_TIME) & (block.times[at - 1] != UNKNOWN_TIME)]
+    at = at[block.times[at] >= block.times[at - 1]]
+    return at, block.owners[at]

@@ -1,0 +1,99 @@
+"""A dossier about a release, for those who decide whether it may be sent.
+
+It has an annex to a data protection impact assessment, the three risks by name, a mapping to NIST SP 800-226, a record
+for the registry of deployments, and sheets for the recipient and for an output check.
+
+It helps to fill what an officer has to fill. It decides nothing, and it is no legal advice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from veilog._files import atomic_target, check_writable
+from veilog.errors import OutputError
+from veilog.ledger.ledger import Account
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.measures import Progress
+from veilog.releasing.result import Release
+from veilog.report.dossier.answer import answer
+from veilog.report.dossier.dpia import dpia
+from veilog.report.dossier.nist import nist
+from veilog.report.dossier.parts import Dossier
+from veilog.report.dossier.questions import questions
+from veilog.report.dossier.registry import record, registry
+from veilog.report.dossier.render import as_html, as_markdown
+from veilog.report.dossier.risks import risks
+from veilog.report.dossier.sheets import output_check, recipient
+from veilog.report.dossier.subject import Subject, subject_of
+from veilog.report.explorer import short
+from veilog.report.facts import files_of
+
+__all__ = ["Dossier", "check_dossier", "dossier", "write", "write_registry"]
+
+_HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
+
+
+def dossier(
+    released: Release | EventLog,
+    original: EventLog | Variants | None = None,
+    *,
+    files: Sequence[str | os.PathLike[str]] = (),
+    account: Account | None = None,
+    progress: Progress | None = None,
+) -> Dossier:
+    """Return the dossier of a release, or of the log that was read from its file.
+
+    Without the ``original`` it holds nothing of that and may go where the release may go; with it, it is the edition
+    for the owner alone, with what attacks achieved on both. ``files`` are those that the release was written to;
+    ``account`` is what the ledger knows of releases of these data, for the owner's edition.
+    """
+    return _made(subject_of(released, original, files_of(files), account, progress))
+
+
+def write(made: Dossier, path: str | os.PathLike[str]) -> None:
+    """Write a dossier as a page (.html) or as Markdown (.md), whole or not at all."""
+    text = as_markdown(made) if check_dossier(path) == "markdown" else as_html(made)
+    with atomic_target(path) as file:
+        file.write(text.encode("utf-8", "replace"))
+
+
+def write_registry(made: Dossier, path: str | os.PathLike[str]) -> None:
+    """Write the record for the registry of deployments; :class:`OutputError` where nothing is proven."""
+    if made.registry is None:
+        raise OutputError("Nothing is proven of this release, so there is nothing to register.", path=os.fspath(path))
+    with atomic_target(path) as file:
+        file.write(made.registry.encode("utf-8", "replace"))
+
+
+def check_dossier(path: str | os.PathLike[str]) -> str:
+    """Before any work: return "html" or "markdown"; :class:`OutputError` if the file cannot be written."""
+    suffix = PurePath(path).suffix.lower()
+    if suffix not in (*_HTML, *_MARKDOWN):
+        raise OutputError("A dossier is a page (.html) or Markdown (.md).", path=os.fspath(path))
+    check_writable(path)
+    return "markdown" if suffix in _MARKDOWN else "html"
+
+
+def _made(subject: Subject) -> Dossier:
+    owner = subject.attacked
+    name = "" if owner is None or not owner.owner.name else f"{owner.owner.name}: "
+    return Dossier(
+        title=f"{name}dossier of an event log, released with {short(subject.told.method, 80)}",
+        parts=(
+            answer(subject),
+            dpia(subject),
+            risks(subject),
+            nist(subject),
+            registry(subject),
+            recipient(subject),
+            output_check(subject),
+            questions(),
+        ),
+        owner_only=owner is not None,
+        tone=subject.decision.tone,
+        registry=record(subject),
+    )

@@ -1,0 +1,65 @@
+"""The first page of a dossier: may it be sent, which file it is about, and where to sign."""
+
+from __future__ import annotations
+
+from veilog.report.decision import MARKS
+from veilog.report.dossier.parts import Block, Field, Part, Points, Section, Text, table
+from veilog.report.dossier.subject import Subject
+from veilog.report.explorer import short
+
+__all__ = ["answer"]
+
+
+def answer(subject: Subject) -> Part:
+    """Return the part."""
+    d = subject.decision
+    word = "" if subject.proven and subject.cases else "No. "
+    blocks: list[Block] = [
+        Text(f"{word}{d.headline} {d.whom}", strong=True),
+        *(Text(text) for text in d.cautions),
+        Text(d.answer, strong=True),
+    ]
+    if d.reasons:
+        blocks.append(Points(d.reasons))
+    if d.checks:
+        points = tuple(f"{check.asks} {check.why}" for check in d.checks)
+        blocks.append(Points(points, tuple(MARKS[check.state][0] for check in d.checks)))
+        blocks.append(Text("☑ holds; ☐ to be confirmed by you; ☒ seems not to hold."))
+    return Part(
+        "0",
+        "May it be sent?",
+        "What follows helps to fill what an officer has to fill. It decides nothing, and it is no legal advice.",
+        (
+            Section("0.1", "Answer", tuple(blocks)),
+            Section("0.2", "Which release", _identity(subject)),
+            Section("0.3", "Names and signatures", (_signatures(),)),
+        ),
+    )
+
+
+def _identity(subject: Subject) -> tuple[Block, ...]:
+    told = subject.told
+    fields: list[Block] = []
+    if subject.attacked is not None:
+        name = subject.attacked.owner.name or None
+        fields.append(Field("Log (for the owner only)", name, "what it is called"))
+    if not subject.files:
+        fields.append(Field("File", None, "its name, and its SHA-256"))
+    fields += [Field("File", f"{file.name}, SHA-256 {file.sha256}") for file in subject.files]
+    fields += [
+        Field("Dossier written on", f"{subject.written} (UTC)"),
+        Field("Made with", f"{short(told.software, 80)}, method {short(told.method, 80)}"),
+    ]
+    if told.parameters:
+        shown = "; ".join(f"{name} = {short(value, 80)}" for name, value in told.parameters[:40])
+        fields.append(Field("Parameters", shown))
+    return tuple(fields)
+
+
+def _signatures() -> Block:
+    return table(
+        ("role", "name", "date", "signature"),
+        ("prepared by", "", "", ""),
+        ("data protection officer", "", "", ""),
+        ("decided by", "", "", ""),
+    )

@@ -1,0 +1,76 @@
+"""A dossier as one HTML page, or as Markdown, from the same values."""
+
+from __future__ import annotations
+
+import re
+
+from markupsafe import Markup
+
+from veilog.report.dossier.parts import YOURS, Block, Code, Dossier, Field, Points, Section, Table, Text
+from veilog.report.explorer import clean
+from veilog.report.page import environment, static
+
+__all__ = ["as_html", "as_markdown"]
+
+_OWNER = "Not for release. This dossier holds exact numbers of the original log. It is for its owner only."
+_OUTSIDE = "This dossier says nothing about the original log but the release itself and its guarantee."
+_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
+
+
+def as_html(dossier: Dossier) -> str:
+    """Return one page that loads nothing from anywhere."""
+    template = environment().get_template("dossier.html")
+    return template.render(
+        dossier=dossier,
+        mark=_OWNER if dossier.owner_only else _OUTSIDE,
+        kind=lambda block: type(block).__name__,
+        yours=YOURS,
+        style=Markup(static("style.css")),
+        policy="default-src 'none'; style-src 'unsafe-inline'",
+    )
+
+
+def as_markdown(dossier: Dossier) -> str:
+    """Return the same as Markdown, in which no text of a log is markup."""
+    lines = [f"# {_plain(dossier.title[:1].upper() + dossier.title[1:])}", "", f"**{_plain(_mark(dossier))}**", ""]
+    for part in dossier.parts:
+        head = part.title if part.letter == "0" else f"Part {part.letter}. {part.title}"
+        lines += [f"## {_plain(head)}", "", _plain(part.intro), ""]
+        for section in part.sections:
+            lines += _section(section)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _mark(dossier: Dossier) -> str:
+    return _OWNER if dossier.owner_only else _OUTSIDE
+
+
+def _section(section: Section) -> list[str]:
+    lines = [f"### {section.number} {_plain(section.title)}", ""]
+    for block in section.blocks:
+        lines += [*_block(block), ""]
+    return lines
+
+
+def _block(block: Block) -> list[str]:
+    match block:
+        case Text(text, strong):
+            return [f"**{_plain(text)}**" if strong else _plain(text)]
+        case Points(points, boxes):
+            signs = [f"{box} " for box in boxes] or [""] * len(points)
+            return [f"- {sign}{_plain(point)}" for sign, point in zip(signs, points, strict=True)]
+        case Field(name, value, hint):
+            said = _plain(value) if value is not None else f"*{YOURS}*" + (f": {_plain(hint)}" if hint else "")
+            return [f"{_plain(name)}: {said}"]
+        case Table(head, rows):
+            line = "| " + " | ".join(map(_plain, head)) + " |"
+            rule = "|" + " --- |" * len(head)
+            return [line, rule, *("| " + " | ".join(map(_plain, row)) + " |" for row in rows)]
+        case Code(text):
+            fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=2))
+            return [f"{fence}yaml", *text.rstrip("\n").split("\n"), fence]
+
+
+def _plain(text: str) -> str:
+    """The text as Markdown shows it, in one line."""
+    return _SPECIAL.sub(r"\\\1", " ".join(clean(text).split(" ")).strip()) or " "

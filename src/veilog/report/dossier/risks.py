@@ -1,0 +1,270 @@
+"""Part B: the three risks by which the Article 29 Working Party judges anonymisation (WP216, 2014).
+
+Each comes with what bounds it, and for the owner with what attacks achieved. The bounds are those of
+:mod:`veilog.releasing.meaning`: to single out, to link and to infer is to test or to guess, and no test or guess does
+better. What they do not bound is said beside them.
+"""
+
+from __future__ import annotations
+
+from veilog.measures.singling_out import Rate
+from veilog.releasing.meaning import largest, meaning_of_pairs
+from veilog.report.decision import of_pair, of_person
+from veilog.report.dossier.parts import Block, Part, Points, Section, Text, table
+from veilog.report.dossier.subject import Attacked, Subject
+from veilog.report.figures import figure, tied
+from veilog.report.words import chances, percent_up
+
+__all__ = ["risks"]
+
+_PEOPLE = (10, 100, 1_000, 100_000)
+_VALUES = (2, 5, 10, 100)
+_RELEASES = (1, 2, 3, 5, 10)
+_CASES = (1, 2, 5, 20)
+_NO = "No. Nothing that is proven bounds it: take it that it is still possible, until somebody has shown otherwise."
+
+
+def risks(subject: Subject) -> Part:
+    """Return the part."""
+    sections = [
+        Section("B.1", "Singling out: is it bounded?", _singling_out(subject)),
+        Section("B.2", "Linkability: is it bounded?", _linkability(subject)),
+        Section("B.3", "Inference: is it bounded?", _inference(subject)),
+        Section("B.4", "What these bounds rest on, and what they do not bound", _limits(subject)),
+    ]
+    if subject.attacked is not None:
+        sections.append(
+            Section("B.5", "What attacks achieved (for the owner only)", _attacks(subject, subject.attacked))
+        )
+    return Part(
+        "B",
+        "Singling out, linkability, inference",
+        "The three risks of Opinion 05/2014 of the Article 29 Working Party (WP216). A bound is proven and holds for "
+        "every attacker; an attack only shows what one attacker achieved.",
+        tuple(sections),
+    )
+
+
+def _singling_out(subject: Subject) -> tuple[Block, ...]:
+    if not subject.proven:
+        return (Text(_NO, strong=True),)
+    unit = subject.guarantee.unit
+    rows = tuple(
+        (f"one of {people:,}", _percent(1 / people), percent_up(largest([subject.pair], 1 / people)))
+        for people in _PEOPLE
+    )
+    return (
+        Text(
+            f"Somebody knows everything about the log but which of so many people it is whose {unit} is in it, and "
+            "picks one after reading the release. How often are they right?"
+        ),
+        table(("to pick out", "right without the release", "right with it, at most"), *rows),
+        *_presence(subject),
+    )
+
+
+def _presence(subject: Subject) -> tuple[Block, ...]:
+    """How well somebody can tell that a case is in the log."""
+    meaning, unit = subject.meaning, subject.guarantee.unit
+    if meaning is None:
+        return ()
+    sure = [(f"sure to {before} before", f"at most {after} after") for before, after in chances(subject.guarantee)]
+    return (
+        Text(
+            f"Is a certain {unit} in the log at all? Whoever tests it says yes for a larger share of those who "
+            f"are in it "
+            f"than of those who are not; the difference, the advantage of the attacker, is at most "
+            f"{percent_up(meaning.advantage)}. Where it is yes for 1\u00a0% of those who are not, it is yes "
+            f"for at most "
+            f"{percent_up(meaning.tpr_at_fpr[0.01])} of those who are."
+        ),
+        table(
+            (f"somebody is … that a certain {unit} is in the log", "having read the release"),
+            *sure,
+        ),
+    )
+
+
+def _linkability(subject: Subject) -> tuple[Block, ...]:
+    if not subject.proven:
+        return (Text(_NO, strong=True),)
+    g, (epsilon, delta) = subject.guarantee, subject.pair
+    releases = []
+    for number in _RELEASES:
+        pair = epsilon * number, min(1.0, delta * number)
+        worth = of_pair(*pair, subject.cases)
+        releases.append((f"{number}", *map(figure, pair), percent_up(meaning_of_pairs([pair]).advantage), worth))
+    blocks: list[Block] = [
+        Text(
+            "To link a released case with a person, or with a record elsewhere, is to say that this person's "
+            "case was in "
+            "the log: the advantage in B.1 bounds it, whatever the other data are. Who knows that already would "
+            "learn by "
+            "it what is in the case, which B.3 bounds. Names of cases are made anew, and cases are in random order, so "
+            "that no key remains."
+        ),
+        Text("Two releases of the same data can be linked through the people in both. Their ε and δ add up:"),
+        table(("such releases", "ε", "δ", "advantage at most", "protection"), *releases),
+    ]
+    if g.unit == "case":
+        persons = [(f"{n}", figure(epsilon * n), of_person(g, n, subject.cases)) for n in _CASES]
+        blocks += [
+            Text("Cases of one person are protected each by itself. To link them is easier the more there are:"),
+            table(("cases of one person", "ε for the person", "protection"), *persons),
+        ]
+    return tuple(blocks)
+
+
+def _inference(subject: Subject) -> tuple[Block, ...]:
+    if not subject.proven:
+        return (Text(_NO, strong=True),)
+    unit = subject.guarantee.unit
+    rows = tuple(
+        (
+            f"which of {values} equally likely values",
+            _percent(1 / values),
+            percent_up(largest([subject.pair], 1 / values)),
+        )
+        for values in _VALUES
+    )
+    return (
+        Text(
+            f"Somebody knows that a {unit} is in the log, and all other cases, and guesses a secret of it: an "
+            f"attribute, "
+            "an activity, how it ended. How often are they right?"
+        ),
+        table(("to guess", "right without the release", "right with it, at most"), *rows),
+        Text(
+            "What holds of many people can be inferred of one of them, and is meant to be: that is what a release is "
+            "for. It would be so without their case, too, and no bound of this kind speaks of it."
+        ),
+    )
+
+
+def _limits(subject: Subject) -> tuple[Block, ...]:
+    g = subject.guarantee
+    if not subject.proven:
+        return (Points(tuple(subject.decision.reasons) or ("No guarantee is proven.",)),)
+    points = [
+        f"They follow from ε = {figure(g.epsilon)} and δ = {figure(g.delta)} for {g.neighbours}.",
+        "They hold against every attacker: with any knowledge beside, any computing power, and at any time later.",
+        "They are chances over the noise, before the release is read; with a δ above 0 nothing bounds the "
+        "unluckiest one."
+        if g.delta
+        else "They are chances over the noise, before the release is read.",
+        "They do not speak of groups: what is common to a family or a ward of n is hidden at n times ε only.",
+        "They do not speak of other publications about the same people that no ledger knows.",
+    ]
+    points += [f"They hold only if: {condition.text}" for condition in g.conditions]
+    return (
+        Points(tuple(points)),
+        Text(
+            "Formulas: the trade-off of right and wrong yeses of (ε, δ)-differential privacy (Kairouz, Oh, "
+            "Viswanath 2015) "
+            "and reconstruction robustness (Balle, Cherubin, Hayes 2022; Kulynych and others 2025). All numbers are "
+            "rounded up."
+        ),
+    )
+
+
+def _attacks(subject: Subject, attacked: Attacked) -> tuple[Block, ...]:
+    blocks: list[Block] = []
+    if attacked.singled is None:
+        blocks.append(Text(f"No attack was run: {attacked.why_not}"))
+    else:
+        head = ("known of a person", "people", "original", "release", "others' cases alone")
+        found = attacked.singled.results
+        known = [
+            f"{k.size} {'event' if k.size == 1 else 'events'}{' and about when it started' if k.with_start else ''}"
+            for k in found
+        ]
+        singled = tuple(
+            (
+                name,
+                f"{k.people:,}",
+                _rate(k.singled_out.original),
+                _rate(k.singled_out.released),
+                _rate(k.singled_out.baseline),
+            )
+            for name, k in zip(known, found, strict=True)
+        )
+        guessed = tuple(
+            (name, f"{k.people:,}", _rate(k.guessed.original), _rate(k.guessed.released), _rate(k.guessed.baseline))
+            for name, k in zip(known, found, strict=True)
+        )
+        gain = tuple(
+            (name, _signed(k.beyond), "more than others' cases tell" if k.more else "no more than others' cases tell")
+            for name, k in zip(known, found, strict=True)
+        )
+        blocks += [
+            Text("Singling out: exactly one case fits what is known, and it has the person's whole path."),
+            table(head, *singled),
+            Text("Inference: the rest of a person's path is guessed from the cases that fit."),
+            table(head, *guessed),
+            Text(
+                "How much more the release lets guess than everybody else's cases do, in percentage points with "
+                "an interval "
+                "at 99.5\u00a0%" + _beside_bound(subject)
+            ),
+            table(("known of a person", "gain", "so the release tells"), *gain),
+            Text(
+                "Intervals are at 95\u00a0%; without one everybody was attacked. “Others' cases alone” is the "
+                "control: a "
+                "log that never held the person. Linkability was not attacked; its bound stands above."
+            ),
+        ]
+    return (*blocks, *_unique_cases(attacked))
+
+
+def _unique_cases(attacked: Attacked) -> tuple[Block, ...]:
+    """How many cases a few known activities single out."""
+    if not attacked.disclosed:
+        return ()
+    rows = tuple(
+        (
+            f"{before.background} of {before.size}",
+            _unique(before.exact, before.unique, before.cases),
+            _unique(after.exact, after.unique, after.cases),
+        )
+        for before, after in attacked.disclosed
+    )
+    return (
+        Text(
+            "Cases that some knowledge of a few activities singles out. In a release that is made up of "
+            "noisy answers "
+            "a case that stands alone need not be anybody's."
+        ),
+        table(("known", "original", "release"), *rows),
+    )
+
+
+def _beside_bound(subject: Subject) -> str:
+    if not subject.proven or subject.meaning is None:
+        return ":"
+    return (
+        f"; the proven bound on any such gain, on average over the noise, is {percent_up(subject.meaning.advantage)}:"
+    )
+
+
+def _unique(exact: bool, unique: int, cases: int) -> str:
+    return f"{'' if exact else 'at least '}{unique:,} of {cases:,}"
+
+
+def _percent(share: float) -> str:
+    return tied(f"{100 * share:g} %")
+
+
+def _rate(rate: Rate) -> str:
+    value = f"{_in_percent(rate.value)} %"
+    if rate.high - rate.low < 1e-9:
+        return tied(value)
+    return tied(f"{value} ({_in_percent(rate.low)} to {_in_percent(rate.high)} %)")
+
+
+def _in_percent(share: float) -> str:
+    """A share in percent, to three digits; what is below a thousandth of one is called nothing."""
+    return f"{100 * share:.3g}" if share >= 1e-5 else "0"
+
+
+def _signed(rate: Rate) -> str:
+    return f"{100 * rate.value:+.2f} ({100 * rate.low:+.2f} to {100 * rate.high:+.2f})"

@@ -1,0 +1,144 @@
+"""What a dossier is about: the facts of a release, and for its owner what attacks achieved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from veilog.errors import VeilogError
+from veilog.ledger.ledger import Account
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
+from veilog.measures import Progress
+from veilog.measures.disclosure import RiskResult
+from veilog.measures.singling_out import SinglingOut, singling_out
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.releasing.meaning import Meaning, meaning_of
+from veilog.releasing.result import Release
+from veilog.report.decision import Decision, OwnerSide, decided, owner_side
+from veilog.report.facts import File, account_of, disclosed, today
+from veilog.report.told import Told, told_by_file, told_by_release
+
+__all__ = ["Attacked", "Subject", "subject_of"]
+
+_OF_EVERY_LOG = {ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP}
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """What the owner's edition has beside: exact numbers of the original, and attacks on it and on the release."""
+
+    owner: OwnerSide
+    variants: int
+    events: int
+    singled: SinglingOut | None
+    why_not: str
+    """Why there was no attack, where there was none."""
+    disclosed: tuple[tuple[RiskResult, RiskResult], ...]
+    """Disclosure by a few known activities, of the original and of the release."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A release, as the parts of a dossier speak of it; ``attacked`` is None in the edition for outside."""
+
+    told: Told
+    decision: Decision
+    meaning: Meaning | None
+    cases: int
+    variants: int
+    events: int
+    activities: int
+    once: int
+    """Released variants of one case."""
+    smallest: int
+    """Cases of the rarest released variant."""
+    empty: int
+    """Released cases without an event."""
+    attributes: tuple[str, ...]
+    files: tuple[File, ...]
+    written: str
+    attacked: Attacked | None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.told.guarantee
+
+    @property
+    def proven(self) -> bool:
+        """Whether there is a guarantee that is worth something."""
+        return self.guarantee.proven and self.guarantee.strength != "none in practice"
+
+    @property
+    def pair(self) -> tuple[float, float]:
+        """Epsilon and delta; only where they are proven."""
+        return self.guarantee.epsilon or 0.0, self.guarantee.delta or 0.0
+
+
+def subject_of(
+    released: Release | EventLog,
+    original: EventLog | Variants | None,
+    files: tuple[File, ...],
+    account: Account | None,
+    progress: Progress | None,
+) -> Subject:
+    """Return what a dossier says of this release; with the original, what attacks achieved."""
+    told = told_by_release(released) if isinstance(released, Release) else told_by_file(released)
+    variants = released.variants
+    attacked = None
+    if original is not None:
+        say = progress or (lambda text, fraction: None)
+        say("Attacking original and release", None)
+        account = account or account_of(released)
+        attacked = _attacked(told, released, original, owner_side(original, account))
+    return Subject(
+        told=told,
+        decision=decided(told, variants.cases, None if attacked is None else attacked.owner),
+        meaning=meaning_of(told.guarantee),
+        cases=variants.cases,
+        variants=len(variants),
+        events=variants.events,
+        activities=len(variants.labels),
+        once=int((variants.counts == 1).sum()),
+        smallest=int(variants.counts.min()) if len(variants) else 0,
+        empty=int(variants.counts[variants.lengths == 0].sum()),
+        attributes=_attributes(released),
+        files=files,
+        written=today(),
+        attacked=attacked,
+    )
+
+
+def _attacked(told: Told, released: Release | EventLog, original: EventLog | Variants, owner: OwnerSide) -> Attacked:
+    before = original if isinstance(original, Variants) else original.variants
+    first: EventLog | Variants = original if told.timed else before
+    second: EventLog | Variants = released.variants
+    if told.timed:
+        second = released if isinstance(released, EventLog) else released.log
+    singled, why = None, ""
+    try:
+        singled = singling_out(first, second)
+    except VeilogError as error:
+        why = str(error)
+    return Attacked(
+        owner=owner,
+        variants=len(before),
+        events=before.events,
+        singled=singled,
+        why_not=why,
+        disclosed=disclosed(before, released.variants) if before.events and released.variants.events else (),
+    )
+
+
+def _attributes(released: Release | EventLog) -> tuple[str, ...]:
+    """The attributes that were released."""
+    if isinstance(released, EventLog):
+        names = [*released.cases.column_names, *released.events.column_names]
+    elif released.full is not None:
+        shape = released.full.shape if isinstance(released.full, StoredLog) else released.full
+        names = [*shape.cases.column_names, *shape.events.column_names]
+    elif released.details is not None:
+        names = [*released.details.columns.cases, *released.details.columns.events]
+    else:
+        names = []
+    return tuple(dict.fromkeys(name for name in names if name not in _OF_EVERY_LOG))

@@ -1,0 +1,28 @@
+"""Numbers as people read them on a page: powers of ten as powers, and no line that breaks inside a number."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from veilog.privacy.account.figures import up
+
+__all__ = ["figure", "tied"]
+
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_POWER = re.compile(r"(?:1(?=e)|([\d.]+))e([+-]?)0*(\d+)")
+
+
+def figure(value: Fraction | float | None, digits: int = 6) -> str:
+    """Return a number that is rounded up: 10⁻⁶ in place of 1e-06."""
+    return _POWER.sub(_raised, up(value, digits))
+
+
+def tied(text: str) -> str:
+    """Return the text with numbers that no line breaks off their percent sign."""
+    return re.sub(r"(?<=\d) %", "\u00a0%", text)
+
+
+def _raised(found: re.Match[str]) -> str:
+    power = "10" + (found[2].replace("+", "") + found[3]).translate(_RAISED)
+    return power if found[1] is None else f"{found[1]}·{power}"

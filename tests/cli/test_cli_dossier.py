@@ -1,0 +1,100 @@
+"""The command dossier, and the option --dossier of a release."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.logs.simulate import hospital
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log and a release of it."""
+    place = tmp_path_factory.mktemp("dossier")
+    log = hospital(200, seed=1)
+    veilog.write(log, place / "log.xes")
+    names = list(log.variants.labels)
+    veilog.release(log.variants, "laplace", epsilon=1, activities=names, depth=4).save(place / "release.xes")
+    veilog.release(log, "tlkc", as_published=True, k=5, l=2).save(place / "published.xes")
+    return place
+
+
+def test_it_writes_a_page_and_the_record_beside_it(folder: Path, tmp_path: Path) -> None:
+    target, answer = tmp_path / "dossier.html", tmp_path / "answer.json"
+    assert main(["dossier", str(folder / "release.xes"), str(target), "--json", str(answer)]) == 0
+    told = json.loads(answer.read_text())
+    assert told["edition"] == "outside" and told["registry"] == str(tmp_path / "dossier.registry.yaml")
+    assert told["guarantee"]["epsilon"] == 1.0
+    text = target.read_text()
+    assert "You may send it to anybody, if all of this holds:" in text and "Not for release" not in text
+    assert (tmp_path / "dossier.registry.yaml").read_text().startswith("url_slug: ")
+
+
+@pytest.mark.slow
+def test_with_the_original_it_is_for_the_owner_and_knows_the_ledger(folder: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.xes"
+    log.write_bytes((folder / "log.xes").read_bytes())
+    out = tmp_path / "out.xes"
+    more = ["-m", "laplace", "--epsilon", "1", "--activities", "log", "-p", "depth=4", "--no-compare"]
+    assert main(["ledger", "set", str(log), "--epsilon", "5"]) == 0
+    for _ in range(2):
+        assert main(["release", str(log), str(out), *more, "--dossier", str(tmp_path / "at-once.md")]) == 0
+    target = tmp_path / "dossier.md"
+    assert main(["dossier", str(out), str(target), "--original", str(log)]) == 0
+    text = target.read_text()
+    assert "Not for release" in text and "log.xes" in text
+    assert "The ledger knows of 2, which cost ε = 2 together: protection by all of them is moderate." in text
+    once = (tmp_path / "at-once.md").read_text()
+    assert "out.xes, SHA-256" in once and "The ledger knows" not in once and "Not for release" not in once
+    page = tmp_path / "inside.html"
+    assert main(["report", str(out), str(page), "--original", str(log)]) == 0
+    assert "The ledger knows of 2" in page.read_text() and "out.xes, SHA-256" in page.read_text()
+
+
+def test_without_a_guarantee_it_says_no_and_registers_nothing(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "dossier.md"
+    assert main(["dossier", str(folder / "published.xes"), str(target)]) == 0
+    assert "**No. No protection is proven." in target.read_text()
+    assert "nothing is proven" in capsys.readouterr().out
+    assert [file.name for file in tmp_path.iterdir()] == ["dossier.md"]
+    record = tmp_path / "record.yaml"
+    assert main(["dossier", str(folder / "published.xes"), str(tmp_path / "b.md"), "--registry", str(record)]) == 1
+    assert "nothing to register" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["dossier.md"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["release.xes", "dossier.xes"], "a page (.html)"),
+        (["release.xes", "d.md", "--registry", "record.xes"], "must end in .yaml"),
+        (["log.xes", "d.md"], "does not say how it was made private"),
+        (["release.xes", "none/d.md"], "folder does not exist"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_written(
+    arguments: list[str],
+    words: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    before = sorted(file.name for file in folder.iterdir())
+    assert main(["dossier", *arguments]) == 1
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert sorted(file.name for file in folder.iterdir()) == before
+
+
+def test_a_release_refuses_a_dossier_it_could_not_write_before_anything_is_asked(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.xes"
+    more = ["-m", "laplace", "--epsilon", "1", "--activities", "log", "-p", "depth=4"]
+    assert main(["release", str(folder / "log.xes"), str(out), *more, "--dossier", str(tmp_path / "log.xes")]) == 1
+    same = ["--report-outside", str(tmp_path / "a.html"), "--dossier", str(tmp_path / "a.html")]
+    assert main(["release", str(folder / "log.xes"), str(out), *more, *same]) == 1
+    assert list(tmp_path.iterdir()) == []

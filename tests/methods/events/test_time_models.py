@@ -1,0 +1,131 @@
+"""What times are made of: kinds and durations of cases, starts in a window, parts of durations."""
+
+import datetime
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from time_tools import HOSPITAL, YEAR, durations_of, original_of, timed
+
+from veilog.logs.variants import Sequences
+from veilog.methods._events import calendar, durations, steps
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
+
+ENOUGH = Fraction(1_000)
+
+
+def curator() -> Curator:
+    return Curator(HOSPITAL.variants, log=HOSPITAL, randomness=noise.seeded(1))
+
+
+def test_kinds_are_common_enough_and_know_every_case() -> None:
+    cases, _ = original_of(HOSPITAL)
+    kinds = durations.Kinds.of(cases, 100)
+    going = cases.lengths >= 2
+    told = kinds.told(cases.codes[cases.offsets[1:][going] - 1].astype(np.int64), cases.lengths[going])
+    counts = np.bincount(told, minlength=kinds.number)
+    assert kinds.number > 1
+    assert (counts[:-1] >= 100).all()
+    unknown = kinds.told(np.array([-1, 0]), np.array([2, 10**6]))
+    assert ((unknown >= 0) & (unknown < kinds.number)).all()
+
+
+def test_with_much_epsilon_durations_are_those_of_the_log() -> None:
+    cases, times = original_of(HOSPITAL)
+    kinds, q = durations.asked_durations(curator(), ENOUGH, ENOUGH, cases)
+    _, lasting, _ = durations.drawn_durations(kinds, q, cases, np.random.default_rng(2))
+    real = durations_of(cases, times)[cases.lengths[cases.lengths > 0] >= 2]
+    assert np.median(lasting) == pytest.approx(np.median(real), rel=0.1)
+    assert lasting.mean() == pytest.approx(real.mean(), rel=0.05)
+
+
+def test_a_tail_never_rises_and_what_noise_explains_is_left_out() -> None:
+    noisy = np.array([500.0, 800.0, 60.0, 20.0, 40.0, -9.0, 12.0, -30.0, 14.0])
+    falling = durations._falling(noisy, 10.0)
+    assert falling[0] == 500
+    assert (np.diff(falling[1:]) <= 0).all()
+    assert falling[1] == pytest.approx(800, rel=0.01)
+    assert falling[-1] == 0
+
+
+def test_a_fitted_table_has_the_rows_and_columns_of_the_other_answers() -> None:
+    rows, columns = np.array([0.7, 0.3]), np.array([0.5, 0.25, 0.25])
+    fitted = durations.fitted(np.array([[300.0, 100, 310], [200.0, 150, -40]]), rows, columns, 100.0)
+    assert fitted.sum(axis=1) == pytest.approx([1, 1])
+    assert rows @ fitted == pytest.approx(columns, abs=1e-6)
+    assert fitted[0, 2] > fitted[1, 2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_starts_gather_where_cases_started(seed: int) -> None:
+    """All cases start in one part; noise does not spread them over the others."""
+    levels = [np.zeros(2**level) for level in range(1, 7)]
+    for level in levels:
+        level[len(level) * 3 // 4] = 2000
+    source = np.random.default_rng(seed)
+    noisy = [level + source.laplace(0, 60, len(level)) for level in levels]
+    shares = calendar._agreeing(noisy, 2 * 60.0**2)
+    assert shares.sum() == pytest.approx(1)
+    assert shares[48] > 0.85
+
+
+def test_starts_that_noise_hides_are_even() -> None:
+    source = np.random.default_rng(4)
+    noisy = [np.full(2**level, 640 / 2**level) + source.laplace(0, 300, 2**level) for level in range(1, 6)]
+    assert calendar._agreeing(noisy, 2 * 300.0**2) == pytest.approx(np.full(32, 1 / 32), abs=0.02)
+
+
+def test_starts_keep_to_busy_hours_and_to_the_window() -> None:
+    busy = np.zeros(168)
+    busy[9:17] = 1.0  # Mondays, office hours
+    window = (YEAR[0], YEAR[0] + datetime.timedelta(days=30))
+    starts = calendar.drawn_starts(500, np.array([0.5, 0.0, 0.25, 0.25]), busy, window, np.random.default_rng(0))
+    hours = calendar.of_the_week(starts)
+    assert ((hours >= 9) & (hours < 17)).mean() > 0.99
+    first = window[0].timestamp()
+    assert ((starts >= first) & (starts < window[1].timestamp())).all()
+    assert not ((starts >= first + 7.5 * 86_400) & (starts < first + 15 * 86_400)).any()
+
+
+def test_long_cases_start_early_where_they_did() -> None:
+    """A log that ends some day: what is known of starts and durations together is kept, and so are the starts."""
+    together = calendar.Together(np.array([100.0]), np.array([50.0]), np.array([[0.0, 1.0], [1.0, 0.0]]))
+    starts = np.array([0, 10, 20, 200, 210, 220])
+    lasting = np.array([9.0, 90.0, 8.0, 95.0, 7.0, 99.0])
+    matched = together.matched(starts, lasting, np.random.default_rng(0))
+    assert sorted(matched.tolist()) == starts.tolist()
+    assert (matched[lasting > 50] < 100).all()
+
+
+def test_gaps_are_stretched_to_durations_and_the_longest_most() -> None:
+    seconds, owner = np.array([60.0, 6000.0, 60.0, 6000.0]), np.array([0, 0, 1, 1])
+    wanted = np.array([60_000.0, 600.0])
+    found = steps._drawn_to(seconds, wanted, owner)
+    assert np.bincount(owner, found) == pytest.approx(wanted)
+    assert found[0] < 70
+    assert found[1] > 59_000
+    assert found[2] / 60 > found[3] / 6000
+
+
+def test_parts_of_durations_are_those_that_were_answered() -> None:
+    """Half of each case before its last event, by gaps; three quarters by a clear answer."""
+    cases = Sequences(("a",), np.zeros(300, dtype=np.int32), np.arange(0, 301, 3))
+    at = steps.directly_following(cases.offsets, 300)
+    codes = cases.codes.astype(np.int64)
+    owner = np.repeat(np.arange(100), 2)
+    gaps = steps.Gaps.of(codes[at - 1], codes[at], owner, np.array([0]), 1)
+    table = np.zeros((1, steps.PLACES))
+    table[0, 0], table[0, -1] = 25, 75
+    known = steps.Steps(np.zeros(0), (table,), (0.1,))
+    found = known.stretched(np.full(200, 10.0), np.full(100, 400.0), gaps)
+    assert np.bincount(owner, found) == pytest.approx(np.full(100, 400.0))
+    assert found[1::2] == pytest.approx(np.full(100, 300.0), rel=0.02)
+
+
+@pytest.mark.slow
+def test_released_durations_are_close_where_the_budget_is_large() -> None:
+    cases, times = timed(HOSPITAL, "50", 1)
+    made, real = durations_of(cases, times), durations_of(*original_of(HOSPITAL))
+    assert np.median(made) == pytest.approx(np.median(real), rel=0.15)
+    assert made.mean() == pytest.approx(real.mean(), rel=0.1)

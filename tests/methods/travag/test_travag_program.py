@@ -1,0 +1,156 @@
+"""TraVaG with the settings of its authors' program: what its steps do, and that it never claims a guarantee."""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import openly
+import pytest
+
+from veilog.errors import ParameterError
+from veilog.logs.variants import Variants
+from veilog.methods import METHODS
+from veilog.methods.method import Request
+from veilog.methods.travag import PROGRAM, PUBLISHED, TRAVAG, TrainingState, configured, program, sample, train
+from veilog.methods.travag.model import trained_from, trained_to
+from veilog.methods.travag.networks import Network, Normalised, backward, forward, gradients, initial
+from veilog.methods.travag.settings import Configuration, Networks
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
+
+LOG = Variants.from_dict({("a", "b"): 400, ("a", "c"): 300, ("b",): 150, ("c",): 50})
+
+
+def shortened(**more: Any) -> Configuration:
+    changed = {"autoencoder_steps": 20, "critic_steps": 31, "latent": 16, "noise": 16, **more}
+    return replace(PROGRAM["sepsis-1-0.01"], **changed)
+
+
+def trained_by(configuration: Configuration, said: list[str] | None = None, **more: Any) -> tuple[Any, Curator]:
+    request = Request(
+        Fraction(1),
+        Fraction(1, 100),
+        True,
+        lambda text, done: None,
+        lambda a, b: 0.0,
+        [].append if said is None else said.append,
+    )
+    asked = Curator(LOG, randomness=noise.seeded(1))
+    return train(asked, request, configuration, **more), asked
+
+
+def test_its_settings_are_found_by_log_epsilon_and_delta() -> None:
+    found = configured(TRAVAG.parse({"configuration": "bpic13-1-0.01", "settings": "program"}), as_published=True)
+    assert (found.autoencoder_noise, found.critic_noise, found.critic_steps) == (4, 2.4, 2000)
+    assert found.of_program and not PUBLISHED["bpic13-1-0.01"].of_program
+    assert found.nominal == PUBLISHED["bpic13-1-0.01"].nominal == ("1", "0.01")
+    assert PROGRAM["bpic13-0.1-0.01"].autoencoder_batch == 32 and PROGRAM["sepsis-1-0.01"].critic_batch == 64
+    assert len(PROGRAM) == 20 + 16 and set(PUBLISHED) <= set(PROGRAM)
+    assert TRAVAG.parse({}).to_json().keys() == METHODS["travag"].settings().to_json().keys()
+    assert "settings" not in TRAVAG.parse({}).to_json(), "what was told before stays as it was"
+
+
+@pytest.mark.parametrize(
+    ("values", "as_published", "said"),
+    [
+        ({"settings": "program"}, False, "No guarantee can be derived"),
+        ({"settings": "program", "configuration": "bpic13-1-0.01"}, False, "No guarantee can be derived"),
+        ({"settings": "program"}, True, "needs the name of one"),
+        ({"configuration": "bpic13-0.1-0.01"}, True, "its authors' program says it"),
+        ({"settings": "program", "configuration": "bpic13-1-0.01", "outside": "drop"}, True, "says what outside is"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(values: dict[str, Any], as_published: bool, said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        configured(TRAVAG.parse(values), as_published=as_published)
+
+
+@pytest.mark.slow
+def test_nothing_is_derived_and_the_reasons_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROGRAM, "sepsis-1-0.01", shortened())  # type: ignore[arg-type]
+    released = openly.release(
+        LOG, "travag", epsilon=1, delta="0.01", as_published=True, configuration="sepsis-1-0.01", settings="program"
+    )
+    assert (released.guarantee.status, released.guarantee.epsilon) == ("none", None)
+    for word in ("raw variants", "private path off", "with replacement", "chosen by results"):
+        assert any(word in reason for reason in released.guarantee.reasons), word
+    assert any("no guarantee can be derived" in remark for remark in released.remarks)
+    assert released.variants.cases == LOG.cases and set(released.variants.sequences) <= set(LOG.sequences)
+    with pytest.raises(ParameterError, match=r"is the paper's for epsilon = 1 and delta = 0\.01"):
+        openly.release(
+            LOG, "travag", epsilon=2, delta="0.01", as_published=True, configuration="sepsis-1-0.01", settings="program"
+        )
+
+
+def test_a_normalised_layer_has_the_derivatives_that_differences_show() -> None:
+    network = Network("g", (3, 4, 4), ("tanh", "tanh"), residual=True, normalised=True)
+    rng = np.random.default_rng(0)
+    weights = initial(network, rng, np.float64)
+    for name in weights:
+        weights[name] = weights[name] + rng.normal(0, 0.3, weights[name].shape)
+    rows, by_output = rng.normal(size=(5, 3)), rng.normal(size=(5, 4))
+    factors, by_rows = backward(network, weights, forward(network, weights, rows), by_output, to_input=True)
+    assert all(isinstance(term, Normalised) for term in factors)
+
+    def loss() -> float:
+        return float((forward(network, weights, rows).output * by_output).sum())
+
+    arrays = [*((weights[n], g) for i, own in enumerate(gradients(factors)) for n, g in zip(network.names(i), own))]  # noqa: B905
+    for array, found in [*arrays, (rows, by_rows)]:
+        for place in np.ndindex(array.shape):
+            kept, step = array[place], 1e-6
+            array[place] = kept + step
+            above = loss()
+            array[place] = kept - step
+            below = loss()
+            array[place] = kept
+            assert found is not None and found[place] == pytest.approx((above - below) / (2 * step), abs=1e-7)
+    assert network.parameters == sum(array.size for array in weights.values())
+
+
+def test_the_whole_batch_is_clipped_and_noised_but_not_the_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So one case may move the decoder as far as all together, which is why there is no guarantee."""
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(
+        program, "adam", lambda network, w, m, sums, rate, **more: given.update({network.name: (sums, rate, more)})
+    )
+    drawn: list[float] = []
+    monkeypatch.setattr(program, "_noised", lambda sums, deviation, rng: drawn.append(deviation))
+    configuration = shortened(autoencoder_steps=1, critic_steps=1, autoencoder_clip=1e-4)
+    trained_by(configuration)
+    sums, rate, _ = given["decoder"]
+    norm = np.sqrt(sum(float((part**2).sum()) for layer in sums for part in layer))
+    assert norm == pytest.approx(1e-4, rel=0.05) and rate == 0.005
+    assert drawn[0] == pytest.approx(1e-4 * 25 / 64)
+    assert given["encoder"][1:] == (0.005 / 64, {"scale": 1 / 64})
+
+
+def test_the_critic_is_clipped_case_by_case_and_its_weights_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    noised: list[tuple[float, float]] = []
+
+    def record(sums: Any, deviation: float, rng: Any) -> None:
+        noised.append((float(np.sqrt(sum(float((part**2).sum()) for layer in sums for part in layer))), deviation))
+
+    monkeypatch.setattr(program, "_noised", record)
+    states: list[TrainingState] = []
+    trained_by(shortened(autoencoder_steps=1, critic_steps=4, critic_clip=1e-3), checkpoint=states.append)
+    of_critic = noised[1:]
+    assert len(of_critic) == 4 and {deviation for _, deviation in of_critic} == {1e-3 * 8}
+    assert all(norm <= 1e-3 * 150 for norm, _ in of_critic), "a case adds at most the clip"
+    critic = {name: array for name, array in states[-1].weights.items() if name.startswith("critic")}
+    assert max(float(np.abs(array).max()) for array in critic.values()) <= 0.01 + 1e-9
+
+
+def test_an_interrupted_run_goes_on_and_the_model_can_be_kept() -> None:
+    states: list[TrainingState] = []
+    trained_by(shortened(), checkpoint=states.append)
+    assert [state.step for state in states] == list(range(52))
+    later: list[TrainingState] = []
+    trained, _ = trained_by(shortened(), resume=states[30], checkpoint=later.append)
+    assert [state.step for state in later] == list(range(30, 52))
+    again = trained_from(*trained_to(trained))
+    assert (
+        sample(again, 50, np.random.default_rng(0)).tolist() == sample(trained, 50, np.random.default_rng(0)).tolist()
+    )
+    assert again.configuration.of_program and Networks.of(4, again.configuration).critic.leak == 0.2

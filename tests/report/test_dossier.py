@@ -1,0 +1,431 @@
+"""A dossier: every section of the template, every question answered, and nothing of the original for outside."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import veilog
+from veilog import Variants
+from veilog.errors import InputError, OutputError
+from veilog.logs.simulate import hospital
+from veilog.releasing.result import OwnerOnly
+from veilog.report.dossier import check_dossier, write, write_registry
+from veilog.report.dossier.parts import Code, Dossier, Field, Points, Section, Table, Text
+from veilog.report.dossier.questions import QUESTIONS
+from veilog.report.dossier.render import as_html, as_markdown
+from veilog.report.dossier.subject import subject_of
+from veilog.report.dossier.yaml import Yours, written
+
+LOG = hospital(300, seed=1)
+VARIANTS = LOG.variants
+DOCS = Path(__file__).parents[2] / "docs"
+
+TEMPLATE = (
+    *("0.1", "0.2", "0.3", "0.4", "0.5"),
+    *("1.1.a", "1.1.b", "1.1.c", "1.1.d", "1.2", "1.3", "1.4"),
+    *("2.1.a", "2.1.b", "2.2.a", "2.2.b", "2.3.a", "2.3.b", "2.3.c", "2.3.d", "2.3.e"),
+    *("3.1", "3.2", "3.3", "4.1.a", "4.1.b", "4.1.c", "4.2.a", "4.2.b", "4.2.c", "5.1", "5.2", "6"),
+)
+"""The sections of the template for impact assessments (version 1.0, 2026), in its order."""
+
+
+@pytest.fixture(scope="module")
+def released() -> veilog.Release:
+    return veilog.release(VARIANTS, "travas", epsilon=1, delta="1e-6")
+
+
+@pytest.fixture(scope="module")
+def unproven() -> veilog.Release:
+    return veilog.release(LOG, "tlkc", as_published=True, k=5, l=2)
+
+
+def texts(section: Section) -> str:
+    """All that stands in a section."""
+    found = [section.title]
+    for block in section.blocks:
+        match block:
+            case Text(text) | Code(text):
+                found.append(text)
+            case Points(points):
+                found += points
+            case Field(name, value, hint):
+                found += [name, value or f"yours to fill {hint}"]
+            case Table(head, rows):
+                found += [*head, *(cell for row in rows for cell in row)]
+    return "\n".join(found)
+
+
+def section(made: Dossier, number: str) -> str:
+    return texts(next(s for s in made.sections() if s.number == number))
+
+
+# What it holds ------------------------------------------------------------------------------------------------------
+
+
+def test_the_annex_has_every_section_of_the_template_in_its_order(released: veilog.Release) -> None:
+    made = veilog.dossier(released)
+    annex = next(part for part in made.parts if part.letter == "A")
+    assert tuple(s.number.removeprefix("A.") for s in annex.sections) == TEMPLATE
+    for one in annex.sections:
+        fields = [block for block in one.blocks if isinstance(block, Field)]
+        assert one.blocks and all(field.value or field.hint for field in fields), one.number
+
+
+@pytest.mark.parametrize("which", ["released", "unproven"])
+def test_thirty_questions_are_each_answered_by_a_section(which: str, request: pytest.FixtureRequest) -> None:
+    sections = {s.number: s for s in veilog.dossier(request.getfixturevalue(which)).sections()}
+    assert len(QUESTIONS) == 30 == len({q.text for q in QUESTIONS})
+    page = (DOCS / "dossier.md").read_text()
+    for question in QUESTIONS:
+        assert len(texts(sections[question.section])) > len(sections[question.section].title) + 20, question
+        assert f"| {question.text} | {question.source} | {question.section} |" in page
+
+
+def test_each_risk_is_bounded_by_name_and_never_understated(released: veilog.Release) -> None:
+    made = veilog.dossier(released)
+    assert released.guarantee.epsilon == 1.0
+    # e / 1000 + delta and e / 100 + delta, rounded up to tenths of a percent.
+    assert "one of 1,000\n0.1\u00a0%\n0.3\u00a0%" in section(made, "B.1")
+    assert "one of 100\n1\u00a0%\n2.8\u00a0%" in section(made, "B.1")
+    assert "is at most 46.3\u00a0%" in section(made, "B.1")  # tanh(1/2) = .4621
+    assert "\n2\n2\n" in section(made, "B.2") and "moderate" in section(made, "B.2")
+    assert "20\n20\nnone in practice" in section(made, "B.2")
+    assert "which of 2 equally likely values\n50\u00a0%\n81.7\u00a0%" in section(made, "B.3")  # 1 - 1/(2e) = .8161
+    assert "at n times ε only" in section(made, "B.4")
+
+
+@pytest.mark.parametrize("number", ["0.1", "B.1", "B.2", "B.3", "D.1", "F.4"])
+def test_where_nothing_is_proven_it_says_no(number: str, unproven: veilog.Release) -> None:
+    made = veilog.dossier(unproven)
+    assert re.search(r"\bNo[.:]", section(made, number))
+    assert made.registry is None
+
+
+def test_a_guarantee_that_is_worth_nothing_is_no_answer_either() -> None:
+    weak = veilog.release(VARIANTS, "travas", epsilon=50, delta="1e-6", weak_guarantee=True)
+    made = veilog.dossier(replace(weak, variants=VARIANTS))
+    assert "No. Protection is none in practice." in section(made, "0.1") and "Do not send it." in section(made, "0.1")
+    assert "Nothing that is proven bounds it" in section(made, "B.1")
+    assert "Nothing can be promised" in section(made, "E.5")
+    assert "not implemented" in section(made, "A.4.2.a")
+
+
+def test_an_empty_release_has_a_dossier(released: veilog.Release) -> None:
+    made = veilog.dossier(replace(released, variants=Variants.from_dict({})), VARIANTS)
+    assert "There is nothing to send" in section(made, "0.1")
+    assert "No attack" in section(made, "B.5") or "Singling out" in section(made, "B.5")
+    assert "Nothing: it is empty." in section(made, "E.2")
+
+
+def test_the_owner_sees_what_attacks_achieved_with_intervals_and_the_bound() -> None:
+    released = veilog.release(VARIANTS, "laplace", epsilon=1, activities=list(VARIANTS.labels), depth=4)
+    made = veilog.dossier(released, LOG)
+    assert made.owner_only
+    text = section(made, "B.5")
+    assert "others' cases alone" in text and re.search(r"\d\u00a0% \([\d.]+ to [\d.]+\u00a0%\)", text)
+    assert "see B.5" in section(made, "A.4.1.c")
+    assert "300 cases, 2,274 events" in section(made, "A.1.1.d")
+    bound = float(re.search(r"on average over the noise, is ([\d.]+)", text)[1])  # type: ignore[index]
+    gains = [float(gain) for gain in re.findall(r"^([+-][\d.]+) \([+-]", text, re.MULTILINE)]
+    assert gains and bound == 46.3 and max(gains) <= bound
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["evolve", "travas", "laplace"])
+@pytest.mark.parametrize("name", ["ccc19", "sepsis"])
+def test_no_attack_on_a_real_log_gains_more_than_the_bound(name: str, method: str, logs: Path) -> None:
+    variants = veilog.read(logs / f"{name}.xes.gz").variants
+    needs = {"travas": {"delta": "1e-6"}, "laplace": {"activities": "log", "depth": 6}, "evolve": {"activities": "log"}}
+    released = veilog.release(variants, method, epsilon=1, **needs[method])
+    subject = subject_of(released, variants, (), None, None)
+    assert subject.meaning is not None and subject.attacked is not None and subject.attacked.singled is not None
+    for known in subject.attacked.singled.results:
+        assert known.beyond.value <= subject.meaning.advantage
+
+
+# What it does not hold ----------------------------------------------------------------------------------------------
+
+
+def test_outside_no_number_or_name_of_the_original_is_found() -> None:
+    original = Variants.from_dict({("reg", "see", "leave"): 70_001, ("reg", "leave"): 40_003, ("reg", "Ms Secret"): 1})
+    released = veilog.release(original, "travas", epsilon=1, delta="1e-4")
+    assert "Ms Secret" not in released.variants.labels
+    made = veilog.dossier(released)
+    private = {str(v) for v in (*original.counts.tolist(), original.cases, original.events)} - {"1"}
+    known = {str(v) for v in (*released.variants.counts.tolist(), released.variants.cases, released.variants.events)}
+    for text in (as_html(made), as_markdown(made), made.registry or ""):
+        numbers = set(re.findall(r"\d+", re.sub(r"(?<=\d),(?=\d{3})", "", html.unescape(text))))
+        assert not (private - known) & numbers
+        assert "Ms Secret" not in text and "not for release:" not in text.lower()
+    inside = as_html(veilog.dossier(released, original))
+    assert f"{original.cases:,}" in inside and "Not for release" in inside
+
+
+def test_outside_equal_releases_of_different_originals_have_one_dossier(released: veilog.Release) -> None:
+    other = veilog.release(hospital(400, seed=2).variants, "travas", epsilon=1, delta="1e-6")
+    same = replace(other, variants=released.variants, remarks=(), owner_only=OwnerOnly(9.0, ("A note on the log.",)))
+    assert as_html(veilog.dossier(same)) == as_html(veilog.dossier(replace(released, remarks=())))
+
+
+def test_law_is_spoken_of_soberly(released: veilog.Release, unproven: veilog.Release) -> None:
+    for made in (veilog.dossier(released, LOG), veilog.dossier(unproven)):
+        text = as_markdown(made).lower()
+        assert not re.search(r"\bcompl(y|ies|iant|iance)\b|\bcertif", text)
+        assert "helps to fill" in text and "no legal advice" in text
+
+
+# How it is written ---------------------------------------------------------------------------------------------------
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>'",
+    "| a | b |",
+    "{{ 7 * 7 }}",
+    "a\u202eb",
+    "`x`*y*",
+)
+
+
+class Tags(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def hostile() -> veilog.Release:
+    log = Variants.from_dict({HOSTILE: 900, (HOSTILE[0],): 800})
+    released = veilog.release(log, "travas", epsilon=1, delta="1e-3")
+    guarantee = replace(released.guarantee, neighbours=HOSTILE[0] + HOSTILE[2], numerics=HOSTILE[1] + HOSTILE[5])
+    return replace(released, guarantee=guarantee, parameters={HOSTILE[1]: HOSTILE[0]})
+
+
+@pytest.mark.parametrize("owner", [False, True])
+def test_the_page_loads_nothing_and_what_a_log_holds_is_text(owner: bool) -> None:
+    text = as_html(veilog.dossier(hostile(), Variants.from_dict({HOSTILE: 1, (HOSTILE[1],): 9}) if owner else None))
+    assert "://" not in text and "@import" not in text and "\u202e" not in text
+    tags = Tags(text).found
+    names = {tag for tag, _ in tags}
+    assert not names & {"script", "link", "iframe", "object", "embed", "form", "img", "base"}
+    assert not any(name.startswith("on") for _, facts in tags for name in facts)
+    assert all((facts["href"] or "").startswith("#") for tag, facts in tags if tag == "a")
+    ids = {facts["id"] for _, facts in tags if facts.get("id")}
+    assert {(facts["href"] or "")[1:] for tag, facts in tags if tag == "a"} <= ids
+    policy = next(facts["content"] or "" for tag, facts in tags if facts.get("http-equiv"))
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def test_in_markdown_what_a_log_holds_is_text_too() -> None:
+    text = as_markdown(veilog.dossier(hostile()))
+    prose = re.sub(r"```yaml\n.*?```", "", text, flags=re.DOTALL)
+    assert not re.search(r"(?<!\\)<", prose) and "\u202e" not in text
+    tables = [block for block in prose.split("\n\n") if block.startswith("|")]
+    assert len(tables) > 20
+    for table in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1, table
+    assert text.startswith("# Dossier of an event log")
+
+
+def test_it_is_written_whole_or_not_at_all(
+    tmp_path: Path, released: veilog.Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = veilog.dossier(released)
+    write(made, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == as_html(made)
+    write(made, tmp_path / "page.md")
+    assert (tmp_path / "page.md").read_text() == as_markdown(made)
+    with pytest.raises(OutputError, match="folder does not exist"):
+        write(made, tmp_path / "none" / "page.html")
+    with pytest.raises(OutputError, match="a page"):
+        check_dossier(tmp_path / "log.xes")
+
+    def broken(*_: object) -> str:
+        raise RuntimeError
+
+    monkeypatch.setattr("veilog.report.dossier.as_html", broken)
+    with pytest.raises(RuntimeError):
+        write(made, tmp_path / "other.html")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["page.html", "page.md"]
+
+
+def test_the_file_alone_has_a_dossier_that_says_whose_word_it_is(tmp_path: Path, released: veilog.Release) -> None:
+    full = replace(released, variants=VARIANTS) if not released.variants.cases else released
+    if not full.variants.cases:
+        pytest.skip("nothing came through")
+    released = veilog.release(VARIANTS, "laplace", epsilon=1, activities=list(VARIANTS.labels), depth=4)
+    released.save(tmp_path / "release.xes")
+    made = veilog.dossier(veilog.read(tmp_path / "release.xes"), files=[tmp_path / "release.xes"])
+    assert "The file is as it was written" in section(made, "0.1")
+    assert "release.xes, SHA-256" in section(made, "0.2")
+    assert "What the file states" in section(made, "C.2")
+    assert made.registry is not None and "does not list them" in made.registry
+    with pytest.raises(InputError, match="does not say how it was made private"):
+        veilog.dossier(LOG)
+    with pytest.raises(InputError, match="cannot be read"):
+        veilog.dossier(released, files=[tmp_path / "gone.xes"])
+
+
+# The registry's record ------------------------------------------------------------------------------------------------
+
+TEXT, WHOLE, NUMBER = "text", "whole", "number"
+RECORD: dict[str, Any] = {
+    "url_slug!": TEXT,
+    "deployment!": {
+        "basic!": {
+            "name!": TEXT,
+            "data_curators!": [
+                {"data_curator_name!": TEXT, "data_curator_type!": {"Government", "Industry", "Nonprofit"}},
+            ],
+            "description!": TEXT,
+            "intended_use!": TEXT,
+            "data_product_type!": {
+                *("Summary statistics", "Machine learning model", "Dataset", "Synthetic data"),
+                *("Interactive API", "SQL queries"),
+            },
+            "data_product_region!": TEXT,
+            "data_product_sector": {"Technology", "Healthcare", "Education", "Government", "Energy", "Finance"},
+            "publication_date!": TEXT,
+        },
+        "dp_variant": {
+            "variant_name": {"Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"},
+            "data_domain": TEXT,
+            "unprotected_quantities": TEXT,
+        },
+        "privacy_loss": {
+            "privacy_unit": TEXT,
+            "privacy_unit_details": TEXT,
+            "number_of_privacy_units": WHOLE,
+            "privacy_parameters": {"epsilon": NUMBER, "delta": NUMBER, "rho": NUMBER},
+            "privacy_parameters_details": TEXT,
+        },
+        "deployment_model": {
+            "model_name": {"Local", "Central", "Shuffle", "Federated", "Varies"},
+            "model_name_details": TEXT,
+            "trust_assumptions": TEXT,
+            "actors": TEXT,
+            "release_type": {"One release", "Many releases"},
+            "release_type_details": TEXT,
+            "data_source_type": {"Static", "Dynamic"},
+            "data_source_type_details": TEXT,
+            "access_type": {"Interactive", "Non-interactive"},
+            "access_type_details": TEXT,
+        },
+        "implementation": {
+            "preprocessing_and_hyperparameter_tuning": TEXT,
+            "mechanisms": TEXT,
+            "composition": TEXT,
+            "post_processing": TEXT,
+            "justification": TEXT,
+            "utility": TEXT,
+            "additional_information": TEXT,
+        },
+        "administrative!": {
+            "evidence_sources": {
+                "dossier": {
+                    "evidence_source_type": {"Authorized organizational attestation"},
+                    "misc": {"title": TEXT, "year": WHOLE, "note": TEXT},
+                }
+            },
+            "status!": {"Converted", "Draft", "Pending", "Changes Required", "Approved"},
+            "registry_authors!": [TEXT],
+            "tier!": {1, 2, 3},
+        },
+    },
+}
+"""Our own description of what the registry's schema (2026) lets a record have; "!" marks what it must have."""
+
+TIER_3 = (
+    *("dp_variant.data_domain", "dp_variant.unprotected_quantities", "privacy_loss.privacy_unit_details"),
+    *("privacy_loss.privacy_parameters_details", "deployment_model.trust_assumptions", "deployment_model.actors"),
+    *("deployment_model.release_type_details", "deployment_model.access_type_details"),
+    *(f"implementation.{name}" for name in ("mechanisms", "composition", "post_processing", "justification")),
+    "implementation.preprocessing_and_hyperparameter_tuning",
+)
+
+
+def misfits(value: Any, wanted: Any, path: str = "") -> list[str]:
+    """Where a record is not as the schema wants it."""
+    if isinstance(wanted, dict):
+        if not isinstance(value, dict):
+            return [f"{path}: not a mapping"]
+        keys = {key.rstrip("!"): kind for key, kind in wanted.items()}
+        found = [f"{path}.{key}: unknown" for key in value if key not in keys]
+        found += [f"{path}.{key[:-1]}: missing" for key in wanted if key.endswith("!") and key[:-1] not in value]
+        return found + [fault for k, v in value.items() if k in keys for fault in misfits(v, keys[k], f"{path}.{k}")]
+    if isinstance(wanted, list):
+        if not isinstance(value, list) or not value:
+            return [f"{path}: not a list"]
+        return [fault for one in value for fault in misfits(one, wanted[0], path)]
+    if isinstance(wanted, set):
+        return [] if value in wanted else [f"{path}: {value!r}"]
+    kind = {TEXT: str, WHOLE: int, NUMBER: (int, float)}[wanted]
+    return [] if isinstance(value, kind) and not isinstance(value, bool) else [f"{path}: {value!r}"]
+
+
+PURE = {"epsilon": 1, "activities": list(VARIANTS.labels), "depth": 4}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: veilog.release(VARIANTS, "laplace", **PURE),
+        lambda: veilog.release(VARIANTS, "travas", epsilon="0.3", delta="1e-9"),
+        hostile,
+    ],
+    ids=["pure", "delta", "hostile"],
+)
+def test_the_record_is_as_the_registry_wants_it(make: Callable[[], veilog.Release], tmp_path: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    released = make()
+    made = veilog.dossier(released)
+    write_registry(made, tmp_path / "record.yaml")
+    text = (tmp_path / "record.yaml").read_text()
+    found = yaml.safe_load(text)
+    assert misfits(found, RECORD) == []
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["deployment"]["basic"]["publication_date"])
+    loss = found["deployment"]["privacy_loss"]["privacy_parameters"]
+    assert loss["epsilon"] == released.guarantee.epsilon
+    assert loss.get("delta", 0) == released.guarantee.delta
+    variant = found["deployment"]["dp_variant"]["variant_name"]
+    assert variant == ("Approximate DP" if released.guarantee.delta else "Pure DP")
+    for path in TIER_3:
+        group, _, name = path.partition(".")
+        assert found["deployment"][group][name].strip(), path
+    styles = {token.style for token in yaml.scan(text) if hasattr(token, "style")}
+    assert styles <= {None, "|", '"', "'"}, "the registry takes no other way to quote"
+    assert "# yours to fill" in text
+
+
+def test_the_check_of_records_finds_faults() -> None:
+    assert misfits({"url_slug": 1, "more": 2}, RECORD) == [
+        ".more: unknown",
+        ".deployment: missing",
+        ".url_slug: 1",
+    ]
+
+
+def test_nothing_proven_is_not_registered(tmp_path: Path, unproven: veilog.Release) -> None:
+    with pytest.raises(OutputError, match="nothing to register"):
+        write_registry(veilog.dossier(unproven), tmp_path / "record.yaml")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_yaml_is_read_back_as_it_was() -> None:
+    yaml = pytest.importorskip("yaml")
+    value: dict[str, object] = {"a": "yes", "b": "1e-6", "c": 1e-6, "d": 2.5e-30, "e": 1.0, "k": "ünï\u2019", "l": True}
+    value |= {"f": "x: #y\n  - z\n\nlast", "g": [1, "two", {"h": "i", "j": [3]}], "m": "", "n": "- a\n- b"}
+    value |= {"o": {"p": {"q": '"\\'}}}
+    back = yaml.safe_load(written(value))
+    assert back == value | {"f": "x: #y\n  - z\n\nlast\n", "n": "- a\n- b\n"}
+    assert yaml.safe_load(written({"a": Yours("b", "say"), "c": [Yours("d\ne", "it")]})) == {"a": "b", "c": ["d\ne\n"]}
