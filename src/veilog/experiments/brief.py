@@ -28,6 +28,11 @@ _NOTE = (
     "kept of), with its name. Leak line: a bare list of the raw variants, which protects nobody."
 )
 
+_NEAR = (
+    "Relative log similarity (1: the same variants in the same shares), means of the runs, certified; the best of a "
+    "log is bold. CPU s: one release of the log that takes longest, median."
+)
+
 
 @dataclass(frozen=True)
 class Brief:
@@ -61,6 +66,37 @@ class Brief:
         ]
         head = ("log", "purpose", "the log itself", *self.own, BEST, LEAK)
         return Table("What releases are good for", head, tuple(lines), _NOTE) if lines else None
+
+    def methods(self) -> Table | None:
+        """Return how near to each log every method comes at epsilon 1, and how long it takes; the best are bold."""
+        logs = [
+            log for log in self.logs if any(self._similarity(log, name, _EPSILON) is not None for name in self.names)
+        ]
+        found = {name: [self._similarity(log, name, _EPSILON) for log in logs] for name in self.names}
+        best = [max((v for own in found.values() if (v := own[i]) is not None), default=None) for i in range(len(logs))]
+        lines = [
+            (
+                name,
+                *(
+                    "-" if value is None else f"**{value:.3f}**" if value == most else f"{value:.3f}"
+                    for value, most in zip(values, best, strict=True)
+                ),
+                self._seconds(name, logs),
+            )
+            for name, values in found.items()
+            if any(value is not None for value in values)
+        ]
+        head = ("method", *logs, "CPU s")
+        return Table("All methods at epsilon 1", head, tuple(lines), _NEAR) if lines else None
+
+    def _seconds(self, name: str, logs: Sequence[str]) -> str:
+        """The median of the slowest log."""
+        medians = [
+            statistics.median(values)
+            for log in logs
+            if (values := known(self.column(log, name, _EPSILON), "cpu_seconds"))
+        ]
+        return f"{max(medians):.2g}" if medians else "-"
 
     def _line(self, log: str, measures: tuple[str, ...]) -> list[str]:
         original = self._means(of(self.rows, log, "", uniform=""), measures)

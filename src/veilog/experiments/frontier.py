@@ -236,8 +236,8 @@ def tables(rows: Sequence[Row]) -> list[Table]:
             continue
         lines_ = [(log, e, *(spread(_column(rows, log, n, e), measure_, form) for n in names)) for log, e in places]
         out.append(Table(title, head, tuple(lines_), note))
-    in_brief = _brief(rows).table()
-    out += [] if in_brief is None else [in_brief]
+    brief = _brief(rows)
+    out += [table for table in (brief.methods(), brief.table()) if table is not None]
     seconds = [(log, e, *(_median(_column(rows, log, n, e)) for n in names)) for log, e in places]
     out.append(Table("Median CPU seconds from a log in memory to a release", head, tuple(seconds)))
     return out
