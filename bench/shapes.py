@@ -1,8 +1,8 @@
 """evolve's decisions on simulated logs of many shapes: what the rule decides beside each choice held fixed.
 
-A shape is a family with a number of activities, of cases, and a mean length. Some of the rule's constants were chosen with
-most of these logs in sight, so that they are no independent test of it. All else is as it is by default, but the release is the fine one
-(``detail``), so that what is seen is the choice.
+A shape is a family with a number of activities, of cases, and a mean length. Some of the rule's constants were chosen
+with most of these logs in sight, so they are no independent test of it. All else is as it is by default, but the
+release is the fine one (``detail``), so that what is seen is the choice.
 """
 
 from __future__ import annotations
