@@ -75,6 +75,7 @@ WHITE = (
     _inside("sacofa"),
     _inside("df-laplace"),
     _inside("sapa"),
+    _inside("dpim"),
     _inside("evolve", runs=2),
     _inside("evolve", DELTA),
     _inside("evolve", runs=5, times="0.4"),

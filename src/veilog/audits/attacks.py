@@ -173,8 +173,11 @@ _WORST = (
     ("one more of 3,000 cases of one event", 3000, ("a",)),
     ("one more of 3,000 cases of two events", 3000, ("a", "a")),
 )
-_EDGE = ("one more of so many cases that a float would round them", 2**24 + 1, ("a", "a"))
-"""Single precision has 24 binary digits."""
+_OF_VARIANTS: tuple[tuple[str, int, Trace], ...] = (
+    ("one more of 3,000 cases without events", 3000, ()),  # from its start to its end is one step
+    ("one more of so many cases that a float would round them", 2**24 + 1, ("a", "a")),
+)
+"""Those of variants alone. Single precision has 24 binary digits."""
 
 
 def worst_cases(whole_logs: bool) -> Iterator[Attempt]:
@@ -184,7 +187,7 @@ def worst_cases(whole_logs: bool) -> Iterator[Attempt]:
     prefix and length, and the sum of the one step that it takes again and again. Few or many cases, because what is
     asked depends on how many there seem to be. Where times are asked for too, also with all steps in one hour.
     """
-    for attack, number, trace in _WORST if whole_logs else (*_WORST, _EDGE):
+    for attack, number, trace in _WORST if whole_logs else (*_WORST, *_OF_VARIANTS):
         before = [(trace, number)] if number else []
         if whole_logs:
             yield Attempt(attack, _log(before, ()), _log(before, [trace]), ())

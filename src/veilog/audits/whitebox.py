@@ -44,7 +44,7 @@ __all__ = ["WHITE_RUNS", "WhiteProof", "audit_inside", "factor_bound", "prove"]
 
 _WHOLE = 2
 """Whole runs on each of the two logs of an attempt, whose questions are tried."""
-_ROUNDS = ((25, 5), (150, 1))
+_ROUNDS = ((40, 5), (150, 1))
 """Rounds of trying: how often the questions of each run are asked again, and how many runs are kept."""
 _LEAST = 16
 """Runs that an attempt gets, at least."""
@@ -240,11 +240,8 @@ def _questions(proof: WhiteProof) -> tuple[str, ...]:
 
 
 def _told(runs: Sequence[Recorded]) -> float:
-    """About how much the answers of a run tell that most runs have in common: their squared evidence, added up.
-
-    Of Laplace noise the evidence is as large as it can be in every other answer or so: what it can be is known after a
-    few. Of other noise the mean is taken.
-    """
+    """About how much the answers of a run tell that most runs have in common: the mean squares of their evidence, added
+    up. Where one number tells all, that is about twice what two numbers tell that have half of it each."""
     told = 0.0
     for place, usual in enumerate(_path(runs)):
         answers = [run.answers[place] for run in runs if len(run.answers) > place]
@@ -253,8 +250,7 @@ def _told(runs: Sequence[Recorded]) -> float:
             for one in answers
             if _key(one) == _key(usual) and not math.isnan(one.evidence)
         ]
-        bounded = usual.priced is not None and usual.priced.units > 0
-        told += max(found, default=0.0) if bounded else sum(found) / len(runs)
+        told += sum(found) / len(runs)
     return told
 
 
