@@ -125,7 +125,7 @@ def test_the_command_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     files.write(LOG, tmp_path / "a.xes")
     files.write(hospital(50, seed=5), tmp_path / "b.xes")
     arguments = ["compare", str(tmp_path / "a.xes"), str(tmp_path / "b.xes"), "--chart"]
-    assert cli.main([*arguments, str(tmp_path / "c.svg")]) == 0
+    assert cli.main([*arguments, str(tmp_path / "c.svg"), "--details"]) == 0
     shown = capsys.readouterr().out
     assert "case durations" in shown and "cases under way" in shown
     assert ET.parse(tmp_path / "c.svg").getroot().tag == f"{SVG}svg"

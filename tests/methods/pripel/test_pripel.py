@@ -264,19 +264,26 @@ def test_gaps_equal_original_ones_no_more_often_than_those_of_another_release(
     logs: Path, settings: dict[str, Any], least: int
 ) -> None:
     """On Sepsis, to three deviations of a count; nor more often than they miss one by some seconds (four deviations).
-    What copies gaps fails by far."""
+    What copies gaps fails by far in both.
+
+    Certified releases are held to the second alone: they are dense where the original is, and each a little elsewhere,
+    so that one release meets another less often than the original, be it by some seconds off.
+    """
     log = veilog.read(logs / "sepsis.xes.gz")
     original = gaps_of(log)
     one, other = (gaps_of(openly.release(log, "pripel", seed=seed, **settings).log) for seed in (1, 2))
     for released, independent in ((one, other), (other, one)):
         with_original, with_other = equal_gaps(released, original, independent, least)
-        assert with_original <= with_other + 3 * np.sqrt(with_original + with_other + 1)
+        if "as_published" in settings:
+            assert with_original <= with_other + 3 * np.sqrt(with_original + with_other + 1)
     for released in (one, other):
         shifted = [shifted_hits(released, original, seconds, least) for seconds in (-13, -7, 7, 13)]
         chance = np.mean(shifted)
         assert shifted_hits(released, original, 0, least) <= chance + 4 * np.sqrt(chance + 1)
     copied, by_chance = equal_gaps(original, original, one, least)
     assert copied > by_chance + 100
+    missed = np.mean([shifted_hits(original, original, seconds, least) for seconds in (-13, -7, 7, 13)])
+    assert shifted_hits(original, original, 0, least) > missed + 4 * np.sqrt(missed + 1) + 100
 
 
 # Certified -----------------------------------------------------------------------------------------------------------
