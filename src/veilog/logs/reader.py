@@ -212,7 +212,7 @@ def _reader_of_file(source: Source) -> Reader:
         raise InputError(f"The file cannot be read: {reason(error)}.", path=str(path)) from error
     found = _found(source)
     if found is None:
-        problem, advice = _OTHERS.get(path.suffix.lower(), ("The suffix is not known.", ""))
+        problem, advice = _OTHERS.get(source.format, ("The suffix is not known.", ""))
         if source.zipped:
             problem = f"The suffix of {zipped(path)!r} in this zip is not known."
         raise InputError(

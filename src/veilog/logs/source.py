@@ -191,11 +191,12 @@ class Source:
         return begun
 
     def content(self, most: int) -> bytes:
-        """Return all bytes of the file, unpacked, where they are no more than ``most``; for formats without a start."""
+        """Return all bytes of the file, unpacked, where they are no more than ``most``; for formats that need them."""
         with self.stream() as stream:
             found = stream.read(most + 1)
         if len(found) > most:
-            raise InputError(f"The file in this zip is larger than {most >> 20} MB.", path=self.path, advice=_UNPACK)
+            packed = " unpacked" if self.packed else ""
+            raise InputError(f"This format is read as a whole, and there are{packed} over {most >> 20} MB.", path=self.path)
         return found
 
     def stream(self) -> BinaryIO:
@@ -228,9 +229,6 @@ def _files(source: Source) -> tuple[Source, ...]:
         if not found:
             raise InputError("No file matches this pattern.", path=source.name)
     return tuple(Source(path, means=source.means, limit=source.limit, layout=source.layout) for path in sorted(found))
-
-
-_UNPACK = "Unpack it first."
 
 
 def _suffix_in_zip(source: Source) -> str:
