@@ -190,7 +190,7 @@ def _reader_of_table(source: Source) -> Reader:
     if found is None:
         raise InputError(
             f"A {type(source.given).__name__} is not a log.",
-            advice="Give a path, a DataFrame of pandas or polars, a pyarrow Table, an EventLog of pm4py or a table of "
+            advice="Give a path, a pandas DataFrame, a pyarrow Table, a polars DataFrame, a pm4py EventLog or a table of "
             "Ibis.",
         )
     return found

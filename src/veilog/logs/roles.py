@@ -162,8 +162,8 @@ def guess_roles(
     """The roles of these columns: those given, else pm4py's names, else usual names (English, German, Dutch, French).
 
     Of several time columns the completion counts, as in pm4py. A date and a time of day in two columns are one time,
-    where their names say so or ``timestamp`` is both names with a ``+`` between. Raises :class:`InputError` that lists the columns when
-    a role is missing or two columns have equally good names.
+    where their names say so or ``timestamp`` is both names with a ``+`` between. Raises :class:`InputError` that lists
+    the columns when a role is missing or two columns have equally good names.
     """
     repeated = sorted({name for name in columns if columns.count(name) > 1})
     if repeated:

@@ -196,7 +196,9 @@ class Source:
             found = stream.read(most + 1)
         if len(found) > most:
             packed = " unpacked" if self.packed else ""
-            raise InputError(f"This format is read as a whole, and there are{packed} over {most >> 20} MB.", path=self.path)
+            raise InputError(
+                f"This format is read as a whole, and there are{packed} over {most >> 20} MB.", path=self.path
+            )
         return found
 
     def stream(self) -> BinaryIO:

@@ -47,9 +47,7 @@ def load(connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: 
             state.kept -= state.absent
     if state.rows and not state.kept:
         raise InputError("Not one event is left.", path=files[0].path)
-    count_times(
-        findings, state.kept, naive=state.naive, offsets=state.offsets, cut=state.cut, epochs=state.epochs
-    )
+    count_times(findings, state.kept, naive=state.naive, offsets=state.offsets, cut=state.cut, epochs=state.epochs)
     case = "c, o" if state.nameless else "c"
     if state.indexed:
         _note_index(connection, f"FROM events {where} GROUP BY {case} HAVING bool_or(g IS NULL)", findings)

@@ -73,7 +73,9 @@ def _chosen(log: ObjectCentricLog, source: Source) -> str:
         return next(iter(kinds))
     if wanted is not None and wanted in kinds:
         return wanted
-    listed = ", ".join(f"{kind!r} ({objects:,} objects, {events:,} events)" for kind, (objects, events) in kinds.items())
+    listed = ", ".join(
+        f"{kind!r} ({objects:,} objects, {events:,} events)" for kind, (objects, events) in kinds.items()
+    )
     if not kinds:
         raise InputError("This object-centric log has no objects.", path=source.path)
     raise InputError(
@@ -132,10 +134,10 @@ def _left_out(log: ObjectCentricLog, kind: str) -> list[Remark]:
         "objects of other types": sum(thing.kind != kind for thing in things),
         "relations between objects": sum(thing.relations for thing in things),
         "later values of attributes": sum(thing.changes for thing in things if thing.kind == kind),
-        "relations to objects that are not listed": sum(name not in log.objects for e in log.events for name in e.objects),
+        "objects of events that are not listed": sum(name not in log.objects for e in log.events for name in e.objects),
     }
     if any(lost.values()):
-        example = ", ".join(f"{count:,} {what}" for what, count in lost.items() if count)
+        example = ", ".join(f"{what}: {count:,}" for what, count in lost.items() if count)
         found.append(Remark("not-flat", example, sum(lost.values())))
     return found
 
@@ -155,9 +157,9 @@ def _folded(log: ObjectCentricLog, kind: str) -> list[Remark]:
     found = []
     if several:
         found.append(Remark("event-in-several-cases", f"{most[0]!r} is in {most[1]:,} cases", several))
-    apart = [key for key, beside in others.items() if len(beside) > 1 and len(set(beside)) > 1]
+    apart = [key for key, beside in others.items() if len(set(beside)) > 1]
     if apart:
-        (name, activity), beside = apart[0], others[apart[0]]
-        example = f"case {name!r} has {activity!r} {len(beside):,} times, for different objects"
+        name, activity = apart[0]
+        example = f"case {name!r} has {activity!r} {len(others[apart[0]]):,} times, for different objects"
         found.append(Remark("events-of-other-objects", example, len(apart)))
     return found

@@ -1,6 +1,6 @@
 """The reader of workbooks of Excel (``.xlsx``, ``.xlsm``): one sheet, whose cells say themselves what type they have.
 
-A workbook is a zip. What it says that it unpacks to is checked before anything is unpacked, and no more comes out of it.
+A workbook is a zip. What it says that it unpacks to is checked before anything is unpacked, and no more comes out.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat(" ") if value.time() != time(0) else value.date().isoformat()
     if isinstance(value, timedelta):
-        return str(value) if value.days else (datetime.min + value).time().isoformat()
+        return str(value)
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, bool):

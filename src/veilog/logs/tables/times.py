@@ -3,8 +3,9 @@
 Read are ISO 8601 (``2024-03-01``, ``2024-03-01 14:05``, ``2024-03-01T14:05:09.123456+01:00``, also with ``/`` or
 ``.``), ``dd.mm.yyyy``, and ``dd/mm/yyyy`` or ``mm/dd/yyyy`` (also with ``-``), each with an optional time of day, AM or
 PM, and offset, and numbers that count from the beginning of 1970 in seconds, milliseconds, microseconds or nanoseconds:
-how large a number is tells which, each value by itself. A time without offset is taken as UTC, and counted. ``25/12/2024`` says by itself which number is the
-day; what ``5/6/2024`` means is never taken from the times of other cases: it is declared, or refused.
+how large a number is tells which, each value by itself. A time without offset is taken as UTC, and counted.
+``25/12/2024`` says by itself which number is the day; what ``5/6/2024`` means is never taken from the times of other
+cases: it is declared, or refused.
 """
 
 from __future__ import annotations
