@@ -23,6 +23,7 @@ __all__ = [
     "declared_roles",
     "guess_roles",
     "header_among",
+    "usual",
 ]
 
 Found = Literal["given", "pm4py", "guessed"]
@@ -252,11 +253,11 @@ def header_among(rows: Sequence[Sequence[str]]) -> int:
     if not wide or (wide[0] and any(map(_DATA.search, rows[wide[0]]))):
         return 0
     first = wide[0]
-    if _usual(rows[first]):
+    if usual(rows[first]):
         return first
     widest = max(map(_width, rows[: first + 1]))
     for place in range(first + 1, len(rows)):
-        if _width(rows[place]) > widest and _usual(rows[place]):
+        if _width(rows[place]) > widest and usual(rows[place]):
             return place
         widest = max(widest, _width(rows[place]))
     return first
@@ -266,8 +267,8 @@ def _width(row: Sequence[str]) -> int:
     return max((place for place, name in enumerate(row, 1) if name.strip()), default=0)
 
 
-def _usual(row: Sequence[str]) -> bool:
-    """Whether the names of these columns say which is the case, the activity and the time."""
+def usual(row: Sequence[str]) -> bool:
+    """Return whether the names of these columns say which is the case, the activity and the time."""
     if any(map(_DATA.search, row)):
         return False
     try:

@@ -77,13 +77,13 @@ def _opened(path: Path) -> BinaryIO:
 
 def zipped(path: Path) -> str:
     """Return the name of the one file in a zip; :class:`InputError` where there is none, or several, which it lists."""
-    archive, member = _member(path)
-    archive.close()
+    file, _, member = _member(path)
+    file.close()
     return member.filename
 
 
-def _member(path: Path) -> tuple[zipfile.ZipFile, zipfile.ZipInfo]:
-    """The zip, for the caller to close, and the one file in it."""
+def _member(path: Path) -> tuple[BinaryIO, zipfile.ZipFile, zipfile.ZipInfo]:
+    """The file, for the caller to close, the zip in it, and the one file in that."""
     file = _opened(path)
     try:
         archive = zipfile.ZipFile(file)
@@ -92,7 +92,7 @@ def _member(path: Path) -> tuple[zipfile.ZipFile, zipfile.ZipInfo]:
         file.close()
         raise InputError(f"The zip cannot be read ({error}).", path=path, advice="Fetch or pack it again.") from error
     if len(found) == 1 and not found[0].flag_bits & 1:
-        return archive, found[0]
+        return file, archive, found[0]
     file.close()
     if not found:
         raise InputError("There is no file in this zip.", path=path)
@@ -176,13 +176,12 @@ class _Unzip(io.RawIOBase):
     def __init__(self, path: Path, limit: int | None) -> None:
         self._path = path
         self._limit = limit
-        self._archive, member = _member(path)
-        self._file = self._archive.fp
+        self._file, archive, member = _member(path)
         self._packed = member.compress_size
         self.size = member.file_size
         self.consumed = 0
         try:
-            self._stream = self._archive.open(member)
+            self._stream = archive.open(member)
         except (zipfile.BadZipFile, NotImplementedError, OSError, RuntimeError) as error:
             self.close()
             raise InputError(f"The zip cannot be read ({error}).", path=path, advice="Unpack it first.") from error
@@ -191,8 +190,7 @@ class _Unzip(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._file.close()
         super().close()
 
     def readinto(self, buffer: object) -> int:

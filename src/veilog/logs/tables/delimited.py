@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from veilog.errors import InputError
-from veilog.logs.roles import header_among
+from veilog.logs.roles import header_among, usual
 from veilog.logs.source import Source
 from veilog.logs.streams import MAX_VALUE, consumed_fraction
 from veilog.logs.tables.reader import Remark
@@ -60,11 +60,17 @@ class _Cut:
     line: int = 1
     titles: int = 0
 
+    def better(self, other: _Cut) -> bool:
+        """Whether this header has usual names and the other has not, or else more columns."""
+        if len(self.columns) < 3 or not other.columns or usual(self.columns) == usual(other.columns):
+            return len(self.columns) > len(other.columns)
+        return usual(self.columns)
+
 
 def sniffed(source: Source) -> Dialect:
     """Find the encoding by the first bytes, and delimiter and columns by the header: of the delimiters that cut it into
-    the most columns the first; in a file called .tsv a tab goes before the others. Lines of a title may stand before
-    the header (see :func:`veilog.logs.roles.header_among`)."""
+    the most columns, or into columns with usual names, the first; in a file called .tsv a tab goes before the others.
+    Lines of a title may stand before the header (see :func:`veilog.logs.roles.header_among`)."""
     path, sample = source.path, source.begin(_SAMPLE)
     preferred = ("\t", ",", ";", "|") if source.format == ".tsv" else (",", ";", "\t", "|")
     if not sample:
@@ -78,7 +84,7 @@ def sniffed(source: Source) -> Dialect:
     chosen = preferred[0]
     for delimiter in preferred:
         found = _cut(lines[:_LINES], delimiter, source)
-        if found is not None and len(found.columns) > len(best.columns):
+        if found is not None and found.better(best):
             best, chosen = found, delimiter
     if not best.columns:
         raise InputError("The first line is too long for a header.", path=path)
