@@ -1,4 +1,4 @@
-"""Messy files: each is read as it was meant, with all that it holds, or refused; what is said stands in the docs, too."""
+"""Messy files: each is read as it was meant, with all that it holds, or refused; the docs have the same table."""
 
 from __future__ import annotations
 

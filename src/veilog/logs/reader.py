@@ -190,8 +190,8 @@ def _reader_of_table(source: Source) -> Reader:
     if found is None:
         raise InputError(
             f"A {type(source.given).__name__} is not a log.",
-            advice="Give a path, a pandas DataFrame, a pyarrow Table, a polars DataFrame, a pm4py EventLog or a table of "
-            "Ibis.",
+            advice="Give a path, a pandas DataFrame, a pyarrow Table, a polars DataFrame, a pm4py EventLog or a table "
+            "of Ibis.",
         )
     return found
 

@@ -73,9 +73,8 @@ def _chosen(log: ObjectCentricLog, source: Source) -> str:
         return next(iter(kinds))
     if wanted is not None and wanted in kinds:
         return wanted
-    listed = ", ".join(
-        f"{kind!r} ({objects:,} objects, {events:,} events)" for kind, (objects, events) in kinds.items()
-    )
+    counts = ((kind, _counted(things, "object"), _counted(events, "event")) for kind, (things, events) in kinds.items())
+    listed = ", ".join(f"{kind!r} ({things}, {events})" for kind, things, events in counts)
     if not kinds:
         raise InputError("This object-centric log has no objects.", path=source.path)
     raise InputError(
@@ -85,6 +84,10 @@ def _chosen(log: ObjectCentricLog, source: Source) -> str:
         path=source.path,
         advice="Choose with --object-type NAME (in Python object_type=). Flattening on it loses the others.",
     )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _of(event: Event, log: ObjectCentricLog, kind: str) -> list[str]:
