@@ -7,11 +7,14 @@ in a folder of this process's own until the command ends, and what goes out is w
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from veilog._files import reason
 from veilog.errors import InputError, OutputError, ParameterError
@@ -22,6 +25,8 @@ _PIPE = Path("-")
 _BLOCK = 1 << 20
 _folders: list[Path] = []
 """What this command keeps until it ends."""
+_handlers: list[Any] = []
+"""What was done about SIGTERM before."""
 
 
 def is_pipe(path: Path) -> bool:
@@ -89,9 +94,18 @@ def cleared() -> Iterator[None]:
     finally:
         while _folders:
             shutil.rmtree(_folders.pop(), ignore_errors=True)
+        while _handlers:
+            signal.signal(signal.SIGTERM, _handlers.pop())
+
+
+def _ended(number: int, frame: object) -> None:
+    """End as the signal says, but not without removing what is kept, which may be a log with people in it."""
+    raise SystemExit(128 + number)
 
 
 def _folder() -> Path:
+    if not _folders and threading.current_thread() is threading.main_thread():
+        _handlers.append(signal.signal(signal.SIGTERM, _ended))
     _folders.append(Path(tempfile.mkdtemp(prefix="veilog-pipe-")))
     return _folders[-1]
 
