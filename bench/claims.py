@@ -1,8 +1,9 @@
 """What every method claims, what is derived and what an audit shows: the tables of docs/claims.md.
 
 A cell is an audit of 4,000 releases of each of two neighbouring logs, or of the answers to one release's questions
-(more or fewer where it says so, see ``CLAIMS`` and ``WHITE``; ``--set releases=N`` for another number). ``python bench/run.py claims --set method=NAME`` audits one method again, and ``--publish`` puts
-what was audited into the page.
+(more or fewer where it says so, see ``CLAIMS`` and ``WHITE``; ``--set releases=N`` for another number).
+``python bench/run.py claims --set method=NAME`` audits one method again, and ``--publish`` puts what was audited into
+the page.
 """
 
 from __future__ import annotations
