@@ -74,11 +74,11 @@ EXCEL = _Excel()
 
 def _read(source: Source) -> _Sheet:
     """The sheet that is meant; whatever a workbook's faults are, they become an InputError."""
+    file = _checked(source)
     try:
         import openpyxl
     except ImportError as error:
         raise MissingExtraError("Reading a workbook of Excel", extra="excel") from error
-    file = _checked(source)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions that a table has no use for
