@@ -96,7 +96,7 @@ def opened(serve: str, folder: Path, shell: dict[str, str]) -> str:
     return str(answer.text)
 
 
-class server:  # noqa: N801
+class server:
     """A command that goes on until Ctrl-C."""
 
     def __init__(self, command: str, folder: Path, shell: dict[str, str]) -> None:

@@ -85,7 +85,7 @@ def drawn() -> str:
     legend = " · ".join(f"{SHORT[activity]} {activity}" for activity in ACTIVITIES if activity in shown)
     sides = [
         *column(LEFT, "Your log", f"{log.cases:,} patients, {len(before):,} paths", before[:ROWS],
-                f"… {alone:,} patients have a path of their own: a part", ),
+                f"… {alone:,} patients have a path of their own: a part" ),
         text(LEFT, 80 + ROWS * STEP + 33, "of it may tell the rest, with names or without", "s"),
         *column(RIGHT, "The release", f"{made.cases:,} made-up cases, {len(after):,} paths", after[:ROWS],
                 "… an ordinary log, of people who do not exist;"),
