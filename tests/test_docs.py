@@ -161,7 +161,7 @@ def test_the_borders_of_strength_are_those_of_the_code() -> None:
 
 
 def test_the_table_of_guesses_is_that_of_the_code() -> None:
-    text = (DOCS / "guarantees.md").read_text().partition("## What somebody can guess")[2].partition("\n## ")[0]
+    text = (DOCS / "guessing.md").read_text().partition("## What an adversary can guess")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| ([\d.]+) \| (.*) \|$", text, re.MULTILINE)
     assert len(rows) == 5
     for epsilon, told in rows:
