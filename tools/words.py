@@ -56,7 +56,9 @@ def retired(text: str) -> list[str]:
     """Return the retired words of a page, as they stand there; those between backticks are names."""
     plain = re.sub(r"`[^`]*`", "", read(text))
     forms = "|".join(rf"{word}(?:s|d|'s|’s)?" for word in RETIRED)
-    return [" ".join(found.lower().split()) for found in re.findall(rf"(?i)\b(?:{forms})\b", re.sub(r"\s+", " ", plain))]
+    return [
+        " ".join(found.lower().split()) for found in re.findall(rf"(?i)\b(?:{forms})\b", re.sub(r"\s+", " ", plain))
+    ]
 
 
 def main() -> int:
