@@ -22,7 +22,6 @@ LONG = {
     "docs/results/times.md": "to be cut to what was found, its tables and the verdict",
 }
 OLD_WORDS = {
-    "docs/architecture.md": "to be said with the next change of the architecture",
     "docs/claims.md": "to be said when its tables are next written",
     "docs/measures/singling-out.md": "to be said with the measures of risk",
     "docs/methods/evolve.md": "to be cut",
