@@ -25,13 +25,13 @@ from veilog.errors import InputError
 from veilog.logs.roles import header_among, usual
 from veilog.logs.source import Source
 from veilog.logs.streams import MAX_VALUE, consumed_fraction
+from veilog.logs.tables.decoding import ENDS, FALLBACK, VALUE, as_utf8, decoded
 from veilog.logs.tables.reader import Remark
 
 __all__ = ["Dialect", "Foreign", "batches", "line_of_row", "sniffed", "titles", "write_rows"]
 
 _SAMPLE = 1 << 16
 _BLOCK = 4 << 20
-_FALLBACK = "cp1252"
 
 
 Foreign = Callable[[int, int], None]
@@ -75,7 +75,7 @@ def sniffed(source: Source) -> Dialect:
     preferred = ("\t", ",", ";", "|") if source.format == ".tsv" else (",", ";", "\t", "|")
     if not sample:
         raise InputError("The file is empty.", path=path)
-    encoding, text = _decode_sample(sample, path)
+    encoding, text = decoded(sample, path)
     whole = len(sample) < _SAMPLE
     lines = list(io.StringIO(text.lstrip("\ufeff"), newline=""))
     if not whole and len(lines) > 1:
@@ -126,35 +126,6 @@ def _cut(lines: list[str], delimiter: str, source: Source) -> _Cut | None:
     # What stands before is skipped by its line feeds. Where lines end otherwise, there is nothing to go by.
     before = "".join(lines[: starts[place] - 1]).count("\n")
     return _Cut(rows[place], starts[place], place) if place and before == starts[place] - 1 else _Cut(rows[0])
-
-
-def _decode_sample(sample: bytes, path: Path) -> tuple[str, str]:
-    for mark, encoding in (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16"),
-        (codecs.BOM_UTF16_BE, "utf-16"),
-    ):
-        if sample.startswith(mark) and encoding != "utf-8":
-            return encoding, codecs.getincrementaldecoder(encoding)("replace").decode(sample)
-    if b"\0" in sample:
-        raise InputError("This is not a text file.", path=path, advice="Export the log as CSV, in UTF-8.")
-    text = _VALUE.sub(lambda match: _as_utf8(match[0], "replace")[0], sample.removeprefix(codecs.BOM_UTF8))
-    return "utf-8", text.decode("utf-8", "replace")
-
-
-_VALUE = re.compile(rb"""(?<![^,;\t|\r\n"])[^,;\t|\r\n"\x80-\xff]*[\x80-\xff][^,;\t|\r\n"]*""")
-"""What stands between delimiters, quotes and ends of lines, and is not all ASCII. Any delimiter ends it, not only the
-one of the file: what matters is that it lies within one value."""
-_ENDS = (b",", b";", b"\t", b"|", b"\r", b"\n", b'"')
-
-
-def _as_utf8(value: bytes, errors: str = "strict") -> tuple[bytes, bool]:
-    """A value in UTF-8, and whether it was in Windows-1252 before."""
-    try:
-        value.decode("utf-8")
-    except UnicodeDecodeError:
-        return value.decode(_FALLBACK, errors).encode("utf-8"), True
-    return value, False
 
 
 def batches(
@@ -348,7 +319,7 @@ class _Checked(io.RawIOBase):
             return raw
         data = self._held + raw
         if raw:
-            cut = max(data.rfind(end) for end in _ENDS) + 1
+            cut = max(data.rfind(end) for end in ENDS) + 1
             data, self._held = data[:cut], data[cut:]
         else:
             self._held = b""
@@ -357,17 +328,17 @@ class _Checked(io.RawIOBase):
         try:
             data.decode("utf-8")
         except UnicodeDecodeError:
-            return _VALUE.sub(lambda match: self._one(match, data), data)
+            return VALUE.sub(lambda match: self._one(match, data), data)
         return data
 
     def _one(self, match: re.Match[bytes], data: bytes) -> bytes:
         line = self._line
         try:
-            value, foreign = _as_utf8(match[0])
+            value, foreign = as_utf8(match[0])
         except UnicodeDecodeError as error:
             line += data.count(b"\n", 0, match.start())
             raise InputError(
-                f"Byte 0x{error.object[error.start]:02x} can be read neither as utf-8 nor as {_FALLBACK}.",
+                f"Byte 0x{error.object[error.start]:02x} can be read neither as utf-8 nor as {FALLBACK}.",
                 path=self._path,
                 line=line,
                 advice="Export the file again in UTF-8.",
