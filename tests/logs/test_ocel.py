@@ -187,6 +187,17 @@ def test_only_tables_of_a_database_are_read(tmp_path: Path) -> None:
             veilog.read(place)
 
 
+def test_a_database_that_is_being_written_is_refused(tmp_path: Path) -> None:
+    """What stands in the file beside it would be lost."""
+    place = tmp_path / "log.sqlite"
+    with contextlib.closing(sqlite3.connect(place)) as base:
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("CREATE TABLE event (ocel_id, ocel_type)")
+        base.commit()
+        with pytest.raises(InputError, match="not finished"):
+            veilog.read(place)
+
+
 def test_an_unknown_type_is_refused_with_those_that_there_are(path: Path) -> None:
     with pytest.raises(InputError, match=r"no type of objects 'orders'. There are: 'order' \(3 objects, 4 events\)"):
         veilog.read(path, object_type="orders")

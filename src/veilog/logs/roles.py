@@ -255,16 +255,12 @@ def header_among(rows: Sequence[Sequence[str]]) -> int:
     first = wide[0]
     if usual(rows[first]):
         return first
-    widest = max(map(_width, rows[: first + 1]))
+    widest = max(map(len, rows[: first + 1]))
     for place in range(first + 1, len(rows)):
-        if _width(rows[place]) > widest and usual(rows[place]):
+        if len(rows[place]) > widest and usual(rows[place]):
             return place
-        widest = max(widest, _width(rows[place]))
+        widest = max(widest, len(rows[place]))
     return first
-
-
-def _width(row: Sequence[str]) -> int:
-    return max((place for place, name in enumerate(row, 1) if name.strip()), default=0)
 
 
 def usual(row: Sequence[str]) -> bool:

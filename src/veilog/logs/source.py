@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+    from pm4py.objects.log.obj import EventLog as Traces
 
 __all__ = [
     "AS_FOUND",
@@ -36,7 +37,7 @@ __all__ = [
     "suffix_of",
 ]
 
-Given: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | pl.DataFrame | ir.Table | Any"
+Given: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | pl.DataFrame | pl.LazyFrame | Traces | ir.Table"
 """What somebody may give for a log."""
 Progress = Callable[[str, float | None], None]
 T = TypeVar("T")

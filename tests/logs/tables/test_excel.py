@@ -105,6 +105,8 @@ def test_a_sheet_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path
     path = written(tmp_path, HEADER, [1, "a", AT], Notes=[["x"]])
     with pytest.raises(InputError, match=r"There is no sheet 'Log'\. The workbook has: 'Sheet', 'Notes'"):
         veilog.read(path, sheet="Log")
+    with pytest.raises(InputError, match="The sheet 'Empty' is empty"):
+        veilog.read(written(tmp_path, HEADER, [1, "a", AT], Empty=[]), sheet="Empty")
     with pytest.raises(InputError, match="No sheet of this workbook has a table"):
         veilog.read(written(tmp_path, ["only", "two"]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from veilog.errors import InputError
@@ -33,6 +34,12 @@ def _connected(source: Source) -> sqlite3.Connection:
     else:
         if not source.size:
             raise InputError("The file is empty.", path=source.path)
+        if Path(f"{source.path}-wal").exists():
+            raise InputError(
+                "Another program has written to this database, and not finished (there is a file ending in -wal).",
+                path=source.path,
+                advice="Close that program, or copy the database with it: .backup in sqlite3.",
+            )
         base = sqlite3.connect(f"{source.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     base.execute("PRAGMA trusted_schema = OFF")
     return base

@@ -156,6 +156,8 @@ def _sheet(book: Any, source: Source) -> _Sheet:
             path=source.path,
             advice=f"A log needs case, activity and time. The workbook has: {', '.join(map(repr, begun))}.",
         )
+    if not any(map(_filled, begun[chosen])):
+        raise InputError(f"The sheet {chosen!r} is empty.", path=source.path)
     others = [name for name, rows in begun.items() if name != chosen and any(map(_filled, rows))]
     said = [Remark("other-sheets", ", ".join(map(repr, others)), len(others))] if others else []
     place = _header_of(begun[chosen], source)
@@ -171,7 +173,8 @@ def _header_of(rows: list[_Row], source: Source) -> int:
     """The line of the header, from 1 on; 0 where there is none."""
     declared = source.layout.header
     if declared is None:
-        return 1 + header_among([[_text(value) for value in row] for row in rows])
+        width = max(map(len, rows))
+        return 1 + header_among([[*map(_text, row), *[""] * (width - len(row))] for row in rows])
     if declared > len(rows):
         raise InputError(f"There is no header on line {declared} of the sheet.", path=source.path)
     return declared
