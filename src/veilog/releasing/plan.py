@@ -15,9 +15,8 @@ from typing import Any
 
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
-from veilog.logs.eventlog import EventLog
+from veilog.logs.files import AnyLog, as_log
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.variants import Variants
 from veilog.methods import Method, Settings, method_named
 from veilog.methods._events.assemble import Wanted
 from veilog.methods.method import Progress
@@ -50,13 +49,13 @@ class Plan(Planned):
 
     def run(
         self,
-        log: EventLog | StoredLog | Variants,
+        log: AnyLog | StoredLog,
         *,
         ledger: Ledger | str | Path | None = None,
         progress: Progress | None = None,
     ) -> Release:
         """Release a log as planned; with a ``ledger`` the release is entered there, and may be refused."""
-        return run_plan(self, log, ledger=ledger, progress=progress)
+        return run_plan(self, as_log(log), ledger=ledger, progress=progress)
 
     def command(self, log: str = "LOG", target: str = "RELEASE.xes", options: Iterable[tuple[str, str]] = ()) -> str:
         """Return the command that does the same; ``options`` say how the log is read; one may come twice."""
