@@ -152,6 +152,7 @@ def test_the_head_of_a_log_is_a_frame(log: veilog.EventLog) -> None:
 
 
 EXAMPLES = (
+    "veilog.errors",
     "veilog.logs.eventlog",
     "veilog.measures.comparison",
     "veilog.measures.disclosure.measure",
@@ -187,7 +188,24 @@ def test_a_plain_script_audits(tmp_path: Path) -> None:
     script.write_text(
         "import veilog\n"
         "print('once')\n"
-        "print(veilog.audit('laplace', epsilon=1, runs=300).method)\n"
+        "print(veilog.audit('travas', epsilon=0.1, delta=1e-6, runs=30, confidence=0.8).method)\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == ["once", "laplace"], done.stderr
+    assert done.stdout.splitlines() == ["once", "travas"], done.stderr
+
+
+SAID = {
+    "Choose with --on bad-timestamp=drop.": 'Choose with `policies={"bad-timestamp": "drop"}`.',
+    "--domain NAME=LOW..HIGH or NAME=@FILE": "`domain=Domain(attributes={\"NAME\": ('LOW', 'HIGH')})` or NAME=@FILE",
+    "(--activities A,B,C or @FILE), or log": "(`activities=['A', 'B', 'C']`), or log",
+    "-p for=models, --limit BYTES, --no-ledger": "`for_='models'`, `limit=BYTES`, `ledger=None`",
+    "Leave out --index; with --memory-limit 4GB.": "Leave out `index`; with `memory_limit='4GB'`.",
+    "`veilog ledger set LOG --epsilon BUDGET` keeps it.": "`veilog ledger set LOG --epsilon BUDGET` keeps it.",
+    "a--b and -- c": "a--b and -- c",
+}
+
+
+@pytest.mark.parametrize("text", SAID)
+def test_errors_speak_python_in_python(text: str) -> None:
+    error = veilog.ParameterError(text)
+    assert (str(error), error.in_command()) == (SAID[text], text)

@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         errors.print("See veilog --help.", markup=False)
         return 2
     except VeilogError as error:
-        error_line(errors, str(error))
+        error_line(errors, error.in_command())
         return 1
     except KeyboardInterrupt:
         error_line(errors, "interrupted; nothing half written was left.")

@@ -84,9 +84,9 @@ def read(
     only the events of that transition (``"complete"``). ``classifier`` names the attributes whose values make an
     activity (``"concept:name lifecycle:transition"``), or a classifier of the log. ``time_format`` says what
     ``5/6/2024`` means: ``"dd/mm/yyyy"`` or ``"mm/dd/yyyy"``. ``policies`` sets what happens on a finding
-    (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come out of a compressed file, ``processes`` may be
-    more than 1 for large XES files. A table of Ibis comes here with all its columns, so it is refused beyond five
-    million events; ``index`` names its column that orders events of equal time.
+    (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come out of a compressed file (None: without a
+    limit), ``processes`` may be more than 1 for large XES files. A table of Ibis comes here with all its columns, so it
+    is refused beyond five million events; ``index`` names its column that orders events of equal time.
     """
     declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
     named = Source(source, means=Means(index=index), limit=limit)

@@ -185,10 +185,7 @@ class _Gunzip(io.RawIOBase):
         return block
 
     def _guard(self) -> None:
-        advice = (
-            "If you trust the file, allow more with --limit BYTES (in Python limit=BYTES, or None for no limit), "
-            "or unpack it first."
-        )
+        advice = "If you trust the file, allow more with --limit BYTES, or unpack it first."
         if self._limit is not None and self._produced > self._limit:
             raise InputError(f"The file unpacks to more than {self._limit} bytes.", path=self._path, advice=advice)
         if (

@@ -174,7 +174,7 @@ def _budget(
         raise ParameterError(
             f"epsilon = {up(eps)} protects nobody in practice: who is in the log can nearly be read off the release.",
             parameter="epsilon",
-            advice="Take 2 or less; or say --weak-guarantee (weak_guarantee=True) if that is what you want.",
+            advice="Take 2 or less; or say --weak-guarantee if that is what you want.",
         )
     if method.needs_delta and failure == 0:
         raise ParameterError(
