@@ -153,6 +153,7 @@ def test_the_head_of_a_log_is_a_frame(log: veilog.EventLog) -> None:
 
 EXAMPLES = (
     "veilog.errors",
+    "veilog.experiments.benchmark",
     "veilog.logs.eventlog",
     "veilog.measures.comparison",
     "veilog.measures.disclosure.measure",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from veilog import report
     from veilog.audits.auditing import AuditResult, audit
     from veilog.errors import BudgetError, InputError, OutputError, ParameterError, UndeclaredError, VeilogError
+    from veilog.experiments.benchmark import Benchmark, benchmark
     from veilog.ledger.ledger import Account, Ledger
     from veilog.logs.eventlog import EventLog
     from veilog.logs.files import read, read_variants, validate, write
@@ -41,6 +42,7 @@ __all__ = [
     "METHODS",
     "Account",
     "AuditResult",
+    "Benchmark",
     "BudgetError",
     "Charge",
     "Comparison",
@@ -65,6 +67,7 @@ __all__ = [
     "VeilogError",
     "__version__",
     "audit",
+    "benchmark",
     "compare",
     "dossier",
     "plan",
@@ -82,6 +85,7 @@ __all__ = [
 _HOMES = {
     "Account": "veilog.ledger.ledger",
     "AuditResult": "veilog.audits.auditing",
+    "Benchmark": "veilog.experiments.benchmark",
     "BudgetError": "veilog.errors",
     "Charge": "veilog.privacy.account.guarantee",
     "Comparison": "veilog.measures",
@@ -106,6 +110,7 @@ _HOMES = {
     "Variants": "veilog.logs.variants",
     "VeilogError": "veilog.errors",
     "audit": "veilog.audits.auditing",
+    "benchmark": "veilog.experiments.benchmark",
     "compare": "veilog.measures",
     "dossier": "veilog.report.dossier",
     "plan": "veilog.releasing.plan",

@@ -50,6 +50,10 @@ def in_python(text: str) -> str:
     return _OPTION.sub(_argument, text)
 
 
+_MOST = 10_000
+"""Among more names none is looked for: it would take longer than reading them."""
+
+
 def _argument(found: re.Match[str]) -> str:
     if found["setting"]:
         worth = found["worth"].capitalize() if found["worth"] in ("true", "false") else _quoted(found["worth"])
@@ -90,9 +94,9 @@ def meant(wrong: object, possible: Iterable[str]) -> str:
     >>> meant("evolv", ["travas", "evolve"])
     "Did you mean 'evolve'? "
     """
-    names = list(dict.fromkeys(possible))
-    folded = {name.casefold(): name for name in reversed(names)}
-    near = difflib.get_close_matches(str(wrong).casefold(), folded, n=1, cutoff=0.7)
+    said, folded = str(wrong).casefold(), {name.casefold(): name for name in reversed(list(possible))}
+    near = difflib.get_close_matches(said, folded, n=1, cutoff=0.7) if len(folded) <= _MOST else []
+    near += [name for name in reversed(folded) if len(said) > 2 and name.startswith(said)]  # eps
     return f"Did you mean {folded[near[0]]!r}? " if near else ""
 
 

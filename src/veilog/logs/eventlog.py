@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._typing import IntArray
-from veilog.errors import InputError, MissingExtraError, ParameterError
+from veilog.errors import InputError, MissingExtraError, ParameterError, meant
 from veilog.logs.findings import Finding
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Variants
@@ -197,10 +197,11 @@ class EventLog:
         """Variants by a classifier: the values of these event attributes, joined by ``+`` as XES does."""
         for key in keys:
             if key not in self.events.column_names:
+                known = [c for c in self.events.column_names if ":index" not in c]
                 raise ParameterError(
                     f"The log has no event attribute {key!r}.",
                     parameter="classifier",
-                    advice=f"It has: {', '.join(c for c in self.events.column_names if ':index' not in c)}.",
+                    advice=f"{meant(key, known)}It has: {', '.join(known)}.",
                 )
         if keys == (ACTIVITY,):
             labels, codes = self.activity_codes

@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
 
@@ -156,7 +156,8 @@ class Part:
             raise ParameterError(
                 f"The log has no attribute {self.rule!r} that could part its cases.",
                 parameter="part",
-                advice=f"It has: {', '.join(known) or 'none'}. Or take a rule of time: {_ADVICE}",
+                advice=f"{meant(self.rule, known)}It has: {', '.join(known) or 'none'}. "
+                f"Or take a rule of time: {_ADVICE}",
             )
         for column, _ in columns:
             if not _has_texts(column.type):

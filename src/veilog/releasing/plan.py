@@ -6,6 +6,7 @@ the command, a form or JSON, and from then on passed as one value.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -115,7 +116,7 @@ def plan(
     if isinstance(wanted.window, tuple):
         declared = replace(declared, window=wanted.window)
         wanted = replace(wanted, window=declared.window)
-    settings = chosen.parse(parameters)
+    settings = chosen.parse(parameters, beside=inspect.signature(plan).parameters)
     _check_privately(chosen, settings, declared, as_published)
     protected = Unit.of(unit, max_cases)
     if protected is not ONE_CASE:

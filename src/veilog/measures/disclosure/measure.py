@@ -24,7 +24,7 @@ from functools import partial
 import numpy as np
 
 from veilog._typing import FloatArray
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import estimate
@@ -251,7 +251,9 @@ def _backgrounds(background: str | Iterable[str]) -> list[Background]:
     for name in names:
         if name not in known:
             raise ParameterError(
-                f"There is no background {name!r}.", parameter="background", advice=f"Take {', '.join(BACKGROUNDS)}."
+                f"There is no background {name!r}.",
+                parameter="background",
+                advice=f"{meant(name, known)}Take {', '.join(BACKGROUNDS)}.",
             )
     if not names:
         raise ParameterError("No background was given.", parameter="background", advice="Take set, multiset, sequence.")
@@ -273,7 +275,8 @@ def _weights(weights: Mapping[str, float] | None, variants: Variants) -> FloatAr
     code = {label: i for i, label in enumerate(variants.labels)}
     for label, weight in (weights or {}).items():
         if label not in code:
-            raise ParameterError(f"The log has no activity {label!r} to weigh.", parameter="weights")
+            near = meant(label, variants.labels).strip() or None
+            raise ParameterError(f"The log has no activity {label!r} to weigh.", parameter="weights", advice=near)
         if not (np.isfinite(weight) and weight >= 0.0):
             raise ParameterError(f"The weight of {label!r} is {weight}; it must be 0 or more.", parameter="weights")
         out[code[label]] = weight
