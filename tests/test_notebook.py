@@ -1,7 +1,9 @@
 """What results show in a notebook, and as data frames: small, whole, light and dark, and nobody's words are markup."""
 
+import ast
 import doctest
 import importlib
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -180,6 +182,27 @@ def test_no_module_with_examples_is_forgotten() -> None:
     names = {".".join(("veilog", *path.relative_to(source).with_suffix("").parts)) for path in found}
     assert names - {"veilog.methods.measured"} == set(EXAMPLES)
     assert ">>> " in (source / "methods" / "measured.py").read_text()
+
+
+@pytest.mark.slow
+def test_the_notebook_of_the_examples_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cell, in order; what stands last in one is shown."""
+    pages = json.loads((Path(__file__).parents[1] / "examples" / "first-steps.ipynb").read_text())
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    cards = 0
+    for cell in pages["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        assert cell["outputs"] == [], "outputs are not kept"
+        tree = ast.parse("".join(cell["source"]))
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, "cell", "exec"), names)
+        if isinstance(last, ast.Expr):
+            found = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+            cards += hasattr(found, "_repr_html_") and bool(found._repr_html_())
+    assert cards >= 8
+    assert veilog.read(tmp_path / "release.xes").cases.num_rows > 0
 
 
 @pytest.mark.slow

@@ -106,7 +106,8 @@ def benchmark(
     ``methods`` are all that have an epsilon unless some are named. With a ``delta`` those that can use one are there
     without it and with it, and those that need one are there at all. ``purposes`` (``prediction`` and others, or
     ``all``) add how much is kept of what the original gives, and ``models`` the quality of the discovered model. It
-    releases nothing and guarantees nothing: what it finds tells of the raw log, so it is for the log's owner alone.
+    releases nothing and guarantees nothing: what it finds tells of the raw log, so it is for the log's owner alone, and
+    to choose a method by it is covered by no guarantee. Choose by a log that is not secret.
 
     >>> import veilog
     >>> from veilog.logs.simulate import hospital

@@ -83,7 +83,7 @@ def test_gaps_are_counted_and_refused_or_left_out(tmp_path: Path) -> None:
     engine = database(tmp_path, events_of([("1", "a", 0)]), *sql)
     with pytest.raises(InputError, match=r"2 rows.*case-without-name"):
         files.read_variants("gaps", engine=engine)
-    with pytest.raises(ParameterError, match="case-without-name.: .drop"):
+    with pytest.raises(ParameterError, match=r"case-without-name.: .drop"):
         files.read_variants("gaps", engine=engine, policies={"case-without-name": "keep"})
     drop = dict.fromkeys(("case-without-name", "event-without-activity", "missing-timestamp"), "drop")
     assert files.read_variants("gaps", engine=engine, policies=drop).to_dict() == {("a",): 1}
