@@ -18,7 +18,15 @@ from veilog._version import __version__
 if TYPE_CHECKING:
     from veilog import report
     from veilog.audits.auditing import AuditResult, audit
-    from veilog.errors import BudgetError, InputError, OutputError, ParameterError, UndeclaredError, VeilogError
+    from veilog.errors import (
+        BudgetError,
+        EmptyReleaseError,
+        InputError,
+        OutputError,
+        ParameterError,
+        UndeclaredError,
+        VeilogError,
+    )
     from veilog.experiments.benchmark import Benchmark, benchmark
     from veilog.ledger.ledger import Account, Ledger
     from veilog.logs.eventlog import EventLog
@@ -48,6 +56,7 @@ __all__ = [
     "Comparison",
     "Condition",
     "Domain",
+    "EmptyReleaseError",
     "EventLog",
     "Finding",
     "Guarantee",
@@ -91,6 +100,7 @@ _HOMES = {
     "Comparison": "veilog.measures",
     "Condition": "veilog.privacy.account.guarantee",
     "Domain": "veilog.privacy.domain",
+    "EmptyReleaseError": "veilog.errors",
     "EventLog": "veilog.logs.eventlog",
     "Finding": "veilog.logs.findings",
     "Guarantee": "veilog.privacy.account.guarantee",

@@ -17,6 +17,7 @@ from pathlib import Path
 
 __all__ = [
     "BudgetError",
+    "EmptyReleaseError",
     "EngineError",
     "InputError",
     "MissingExtraError",
@@ -178,6 +179,10 @@ class OutputError(VeilogError):
         self.advice = advice
         text = problem if path is None else f"{path}: {problem}"
         super().__init__(text if advice is None else f"{text} {advice}")
+
+
+class EmptyReleaseError(OutputError):
+    """Nothing survived, so there is nothing to write; what was asked of the data is spent."""
 
 
 class BudgetError(VeilogError):

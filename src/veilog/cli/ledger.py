@@ -224,7 +224,7 @@ def export(
         raise ParameterError("This would overwrite the ledger itself.", parameter="target", advice="Give another file.")
     kept.export(target)
     releases = sum(len(account.entries) for account in kept.show())
-    out.json({"ledger": str(kept.path), "releases": releases})
+    out.json({"ledger": str(kept.path), "releases": releases}, target)
     out.show(display.key_values([("releases", releases), ("written to", str(target))]))
 
 

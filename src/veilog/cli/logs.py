@@ -42,7 +42,7 @@ def info(
     json: Json = None,
 ) -> None:
     """Count cases, events, activities and variants of a log."""
-    out = Output(json)
+    out = Output(json, log)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     whole = read_log(source, reading) if fits(source) else None
@@ -77,7 +77,7 @@ def validate(
     json: Json = None,
 ) -> None:
     """Say everything that is noteworthy or wrong about a log, and what reading it does about that."""
-    out = Output(json)
+    out = Output(json, log)
     source = named(log, reading)
     show_columns(out, source, reading)
     findings = Findings(reading.policies(), source.name, collect_all=True)
@@ -104,7 +104,7 @@ def convert(
     json: Json = None,
 ) -> None:
     """Write a log in another format. Nothing is anonymised."""
-    out = Output(json)
+    out = Output(json, log)
     check_target(target, log)
     source = named(log, reading)
     show_columns(out, source, reading)
@@ -113,7 +113,7 @@ def convert(
         progress(f"writing {target.name}", None)
         files.write(event_log, target, lossy=lossy)
     facts = {"cases": event_log.cases.num_rows, "events": len(event_log)}
-    out.json(facts)
+    out.json(facts, target)
     out.show(display.key_values([*facts.items(), ("written to", str(target))]))
     if event_log.findings:
         out.show(display.findings_table(event_log.findings))

@@ -95,7 +95,7 @@ def release(
     json: Json = None,
 ) -> None:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
-    out = Output(json)
+    out = Output(json, log)
     check_target(target, log)
     reports.check()
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
@@ -118,7 +118,7 @@ def release(
         progress(f"writing {target.name}", None)
         _save(released, target, progress)
     account = None if released.entry is None else released.entry.account()
-    out.json(released.to_json() | ({} if account is None else {"account": account.totals()}))
+    out.json(released.to_json() | ({} if account is None else {"account": account.totals()}), target)
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
     with shown_progress() as progress:

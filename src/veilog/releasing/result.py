@@ -16,7 +16,7 @@ from veilog._notebook import card, facts, paragraph, table
 from veilog._plain import ToJson, to_json
 from veilog._typing import Int32Array
 from veilog._version import __version__
-from veilog.errors import OutputError, VeilogError
+from veilog.errors import EmptyReleaseError, OutputError, VeilogError
 from veilog.ledger.ledger import Entered
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
@@ -130,7 +130,7 @@ class Release:
         was kept on disk).
         """
         if self.variants.cases == 0:
-            raise OutputError(
+            raise EmptyReleaseError(
                 "The release is empty, so there is nothing to write.",
                 path=path,
                 advice=" ".join(
