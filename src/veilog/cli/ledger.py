@@ -65,17 +65,30 @@ class Keeping:
     no_ledger: Annotated[
         bool, Parameter(negative="", help="Enter it nowhere: for experiments that you show to nobody.")
     ] = False
+    account: Annotated[
+        str | None,
+        Parameter(help="Enter it in the account of this name, which a log that grows every night stays on."),
+    ] = None
 
     def of(self, log: Path, waiting: Waiting | None = None) -> Ledger | None:
         """The ledger to use, checked; None if there is none to use. A new one is made by its first entry."""
         if self.no_ledger:
-            if self.ledger is not None:
-                raise ParameterError("--ledger and --no-ledger exclude each other.", parameter="no_ledger")
+            for given, option in ((self.ledger, "--ledger"), (self.account, "--account")):
+                if given is not None:
+                    raise ParameterError(f"{option} and --no-ledger exclude each other.", parameter="no_ledger")
             return None
         if self.ledger is not None:
-            return Ledger.open(self.ledger, create=True, waiting=waiting, name=log.name)
+            return Ledger.open(self.ledger, create=True, waiting=waiting, name=log.name, account=self.account)
         place = _beside(log)
-        return Ledger.open(place, waiting=waiting, name=log.name) if os.path.lexists(place) else None
+        if os.path.lexists(place):
+            return Ledger.open(place, waiting=waiting, name=log.name, account=self.account)
+        if self.account is not None:
+            raise ParameterError(
+                "An account is in a ledger, and there is none beside this log.",
+                parameter="account",
+                advice="Name one with --ledger PATH; it is made if there is none.",
+            )
+        return None
 
 
 AS_THERE_IS = Keeping()
