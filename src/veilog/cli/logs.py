@@ -52,18 +52,22 @@ def info(
     else:
         statistics, variants, findings = whole.statistics, whole.variants, whole.findings
     persons = () if whole is None else person_columns(whole)
+    attributes = None if whole is None else attributes_of(whole)
+    transitions = None if whole is None else transitions_of(whole)
     out.json(
         statistics.to_json()
         | {"findings": [finding.to_json() for finding in findings]}
         | {
-            "attributes": None if whole is None else [attribute.to_json() for attribute in attributes_of(whole)],
-            "lifecycle": None if whole is None else transitions_of(whole),
+            "attributes": None if attributes is None else [attribute.to_json() for attribute in attributes],
+            "lifecycle": transitions,
             "persons": None if whole is None else [person.to_json() for person in persons],
             "read_together": list(variants.read_together),
         }
     )
-    out.show(display.info_table(statistics, str(log)))
+    out.show(display.info_table(statistics, variants, str(log)))
     out.show(display.variants_table(variants))
+    if attributes:
+        out.show(display.attributes_table(attributes, transitions))
     if persons:
         out.show(display.persons_lines(persons))
     if findings:

@@ -44,6 +44,7 @@ from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.methods.method import Progress
 from veilog.privacy.part import Part
+from veilog.releasing.memory import noticed, remembered
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
 
@@ -115,6 +116,8 @@ def release(
     with shown_progress() as progress:
         progress(f"releasing with {method}", None)
         released = planned.run(original, ledger=keeping.of(log, progress), progress=progress)
+        if not keeping.no_ledger:
+            released = noticed(released, original, remembered())
         progress(f"writing {target.name}", None)
         _save(released, target, progress)
     account = None if released.entry is None else released.entry.account()

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from veilog.ledger.ledger import Ledger
-from veilog.logs.files import AnyLog
+from veilog.logs.files import AnyLog, as_log
 from veilog.logs.stored.store import StoredLog
 from veilog.methods.method import Progress
 from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.part import Part
+from veilog.releasing.memory import noticed
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
 
@@ -103,4 +104,5 @@ def release(
             part=part,
             **parameters,
         )
-    return planned.run(log, ledger=ledger, progress=progress)
+    held = as_log(log)
+    return noticed(planned.run(held, ledger=ledger, progress=progress), held)
