@@ -193,8 +193,11 @@ def set_(
         str | None, Parameter(help="Whom the budget protects, as releases name it with --unit: case, or a column.")
     ] = None,
     account: Annotated[
-        int | None,
-        Parameter(help="Put the log on this account of the ledger: for a log about the same people, grown or changed."),
+        str | None,
+        Parameter(
+            help="Put the log on this account of the ledger, by number: for a log about the same people, grown or "
+            "changed. Or the name of an account, which is opened if there is none."
+        ),
     ] = None,
     ledger: Place = None,
     reading: Reading = AS_USUAL,
@@ -216,8 +219,10 @@ def set_(
     show_columns(out, source, reading)
     data = read_variants(source, reading)
     with shown_progress() as progress:
-        kept = Ledger.open(place, create=True, waiting=progress, name=log.name)
-        found = limits.set(kept, data, unit, account)
+        number = int(account) if account is not None and account.isdecimal() else None
+        called = account if number is None else None
+        kept = Ledger.open(place, create=True, waiting=progress, name=log.name, account=called)
+        found = limits.set(kept, data, unit, number)
     out.json({"ledger": str(kept.path)} | found.to_json())
     out.show(account_view(kept.path, found))
 

@@ -253,6 +253,8 @@ class Ledger:
         self._made()
         with self._writing() as book:
             number = book.data.get(book.digest(mark))
+            if self.account_name is not None:
+                number = on_named(book, mark, number, plain(self.account_name))
             if account is not None:
                 number = put_together(book, mark, number, account)
             elif number is None:
