@@ -65,7 +65,7 @@ def main() -> None:
         *(f"| {name} | {taken:.2f} |" for name, taken in starts.items()),
         "",
         "`ot` is POT, whose network simplex finds exact transports with their duals: so a similarity is proved. Nearly",
-        "all of it is a part that is not used (`ot/bsp`), and there is no smaller wheel. HiGHS, which comes with scipy,",
+        "all of it is a part that is not used (`ot/bsp`), and there is no smaller wheel. HiGHS, which is in scipy,",
         "finds the same plans and duals, but took 12 to 24 times as long for a round on two public logs (Sepsis, BPIC",
         "2013, released by evolve: 1.3 to 3.2 s against 0.10 to 0.16 s), and there are six or seven rounds.",
     ]

@@ -57,7 +57,7 @@ def test_the_time_distance_is_shown(capsys: pytest.CaptureFixture[str], log: Pat
     ("options", "problem"),
     [
         (["--times", "2"], "above 0 and below 1"),
-        (["--times", "0.5", "--window", "2024"], "pair of times"),
+        (["--times", "0.5", "--window", "2024"], "such as 2024-01-01..2025-01-01"),
         (["--times", "0.5", "--window", "monday..friday"], "dates like 2024-01-31"),
         (["--window", "log"], "share for times"),
         (["--attributes", "age group", "--domain", "age group"], "NAME=VALUE"),

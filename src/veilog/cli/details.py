@@ -113,6 +113,10 @@ def _values(text: str) -> Values:
 
 def _window(text: str) -> Window | str:
     start, dots, end = text.partition("..")
+    if not dots and text != "log":
+        raise ParameterError(
+            f"--window takes START..END, such as 2024-01-01..2025-01-01, or log, not {text!r}.", parameter="window"
+        )
     if not dots:
         return text
     return _time(start), _time(end)

@@ -134,7 +134,10 @@ class Release:
                 "The release is empty, so there is nothing to write.",
                 path=path,
                 advice=" ".join(
-                    ["Its budget is spent nevertheless; a larger epsilon or delta lets more through.", *self.remarks]
+                    [
+                        "Its budget is spent nevertheless; a larger epsilon or delta lets more through.",
+                        *(remark for remark in self.remarks if not remark.startswith("Nothing survived:")),
+                    ]
                 ),
             )
         # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
