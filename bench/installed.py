@@ -31,7 +31,7 @@ def size(place: Path) -> float:
 
 
 def seconds(python: Path, arguments: tuple[str, ...]) -> float:
-    """Processor seconds, which other work hardly changes: the median of some starts, after one that fills the caches."""
+    """Processor seconds, which other work hardly changes: the median of starts, after one that fills the caches."""
     found = []
     for _ in range(TURNS + 1):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
