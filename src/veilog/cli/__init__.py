@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
 from veilog._version import __version__
+from veilog.cli.pipes import cleared, without_folder
 from veilog.cli.terminal import CALL, Call, SafeConsole, error_line
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
 
@@ -114,13 +115,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     app = application(_called(given).partition(" ")[0], whole=not given or given[0] in ("-h", "--help"))
     before = CALL.set(Call(_called(given), quiet))
     try:
+        with cleared():
+            return _run(app, given, errors)
+    finally:
+        CALL.reset(before)
+
+
+def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
+    """Run it; what goes wrong is told, and is a status."""
+    try:
         app(given, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         message = _usage(error, _called(given))
         errors.print(message, markup=False, soft_wrap=True)
         return _failed(given, 2, error, message)
     except VeilogError as error:
-        error_line(errors, error.in_command())
+        error_line(errors, without_folder(error.in_command()))
         return _failed(given, next(status for kind, status in _STATUS if isinstance(error, kind)), error)
     except KeyboardInterrupt:
         error_line(errors, "interrupted; nothing half written was left.")
@@ -129,8 +139,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output went away (a pager, head): not our error. Keep Python from failing on its last flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    finally:
-        CALL.reset(before)
     return 0
 
 
