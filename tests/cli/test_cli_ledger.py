@@ -35,7 +35,9 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict:
     status, out, err = run(capsys, *arguments, "--json", "-")
     assert (status, err) == (0, "")
-    return json.loads(out)
+    found: dict = json.loads(out)
+    assert found.pop("about")["schema"] == 1
+    return found
 
 
 def released(log: Path, epsilon: object, *more: object) -> tuple[object, ...]:
