@@ -246,7 +246,7 @@ def test_senseless_questions_about_risk_are_refused(
     capsys: pytest.CaptureFixture[str], log: Path, wrong: list[str]
 ) -> None:
     status, out, err = run(capsys, "risk", log, *wrong)
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert err.startswith("Error: ")
 
 
