@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from veilog.measures.directly_follows import Coverage, EdgeShare
     from veilog.measures.durations import ActiveCases, CaseDurations
     from veilog.measures.overlap import VariantCounts
-    from veilog.measures.singling_out import SinglingOut
+    from veilog.measures.singling_out import Inference, Linkability, SinglingOut
 
 __all__ = ["Comparison", "compare"]
 
@@ -90,6 +90,10 @@ class Comparison:
     coverage: ClassVar[_Value[Coverage]] = _Value()
     singling_out: ClassVar[_Value[SinglingOut | None]] = _Value()
     """Risk before and after: how often someone who knows a few events of a person finds out the rest."""
+    linkability: ClassVar[_Value[Linkability | None]] = _Value()
+    """How often someone who holds two lists about people matches them."""
+    inference: ClassVar[_Value[Inference | None]] = _Value()
+    """How often someone who knows how a case began, or its other attributes, guesses its end or an attribute."""
     fitness: ClassVar[_Value[float | None]] = _Value()
     precision: ClassVar[_Value[float | None]] = _Value()
     f_score: ClassVar[_Value[float | None]] = _Value()
@@ -147,6 +151,8 @@ def compare(
     anomalies: bool = False,
     purposes: Sequence[str] = (),
     asked: Asked | None = None,
+    control: EventLog | Variants | None = None,
+    second: EventLog | Variants | None = None,
     model_seconds: float | None = None,
     model_memory: int = 4 << 30,
     progress: Progress | None = None,
@@ -157,14 +163,17 @@ def compare(
     otherwise) unless ``models`` is False; with ``"pm4py"`` (extra ``models``) by pm4py, in a process beside the other
     measures that gets ``model_seconds`` (300) and ``model_memory`` bytes. ``anomalies`` adds the share of released
     cases that look normal (extra ``anomalies``). ``purposes`` (names of :data:`veilog.measures.purposes.PURPOSES`, or
-    ``all``) adds what the release is good for, each told what is ``asked``. Neither log is changed, and no value
-    depends on the order of rows. What cannot be computed is None, with its reason in ``not_computed``.
+    ``all``) adds what the release is good for, each told what is ``asked``. ``control`` has people of the same process
+    who were not in the log that was released: the attacks on people are held against the same attacks on them, and
+    without it against what others' cases tell. ``second`` is another release of the same log, which an attacker may
+    hold, too. No log is changed, and no value depends on the order of rows. What cannot be computed is None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
     wanted = named(purposes)
     miner: Miner = "pm4py" if models == "pm4py" else "veilog"
     seconds = _MODEL_SECONDS[miner] if model_seconds is None else model_seconds
-    pair = Pair(original, released, progress or (lambda text, fraction: None), seconds, model_memory, miner)
+    say = progress or (lambda text, fraction: None)
+    pair = Pair(original, released, say, seconds, model_memory, miner, control, second)
     extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}
     left_out = () if models else OF_MODELS
     taken = [measure for name, measure in MEASURES.items() if measure.extra in extras and name not in left_out]

@@ -1,5 +1,35 @@
-"""Risk before and after: what somebody who knows a few events of a person finds out from a release."""
+"""Risk before and after: what somebody who knows something of a person finds out from a release.
 
-from veilog.measures.singling_out.measure import Knowledge, Rate, SinglingOut, in_words, singling_out
+Singling out, linking and inferring are the three risks by which anonymisation is judged (Article 29 Working Party, opinion
+05/2014); each is attacked here, with a control that shows what anybody could guess anyway.
+"""
 
-__all__ = ["Knowledge", "Rate", "SinglingOut", "in_words", "singling_out"]
+from veilog.measures.singling_out.finding import Exposed, Exposure, exposure
+from veilog.measures.singling_out.inferring import Inference, Inferred, inference
+from veilog.measures.singling_out.linking import Linkability, Linked, linkability
+from veilog.measures.singling_out.measure import Knowledge, SinglingOut, singling_out
+from veilog.measures.singling_out.people import halves
+from veilog.measures.singling_out.rates import Control, Rate, Success
+from veilog.measures.singling_out.words import in_words, inferred_in_words, linked_in_words
+
+__all__ = [
+    "Control",
+    "Exposed",
+    "Exposure",
+    "Inference",
+    "Inferred",
+    "Knowledge",
+    "Linkability",
+    "Linked",
+    "Rate",
+    "SinglingOut",
+    "Success",
+    "exposure",
+    "halves",
+    "in_words",
+    "inference",
+    "inferred_in_words",
+    "linkability",
+    "linked_in_words",
+    "singling_out",
+]
