@@ -163,10 +163,11 @@ def compare(
     otherwise) unless ``models`` is False; with ``"pm4py"`` (extra ``models``) by pm4py, in a process beside the other
     measures that gets ``model_seconds`` (300) and ``model_memory`` bytes. ``anomalies`` adds the share of released
     cases that look normal (extra ``anomalies``). ``purposes`` (names of :data:`veilog.measures.purposes.PURPOSES`, or
-    ``all``) adds what the release is good for, each told what is ``asked``. ``control`` has people of the same process
-    who were not in the log that was released: the attacks on people are held against the same attacks on them, and
-    without it against what others' cases tell. ``second`` is another release of the same log, which an attacker may
-    hold, too. No log is changed, and no value depends on the order of rows. What cannot be computed is None, with its reason in ``not_computed``.
+    ``all``) adds what the release is good for, each told what is ``asked``. ``control`` has people of the same
+    process who were not in the log that was released: the attacks on people are held against the same attacks on
+    them, and without it against what others' cases tell. ``second`` is another release of the same log, which an
+    attacker may hold, too. No log is changed, and no value depends on the order of rows. What cannot be computed is
+    None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
     wanted = named(purposes)

@@ -80,7 +80,8 @@ class Matcher:
         return which[fit], variant[fit]
 
     def among(self, patterns: Patterns, which: IntArray, variant: IntArray) -> IntArray:
-        """The places of those of these pairs of a pattern and a variant that match. ``ANY`` matches without an event."""
+        """The places of those of these pairs of a pattern and a variant that match. ``ANY`` matches without an
+        event."""
         place = np.arange(len(which))
         state = self.start[variant]
         for step in range(patterns.shape[1]):

@@ -2,14 +2,15 @@
 
 The attacker knows up to ``size`` events of a case (all, where it has no more), drawn at random, in their order, and
 perhaps about when the case started. The case is *found* if no other fits; its path is *guessed* as in
-:mod:`veilog.measures.singling_out.measure`. Cases with a path of their own and cases that share it are drawn apart, because
-without the start only the former can be found; how many these are is exact.
+:mod:`veilog.measures.singling_out.measure`. Cases with a path of their own and cases that share it are drawn apart,
+because without the start only the former can be found; how many these are is exact.
 
-Who knows more finds more. The events that are known of a person are therefore drawn as one random order, of which more
-and more are known: every person who is found with some is found with more, so the estimates cannot fall. What is guessed
-can fall by accident of the draws, and is kept from it by :func:`.rates.rising`. All have 95 % intervals (Wilson's, of the
-two kinds of cases put together by squares, as G. Y. Zou, "On the estimation of additive interaction by use of the
-four-by-two table and beyond", 2008, does), whatever the size of the log: of one with many variants fewer people are drawn.
+Who knows more finds more. The events that are known of a person are therefore drawn as one random order, of which
+more and more are known: every person who is found with some is found with more, so the estimates cannot fall. What is
+guessed can fall by accident of the draws, and is kept from it by :func:`.rates.rising`. All have 95 % intervals
+(Wilson's, of the two kinds of cases put together by squares, as G. Y. Zou, "On the estimation of additive interaction
+by use of the four-by-two table and beyond", 2008, does), whatever the size of the log: of one with many variants
+fewer people are drawn.
 """
 
 from __future__ import annotations
@@ -161,6 +162,8 @@ def exposure(
 
 
 def _why_without_start(log: EventLog | Variants) -> str | None:
+    if isinstance(log, Variants):
+        return "Only the variants of the log were read, not its times."
     try:
         known = starts_of(timed(log, "log")) != UNKNOWN
     except ParameterError as error:
@@ -234,7 +237,9 @@ def _counted(which: IntArray, own: BoolArray, cases: IntArray, people: int) -> F
 
 
 def _joined(parts: Sequence[Fitting]) -> Fitting:
-    return Fitting(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("same", "others", "highest", "ties")))
+    return Fitting(
+        *(np.concatenate([getattr(p, name) for p in parts]) for name in ("same", "others", "highest", "ties"))
+    )
 
 
 def _rows(
@@ -249,7 +254,8 @@ def _rows(
 
 
 def _estimate(values: FloatArray, own_path: BoolArray, share: float, *, only_own: bool) -> Rate:
-    """The mean over all people from those drawn of the two kinds; ``only_own``: it is 0 of those who share their path."""
+    """The mean over all people from those drawn of the two kinds; ``only_own``: it is 0 of those who share their
+    path."""
     mean = down = up = 0.0
     for weight, kind, counts in ((share, own_path, True), (1 - share, ~own_path, not only_own)):
         if weight and counts:

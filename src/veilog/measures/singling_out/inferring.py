@@ -2,15 +2,16 @@
 
 *The end.* The attacker knows the first ``size`` activities of a case that goes on, and guesses its last one: how it
 ended. *An attribute.* The attacker knows the first activities and all other attributes of the case that are compared,
-and guesses the one left. Every guess is the most frequent value among the cases of a log that agree in all that is known
-(one of them, where several are); where no case agrees, in less: for the end in one activity less, and so on; for an
-attribute first without the activities, then without the other attributes, then with nothing.
+and guesses the one left. Every guess is the most frequent value among the cases of a log that agree in all that is
+known (one of them, where several are); where no case agrees, in less: for the end in one activity less, and so on;
+for an attribute first without the activities, then without the other attributes, then with nothing.
 
-Everybody is attacked, with the original, with the release, and with a control (see :mod:`.rates`): people held out, with
-the release; or the same people with the original, where a guess counts only if another case of those that agree has the
-person's value, too, and nobody's own case counts as one that agrees. That is at least what others' cases give. (To take
-the own case from the counts would turn the guess to another value for each of those whose values are about equally
-frequent, and understate it.) Who guesses the most frequent value of all may do better still; then that is the control.
+Everybody is attacked, with the original, with the release, and with a control (see :mod:`.rates`): people held out,
+with the release; or the same people with the original, where a guess counts only if another case of those that agree
+has the person's value, too, and nobody's own case counts as one that agrees. That is at least what others' cases
+give. (To take the own case from the counts would turn the guess to another value for each of those whose values are
+about equally frequent, and understate it.) Who guesses the most frequent value of all may do better still; then that
+is the control.
 """
 
 from __future__ import annotations
@@ -158,9 +159,7 @@ def _attributes(logs: Sequence[EventLog | Variants]) -> Iterator[Inferred | None
         agree = _agreeing(others)
         both = _agreeing([np.column_stack([a, b]) for a, b in zip(agree, begun, strict=True)])
         nothing = [np.zeros(len(one.variant), dtype=np.int64) for one in people]
-        contexts = [
-            [np.where(c < 0, -1, b), a, c, n] for a, b, c, n in zip(agree, both, begun, nothing, strict=True)
-        ]
+        contexts = [[np.where(c < 0, -1, b), a, c, n] for a, b, c, n in zip(agree, both, begun, nothing, strict=True)]
         ones = [np.ones(len(n), dtype=np.int64) for n in nothing]
         asked = _Asked(
             contexts, [codes[:, place] for codes in values], ones, [one > 0 for one in ones], people[0].variant

@@ -1,21 +1,22 @@
-"""Linkability: who holds two lists about the same people, without a name that both have, matches their rows by a release.
+"""Linkability: who holds two lists about the same people, without a name that both have, matches their rows by a
+release.
 
 For each of ``people`` one list has the first ``size`` activities of the case, and the other one its last ones, as an
 ambulance and a ward may know them (of a case with fewer than both together the one list has the first half, the other
-the rest); or the other one has its attributes. Each row of the first list is matched with the row of the second that goes
-with it best in the log that the attacker holds: of n cases let a begin like the one row, b end like the other (have its
-attributes), and c both; of the rows that have the largest
+the rest); or the other one has its attributes. Each row of the first list is matched with the row of the second that
+goes with it best in the log that the attacker holds: of n cases let a begin like the one row, b end like the other
+(have its attributes), and c both; of the rows that have the largest
 
     (c + 1/10) / (a b / n + 1/10)
 
-one is taken. The quotient is how much more often the two occur in one case than they would if neither told of the other,
-drawn towards 1 where there are few. With two releases of one log a, b, c and n are those of both together. With no release
-at all one of ``people`` matches is right by chance.
+one is taken. The quotient is how much more often the two occur in one case than they would if neither told of the
+other, drawn towards 1 where there are few. With two releases of one log a, b, c and n are those of both together.
+With no release at all one of ``people`` matches is right by chance.
 
 That is done for people of the original, with the original and with the release, and with a control (see :mod:`.rates`):
 as many people who were held out, with the release; or the same people with the original, where a match counts only if
-another case fits both rows, too. The attack follows M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnádi, "A unified framework
-for quantifying privacy risk in synthetic data" (PoPETs 2023); there rows are matched by their distances.
+another case fits both rows, too. The attack follows M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnádi, "A unified
+framework for quantifying privacy risk in synthetic data" (PoPETs 2023); there rows are matched by their distances.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -51,12 +52,12 @@ __all__ = ["LINKABILITY", "Linkability", "Linked", "linkability"]
 SIZES = (1, 3, 5, 10)
 PEOPLE = 400
 _FEWEST = 100
-_WORK = 1 << 22
+_WORK = 1 << 21
 """Rows of a list times groups of cases; of larger logs the lists are shorter, at least ``_FEWEST``."""
 _ATTRIBUTES = 3
 """Attributes in the second list."""
 _FEW = 0.1
-_ANY = -2
+_ANY = np.int32(-2)
 
 
 @dataclass(frozen=True)
@@ -95,25 +96,27 @@ class Linkability:
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """A log as a source of people, or of evidence: groups of equal cases. Activities are numbers that all logs share."""
+    """A log as a source of people, or of evidence: groups of equal cases. Activities are numbers that all logs
+    share."""
 
-    lengths: IntArray
-    heads: IntArray
-    """The first activities of each group's cases, -1 after the last."""
-    tails: IntArray
+    variants: Variants
+    heads: Int32Array
+    """The first activities of each variant, -1 after the last."""
+    tails: Int32Array
     """The last ones, the last of all first."""
-    values: IntArray
+    group: IntArray
+    """The variant of each group."""
+    values: Int32Array
     """The attributes of each group, a column each."""
     cases: IntArray
-    variant: IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class _Lists:
     """Rows about people, the same ones in the same order in both; ``_ANY`` where a row says nothing."""
 
-    first: IntArray
-    second: IntArray
+    first: Int32Array
+    second: Int32Array
     of_attributes: bool
     variant: IntArray
 
@@ -174,11 +177,11 @@ def _by_activities(longest: int, *logs: EventLog | Variants | None) -> _Logs:
 def _variants(log: Variants, codes: IntArray, longest: int) -> _Held:
     places = np.arange(longest)[None, :]
     there = places < log.lengths[:, None]
-    flat = np.append(codes, -1)
+    flat = np.append(codes, -1).astype(np.int32)
     heads = flat[np.where(there, log.offsets[:-1][:, None] + places, -1)]
     tails = flat[np.where(there, log.offsets[1:][:, None] - 1 - places, -1)]
-    nothing = np.zeros((len(log), 0), dtype=np.int64)
-    return _Held(log.lengths, heads, tails, nothing, log.counts, np.arange(len(log)))
+    nothing = np.zeros((len(log), 0), dtype=np.int32)
+    return _Held(log, heads, tails, np.arange(len(log)), nothing, log.counts)
 
 
 def _with_attributes(plain: _Logs, *logs: EventLog | Variants | None) -> _Logs:
@@ -192,14 +195,13 @@ def _with_attributes(plain: _Logs, *logs: EventLog | Variants | None) -> _Logs:
 
 def _grouped(one: _Held, variant: IntArray, values: IntArray) -> _Held:
     rows, cases = np.unique(np.column_stack([variant, values[:, :_ATTRIBUTES]]), axis=0, return_counts=True)
-    group = rows[:, 0]
-    return _Held(one.lengths[group], one.heads[group], one.tails[group], rows[:, 1:], cases.astype(np.int64), group)
+    return replace(one, group=rows[:, 0], values=rows[:, 1:].astype(np.int32), cases=cases.astype(np.int64))
 
 
 def _linked(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int) -> Iterator[Linked]:
     """Yield the outcome for lists of this size, by the release and, where there is a second one, by both."""
     groups = [logs.original, *([] if logs.control is None else [logs.control])]
-    enough = min(int(one.cases[one.lengths >= (1 if of_attributes else 2)].sum()) for one in groups)
+    enough = min(int(one.cases[one.variants.lengths[one.group] >= (1 if of_attributes else 2)].sum()) for one in groups)
     largest = max(len(one.cases) for one in (*groups, logs.released))
     number = min(people, enough, max(_FEWEST, _WORK // max(1, largest)))
     if number < 2:
@@ -234,12 +236,13 @@ def _linked(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int)
 
 def _drawn(log: _Held, of_attributes: bool, size: int, number: int, rng: np.random.Generator) -> _Lists:
     """Two lists about people drawn from a log, nobody twice."""
-    ends = np.cumsum(np.where(log.lengths >= (1 if of_attributes else 2), log.cases, 0))
+    ends = np.cumsum(np.where(log.variants.lengths[log.group] >= (1 if of_attributes else 2), log.cases, 0))
     group = np.searchsorted(ends, rng.choice(int(ends[-1]), number, replace=False), side="right")
-    lengths, places = log.lengths[group][:, None], np.arange(size)[None, :]
-    first = np.where(places < (lengths if of_attributes else (lengths + 1) // 2), log.heads[group, :size], _ANY)
-    second = log.values[group] if of_attributes else np.where(places < lengths // 2, log.tails[group, :size], _ANY)
-    return _Lists(first, second, of_attributes, log.variant[group])
+    variant = log.group[group]
+    lengths, places = log.variants.lengths[variant][:, None], np.arange(size)[None, :]
+    first = np.where(places < (lengths if of_attributes else (lengths + 1) // 2), log.heads[variant, :size], _ANY)
+    second = log.values[group] if of_attributes else np.where(places < lengths // 2, log.tails[variant, :size], _ANY)
+    return _Lists(first, second, of_attributes, variant)
 
 
 def _matched(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArray]:
@@ -249,8 +252,8 @@ def _matched(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArr
     one, other, cases = np.zeros(number), np.zeros(number), 0.0
     for log in logs:
         weight = log.cases.astype(np.float64)
-        a = _fit(lists.first, log.heads) * weight
-        b = _fit(lists.second, log.values if lists.of_attributes else log.tails).astype(np.float64)
+        a = _fit(lists.first, log.heads)[:, log.group] * weight
+        b = _fit(lists.second, log.values if lists.of_attributes else log.tails[log.group]).astype(np.float64)
         both += a @ b.T
         one, other, cases = one + a.sum(axis=1), other + b @ weight, cases + float(weight.sum())
     score = (both + _FEW) / (np.outer(one, other) / max(1.0, cases) + _FEW)
@@ -259,12 +262,12 @@ def _matched(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArr
     return np.asarray(right, dtype=np.float64), np.diagonal(both).copy()
 
 
-def _fit(rows: IntArray, groups: IntArray) -> BoolArray:
+def _fit(rows: Int32Array, groups: Int32Array) -> BoolArray:
     """Which rows agree with which groups in all that they say."""
     table = np.ones((len(rows), len(groups)), dtype=np.bool_)
     for column in range(rows.shape[1]):
-        said = rows[:, column][:, None]
-        table &= (said == groups[:, column][None, :]) | (said == _ANY)
+        some = np.flatnonzero(rows[:, column] != _ANY)
+        table[some] &= rows[some, column][:, None] == groups[:, column][None, :]
     return table
 
 

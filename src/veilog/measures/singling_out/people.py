@@ -51,7 +51,9 @@ def shared_codes(logs: Sequence[Variants]) -> list[IntArray]:
     """Return the activities of each log by numbers that mean the same in all."""
     place: dict[str, int] = {}
     coding = [np.array([place.setdefault(label, len(place)) for label in log.labels], dtype=np.int64) for log in logs]
-    return [code[log.codes] if len(code) else log.codes.astype(np.int64) for code, log in zip(coding, logs, strict=True)]
+    return [
+        code[log.codes] if len(code) else log.codes.astype(np.int64) for code, log in zip(coding, logs, strict=True)
+    ]
 
 
 def prefixes_of(logs: Sequence[Variants], longest: int) -> tuple[list[list[IntArray]], list[IntArray]]:
@@ -80,8 +82,9 @@ def prefixes_of(logs: Sequence[Variants], longest: int) -> tuple[list[list[IntAr
 
 
 def attributes_of(logs: Sequence[EventLog | Variants]) -> tuple[list[str], list[IntArray]]:
-    """Return the names of the attributes of cases that the first two logs have, and of each log the values as numbers, a
-    column each; :class:`ParameterError` where there is none. Numbers and dates are cut at those of the first log."""
+    """Return the names of the attributes of cases that the first two logs have, and of each log the values as
+    numbers, a column each; :class:`ParameterError` where there is none. Numbers and dates are cut at those of the
+    first log."""
     whole = [log for log in logs if isinstance(log, EventLog)]
     if len(whole) < len(logs):
         raise ParameterError("Of a log only the variants were given, so there is no attribute to guess.")

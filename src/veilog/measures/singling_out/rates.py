@@ -1,8 +1,8 @@
 """How often an attack succeeds, how much of that anybody could do anyway, and how sure either is.
 
-The control of an attack is the same attack where the release cannot have held the person. What the release gives away of
-people themselves is the gain over it, and the residual risk after M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnádi, "A
-unified framework for quantifying privacy risk in synthetic data" (PoPETs 2023),
+The control of an attack is the same attack where the release cannot have held the person. What the release gives away
+of people themselves is the gain over it, and the residual risk after M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnádi,
+"A unified framework for quantifying privacy risk in synthetic data" (PoPETs 2023),
 
     gain = released - control          residual = gain / (1 - control),
 
@@ -12,12 +12,12 @@ of what the control leaves to find out the share that the release tells. There a
   attacked, so the two shares are independent: the interval of the gain is that of R. G. Newcombe, "Interval estimation
   for the difference between independent proportions" (1998, method 10), from the Wilson intervals of both. If the
   release does not depend on the log at all, the two groups are exchangeable and the gain's mean is 0.
-- *others' cases*: the same people, attacked with the cases of all others of the original. The interval is that of pairs,
-  clustered by traces (see :func:`paired`). It needs no one held out, but the control is an estimate of what could be
-  known without the person: at least what the same guess gets from all other cases.
+- *others' cases*: the same people, attacked with the cases of all others of the original. The interval is that of
+  pairs, clustered by traces (see :func:`paired`). It needs no one held out, but the control is an estimate of what
+  could be known without the person: at least what the same guess gets from all other cases.
 
-Intervals of shares are at 95 %, those of gains and residuals at 99.5 %: a release that tells nothing is wrongly blamed by
-one kind of knowledge in 1 of 400 comparisons, and by one of ten in 1 of 40.
+Intervals of shares are at 95 %, those of gains and residuals at 99.5 %: a release that tells nothing is wrongly
+blamed by one kind of knowledge in 1 of 400 comparisons, and by one of ten in 1 of 40.
 """
 
 from __future__ import annotations

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
+from veilog.measures.singling_out.finding import Example, Exposed
 from veilog.measures.singling_out.inferring import END, Inference, Inferred
 from veilog.measures.singling_out.linking import Linkability, Linked
 from veilog.measures.singling_out.measure import Knowledge, SinglingOut, events
 from veilog.measures.singling_out.rates import Control, Rate
 
-__all__ = ["in_words", "inferred_in_words", "known_of", "linked_in_words", "lists_of", "percent", "secret_of"]
+__all__ = [
+    "found_in_words",
+    "in_words",
+    "inferred_in_words",
+    "known_of",
+    "like_who",
+    "linked_in_words",
+    "lists_of",
+    "own_path_in_words",
+    "percent",
+    "secret_of",
+]
 
 _FROM: dict[Control, str] = {
     "others' cases": "from others' cases",
     "held out": "with the release for people who were not in the log",
 }
 _THAN: dict[Control, str] = {
-    "others' cases": "than others' cases do",
-    "held out": "than about people who were not in the log",
+    "others' cases": "about people than others' cases do",
+    "held out": "about its people than about people who were not in the log",
 }
 
 
@@ -69,6 +81,42 @@ def inferred_in_words(result: Inference) -> str:
     )
 
 
+def own_path_in_words(cases: int, alone: int) -> str:
+    """Return how many cases have a path that no other has; this is exact."""
+    if not alone:
+        return f"None of the {cases:,} cases has a path of its own: each is shared by two or more."
+    return (
+        f"{percent(alone / cases)} of the {cases:,} cases ({alone:,}) have a path that no other case has: whoever "
+        "knows the whole path finds the case."
+    )
+
+
+def found_in_words(row: Exposed) -> str:
+    """Return how many people somebody finds who knows so much of them, never without the interval."""
+    day = " and the day it started" if row.with_start else ""
+    some = "1 activity of a case" if row.size == 1 else f"{row.size} activities of a case, in their order,"
+    found, low, high = (round(share * row.people) for share in (row.found.value, row.found.low, row.found.high))
+    known = f"Whoever happens to know {some}{day}"
+    if not high:
+        return f"{known} finds nobody: too many cases have these."
+    if not found:
+        return f"{known} finds hardly anybody: up to {high:,} of {row.people:,} cases (95 %)."
+    return (
+        f"{known} finds about {found:,} of {row.people:,} cases (95 %: {low:,} to {high:,}) and guesses the whole "
+        f"path of {percent(row.guessed)} ({percent(row.guessed.low)} to {percent(row.guessed.high)})."
+    )
+
+
+def like_who(example: Example) -> str:
+    """Return a case that is found by little, in words; for the owner's eyes only."""
+    first, *more = [f"“{activity}”" for activity in example.activities]
+    path = ", later ".join([first, *more])
+    if example.with_start:
+        return f"For example, of the cases that started about {example.day} one alone has {path}."
+    day = "" if example.day is None else f"; it started on {example.day}"
+    return f"For example, one case alone has {path}: whoever knows that finds all {example.events} events of it{day}."
+
+
 def known_of(row: Knowledge) -> str:
     """Return what is known of a person."""
     return f"{events(row.size)} of a person's case{' and about when it started' if row.with_start else ''}"
@@ -76,9 +124,10 @@ def known_of(row: Knowledge) -> str:
 
 def lists_of(row: Linked) -> str:
     """Return what two lists have."""
-    other = f"{row.size} other" if row.other_list == "activities" else "attributes"
-    both = " (by two releases)" if row.releases > 1 else ""
-    return f"one with {events(row.size)} of each case and one with {other}{' ones' if other[0].isdigit() else ''}{both}"
+    some = "activity" if row.size == 1 else f"{row.size} activities"
+    other = f"the last {some}" if row.other_list == "activities" else "attributes"
+    both = ", with two releases at hand" if row.releases > 1 else ""
+    return f"one with the first {some} of each case and one with {other}{both}"
 
 
 def secret_of(row: Inferred) -> str:
@@ -103,5 +152,5 @@ def _telling(rows: tuple[A, ...]) -> A | None:
 
 def _judged(row: _Attack, control: Control) -> str:
     if row.more:
-        return f"So the release tells more about people {_THAN[control]}."
-    return f"As far as this attack can tell, the release says no more about people {_THAN[control]}."
+        return f"So the release tells more {_THAN[control]}."
+    return f"As far as this attack can tell, the release says no more {_THAN[control]}."
