@@ -80,11 +80,14 @@ def risk(
             progress=progress,
         )
         exposed, linked, inferred = _attacked(log_or_variants, _sizes(size), progress)
+        if exposed is not None:
+            exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
+            exposed = exposed.at_most(exact)
     out.json([result.to_json() for result in results] + _rows(exposed, linked, inferred))
     out.show(display.risk_lines(exposed, results))
     if linked is not None or inferred is not None:
         out.show(Text(_IF_PUBLISHED, style="dim"))
-        for line in display.attack_lines(linked, inferred):
+        for line in display.attack_lines(linked, inferred, published=True):
             out.show(line)
     if details:
         out.show(display.risk_table(results))

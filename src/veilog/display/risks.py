@@ -64,10 +64,10 @@ def _sentence(found: RiskResult) -> str:
     return f"{known} may single out {least}{found.unique:,} of {counted(found.cases, 'case')}."
 
 
-def attack_lines(linked: Linkability | None, inferred: Inference | None) -> list[Text]:
-    """What linking and inferring achieved, each in two sentences."""
-    said = [] if linked is None else [linked_in_words(linked)]
-    said += [] if inferred is None else [inferred_in_words(inferred)]
+def attack_lines(linked: Linkability | None, inferred: Inference | None, *, published: bool = False) -> list[Text]:
+    """What linking and inferring achieved, each in two sentences; ``published`` where no release was made."""
+    said = [] if linked is None else [linked_in_words(linked, published=published)]
+    said += [] if inferred is None else [inferred_in_words(inferred, published=published)]
     return [Text(sentence) for sentence in said]
 
 

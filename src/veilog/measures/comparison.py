@@ -112,6 +112,11 @@ class Comparison:
         return {name: found.interval for name, found in self.results.items() if found.interval is not None}
 
     @property
+    def attacks(self) -> tuple[SinglingOut | None, Linkability | None, Inference | None]:
+        """What attacks on people achieved."""
+        return self.singling_out, self.linkability, self.inference
+
+    @property
     def added(self) -> Mapping[str, str]:
         """The measures that other distributions add, and which distribution each is of."""
         return {name: by for name in self.results if (by := MEASURES.added_by(name))}

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -97,6 +97,18 @@ class Exposure:
     """Why no attacker knows when cases started, if so."""
     example: Example | None
     seconds: float
+
+    def at_most(self, unique: Mapping[int, int]) -> Exposure:
+        """Return the same with what is certain: of each size, how many cases a sequence of so many activities singles
+        out. Without the start no more are found than by all sizes up to it together."""
+        results = []
+        for row in self.results:
+            known = [unique.get(size) for size in range(1, row.size + 1)]
+            if not row.with_start and None not in known:
+                most = min(1.0, sum(number or 0 for number in known) / row.people)
+                row = replace(row, found=Rate(*(min(end, most) for end in vars(row.found).values())))
+            results.append(row)
+        return replace(self, results=tuple(results))
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ from typing import Literal
 
 import numpy as np
 
-from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
+from veilog._typing import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -251,15 +251,27 @@ def _matched(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArr
     both = np.zeros((number, number))
     one, other, cases = np.zeros(number), np.zeros(number), 0.0
     for log in logs:
-        weight = log.cases.astype(np.float64)
-        a = _fit(lists.first, log.heads)[:, log.group] * weight
-        b = _fit(lists.second, log.values if lists.of_attributes else log.tails[log.group]).astype(np.float64)
-        both += a @ b.T
-        one, other, cases = one + a.sum(axis=1), other + b @ weight, cases + float(weight.sum())
+        first = log.heads[log.group, : lists.first.shape[1]]
+        second = log.values if lists.of_attributes else log.tails[log.group, : lists.second.shape[1]]
+        first, second, weight = _merged(first, second, log.cases)
+        a, b = _fit(lists.first, first), _fit(lists.second, second)
+        some = np.flatnonzero(a.any(axis=0) & b.any(axis=0))
+        both += (a[:, some] * weight[some]) @ b[:, some].T.astype(np.float32)
+        one, other = one + a @ weight, other + b @ weight
+        cases += float(log.cases.sum())
     score = (both + _FEW) / (np.outer(one, other) / max(1.0, cases) + _FEW)
     best = score >= score.max(axis=1, keepdims=True) * (1 - 1e-12)
     right = np.diagonal(best) / best.sum(axis=1)
     return np.asarray(right, dtype=np.float64), np.diagonal(both).copy()
+
+
+def _merged(first: Int32Array, second: Int32Array, cases: IntArray) -> tuple[Int32Array, Int32Array, Float32Array]:
+    """Groups of equal rows once, with their cases, which are exact up to some 16 million of them."""
+    columns = np.column_stack([first, second]).astype(np.uint64)
+    # Two different rows have the same sum with a chance of some 2**-62.
+    factors = np.random.default_rng(0).integers(0, 1 << 64, columns.shape[1], dtype=np.uint64)
+    _, place, number = np.unique(columns @ factors, return_index=True, return_inverse=True)
+    return first[place], second[place], np.bincount(number, weights=cases).astype(np.float32)
 
 
 def _fit(rows: Int32Array, groups: Int32Array) -> BoolArray:

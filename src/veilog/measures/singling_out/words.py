@@ -8,7 +8,7 @@ from veilog.measures.singling_out.finding import Example, Exposed
 from veilog.measures.singling_out.inferring import END, Inference, Inferred
 from veilog.measures.singling_out.linking import Linkability, Linked
 from veilog.measures.singling_out.measure import Knowledge, SinglingOut, events
-from veilog.measures.singling_out.rates import Control, Rate
+from veilog.measures.singling_out.rates import Control, Rate, Success
 
 __all__ = [
     "found_in_words",
@@ -56,28 +56,35 @@ def in_words(result: SinglingOut) -> str:
     )
 
 
-def linked_in_words(result: Linkability) -> str:
-    """Two sentences about the lists where the release gains most, or else where the original links most."""
+def linked_in_words(result: Linkability, *, published: bool = False) -> str:
+    """Two sentences about the lists where the release gains most, or else where the original links most; ``published``
+    where the log itself stands for the release."""
     row = _telling(result.results) or max(result.results, key=lambda row: row.linked.original.value)
-    rate = row.linked
     return (
         f"Someone who holds two lists of {row.people:,} people, {lists_of(row)}, matches the rows of "
-        f"{percent(rate.original)} of them with the original, of {percent(rate.released)} with the release, "
-        f"and of {percent(rate.baseline)} {_FROM[result.control]}; {percent(row.naive)} by chance. "
-        f"{_judged(row, result.control)}"
+        f"{_rates(row.linked, result.control, published)}; {percent(row.naive)} by chance. "
+        f"{_judged(row, result.control, published)}"
     )
 
 
-def inferred_in_words(result: Inference) -> str:
-    """Two sentences about the secret where the release gains most, or else where the original tells most beyond it."""
+def inferred_in_words(result: Inference, *, published: bool = False) -> str:
+    """Two sentences about the secret where the release gains most, or else where the original tells most beyond it;
+    ``published`` where the log itself stands for the release."""
     row = _telling(result.results) or max(
         result.results, key=lambda row: row.guessed.original.value - row.guessed.baseline.value
     )
-    rate = row.guessed
     return (
-        f"Someone who knows {secret_of(row)} of {percent(rate.original)} of the people with the original, of "
-        f"{percent(rate.released)} with the release, and of {percent(rate.baseline)} {_FROM[result.control]}. "
-        f"{_judged(row, result.control)}"
+        f"Someone who knows {secret_of(row)} of {_rates(row.guessed, result.control, published)}. "
+        f"{_judged(row, result.control, published)}"
+    )
+
+
+def _rates(rate: Success, control: Control, published: bool) -> str:
+    if published:
+        return f"{percent(rate.released)} of those who are in it, and of {percent(rate.baseline)} of those who are not"
+    return (
+        f"{percent(rate.original)} of the people with the original, of {percent(rate.released)} with the release, "
+        f"and of {percent(rate.baseline)} {_FROM[control]}"
     )
 
 
@@ -98,7 +105,7 @@ def found_in_words(row: Exposed) -> str:
     found, low, high = (round(share * row.people) for share in (row.found.value, row.found.low, row.found.high))
     known = f"Whoever happens to know {some}{day}"
     if not high:
-        return f"{known} finds nobody: too many cases have these."
+        return f"{known} finds nobody: whatever these are, other cases fit, too."
     if not found:
         return f"{known} finds hardly anybody: up to {high:,} of {row.people:,} cases (95 %)."
     return (
@@ -150,7 +157,8 @@ def _telling(rows: tuple[A, ...]) -> A | None:
     return max((row for row in rows if row.more), key=lambda row: row.beyond.value, default=None)
 
 
-def _judged(row: _Attack, control: Control) -> str:
+def _judged(row: _Attack, control: Control, published: bool = False) -> str:
+    log = "the log" if published else "the release"
     if row.more:
-        return f"So the release tells more {_THAN[control]}."
-    return f"As far as this attack can tell, the release says no more {_THAN[control]}."
+        return f"So {log} tells more {_THAN[control]}."
+    return f"As far as this attack can tell, {log} says no more {_THAN[control]}."
