@@ -215,12 +215,22 @@ def test_compare_measures_the_model_unless_told_otherwise(
 
 
 def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    results = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
+    rows = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
+    results = [row for row in rows if "background" in row]
+    assert rows[: len(results)] == results
     assert [(r["background"], r["size"]) for r in results] == [(b, s) for b in ("set", "sequence") for s in (1, 2, 3)]
     fields = "background size candidates case_disclosure trace_disclosure worst_case unique exact seconds"
     assert all(set(fields.split()) <= set(r) for r in results)
+    attacks = rows[len(results) :]
+    assert {row["attack"] for row in attacks} == {"own path", "found", "linkability", "inference"}
+    found = [row for row in attacks if row["attack"] == "found"]
+    assert [(row["size"], row["with_start"]) for row in found] == [(s, t) for t in (False, True) for s in (1, 2, 3)]
+    assert all(row["control"] == "held out" for row in attacks if row["attack"] in ("linkability", "inference"))
     status, out, _ = run(capsys, "risk", log, "--size", 2)
     assert status == 0
+    assert "Whoever happens to know 2 activities of a case, in their order, and the day it started finds" in out
+    assert "(95 %: " in out and "For example, " in out and "of those who are not" in out
+    assert " 0 of " not in out
     assert "have a path that no other case has" in out
     assert "Whoever knows 2 activities of a case (which and in which order)" in out
     assert "case disclosure" in run(capsys, "risk", log, "--size", 2, "--details")[1]

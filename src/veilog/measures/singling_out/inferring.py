@@ -192,9 +192,11 @@ def _result(secret: str, size: int, attributes: int, asked: _Asked) -> Inferred 
         gain = apart(mean_rate(made, weight, people, Z_BEYOND), mean_rate(of_control, there, number, Z_BEYOND))
     else:
         either = [_guessed(asked, 0, 0, whom[0], others=True, known=known) for known in (True, False)]
-        best = max(either, key=lambda values: float(values @ weight))
+        best = max(either, key=lambda values: round(float(values @ weight), 9))
         baseline = mean_rate(best, weight, people)
-        gain = paired(made - best, weight / weight.sum(), asked.trace[whom[0]], people)
+        trace = asked.trace[whom[0]]
+        rows = np.lexsort((made - best, trace))  # whatever order the people are in
+        gain = paired((made - best)[rows], (weight / weight.sum())[rows], trace[rows], people)
     return Inferred(
         secret=secret,
         size=size,

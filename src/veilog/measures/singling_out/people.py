@@ -92,7 +92,7 @@ def attributes_of(logs: Sequence[EventLog | Variants]) -> tuple[list[str], list[
     sides = [{a.name: a for a in compared(log, first) if a.of_cases and a.used is not None} for log in whole[1:]]
     names = [name for name in sides[0] if all(name in side for side in sides)]
     own = {name: sides[0][name].codes[0] for name in names}
-    names = sorted(names, key=lambda name: (-_variety(own[name]), name))[:MOST_ATTRIBUTES]
+    names = sorted(names, key=lambda name: (-round(_variety(own[name]), 9), name))[:MOST_ATTRIBUTES]
     if not names:
         raise ParameterError("The release has no attribute of cases that the original has, so there is none to guess.")
     columns = [[own[name] for name in names], *([_used(side[name]) for name in names] for side in sides)]

@@ -87,7 +87,8 @@ def wilson(share: float, attacks: float, z: float = Z) -> Rate:
 
 def mean_rate(values: FloatArray, weight: FloatArray, people: float, z: float = Z) -> Rate:
     """Return the weighted mean of values from 0 to 1 of so many people, and its interval."""
-    return wilson(min(1.0, max(0.0, float(values @ weight) / float(weight.sum()))), people, z)
+    mean = round(float(values @ weight) / float(weight.sum()), 12)  # whatever order the people are in
+    return wilson(min(1.0, max(0.0, mean)), people, z)
 
 
 def paired(gain: FloatArray, weight: FloatArray, trace: IntArray, people: int) -> Rate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol, TypeVar
 
 from veilog.measures.singling_out.finding import Example, Exposed
@@ -102,7 +103,8 @@ def found_in_words(row: Exposed) -> str:
     """Return how many people somebody finds who knows so much of them, never without the interval."""
     day = " and the day it started" if row.with_start else ""
     some = "1 activity of a case" if row.size == 1 else f"{row.size} activities of a case, in their order,"
-    found, low, high = (round(share * row.people) for share in (row.found.value, row.found.low, row.found.high))
+    found = round(row.found.value * row.people)
+    low, high = math.floor(row.found.low * row.people), math.ceil(row.found.high * row.people - 1e-9)
     known = f"Whoever happens to know {some}{day}"
     if not high:
         return f"{known} finds nobody: whatever these are, other cases fit, too."
