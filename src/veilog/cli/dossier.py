@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import check_writable
-from veilog.cli.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
+from veilog.cli.common import AS_USUAL, HeldOut, Json, Output, Reading, named, read_log, shown_progress
 from veilog.cli.report import entered
 from veilog.errors import OutputError
 from veilog.releasing.meaning import json_of
@@ -30,10 +30,7 @@ def dossier(
         Path | None,
         Parameter(help="The log it was made of: adds what attacks achieve on both, so the dossier is for you only."),
     ] = None,
-    control: Annotated[
-        Path | None,
-        Parameter(help="A log of people who were not in the log that was released: attacks are held against them."),
-    ] = None,
+    control: HeldOut = None,
     registry: Annotated[
         Path | None,
         Parameter(help="File (.yaml) for the record of the registry of deployments; by default TARGET.registry.yaml."),

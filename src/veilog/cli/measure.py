@@ -17,6 +17,7 @@ from veilog.cli.common import (
     HERE,
     Details,
     Grouping,
+    HeldOut,
     Json,
     Log,
     Output,
@@ -35,7 +36,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding
 from veilog.logs.source import Source
 from veilog.logs.variants import Variants
-from veilog.measures import Progress
+from veilog.measures import Comparison, Progress
 from veilog.measures import compare as compare_logs
 from veilog.measures.disclosure import risk as measure_risk
 from veilog.measures.purposes import PURPOSES, Asked
@@ -175,6 +176,9 @@ def _weights(texts: tuple[str, ...]) -> dict[str, float] | None:
     return weights or None
 
 
+Another = Annotated[Path | None, Parameter(help="Another release of the same log, which an attacker may hold, too.")]
+
+
 def compare(
     original: Log,
     released: Log,
@@ -203,27 +207,20 @@ def compare(
     chart: Annotated[
         Path | None, Parameter(help="Draw times and variants of both logs: a file that ends in .svg.")
     ] = None,
-    control: Annotated[
-        Path | None,
-        Parameter(help="A log of people who were not in the log that was released: attacks are held against them."),
-    ] = None,
-    second: Annotated[
-        Path | None, Parameter(help="Another release of the same log, which an attacker may hold, too.")
-    ] = None,
+    control: HeldOut = None,
+    second: Another = None,
     reading: Reading = AS_USUAL,
     details: Details = False,
     json: Json = None,
 ) -> None:
     """Measure what a release kept of the original. The numbers are raw statistics: keep them inside."""
     out = Output(json)
-    if chart is not None:
-        _check_chart(chart)
+    _check_chart(chart)
     wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
     asked = _asked(wanted, Asked(model, predict, pm4py, alignments))
     first = read_log(named(original, reading), reading)
     after = read_log(named(released, reading), reading)
-    others = None if control is None else read_log(named(control, reading), reading)
-    again = None if second is None else read_log(named(second, reading), reading)
+    others, again = (None if log is None else read_log(named(log, reading), reading) for log in (control, second))
     with shown_progress() as progress:
         miner: bool | Literal["pm4py"] = "pm4py" if models and pm4py else models
         result = compare_logs(
@@ -237,16 +234,23 @@ def compare(
             second=again,
             progress=progress,
         )
-    told = {"original": first.findings, "released": after.findings}
-    findings = {name: [finding.to_json() for finding in found] for name, found in told.items()}
-    out.json(result.to_json() | {"findings": findings})
-    out.show(display.comparison_table(result) if details else display.comparison_view(result))
-    for log, found in ((original, first), (released, after)):
-        show_findings(out, found.findings, log)
+    _show(out, result, details, (original, first.findings), (released, after.findings))
     if chart is not None:
         with atomic_target(chart) as file:
             file.write(comparison_svg(result).encode())
         out.show(f"chart written to {chart}")
+
+
+def _show(out: Output, result: Comparison, details: bool, *read: tuple[Path, tuple[Finding, ...]]) -> None:
+    """What was measured, and what was noticed in the original and in the release."""
+    findings = {
+        name: [finding.to_json() for finding in found]
+        for name, (_, found) in zip(("original", "released"), read, strict=True)
+    }
+    out.json(result.to_json() | {"findings": findings})
+    out.show(display.comparison_table(result) if details else display.comparison_view(result))
+    for log, found in read:
+        show_findings(out, found, log)
 
 
 def _asked(wanted: tuple[str, ...], asked: Asked) -> Asked:
@@ -273,8 +277,10 @@ def _asked(wanted: tuple[str, ...], asked: Asked) -> Asked:
     return asked
 
 
-def _check_chart(chart: Path) -> None:
+def _check_chart(chart: Path | None) -> None:
     """Before any work. No log ends in .svg, so none is written over."""
+    if chart is None:
+        return
     if chart.suffix.lower() != ".svg":
         raise ParameterError(f"--chart draws an SVG file; {chart.name!r} does not end in .svg.", parameter="chart")
     check_writable(chart)
