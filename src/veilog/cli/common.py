@@ -152,7 +152,7 @@ HeldOut = Annotated[
     Path | None,
     Parameter(
         name="--control",
-        help="A log of people who were not in the log that was released: attacks are held against them.",
+        help="A log of people who were not in the log that was released, to hold attacks against.",
     ),
 ]
 
