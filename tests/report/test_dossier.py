@@ -155,6 +155,7 @@ def test_no_attack_on_a_real_log_gains_more_than_the_bound(name: str, method: st
         assert row.beyond.low <= subject.meaning.advantage
 
 
+@pytest.mark.slow
 def test_the_three_risks_are_attacked_by_name_and_the_control_is_named() -> None:
     first, second = halves(LOG)
     released = veilog.release(first, "laplace", epsilon=1, activities=list(VARIANTS.labels), depth=4)

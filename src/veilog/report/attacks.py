@@ -9,15 +9,15 @@ from veilog.measures.singling_out import (
     Control,
     Inference,
     Linkability,
+    Linked,
     Rate,
     SinglingOut,
     Success,
+    begun,
     in_words,
     inferred_in_words,
     known_of,
     linked_in_words,
-    lists_of,
-    secret_of,
 )
 from veilog.report.figures import tied
 
@@ -75,13 +75,22 @@ def attacks_shown(
         shown.append(AttackShown("Singling out", told, CONTROLS[singled.control], tuple(alone)))
         shown.append(AttackShown("Inference: the path", in_words(singled), CONTROLS[singled.control], tuple(rest)))
     if linked is not None:
-        pairs = [_row(lists_of(k), k.people, k.linked, k.beyond, more=k.more) for k in linked.results]
+        pairs = [_row(_lists(k), k.people, k.linked, k.beyond, more=k.more) for k in linked.results]
         shown.append(AttackShown("Linkability", linked_in_words(linked), CONTROLS[linked.control], tuple(pairs)))
     if inferred is not None:
-        ends = [_row(secret_of(k), k.people, k.guessed, k.beyond, more=k.more) for k in inferred.results]
+        ends = [
+            _row(f"{begun(k)}; guessed: {k.secret}", k.people, k.guessed, k.beyond, more=k.more)
+            for k in inferred.results
+        ]
         title = "Inference: how a case ends, and attributes"
         shown.append(AttackShown(title, inferred_in_words(inferred), CONTROLS[inferred.control], tuple(ends)))
     return tuple(shown)
+
+
+def _lists(row: Linked) -> str:
+    some = "activity" if row.size == 1 else f"{row.size} activities"
+    other = f"the last {some}" if row.other_list == "activities" else "attributes"
+    return f"lists with the first {some} and with {other}{' (two releases)' if row.releases > 1 else ''}"
 
 
 def unique(found: Disclosed) -> str:

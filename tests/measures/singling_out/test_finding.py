@@ -75,6 +75,7 @@ def test_intervals_cover_what_is_true() -> None:
     assert hits >= 92  # of 100: Wilson's intervals of zeros and ones are wider than what is between them needs
 
 
+@pytest.mark.slow
 def test_the_day_finds_more_and_an_example_is_told() -> None:
     events = hospital(300, seed=1)
     result = exposure(events, sizes=(1, 3))

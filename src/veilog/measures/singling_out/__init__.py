@@ -11,15 +11,14 @@ from veilog.measures.singling_out.measure import Knowledge, SinglingOut, singlin
 from veilog.measures.singling_out.people import halves
 from veilog.measures.singling_out.rates import Control, Rate, Success
 from veilog.measures.singling_out.words import (
+    begun,
     found_in_words,
     in_words,
     inferred_in_words,
     known_of,
     like_who,
     linked_in_words,
-    lists_of,
     own_path_in_words,
-    secret_of,
 )
 
 __all__ = [
@@ -35,6 +34,7 @@ __all__ = [
     "Rate",
     "SinglingOut",
     "Success",
+    "begun",
     "exposure",
     "found_in_words",
     "halves",
@@ -45,8 +45,6 @@ __all__ = [
     "like_who",
     "linkability",
     "linked_in_words",
-    "lists_of",
     "own_path_in_words",
-    "secret_of",
     "singling_out",
 ]

@@ -156,6 +156,12 @@ class _Attacks:
     timed: int
     """How many of them have a known start."""
 
+    @property
+    def independent(self) -> float:
+        """How many people, drawn from all who could be in the log and attacked with all that can be known, would vary
+        as much: those attacked are drawn from the people of the log, and these from all."""
+        return self.people if self.exact else 1 / (1 / self.people + 1 / len(self.weight))
+
     def rows(self, rows: IntArray) -> _Attacks:
         return replace(
             self,
@@ -346,7 +352,7 @@ class _Trial:
             others, *values = control
             singled[2], guesses[2] = (_rate(found, others) for found in values)
             ends = (guessed[1], attacks), (values[1], others)
-            beyond = apart(*(mean_rate(v, by.weight, min(len(v), by.people), Z_BEYOND) for v, by in ends))
+            beyond = apart(*(mean_rate(v, by.weight, by.independent, Z_BEYOND) for v, by in ends))
         return Knowledge(
             size=self.size,
             with_start=with_start,

@@ -12,6 +12,7 @@ from veilog.measures.singling_out.measure import Knowledge, SinglingOut, events
 from veilog.measures.singling_out.rates import Control, Rate, Success
 
 __all__ = [
+    "begun",
     "found_in_words",
     "in_words",
     "inferred_in_words",
@@ -140,12 +141,16 @@ def lists_of(row: Linked) -> str:
 
 
 def secret_of(row: Inferred) -> str:
-    """Return what is known and what is guessed."""
+    """Return what is known and what is guessed, to be gone on with ``of ... people``."""
+    return f"{begun(row)} of a person's case guesses {'the last one' if row.secret == END else row.secret}"
+
+
+def begun(row: Inferred) -> str:
+    """Return what is known of a case whose end or attribute is guessed."""
     first = "the first activity" if row.size == 1 else f"the first {row.size} activities"
-    if row.secret == END:
-        return f"{first} of a person's case guesses the last one"
-    others = f" and {row.attributes} other attribute{'s' if row.attributes > 1 else ''}" if row.attributes else ""
-    return f"{first}{others} of a person's case guesses {row.secret}"
+    return first + (
+        f" and {row.attributes} other attribute{'s' if row.attributes > 1 else ''}" if row.attributes else ""
+    )
 
 
 def percent(share: Rate | float) -> str:
