@@ -156,6 +156,8 @@ def linkability(
     kinds = [(_by_activities(wanted[-1], original, released, control, second), False)]
     with contextlib.suppress(ParameterError):  # then there are no lists of attributes
         kinds.append((_with_attributes(kinds[0][0], original, released, control), True))
+    if released is original:
+        kinds = [(replace(logs, released=logs.original), of_attributes) for logs, of_attributes in kinds]
     results = [
         row
         for logs, of_attributes in kinds
@@ -213,7 +215,8 @@ def _linked(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int)
     weight = np.full(number, 1 / number)
     used = [[logs.released], *([] if logs.second is None else [[logs.released, logs.second]])]
     for releases in used:
-        made, _ = _matched(lists[0], releases)
+        # Where the log itself stands for the release, that is known.
+        made = own if releases == [logs.original] else _matched(lists[0], releases)[0]
         rate = mean_rate(made, weight, number)
         if logs.control is None:
             baseline = mean_rate(others, weight, number)

@@ -36,7 +36,8 @@ def people_of(log: EventLog | Variants) -> People:
 
 
 def halves(log: EventLog | Variants, seed: int = 0) -> tuple[EventLog | Variants, EventLog | Variants]:
-    """Return two random halves of the cases, of which neither has a case of the other."""
+    """Return two random halves of the cases, of which neither has a case of the other; by the seed, and of a log with
+    events also by the order of its cases, which case is in which."""
     cases = log.cases if isinstance(log, Variants) else log.number_of_cases
     order = np.random.default_rng([seed, cases]).permutation(cases)
     chosen = [np.sort(part) for part in np.split(order, [(cases + 1) // 2])]
