@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.text import Text
@@ -219,14 +219,14 @@ def compare(
     wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
     asked = _asked(wanted, Asked(model, predict, pm4py, alignments))
     first = read_log(named(original, reading), reading)
-    after = read_log(named(released, reading), reading)
-    others, again = (None if log is None else read_log(named(log, reading), reading) for log in (control, second))
+    after = read_log(named(released, reading, released=True), reading)
+    others = None if control is None else read_log(named(control, reading), reading)
+    again = None if second is None else read_log(named(second, reading, released=True), reading)
     with shown_progress() as progress:
-        miner: bool | Literal["pm4py"] = "pm4py" if models and pm4py else models
         result = compare_logs(
             first,
             after,
-            models=miner,
+            models="pm4py" if models and pm4py else models,
             anomalies=anomalies,
             purposes=wanted,
             asked=asked,
