@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from veilog.releasing.plan import Plan, plan
     from veilog.releasing.release import release
     from veilog.releasing.result import OwnerOnly, Release
+    from veilog.releasing.expected import Expected
+    from veilog.releasing.sizes import Twin, twin
     from veilog.releasing.suggest import Suggestion, suggest
     from veilog.report.dossier import dossier
     from veilog.training.model import Model
@@ -47,6 +49,7 @@ __all__ = [
     "Condition",
     "Domain",
     "EventLog",
+    "Expected",
     "Finding",
     "Guarantee",
     "InputError",
@@ -60,6 +63,7 @@ __all__ = [
     "Release",
     "RiskResult",
     "Suggestion",
+    "Twin",
     "UndeclaredError",
     "Variants",
     "VeilogError",
@@ -75,6 +79,7 @@ __all__ = [
     "risk",
     "suggest",
     "train",
+    "twin",
     "validate",
     "write",
 ]
@@ -88,6 +93,7 @@ _HOMES = {
     "Condition": "veilog.privacy.account.guarantee",
     "Domain": "veilog.privacy.domain",
     "EventLog": "veilog.logs.eventlog",
+    "Expected": "veilog.releasing.expected",
     "Finding": "veilog.logs.findings",
     "Guarantee": "veilog.privacy.account.guarantee",
     "InputError": "veilog.errors",
@@ -102,6 +108,7 @@ _HOMES = {
     "Release": "veilog.releasing.result",
     "RiskResult": "veilog.measures.disclosure",
     "Suggestion": "veilog.releasing.suggest",
+    "Twin": "veilog.releasing.sizes",
     "UndeclaredError": "veilog.errors",
     "Variants": "veilog.logs.variants",
     "VeilogError": "veilog.errors",
@@ -115,6 +122,7 @@ _HOMES = {
     "risk": "veilog.measures.disclosure",
     "suggest": "veilog.releasing.suggest",
     "train": "veilog.training.training",
+    "twin": "veilog.releasing.sizes",
     "validate": "veilog.logs.files",
     "write": "veilog.logs.files",
 }

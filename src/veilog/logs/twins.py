@@ -1,7 +1,7 @@
 """Twins: made-up logs of given sizes, on which methods and budgets are tried before anything real is asked.
 
 A twin has about as many cases, activities and events as it is told, and about the told concentration: how many variants
-there are, what share of the cases the most frequent one has, and the ten most frequent together. A case goes from
+there are, what share of the cases the most frequent one has, and the ten and the hundred most frequent together. A case goes from
 activity to activity by chances drawn at random, mostly onward and seldom back; how sharp the chances are, and how often
 a case does anything at all, is what is fitted to the concentration. What is not told is drawn anew for each twin, so
 that several of them show how much it matters. A twin holds nothing of any log but the sizes.
@@ -20,17 +20,19 @@ import numpy as np
 from veilog._plain import InJson, ToJson
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.simulate import with_times
 from veilog.logs.variants import Variants
 
-__all__ = ["BINS", "HEAD", "MOST_CASES", "Sizes", "twin_of"]
+__all__ = ["BINS", "HEADS", "MOST_CASES", "Sizes", "log_of", "twin_of"]
 
-HEAD = 10
-"""So many variants are the most frequent ones."""
+HEADS = {"frequent": 1, "ten": 10, "hundred": 100}
+"""Of how many of the most frequent variants a share of the cases is known, by its name."""
 MOST_CASES, MOST_ACTIVITIES, MOST_LENGTH = 10_000_000, 5_000, 1_000
 BINS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 19, 24, 30, 38, 48, 60, 80, 110, 150, 210, 300)
 """Where the bins of lengths begin; the last has no end."""
-_FIT_CASES = 5_000
-"""Shares of the cases are fitted on so many; only the number of variants needs all cases."""
+_FIT_CASES, _COUNT_CASES = 5_000, 20_000
+"""Shares of the cases are fitted on so many; the number of variants needs all cases, and is left out beyond so many."""
 _SLIPS = (0.01, 0.05, 0.15, 0.0)
 """How often a step goes anywhere; tried in turn."""
 _SHARPNESS = (math.log(0.1), math.log(6.0), 7)
@@ -52,6 +54,7 @@ class Sizes(ToJson):
     """Share of the cases that have the most frequent variant."""
     ten: float | None = None
     """Share of the cases that have one of the ten most frequent variants."""
+    hundred: float | None = None
     lengths: Annotated[tuple[float, ...] | None, InJson(left_out="at its default")] = None
     """Share of the cases in each bin of lengths."""
 
@@ -62,7 +65,7 @@ class Sizes(ToJson):
             _check("activities", self.activities, 1, MOST_ACTIVITIES)
         if self.variants is not None:
             _check("variants", self.variants, 1, self.cases)
-        for name in ("frequent", "ten"):
+        for name in HEADS:
             share = getattr(self, name)
             if share is not None and not 0 < share <= 1:
                 raise ParameterError(f"A share of cases is above 0 and at most 1, not {share!r}.", parameter=name)
@@ -80,9 +83,8 @@ class Sizes(ToJson):
             length=variants.events / variants.cases,
             activities=max(1, len(variants.labels)),
             variants=len(variants),
-            frequent=float(counts[0] / variants.cases),
-            ten=float(counts[:HEAD].sum() / variants.cases),
             lengths=tuple(bins.tolist()),
+            **{name: float(counts[:head].sum() / variants.cases) for name, head in HEADS.items()},
         )
 
     @property
@@ -112,6 +114,14 @@ def twin_of(sizes: Sizes, seed: int, labels: Sequence[str] | None = None, longes
     process, sharpness, slip = _fitted(rng, sizes, len(names), ending)
     walks = _Walks.of(process, sharpness, slip, ending)
     return walks.variants(names)
+
+
+def log_of(variants: Variants, seed: int) -> EventLog:
+    """Return a twin as a log: its cases in random order, with times of no meaning."""
+    rng = np.random.default_rng([21, seed])
+    rows = rng.permutation(np.repeat(np.arange(len(variants)), variants.counts))
+    cases = variants.sequences.take(rows)
+    return with_times(variants.labels, cases.codes, cases.offsets, seed, f"made-up twin, seed {seed}")
 
 
 def _names(number: int) -> tuple[str, ...]:
@@ -225,8 +235,8 @@ def _fitted(
     rng: np.random.Generator, sizes: Sizes, number: int, ending: IntArray
 ) -> tuple[_Process, float, float]:
     """A process, its sharpness and how often its cases slip, that give about the concentration of the sizes."""
-    capped = sizes.cases > _FIT_CASES
-    shares = _told(replace(sizes, variants=None)) if capped else {}
+    enough = _COUNT_CASES if sizes.variants else _FIT_CASES
+    shares = _told(replace(sizes, variants=None)) if sizes.cases > enough else {}
     told = shares or _told(sizes)
     length = float((ending * np.arange(len(ending))).sum() / max(1, ending.sum()))
     if not told:
@@ -254,19 +264,14 @@ def _fitted(
 
 def _told(sizes: Sizes) -> dict[str, float]:
     """What is known of the concentration, as shares of the cases."""
-    shares = {"frequent": sizes.frequent, "ten": sizes.ten}
-    known = {name: share for name, share in shares.items() if share is not None}
+    known = {name: share for name in HEADS if (share := getattr(sizes, name)) is not None}
     return known | ({"variants": sizes.variants / sizes.cases} if sizes.variants else {})
 
 
 def _distance(told: dict[str, float], walks: _Walks) -> float:
     """How far the cases are from the concentration told, in squared differences of log odds."""
     counts, cases = walks.counts, walks.cases
-    found = {
-        "frequent": counts[:1].sum() / cases,
-        "ten": counts[:HEAD].sum() / cases,
-        "variants": len(counts) / cases,
-    }
+    found = {"variants": len(counts) / cases} | {name: counts[:n].sum() / cases for name, n in HEADS.items()}
     return sum((_odds(found[name], cases) - _odds(share, cases)) ** 2 for name, share in told.items())
 
 
