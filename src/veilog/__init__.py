@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from veilog.methods import METHODS, Method
     from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
     from veilog.privacy.domain import Domain
+    from veilog.releasing.expected import Expected
     from veilog.releasing.plan import Plan, plan
     from veilog.releasing.release import release
     from veilog.releasing.result import OwnerOnly, Release
-    from veilog.releasing.expected import Expected
     from veilog.releasing.sizes import Twin, twin
     from veilog.releasing.suggest import Suggestion, suggest
     from veilog.report.dossier import dossier

@@ -24,6 +24,7 @@ _COMMANDS = {
     "validate": "logs:validate",
     "convert": "logs:convert",
     "methods": "release:methods",
+    "twin": "twin:twin",
     "suggest": "suggest:suggest",
     "release": "release:release",
     "report": "report:report",

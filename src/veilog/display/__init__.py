@@ -6,7 +6,7 @@ from veilog.display.audits import audit_view
 from veilog.display.comparisons import comparison_table, comparison_view
 from veilog.display.logs import findings_table, info_table, persons_lines, variants_table
 from veilog.display.methods import method_view, methods_table
-from veilog.display.releases import guarantee_panel, release_brief, release_view, strength_style
+from veilog.display.releases import expected_view, guarantee_panel, release_brief, release_view, strength_style
 from veilog.display.risks import risk_lines, risk_table
 from veilog.display.tables import key_values
 
@@ -14,6 +14,7 @@ __all__ = [
     "audit_view",
     "comparison_table",
     "comparison_view",
+    "expected_view",
     "findings_table",
     "guarantee_panel",
     "info_table",

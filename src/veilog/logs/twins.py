@@ -1,10 +1,10 @@
 """Twins: made-up logs of given sizes, on which methods and budgets are tried before anything real is asked.
 
 A twin has about as many cases, activities and events as it is told, and about the told concentration: how many variants
-there are, what share of the cases the most frequent one has, and the ten and the hundred most frequent together. A case goes from
-activity to activity by chances drawn at random, mostly onward and seldom back; how sharp the chances are, and how often
-a case does anything at all, is what is fitted to the concentration. What is not told is drawn anew for each twin, so
-that several of them show how much it matters. A twin holds nothing of any log but the sizes.
+there are, and what share of the cases the most frequent one has, and the ten and the hundred most frequent together. A
+case goes from activity to activity by chances drawn at random, mostly onward and seldom back; how sharp the chances
+are, and how often a case does anything at all, is what is fitted to the concentration. What is not told is drawn anew
+for each twin, so that several of them show how much it matters. A twin holds nothing of any log but the sizes.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _names(number: int) -> tuple[str, ...]:
 def _unknown_activities(rng: np.random.Generator, length: float) -> int:
     """Between half as many and four times as many as a case has events."""
     low, high = math.log(max(3.0, length / 2)), math.log(max(6.0, 4 * length))
-    return int(round(math.exp(rng.uniform(low, high))))
+    return round(math.exp(rng.uniform(low, high)))
 
 
 def _ending(rng: np.random.Generator, sizes: Sizes, longest: int | None) -> IntArray:
@@ -231,9 +231,7 @@ class _Walks:
         return Variants.from_arrays(names, at[order], offsets)
 
 
-def _fitted(
-    rng: np.random.Generator, sizes: Sizes, number: int, ending: IntArray
-) -> tuple[_Process, float, float]:
+def _fitted(rng: np.random.Generator, sizes: Sizes, number: int, ending: IntArray) -> tuple[_Process, float, float]:
     """A process, its sharpness and how often its cases slip, that give about the concentration of the sizes."""
     enough = _COUNT_CASES if sizes.variants else _FIT_CASES
     shares = _told(replace(sizes, variants=None)) if sizes.cases > enough else {}

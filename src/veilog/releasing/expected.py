@@ -18,8 +18,8 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.twins import Sizes, log_of, twin_of
 from veilog.logs.variants import Variants
 from veilog.measures.durations import spans
-from veilog.measures.purposes import judge, named
 from veilog.measures.measure import Pair
+from veilog.measures.purposes import judge, named
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.method import Progress
 from veilog.releasing.planned import Planned
@@ -69,9 +69,10 @@ class Expected(ToJson):
     sizes: Sizes
     twins: int
     durations: Annotated[Interval | None, InJson(left_out="at its default")] = None
-    """How far the mean duration of the released cases is off, as a share of it; where times are released."""
+    """How far the mean duration of the released cases is from that of the log, as a share of the larger of both; where
+    times are released."""
     purposes: Annotated[tuple[tuple[str, Interval], ...], InJson(as_=dict, left_out="at its default")] = ()
-    """What is kept for each purpose that was asked for; its number that counts, as a share of what a log itself gives."""
+    """For each purpose that was asked for the number that its verdict goes by, as a share of what a log itself gives."""
     owner_only: bool = False
     """Whether exact sizes of the log were used: nothing of this may be published, then."""
 
@@ -128,7 +129,7 @@ def expectation(
         similarity=Interval.of(similarity, _OFF),
         sizes=sizes,
         twins=twins,
-        durations=None if durations is None else Interval.of(durations, 0.0, None),
+        durations=None if durations is None else Interval.of(durations, 0.0),
         purposes=tuple((name, Interval.of(values, _OFF, None)) for name, values in found.items()),
         owner_only=owner_only,
     )
@@ -153,8 +154,8 @@ def _one(plan: Planned, made: Variants, seed: int, wanted: tuple[str, ...]) -> d
     similar = relative_log_similarity(made, released.variants).value if released.variants.cases else 0.0
     found = {"similarity": similar}
     if plan.wanted.times and log is not None and released.variants.cases:
-        original = _mean_duration(log)
-        found["durations"] = abs(_mean_duration(released.log) - original) / max(original, 1e-9)
+        both = _mean_duration(log), _mean_duration(released.log)
+        found["durations"] = 1 - min(both) / max(*both, 1e-9)
     if wanted and released.variants.cases:
         pair = Pair(made, released.variants) if log is None else Pair(log, released.log)
         chief = {name: judged.chief for name, judged in judge(pair, wanted).items()}

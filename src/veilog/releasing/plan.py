@@ -68,9 +68,7 @@ class Plan(Planned):
         ``owner_only`` marks sizes that were read off the log itself: what follows from them must not be published.
         """
         known = sizes_of(**declared) if sizes is None else replace(sizes, **declared)
-        return expectation(
-            self, known, twins=twins, purposes=purposes, owner_only=owner_only, progress=progress
-        )
+        return expectation(self, known, twins=twins, purposes=purposes, owner_only=owner_only, progress=progress)
 
     def run(
         self,

@@ -143,7 +143,7 @@ def sizes_of(**declared: float | None) -> Sizes:
     lacking = [name for name in ("cases", "length") if declared.get(name) is None]
     if lacking:
         raise ParameterError(
-            f"The sizes of the log are not known: {' and '.join(lacking)} {'are' if len(lacking) > 1 else 'is'} missing.",
+            f"The sizes of the log are not known; what is missing: {' and '.join(lacking)}.",
             parameter=lacking[0],
             advice="Say about how many cases there are and how many events one has: --cases 1000 --length 14 "
             "(cases=1000, length=14). Nothing was asked of the data.",

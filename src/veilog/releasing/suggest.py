@@ -2,12 +2,12 @@
 
 How many cases there are; for similarity also how long they are and how many of them the most frequent variants have, so
 that twins can be made (:mod:`veilog.logs.twins`) on which what is suggested is tried; and, where a delta may be spent,
-which variants are frequent, as TraVaS asks it. What follows from the answers is post-processing. For similarity the rule was read off the frontier of all
-certified methods at equal derived epsilon (``docs/results/evolve.md`` and ``frontier.md``): evolve has the highest mean
-similarity of the methods that need no delta nearly everywhere, as long as epsilon times the number of cases is not
-tiny. With a delta it is ahead where few variants hold most cases, too, except for small budgets, where TraVaS is. For
-another purpose methods are ranked by what was measured (:mod:`veilog.releasing.ranking`), which needs the number of
-cases only.
+which variants are frequent, as TraVaS asks it. What follows from the answers is post-processing. For similarity the
+rule was read off the frontier of all certified methods at equal derived epsilon (``docs/results/evolve.md`` and
+``frontier.md``): evolve has the highest mean similarity of the methods that need no delta nearly everywhere, as long as
+epsilon times the number of cases is not tiny. With a delta it is ahead where few variants hold most cases, too, except
+for small budgets, where TraVaS is. For another purpose methods are ranked by what was measured
+(:mod:`veilog.releasing.ranking`), which needs the number of cases only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import exact
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Domain
+from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.releasing.expected import Expected, expectation
 from veilog.releasing.plan import plan
@@ -154,8 +154,8 @@ def suggest(
     derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta or None)
     with settling(entry, derive, lambda: curator.contacted):
         for_count = spent * _COUNT if ranking is None else spent
+        named = activities if domain is None or domain.activities in (None, PRIVATELY) else len(curator.activities)
         cases, covered, frequent, sizes = _answers(curator, for_count, spent - for_count, spent_delta)
-    named = len(domain.alphabet) if domain is not None and domain.alphabet is not None else activities
     left, left_delta = eps - spent, failure - spent_delta
     picked = (
         _Pick(*_chosen(float(left) * cases, covered, frequent))
