@@ -111,6 +111,7 @@ def release(
     reports.check()
     # Before a large log is read: what can be refused without it.
     planned = _planned(method, parameters, budget, beyond)
+    planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
     keeping.of(log)

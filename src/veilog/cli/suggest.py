@@ -86,7 +86,7 @@ def suggest(
             delta=delta,
             for_=for_,
             share=share,
-            domain=None if named_ones is None else Domain.of(named_ones),
+            domain=reading.groups(Domain.of(named_ones)),
             activities=how_many if isinstance(how_many, int) else None,
             ledger=keeping.of(log, progress),
         )
