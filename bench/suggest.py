@@ -1,7 +1,8 @@
 """How often a suggestion picks which method on each public log, and what the pick costs in similarity.
 
 What evolve (without a delta, with one, and only real variants) and TraVaS reach is that of the frontier (the whole
-budget, delta 1e-4), so that a pick can be held against all: the loss is the best mean of the four minus the pick's. *expected* is what twins let expect of a release.
+budget, delta 1e-4), so that a pick can be held against all: the loss is the best mean of the four minus the pick's.
+*expected* is what twins let expect of a release, beside what releases reached.
 """
 
 from __future__ import annotations

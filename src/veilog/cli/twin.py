@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as plain_json
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -186,9 +185,9 @@ def _sizes_in(path: Path) -> Sizes:
         return Sizes.of(files.read_variants(path))
     try:
         told = plain_json.loads(path.read_text(encoding="utf-8"))
-        kept = told["sizes"] if isinstance(told, Mapping) else None
-        lengths = None if kept is None else kept.get("lengths")
-        return Sizes(**(kept | {"lengths": None if lengths is None else tuple(lengths)}))
+        kept = dict(told["sizes"])
+        lengths = kept.pop("lengths", None)
+        return Sizes(**kept, lengths=None if lengths is None else tuple(lengths))
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             "These are no sizes of a log.",

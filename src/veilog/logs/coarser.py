@@ -186,7 +186,8 @@ def proposed(labels: Iterable[str]) -> dict[str, tuple[str, ...]]:
     parts = {name: tuple(part.casefold() for part in _PART.findall(name)) for name in names}
     begins = Counter(own[:n] for own in parts.values() for n in range(1, len(own) + 1))
     words = Counter(word for own in parts.values() for word in set(own) if len(word) > 3 and not word.isdecimal())
-    found, most = {}, max(2, _NEARLY_ALL * len(names))
+    found: dict[str, tuple[str, ...]] = {}
+    most = max(2, _NEARLY_ALL * len(names))
     for name, own in parts.items():
         shared = [own[:n] for n in range(1, len(own)) if 1 < begins[own[:n]] <= most]
         if shared:

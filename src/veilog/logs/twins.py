@@ -164,8 +164,8 @@ class _Process:
 
     @staticmethod
     def drawn(rng: np.random.Generator, number: int, length: float) -> _Process:
-        usual = 1.0 / (rng.permutation(number) + 1.0)
-        usual /= usual.sum()
+        often: FloatArray = 1.0 / (rng.permutation(number) + 1.0)
+        usual: FloatArray = often / often.sum()
         onward = rng.uniform(0, 1)
         stride = max(1.0, 1.5 * number / max(1.0, length))
         ahead = np.arange(number)[None] - np.append(np.arange(number), -1)[:, None]

@@ -72,7 +72,7 @@ class Expected(ToJson):
     """How far the mean duration of the released cases is from that of the log, as a share of the larger of both; where
     times are released."""
     purposes: Annotated[tuple[tuple[str, Interval], ...], InJson(as_=dict, left_out="at its default")] = ()
-    """For each purpose that was asked for the number that its verdict goes by, as a share of what a log itself gives."""
+    """For each purpose that was asked for the number that its verdict goes by, as a share of what a log gives."""
     owner_only: bool = False
     """Whether exact sizes of the log were used: nothing of this may be published, then."""
 

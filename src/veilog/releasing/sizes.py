@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -77,7 +77,13 @@ def twin(
     """
     labels = None if activities is None or isinstance(activities, int) else tuple(activities)
     how_many = activities if isinstance(activities, int) else None if labels is None else len(labels)
-    declared = {"cases": cases, "length": length, "activities": how_many, "variants": variants, "frequent": frequent}
+    declared: dict[str, Any] = {
+        "cases": cases,
+        "length": length,
+        "activities": how_many,
+        "variants": variants,
+        "frequent": frequent,
+    }
     if epsilon is None:
         if ledger is not None:
             raise ParameterError("Without an epsilon nothing is asked, so nothing is entered.", parameter="ledger")
@@ -112,7 +118,8 @@ def ask_sizes(curator: Curator, epsilon: Fraction, *, cases: int | None = None) 
     each = epsilon * (1 - _LENGTHS) / len(HEADS)
     bins = curator.histogram(_length_bins, len(BINS), epsilon * _LENGTHS, purpose="lengths of cases, for a twin")
     found = min(MOST_CASES, max(1, int(bins.sum()) if cases is None else cases))
-    heads, least = {}, 1 / found
+    heads: dict[str, Any] = {}
+    least = 1 / found
     for name, number in HEADS.items():
         answer = curator.concentration(number, _HALF, each, purpose="cases of the most frequent variants, for a twin")
         # It is twice their cases less all cases; more variants hold no fewer cases.
@@ -126,7 +133,8 @@ def _length_bins(sequences: Sequences) -> IntArray:
 
 
 def _middles() -> FloatArray:
-    return (np.asarray(BINS) + np.append(BINS[1:], 2 * BINS[-1] - BINS[-2]) - 1) / 2
+    middles: FloatArray = (np.asarray(BINS) + np.append(BINS[1:], 2 * BINS[-1] - BINS[-2]) - 1) / 2
+    return middles
 
 
 def _shares(bins: IntArray, epsilon: float) -> FloatArray:
@@ -135,7 +143,8 @@ def _shares(bins: IntArray, epsilon: float) -> FloatArray:
     kept = likely if likely.any() else np.maximum(bins, 0.0)
     if not kept.any():
         kept[int(np.argmax(bins))] = 1.0
-    return kept / kept.sum()
+    shares: FloatArray = kept / kept.sum()
+    return shares
 
 
 def sizes_of(**declared: float | None) -> Sizes:
