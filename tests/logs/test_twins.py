@@ -113,7 +113,7 @@ def test_top_keeps_the_first_of_a_list_and_needs_one(tmp_path: Path) -> None:
     names = tmp_path / "names.txt"
     names.write_text("c\na\nb\nd\n")
     log = tmp_path / "log.csv"
-    log.write_text("case,activity\n1,a\n1,b\n1,c\n")
+    log.write_text("case,activity,timestamp\n" + "".join(f"1,{a},2024-01-0{i}\n" for i, a in enumerate("abc", 1)))
     found = veilog.read_variants(log, map=names, top=2)
     assert found.to_dict() == {("a", "other", "c"): 1}
     with pytest.raises(ParameterError, match="Which 2 activities are meant is not said"):

@@ -23,7 +23,7 @@ _COMMANDS = {
     "info": "logs:info",
     "validate": "logs:validate",
     "convert": "logs:convert",
-    "map": "logs:propose",
+    "map": "logs:map",
     "methods": "release:methods",
     "twin": "twin:twin",
     "suggest": "suggest:suggest",

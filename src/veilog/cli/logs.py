@@ -36,7 +36,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.reader import Asked
 from veilog.logs.reading import whole as read_whole
 
-__all__ = ["convert", "info", "propose", "validate"]
+__all__ = ["convert", "info", "map", "validate"]
 
 
 def info(
@@ -100,7 +100,7 @@ def validate(
         out.show(display.persons_lines(persons))
 
 
-def propose(
+def map(  # noqa: A001 - its name on the command line
     log: Log,
     out: Annotated[Path | None, Parameter(help="File to write it to, ending in .csv.")] = None,
     *,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated
 
 import numpy as np
@@ -102,14 +102,15 @@ def _check(name: str, value: float, least: float, most: float) -> None:
         raise ParameterError(f"{name} must be a {kind} from {least:,} to {most:,}, not {value!r}.", parameter=name)
 
 
-def twin_of(sizes: Sizes, seed: int, labels: Sequence[str] | None = None, longest: int | None = None) -> Variants:
+@lru_cache(maxsize=32)
+def twin_of(sizes: Sizes, seed: int, labels: tuple[str, ...] | None = None, longest: int | None = None) -> Variants:
     """Return a made-up log of these sizes; the same seed gives the same one.
 
     ``labels`` are the names of its activities, where there are names for them; no case is longer than ``longest``.
     """
     rng = np.random.default_rng([20, seed])
     number = sizes.activities or _unknown_activities(rng, sizes.length)
-    names = tuple(labels) if labels is not None else _names(number)
+    names = _names(number) if labels is None else labels
     ending = _ending(rng, sizes, longest)
     process, sharpness, slip = _fitted(rng, sizes, len(names), ending)
     walks = _Walks.of(process, sharpness, slip, ending)
