@@ -57,9 +57,7 @@ def test_everything_it_says_follows_from_its_answers(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Curator, "concentration", lambda self, number, share, epsilon, **_: 100)
     monkeypatch.setattr(Curator, "histogram", lambda self, assign, size, epsilon, **_: np.full(size, 40))
     few, rare = (veilog.suggest(log, epsilon=1, delta="1e-4") for log in (FEW, RARE))
-    assert few.sizes == rare.sizes and few.sizes is not None
-    monkeypatch.undo()  # the releases of twins ask their own questions
-    assert few.to_json() == rare.to_json()
+    assert few == rare and few.sizes is not None
 
 
 def test_few_variants_and_a_small_budget_get_travas_a_larger_one_evolve_with_its_delta() -> None:
@@ -159,6 +157,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+@pytest.mark.slow
 def test_the_command_suggests(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["suggest", str(path), "--epsilon", "1", "--delta", "1e-4", "--json", "-"]) == 0
     facts = json.loads(capsys.readouterr().out)

@@ -165,8 +165,8 @@ class _Process:
 
     @staticmethod
     def drawn(rng: np.random.Generator, number: int, length: float) -> _Process:
-        often: FloatArray = 1.0 / (rng.permutation(number) + 1.0)
-        usual: FloatArray = often / often.sum()
+        often = 1.0 / (rng.permutation(number).astype(np.float64) + 1.0)
+        usual: FloatArray = (often / often.sum()).astype(np.float64)
         onward = rng.uniform(0, 1)
         stride = max(1.0, 1.5 * number / max(1.0, length))
         ahead = np.arange(number)[None] - np.append(np.arange(number), -1)[:, None]

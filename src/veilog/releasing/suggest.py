@@ -51,7 +51,7 @@ _HOPELESS = 40
 from 75 on)."""
 _SMALL, _COVERED = 300.0, 0.2
 """Epsilon times cases below which TraVaS is suggested where frequent variants hold at least this share of the cases."""
-_TWINS = 3
+_TWINS = 2
 
 
 @dataclass(frozen=True)
