@@ -86,7 +86,7 @@ def test_an_expectation_asks_twins_only(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.slow
 def test_times_and_purposes_are_expected_too() -> None:
     plan = veilog.plan("travas", epsilon=2, delta="1e-4", times="0.3")
-    found = plan.expected(cases=400, length=3, activities=3, frequent=0.5, twins=2, purposes=("prediction",))
+    found = plan.expected(cases=150, length=3, activities=3, frequent=0.5, twins=2, purposes=("prediction",))
     assert found.durations is not None and 0 <= found.durations.mean <= 1
     assert [name for name, _ in found.purposes] == ["prediction"]
     assert {"durations", "purposes"} <= set(found.to_json())
@@ -95,7 +95,7 @@ def test_times_and_purposes_are_expected_too() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("cases", "length", "activities", "variants", "promising"),
-    [(1143, 60, 624, 981, False), (300, 40, 398, 295, False), (2000, 4, 8, 50, True)],
+    [(300, 35, 398, 295, False), (1000, 4, 8, 50, True)],
 )
 def test_wide_logs_are_told_before(cases: int, length: float, activities: int, variants: int, promising: bool) -> None:
     names = Domain.of(f"act {i:03d}" for i in range(activities))

@@ -14,7 +14,8 @@ import pytest
 import veilog
 from veilog import Ledger, ParameterError, Variants, cli
 from veilog.errors import BudgetError
-from veilog.logs.simulate import hospital
+from veilog.logs.simulate import hospital, variants_only
+from veilog.measures.similarity import relative_log_similarity
 from veilog.privacy.curator import Curator
 
 FEW = Variants.from_dict({("a", "b"): 7_000, ("a", "c"): 2_000, ("a", "b", "c"): 900, ("d",): 1})
@@ -210,3 +211,14 @@ def test_a_log_that_is_no_release_gets_no_report(
     assert cli.main(["report", str(path), str(tmp_path / "page.html")]) == 1
     assert "does not say how it was made private" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_wide_log_is_not_called_promising() -> None:
+    """400 activities and 30 events a case drown in noise, which the number of cases alone does not tell."""
+    log = variants_only(300, 400, 30)
+    found = veilog.suggest(log, epsilon=1, activities=400, seed=1)
+    assert found.by_rule and not found.promising
+    assert found.expected is not None and "keeps little of the log" in found.expected.in_words()
+    reached = openly.release(log, "evolve", epsilon="0.9", seed=1).variants
+    assert relative_log_similarity(log, reached).value < 0.6
