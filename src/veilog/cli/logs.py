@@ -18,6 +18,8 @@ from veilog.cli.common import (
     Log,
     Output,
     Reading,
+    Target,
+    To,
     check_target,
     named,
     read_grouped,
@@ -27,6 +29,7 @@ from veilog.cli.common import (
     shown_progress,
 )
 from veilog.cli.large import fits
+from veilog.cli.pipes import in_words, is_pipe, send
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.coarser import as_csv, proposed
@@ -67,7 +70,7 @@ def info(
             "read_together": list(variants.read_together),
         }
     )
-    out.show(display.info_table(statistics, str(log)))
+    out.show(display.info_table(statistics, in_words(log)))
     out.show(display.variants_table(variants))
     if persons:
         out.show(display.persons_lines(persons))
@@ -135,23 +138,26 @@ def map(  # noqa: A001 - its name on the command line
 
 def convert(
     log: Log,
-    target: Annotated[Path, Parameter(help="File to write; its suffix says how.")],
+    target: Target,
     *,
+    to: To = None,
     lossy: Annotated[bool, Parameter(negative="", help="Accept that a CSV cannot hold all of this log.")] = False,
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
     """Write a log in another format. Nothing is anonymised."""
-    out = Output(json)
-    check_target(target, log)
+    out = Output(json, target)
+    place = check_target(target, log, to or reading.format)
     source = named(log, reading)
     show_columns(out, source, reading)
     event_log = read_log(source, reading)
     with shown_progress() as progress:
-        progress(f"writing {target.name}", None)
-        files.write(event_log, target, lossy=lossy)
+        progress(f"writing {place.name}", None)
+        files.write(event_log, place, lossy=lossy)
+    if is_pipe(target):
+        send(place)
     facts = {"cases": event_log.cases.num_rows, "events": len(event_log)}
     out.json(facts)
-    out.show(display.key_values([*facts.items(), ("written to", str(target))]))
+    out.show(display.key_values([*facts.items(), ("written to", in_words(target, out=True))]))
     if event_log.findings:
         out.show(display.findings_table(event_log.findings))

@@ -133,7 +133,9 @@ def twin(
     """
     screen = Output(json)
     if out is not None:
-        check_target(out, out if log is None else log)
+        files.check_target(out)
+        if log is not None:
+            check_target(out, log, None)
     declared = {"activities": activities_of(activities), "number": number, **known.facts()}
     if epsilon is None:
         found = make_twin(**declared)

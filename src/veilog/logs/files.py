@@ -19,7 +19,7 @@ from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.reader import SUFFIXES, Asked, Writer, writer_of
 from veilog.logs.reading import grouped, whole
 from veilog.logs.roles import Declared
-from veilog.logs.source import Given, Means, Progress, Source, suffix_of
+from veilog.logs.source import Given, Layout, Means, Progress, Source, suffix_of
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 
@@ -44,6 +44,9 @@ def read(
     lifecycle: str | None = None,
     classifier: str | None = None,
     time_format: str | None = None,
+    header: int | None = None,
+    sheet: str | None = None,
+    object_type: str | None = None,
     policies: Mapping[str, Policy] | None = None,
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
@@ -52,21 +55,26 @@ def read(
     level: int = 1,
     top: int | None = None,
 ) -> EventLog:
-    """The event log in a file (by its suffix), a pandas DataFrame, an Arrow table or a table of Ibis.
+    """The event log in a file (by its suffix), a DataFrame of pandas or polars, an Arrow table, an EventLog of pm4py or
+    a table of Ibis.
 
-    ``case``, ``activity`` and ``timestamp`` name the columns of a table whose names do not say it. ``lifecycle`` keeps
-    only the events of that transition (``"complete"``). ``classifier`` names the attributes whose values make an
-    activity (``"concept:name lifecycle:transition"``), or a classifier of the log. ``time_format`` says what
-    ``5/6/2024`` means: ``"dd/mm/yyyy"`` or ``"mm/dd/yyyy"``. ``policies`` sets what happens on a finding
-    (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come out of a compressed file, ``processes`` may be
-    more than 1 for large XES files. A table of Ibis comes here with all its columns, so it is refused beyond five
-    million events; ``index`` names its column that orders events of equal time.
+    ``case``, ``activity`` and ``timestamp`` name the columns of a table whose names do not say it; a date and a time of
+    day in two columns are ``timestamp="Date+Time"``. ``header`` is the line with the names of the columns, 0 where
+    there is none, ``sheet`` one of a workbook, ``object_type`` the type of objects that are the cases of an
+    object-centric log. ``lifecycle`` keeps only the events of that transition (``"complete"``), ``"all"`` every one.
+    ``classifier`` names the attributes whose values make an activity (``"concept:name lifecycle:transition"``), or a
+    classifier of the log. ``time_format`` says what ``5/6/2024`` means: ``"dd/mm/yyyy"`` or ``"mm/dd/yyyy"``.
+    ``policies`` sets what happens on a finding (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come
+    out of a compressed file, ``processes`` may be more than 1 for large XES files. A table of Ibis comes here with all
+    its columns, so it is refused beyond five million events; ``index`` names its column that orders events of equal
+    time.
 
     ``map`` groups activities: a file (CSV or JSON) or a dict of activities and their groups; ``level`` and ``top`` as
     of :func:`veilog.logs.coarser.coarser`. The guarantee of a release names it as a condition.
     """
     declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
-    named = Source(source, means=Means(index=index), limit=limit)
+    layout = Layout(header, sheet, object_type)
+    named = Source(source, means=Means(index=index), limit=limit, layout=layout)
     findings = Findings(policies or {}, named.name)
     return whole(named, Asked(declared, findings, None, processes, progress, mapped_by(map, level, top)))
 
@@ -74,6 +82,9 @@ def read(
 def validate(
     source: Given,
     *,
+    header: int | None = None,
+    sheet: str | None = None,
+    object_type: str | None = None,
     policies: Mapping[str, Policy] | None = None,
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
@@ -82,10 +93,10 @@ def validate(
 ) -> tuple[Finding, ...]:
     """Everything that reading this log notices, without stopping at the first; what cannot be read at all raises.
 
-    ``declared`` is what :func:`read` takes of ``case``, ``activity``, ``timestamp``, ``lifecycle``, ``classifier`` and
-    ``time_format``.
+    ``header``, ``sheet`` and ``object_type`` are as for :func:`read`, ``declared`` is what it takes of ``case``,
+    ``activity``, ``timestamp``, ``lifecycle``, ``classifier`` and ``time_format``.
     """
-    named = Source(source, limit=limit)
+    named = Source(source, limit=limit, layout=Layout(header, sheet, object_type))
     findings = Findings(policies or {}, named.name, collect_all=True)
     return whole(named, Asked(Declared(**declared), findings, None, processes, progress)).findings
 
@@ -100,6 +111,9 @@ def read_variants(
     lifecycle: str | None = None,
     classifier: str | None = None,
     time_format: str | None = None,
+    header: int | None = None,
+    sheet: str | None = None,
+    object_type: str | None = None,
     engine: str = "duckdb",
     policies: Mapping[str, Policy] | None = None,
     memory_limit: str = "1GB",
@@ -122,7 +136,8 @@ def read_variants(
     ``map``, ``level`` and ``top`` are as of :func:`read`.
     """
     declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
-    named = Source(source, engine=engine, means=Means(memory_limit, threads, temp_directory, index), limit=limit)
+    means, layout = Means(memory_limit, threads, temp_directory, index), Layout(header, sheet, object_type)
+    named = Source(source, engine=engine, means=means, limit=limit, layout=layout)
     findings = Findings(policies or {}, named.name)
     return grouped(named, Asked(declared, findings, None, processes, progress, mapped_by(map, level, top))).variants
 
