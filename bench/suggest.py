@@ -2,18 +2,23 @@
 
 What evolve (without a delta, with one, and only real variants) and TraVaS reach is that of the frontier (the whole
 budget, delta 1e-4), so that a pick can be held against all: the loss is the best mean of the four minus the pick's.
+*expected* is what twins let expect of a release, beside what releases reached.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from benchmark import grid
+from veilog import Domain, VeilogError, plan, twin
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Row, Table
 from veilog.experiments.frontier import EPSILONS
 from veilog.experiments.summary import grouped
+from veilog.logs.twins import Sizes
 from veilog.methods.measured import measured
 from veilog.releasing.suggest import suggest
 
@@ -55,7 +60,65 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     return [Table("Suggestions", ("log", "epsilon", *PICKS, "suggested", "loss"), tuple(lines), note)]
 
 
+TRIED = {"evolve": ("evolve", "0"), "travas": (f"travas, delta {DELTA}", DELTA), "laplace": ("laplace", "0")}
+"""The methods whose releases are expected, what the frontier calls them, and their delta."""
+KNOWN = ("log", "declared", "asked 0.1")
+"""What twins are made of: the exact sizes of the log; those that can be declared; those asked for with epsilon 0.1."""
+
+
+def expect(given: Given, cell: Cell) -> Measured:
+    """What is expected of each method at each epsilon, less what its releases reached."""
+    log, known = given.log.variants, str(cell.get("known"))
+    exact = Sizes.of(log)
+    sizes = exact if known == "log" else replace(exact, ten=None, hundred=None, lengths=None)
+    if known.startswith("asked"):
+        sizes = twin(log, epsilon=known.split()[1], activities=exact.activities, seed=cell.run).sizes
+    longest, values = int(log.lengths.max(initial=1)), {}
+    for method, (name, delta) in TRIED.items():
+        for epsilon in ("1", "0.1"):
+            asked = plan(method, epsilon=epsilon, delta=delta, domain=Domain(log.labels, longest))
+            try:
+                expected = asked.expected(sizes).similarity.mean
+            except VeilogError:
+                continue
+            values[f"{method} {epsilon}"] = expected - measured().similarity[name][cell.log][epsilon]
+    return Measured(values)
+
+
+def errors(rows: Sequence[Row]) -> list[Table]:
+    lines, off = [], {}
+    names = [f"{method} {epsilon}" for method in TRIED for epsilon in ("1", "0.1")]
+    for (known, log), own in grouped(rows, ("known", "log")).items():
+        means = {
+            name: statistics.fmean(found)
+            for name in names
+            if (found := [row.values[name] for row in own if row.values.get(name) is not None])
+        }
+        lines.append((known, log, *(f"{means[name]:+.3f}" if name in means else "-" for name in names)))
+        off.setdefault(known, []).extend(means.values())
+    note = " ".join(
+        f"Known by {known}: {sum(abs(x) <= 0.06 for x in found)} of {len(found)} within .06, mean "
+        f"{statistics.fmean(map(abs, found)):.3f}, largest {max(map(abs, found)):.3f}, root mean square "
+        f"{math.sqrt(statistics.fmean(x * x for x in found)):.3f}."
+        for known, found in off.items()
+    )
+    title = "Expected less reached similarity"
+    return [Table(title, ("known", "log", *names), tuple(lines), note)] if lines else []
+
+
 BENCHMARKS = (
+    Experiment(
+        name="expected",
+        what="How far the similarity that twins let expect is from what releases reach.",
+        cells=grid(known=KNOWN),
+        measure=expect,
+        tables=errors,
+        logs=("sepsis", "receipt", "bpic2013_incidents", "traffic_fines", "unrineweginfectie", "ccc19"),
+        quick_logs=("receipt",),
+        runs=1,
+        quick_runs=1,
+        page="suggest.md",
+    ),
     Experiment(
         name="suggest",
         what="Which method a suggestion picks on public logs, and what the pick loses.",

@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     from veilog.methods import METHODS, Method
     from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
     from veilog.privacy.domain import Domain
+    from veilog.releasing.expected import Expected
     from veilog.releasing.plan import Plan, plan
     from veilog.releasing.release import release
     from veilog.releasing.result import OwnerOnly, Release
+    from veilog.releasing.sizes import Twin, twin
     from veilog.releasing.suggest import Suggestion, suggest
     from veilog.report.dossier import dossier
     from veilog.training.model import Model
@@ -58,6 +60,7 @@ __all__ = [
     "Domain",
     "EmptyReleaseError",
     "EventLog",
+    "Expected",
     "Finding",
     "Guarantee",
     "InputError",
@@ -71,6 +74,7 @@ __all__ = [
     "Release",
     "RiskResult",
     "Suggestion",
+    "Twin",
     "UndeclaredError",
     "Variants",
     "VeilogError",
@@ -87,6 +91,7 @@ __all__ = [
     "risk",
     "suggest",
     "train",
+    "twin",
     "validate",
     "write",
 ]
@@ -102,6 +107,7 @@ _HOMES = {
     "Domain": "veilog.privacy.domain",
     "EmptyReleaseError": "veilog.errors",
     "EventLog": "veilog.logs.eventlog",
+    "Expected": "veilog.releasing.expected",
     "Finding": "veilog.logs.findings",
     "Guarantee": "veilog.privacy.account.guarantee",
     "InputError": "veilog.errors",
@@ -116,6 +122,7 @@ _HOMES = {
     "Release": "veilog.releasing.result",
     "RiskResult": "veilog.measures.disclosure",
     "Suggestion": "veilog.releasing.suggest",
+    "Twin": "veilog.releasing.sizes",
     "UndeclaredError": "veilog.errors",
     "Variants": "veilog.logs.variants",
     "VeilogError": "veilog.errors",
@@ -130,6 +137,7 @@ _HOMES = {
     "risk": "veilog.measures.disclosure",
     "suggest": "veilog.releasing.suggest",
     "train": "veilog.training.training",
+    "twin": "veilog.releasing.sizes",
     "validate": "veilog.logs.files",
     "write": "veilog.logs.files",
 }

@@ -26,7 +26,9 @@ _COMMANDS = {
     "info": "logs:info",
     "validate": "logs:validate",
     "convert": "logs:convert",
+    "map": "logs:map",
     "methods": "release:methods",
+    "twin": "twin:twin",
     "suggest": "suggest:suggest",
     "release": "release:release",
     "report": "report:report",
@@ -48,8 +50,8 @@ _COMMANDS = {
 
 _QUIET = "--quiet"
 _GROUPS = {
-    "Look at a log": ("info", "validate", "risk", "convert"),
-    "Release it": ("suggest", "methods", "release", "train", "sample", "inspect", "demo", "serve"),
+    "Look at a log": ("info", "validate", "map", "risk", "convert"),
+    "Release it": ("suggest", "twin", "methods", "release", "train", "sample", "inspect", "demo", "serve"),
     "Check a release": ("compare", "report", "dossier", "audit"),
     "Keep account": ("ledger",),
     "Research": ("experiment",),

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -25,6 +25,7 @@ from veilog.cli.pipes import is_pipe, outgoing, received
 from veilog.cli.terminal import CALL, SafeConsole
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
+from veilog.logs.coarser import Coarser, mapped_by
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
@@ -34,6 +35,7 @@ from veilog.logs.roles import Declared
 from veilog.logs.source import AS_FOUND, Layout, Means, Progress, Source
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
+from veilog.privacy.domain import Domain
 
 __all__ = [
     "AS_USUAL",
@@ -125,6 +127,16 @@ class Reading:
             help="RULE=POLICY: what to do about a finding (drop, keep, fail); see veilog validate. Repeatable.",
         ),
     ] = ()
+    map: Annotated[
+        Path | None,
+        Parameter(
+            help="Group activities by this public list: CSV (activity,group,coarser group) or JSON; see veilog map."
+        ),
+    ] = None
+    level: Annotated[int | None, Parameter(help="Which groups of the list count; 1, the finest, unless told.")] = None
+    top: Annotated[int | None, Parameter(help="Keep the first so many activities of the list; all others are one.")] = (
+        None
+    )
     limit: Annotated[
         int | None,
         Parameter(help="Bytes that a compressed log may unpack to; by default suspicious ones are refused."),
@@ -133,7 +145,16 @@ class Reading:
     def asked(self, source: Source, progress: Progress) -> Asked:
         """How this log is to be read."""
         findings = Findings(self.policies(), source.name)
-        return Asked(self.declared(), findings, processes=processes(source), progress=progress)
+        return Asked(self.declared(), findings, processes=processes(source), progress=progress, coarser=self.coarser())
+
+    def coarser(self) -> Coarser | None:
+        """Which group each activity belongs to, if they are grouped."""
+        return mapped_by(self.map, self.level, self.top)
+
+    def groups(self, domain: Domain) -> Domain:
+        """The public facts, with the groups as the activities where nothing is said of these."""
+        found = self.coarser()
+        return domain if found is None or domain.activities is not None else replace(domain, activities=found.names)
 
     def declared(self) -> Declared:
         return Declared(self.case, self.activity, self.timestamp, self.lifecycle, self.classifier, self.time_format)

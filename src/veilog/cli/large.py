@@ -17,7 +17,7 @@ _GZIPPED = 10
 
 def read_events(source: Source, reading: Reading, *, in_memory: bool = False) -> EventLog | StoredLog:
     """The log with its events. A large Parquet file stays on disk where that is possible, unless ``in_memory``."""
-    if in_memory or not is_large(source):
+    if in_memory or reading.map is not None or not is_large(source):
         return read_log(source, reading)
     with shown_progress() as progress:
         found = stored(source, reading.asked(source, progress))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from veilog import display
+from veilog._files import atomic_target, check_writable
 from veilog.cli.common import (
     AS_USUAL,
     HERE,
@@ -21,19 +24,22 @@ from veilog.cli.common import (
     named,
     read_grouped,
     read_log,
+    read_variants,
     show_columns,
     shown_progress,
 )
 from veilog.cli.large import fits
 from veilog.cli.pipes import in_words, is_pipe, send
+from veilog.errors import ParameterError
 from veilog.logs import files
+from veilog.logs.coarser import as_csv, proposed
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
 from veilog.logs.findings import Findings
 from veilog.logs.reader import Asked
 from veilog.logs.reading import whole as read_whole
 
-__all__ = ["convert", "info", "validate"]
+__all__ = ["convert", "info", "map", "validate"]
 
 
 def info(
@@ -88,7 +94,7 @@ def validate(
     show_columns(out, source, reading)
     findings = Findings(reading.policies(), source.name, collect_all=True)
     with shown_progress() as progress:
-        found = read_whole(source, Asked(reading.declared(), findings, progress=progress))
+        found = read_whole(source, Asked(reading.declared(), findings, progress=progress, coarser=reading.coarser()))
     persons = person_columns(found)
     out.json(
         {
@@ -99,6 +105,39 @@ def validate(
     out.show(display.findings_table(found.findings))
     if persons:
         out.show(display.persons_lines(persons))
+
+
+def map(  # noqa: A001 - its name on the command line
+    log: Log,
+    out: Annotated[Path | None, Parameter(help="File to write it to, ending in .csv.")] = None,
+    *,
+    reading: Reading = AS_USUAL,
+    grouping: Grouping = HERE,
+    json: Json = None,
+) -> None:
+    """Propose groups of activities by the structure of their names, for you to edit and give to --map.
+
+    veilog map LOG groups.csv writes it; veilog release LOG TARGET ... --map groups.csv --level 2 uses it. Whether the
+    names of the log may be known is for you to say, as it is for --activities.
+    """
+    screen = Output(json)
+    if out is not None:
+        if out.suffix.lower() != ".csv":
+            raise ParameterError(f"A map is a CSV file; {out.name!r} does not end in .csv.", parameter="out")
+        check_writable(out)
+    source = named(log, reading, grouping)
+    show_columns(screen, source, reading)
+    found = proposed(read_variants(source, reading).labels)
+    screen.json({name: list(groups) for name, groups in found.items()})
+    fine, coarse = (len({groups[i] for groups in found.values()}) for i in (0, 1))
+    screen.show(display.key_values([("activities", len(found)), ("groups at level 1", fine), ("at level 2", coarse)]))
+    text = as_csv(found)
+    if out is None:
+        screen.show(Text(text))
+        return
+    with atomic_target(out) as file:
+        file.write(text.encode())
+    screen.show(Text(f"written to {out}: edit it, then --map {out} --level 1 or 2"))
 
 
 def convert(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +37,7 @@ from veilog.cli.large import fits, read_events
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_line, account_view
 from veilog.cli.pipes import in_words, is_pipe, send
 from veilog.cli.report import NO_REPORT, Reports
+from veilog.cli.twin import NOT_DRY, Trying, dry_run
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.logs.eventlog import EventLog
@@ -46,6 +48,7 @@ from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.methods.method import Progress
+from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
 from veilog.releasing.memory import noticed, remembered
 from veilog.releasing.plan import Plan, plan
@@ -96,16 +99,24 @@ def release(
     ] = True,
     reports: Reports = NO_REPORT,
     to: To = None,
+    trying: Trying = NOT_DRY,
     details: Details = False,
     json: Json = None,
 ) -> None:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
-    out = Output(json, log, log=target)
+    out = Output(json, log, log=None if trying.dry_run else target)
+    parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
+    if trying.dry_run:
+        how_many = int(budget.activities) if budget.activities and budget.activities.isdecimal() else None
+        asked = budget if how_many is None else replace(budget, activities=FROM_LOG)
+        dry_run(out, _planned(method, parameters, asked, beyond), log, trying, reading, grouping, how_many)
+        return
+    trying.refuse_alone()
     place = check_target(target, log, to or reading.format)
     reports.check()
-    parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
     # Before a large log is read: what can be refused without it.
     planned = _planned(method, parameters, budget, beyond)
+    planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
     keeping.of(log)

@@ -27,7 +27,9 @@ from veilog.cli.common import (
 from veilog.cli.large import fits
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.cli.pipes import in_words
+from veilog.cli.twin import activities_of
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
+from veilog.privacy.domain import FROM_LOG, Domain
 from veilog.releasing.owner_notes import unprotected_persons
 from veilog.releasing.suggest import Suggestion
 from veilog.releasing.suggest import suggest as suggest_method
@@ -62,6 +64,13 @@ def suggest(
             "--for", help="What the release is for: methods are ranked by what was measured for it.", show_default=True
         ),
     ] = "similarity",
+    activities: Annotated[
+        str | None,
+        Parameter(
+            help="The public activities: how many, 16, or a,b,c or @FILE; log: those of the log may be known. Without "
+            "it what is expected is less sure."
+        ),
+    ] = None,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
@@ -77,10 +86,21 @@ def suggest(
     show_columns(out, source, reading)
     whole = read_log(source, reading) if fits(source) else None
     variants = read_variants(source, reading) if whole is None else whole.variants
+    how_many = None if activities == FROM_LOG else activities_of(activities)
+    named_ones = FROM_LOG if activities == FROM_LOG else how_many if isinstance(how_many, tuple) else None
     with shown_progress() as progress:
         found = suggest_method(
-            variants, epsilon=epsilon, delta=delta, for_=for_, share=share, ledger=keeping.of(log, progress)
+            variants,
+            epsilon=epsilon,
+            delta=delta,
+            for_=for_,
+            share=share,
+            domain=reading.groups(Domain.of(named_ones)),
+            activities=how_many if isinstance(how_many, int) else None,
+            ledger=keeping.of(log, progress),
         )
+        progress("trying it on made-up twins", None)
+        found.expected  # noqa: B018 - found out while something is shown
     account = None if found.entry is None else found.entry.account()
     notes = [] if whole is None else unprotected_persons(whole)
     facts = found.to_json() | {"owner_only": {"notes": notes}}
@@ -106,15 +126,17 @@ def _order(found: Suggestion) -> list[Table]:
 
 
 def _view(found: Suggestion, log: str) -> Group:
+    style = "bold green" if found.promising else "bold red"
+    expected = [] if found.expected is None else [Text(found.expected.in_words(), style=style)]
     seen = [("cases", f"about {found.cases:,} (within {found.cases_within:,} in 95 of 100 runs)")]
     if found.covered is not None:
         few = "1 variant" if found.frequent == 1 else f"{found.frequent} variants"
         with_cases = f"{few} with at least about {found.covered:.0%} of the cases"
         seen.append(("frequent", with_cases if found.frequent else "no variant that is surely so"))
-    style = "bold green" if found.promising else "bold red"
     return Group(
         Text(f"{found.method}", style=style),
         Text(found.reason),
+        *expected,
         display.key_values(seen),
         *_order(found),
         *(Text(remark, style="yellow") for remark in found.remarks),

@@ -6,7 +6,7 @@ from veilog.display.audits import audit_view
 from veilog.display.comparisons import comparison_table, comparison_view
 from veilog.display.logs import attributes_table, findings_table, info_table, persons_lines, variants_table
 from veilog.display.methods import method_view, methods_table
-from veilog.display.releases import guarantee_panel, release_brief, release_view, strength_style
+from veilog.display.releases import expected_view, guarantee_panel, release_brief, release_view, strength_style
 from veilog.display.risks import attack_lines, attack_tables, risk_lines, risk_table
 from veilog.display.tables import key_values
 
@@ -17,6 +17,7 @@ __all__ = [
     "audit_view",
     "comparison_table",
     "comparison_view",
+    "expected_view",
     "findings_table",
     "guarantee_panel",
     "info_table",

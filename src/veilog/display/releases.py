@@ -19,10 +19,11 @@ from veilog.measures.singling_out import in_words
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.releasing.expected import Expected
 from veilog.releasing.meaning import meaning_of
 from veilog.releasing.result import Release
 
-__all__ = ["guarantee_panel", "release_brief", "release_view", "strength_style"]
+__all__ = ["expected_view", "guarantee_panel", "release_brief", "release_view", "strength_style"]
 
 _STRENGTH: Mapping[Strength, str] = {
     "strong": "green", "good": "green", "moderate": "yellow", "weak": "red", "none in practice": "red",
@@ -61,6 +62,26 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
     if guarantee.charges:
         lines.append(charges)
     return Panel(Group(*lines), title="guarantee", title_align="left", border_style=_STRENGTH[guarantee.strength])
+
+
+def expected_view(expected: Expected, cost: Guarantee) -> Table:
+    """What ``veilog release --dry-run`` prints: what would be guaranteed, and what can be expected of it."""
+    g, sizes = cost, expected.sizes
+    many = "" if sizes.activities is None else f", {sizes.activities:,} activities"
+    rows: list[tuple[str, str | Text]] = [
+        ("would cost", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")),
+        ("tried on", f"{expected.twins} made-up twins of {counted(sizes.cases, 'case')}{many}, "
+                     f"{sizes.length:.3g} events each"),
+        ("similarity", Text(expected.in_words(), style="bold green" if expected.promising else "bold red")),
+    ]  # fmt: skip
+    if expected.durations is not None:
+        rows.append(("durations", f"their mean is off by a share of about {expected.durations}"))
+    rows += [(name, f"about {found} of what a log itself gives") for name, found in expected.purposes]
+    if sizes.missing:
+        rows.append(("not known", f"{', '.join(sizes.missing)}: say what is public of it for a narrower interval"))
+    if expected.owner_only:
+        rows.append(("for you", Text("Exact sizes of the log were used: publish nothing of this.", style="magenta")))
+    return key_values([*rows, ("asked", "nothing: no question was put to the log, and no budget was spent")])
 
 
 def release_brief(

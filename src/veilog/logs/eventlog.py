@@ -122,6 +122,8 @@ class EventLog:
     """The rules that read all cases at once, so that one case can change how another one is read; and the remedies."""
     attributes_read_together: tuple[str, ...] = ()
     """Those of them that matter only where attributes are used: they do not change activities, times or order."""
+    mapped: str = ""
+    """By what public list activities were grouped on the way in, in a sentence."""
 
     def __post_init__(self) -> None:
         for name in (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP):
@@ -209,7 +211,7 @@ class EventLog:
             parts = [pc.fill_null(self.events.column(key).cast(pa.string()), "") for key in keys]
             labels, codes = _coded(pc.binary_join_element_wise(*parts, "+"))
         found = Variants.from_arrays(labels, codes, self.offsets)
-        return replace(found, read_together=self.read_together)
+        return replace(found, read_together=self.read_together, mapped=self.mapped)
 
     @property
     def activity_codes(self) -> tuple[list[str], IntArray]:

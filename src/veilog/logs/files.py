@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from veilog._files import atomic_target, check_writable
 from veilog.errors import InputError, OutputError
+from veilog.logs.coarser import MapLike, mapped_by
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.reader import SUFFIXES, Asked, Writer, writer_of
@@ -80,6 +81,9 @@ def read(
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
     progress: Progress | None = None,
+    map: MapLike | None = None,  # noqa: A002 - the option's name
+    level: int = 1,
+    top: int | None = None,
 ) -> EventLog:
     """The event log in a file (by its suffix), a DataFrame of pandas or polars, an Arrow table, an EventLog of pm4py or
     a table of Ibis.
@@ -94,11 +98,15 @@ def read(
     out of a compressed file, ``processes`` may be more than 1 for large XES files. A table of Ibis comes here with all
     its columns, so it is refused beyond five million events; ``index`` names its column that orders events of equal
     time.
+
+    ``map`` groups activities: a file (CSV or JSON) or a dict of activities and their groups; ``level`` and ``top`` as
+    of :func:`veilog.logs.coarser.coarser`. The guarantee of a release names it as a condition.
     """
     declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
     layout = Layout(header, sheet, object_type)
     named = Source(source, means=Means(index=index), limit=limit, layout=layout)
-    return whole(named, Asked(declared, Findings(policies or {}, named.name), None, processes, progress))
+    findings = Findings(policies or {}, named.name)
+    return whole(named, Asked(declared, findings, None, processes, progress, mapped_by(map, level, top)))
 
 
 def validate(
@@ -144,6 +152,9 @@ def read_variants(
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
     progress: Progress | None = None,
+    map: MapLike | None = None,  # noqa: A002 - the option's name
+    level: int = 1,
+    top: int | None = None,
 ) -> Variants:
     """The variants alone. CSV and Parquet are never loaded whole: DuckDB groups them within ``memory_limit`` and spills
     to ``temp_directory``. Everything else goes through :func:`read`.
@@ -151,12 +162,14 @@ def read_variants(
     ``"month-*.parquet"`` and a folder stand for several files, which count as one table in the order of their names;
     the result equals ``read(source).variants``. ``engine`` may be ``"spark"``, ``"duckdb:FILE"`` or a URL that Ibis
     connects to; for the last two ``source`` is the name of a table. A table of Ibis is grouped where it is. ``index``
-    names the column of a table that orders events of equal time. ``lifecycle`` and ``classifier`` are for files.
+    names the column of a table that orders events of equal time. ``lifecycle`` and ``classifier`` are for files;
+    ``map``, ``level`` and ``top`` are as of :func:`read`.
     """
     declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
     means, layout = Means(memory_limit, threads, temp_directory, index), Layout(header, sheet, object_type)
     named = Source(source, engine=engine, means=means, limit=limit, layout=layout)
-    return grouped(named, Asked(declared, Findings(policies or {}, named.name), None, processes, progress)).variants
+    findings = Findings(policies or {}, named.name)
+    return grouped(named, Asked(declared, findings, None, processes, progress, mapped_by(map, level, top))).variants
 
 
 def write(log: EventLog, path: str | os.PathLike[str], *, lossy: bool = False) -> None:

@@ -27,6 +27,7 @@ from veilog.logs.streams import zipped
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from veilog.logs.coarser import Coarser
     from veilog.logs.eventlog import EventLog
 
 __all__ = [
@@ -101,6 +102,8 @@ class Asked:
     processes: int = 1
     """How many may share a large file."""
     progress: Progress | None = None
+    coarser: Coarser | None = None
+    """Which group each activity belongs to; None where activities stay as they are."""
 
 
 @runtime_checkable

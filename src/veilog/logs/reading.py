@@ -40,7 +40,8 @@ def whole(source: Source, asked: Asked) -> EventLog:
         log = reader.read(source, replace(asked, roles=roles))
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
-    return replace(log, read_together=together, attributes_read_together=told)
+    found = replace(log, read_together=together, attributes_read_together=told)
+    return found if asked.coarser is None else asked.coarser.of_log(found)
 
 
 def grouped(source: Source, asked: Asked) -> Grouped:
@@ -58,7 +59,8 @@ def grouped(source: Source, asked: Asked) -> Grouped:
     # An engine elsewhere has no reader, so none of another package.
     others = not_ours(source) if source.name is not None and source.engine in ("duckdb", "spark") else ()
     together = (*asked.findings.read_together(), *others)
-    return replace(result, variants=replace(result.variants, read_together=together))
+    variants = replace(result.variants, read_together=together)
+    return replace(result, variants=variants if asked.coarser is None else asked.coarser.of_variants(variants))
 
 
 def roles_of(source: Source, declared: Declared = AS_IT_IS) -> Roles | None:

@@ -19,7 +19,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, T
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.variants import Variants
 
-__all__ = ["ACTIVITIES", "hospital", "variants_only", "wide"]
+__all__ = ["ACTIVITIES", "hospital", "variants_only", "wide", "with_times"]
 
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -292,6 +292,13 @@ def wide(cases: int, activities: int, mean_length: float, seed: int = 0) -> Even
     in the tail, as in logs of loan applications or treatments.
     """
     code, offsets = _walks(cases, activities, mean_length, seed)
+    source = f"simulated log, {cases} cases, {activities} activities, seed {seed}"
+    return with_times(_activity_names(activities), code, offsets, seed, source)
+
+
+def with_times(labels: tuple[str, ...], code: Int32Array, offsets: IntArray, seed: int, source: str) -> EventLog:
+    """A log of cases with these activities, which start at any time of a year and go on every few hours."""
+    cases = len(offsets) - 1
     rng = np.random.default_rng([seed, 1])
     case = np.repeat(np.arange(cases), np.diff(offsets))
     gap = rng.exponential(2 * _HOUR, size=len(code)).astype(np.int64) + 1
@@ -304,12 +311,12 @@ def wide(cases: int, activities: int, mean_length: float, seed: int = 0) -> Even
             {
                 CASE_INDEX: pa.array(case, pa.int64()),
                 EVENT_INDEX: pa.array(np.arange(len(code)), pa.int64()),
-                ACTIVITY: _labels(code, _activity_names(activities)),
+                ACTIVITY: _labels(code, labels),
                 TIMESTAMP: pa.array((second + _START) * 1_000_000, pa.int64()).cast(TIMESTAMP_TYPE),
             }
         ),
         cases=pa.table({ACTIVITY: _numbered("C", cases)}),
-        source=f"simulated log, {cases} cases, {activities} activities, seed {seed}",
+        source=source,
     )
 
 

@@ -83,6 +83,8 @@ class Variants:
     counts: IntArray
     read_together: tuple[str, ...] = ()
     """As of the log that they are of; it says nothing about the multiset, so equality does not look at it."""
+    mapped: str = ""
+    """As of the log that they are of."""
 
     @staticmethod
     def from_arrays(
@@ -165,7 +167,7 @@ class Variants:
     def with_counts(self, counts: npt.ArrayLike) -> Variants:
         """The same sequences with other counts; those with count 0 are left out."""
         found = Variants.from_arrays(self.labels, self.codes, self.offsets, counts)
-        return replace(found, read_together=self.read_together)
+        return replace(found, read_together=self.read_together, mapped=self.mapped)
 
     def by_frequency(self) -> IntArray:
         """Indices of the variants, most frequent first; ties in canonical order."""

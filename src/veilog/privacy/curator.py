@@ -85,6 +85,8 @@ class Curator:
         together = held.read_together if log is None else log.read_together
         if together:
             self._account.assume(Condition("columns-read-together", "program", " ".join(together)))
+        if mapped := held.mapped if log is None else log.mapped:
+            self._account.assume(Condition("activities-mapped", "owner", mapped))
         if part is not None and log is not None and not part.of_time:
             for condition in columns_taken(log):
                 self._account.assume(condition)

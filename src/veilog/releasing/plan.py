@@ -18,6 +18,7 @@ from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.stored.store import StoredLog
+from veilog.logs.twins import Sizes
 from veilog.methods import Method, Settings, method_named
 from veilog.methods._events.assemble import Wanted
 from veilog.methods.method import Progress
@@ -29,9 +30,11 @@ from veilog.privacy.domain import PRIVATELY, Domain, Window
 from veilog.privacy.part import Part
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing import spelled
+from veilog.releasing.expected import TWINS, Expected, expectation
 from veilog.releasing.planned import Planned, checked_seed, uses_of
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
+from veilog.releasing.sizes import sizes_of
 from veilog.releasing.trial import tried
 
 __all__ = ["LARGEST_UNASKED", "Plan", "plan"]
@@ -47,6 +50,25 @@ class Plan(Planned):
     def cost(self) -> Guarantee:
         """What it will guarantee, as an upper bound, from a dry run on a small made-up log; no data are touched."""
         return tried(self)
+
+    def expected(
+        self,
+        sizes: Sizes | None = None,
+        *,
+        twins: int = TWINS,
+        purposes: Iterable[str] = (),
+        owner_only: bool = False,
+        progress: Progress | None = None,
+        **declared: Any,
+    ) -> Expected:
+        """Return how similar its release can be expected to be, from releases of made-up twins; no data are touched.
+
+        The sizes are declared (``cases=1000, length=14``, and if they are known ``activities``, ``variants`` and
+        ``frequent``, the share of the cases that have the most frequent variant), or found by :func:`veilog.twin`.
+        ``owner_only`` marks sizes that were read off the log itself: what follows from them must not be published.
+        """
+        known = sizes_of(**declared) if sizes is None else replace(sizes, **declared)
+        return expectation(self, known, twins=twins, purposes=purposes, owner_only=owner_only, progress=progress)
 
     def run(
         self,

@@ -1,29 +1,31 @@
 """Which method fits a log: from public facts and from a few noisy answers that are paid for like any others.
 
-Two questions at most: how many cases there are, and, where a delta may be spent, which variants are frequent, as TraVaS
-asks it. What follows from the answers is post-processing. For similarity the rule was read off the frontier of all
-certified methods at equal derived epsilon (``docs/results/evolve.md`` and ``frontier.md``): evolve has the highest mean
-similarity of the methods that need no delta nearly everywhere, as long as epsilon times the number of cases is not
-tiny. With a delta it is ahead where few variants hold most cases, too, except for small budgets, where TraVaS is. For
-another purpose methods are ranked by what was measured (:mod:`veilog.releasing.ranking`), which needs the number of
-cases only.
+How many cases there are; for similarity also how long they are and how many of them the most frequent variants have, so
+that twins can be made (:mod:`veilog.logs.twins`) on which what is suggested is tried; and, where a delta may be spent,
+which variants are frequent, as TraVaS asks it. What follows from the answers is post-processing. For similarity the
+rule was read off the frontier of all certified methods at equal derived epsilon (``docs/results/evolve.md`` and
+``frontier.md``): evolve has the highest mean similarity of the methods that need no delta nearly everywhere, as long as
+epsilon times the number of cases is not tiny. With a delta it is ahead where few variants hold most cases, too, except
+for small budgets, where TraVaS is. For another purpose methods are ranked by what was measured
+(:mod:`veilog.releasing.ranking`), which needs the number of cases only.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from veilog._notebook import frame
 from veilog._plain import InJson, ToJson
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import Entered, Ledger, settling
 from veilog.logs.eventlog import EventLog
+from veilog.logs.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.methods.measured import ahead
@@ -31,9 +33,12 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import exact
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Domain
+from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
+from veilog.releasing.expected import Expected, expectation
+from veilog.releasing.plan import plan
 from veilog.releasing.ranking import SIMILARITY, Ranked, Ranking
+from veilog.releasing.sizes import ask_sizes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,13 +47,15 @@ __all__ = ["SHARE", "Suggestion", "suggest"]
 
 SHARE = Fraction(1, 10)
 """Of epsilon and delta, for the suggestion."""
-_COUNT = Fraction(2, 5)
-"""Of the suggestion's epsilon, for the number of cases where variants are asked for as well."""
+_COUNT, _SIZES = Fraction(2, 5), Fraction(1, 2)
+"""Of the suggestion's epsilon, for the number of cases where more is asked; and of the rest, for what twins are made of
+where variants are asked for as well."""
 _HOPELESS = 40
 """Epsilon times cases below which the methods without a delta were of no use (measured: useless at 10 to 17, of use
 from 75 on)."""
 _SMALL, _COVERED = 300.0, 0.2
 """Epsilon times cases below which TraVaS is suggested where frequent variants hold at least this share of the cases."""
+_TWINS = 2
 
 
 @dataclass(frozen=True)
@@ -58,8 +65,8 @@ class Suggestion(ToJson):
     method: str
     reason: str
     """Why this method, in a sentence."""
-    promising: bool
-    """Whether a release with what is left can be expected to be of use."""
+    by_rule: Annotated[bool, InJson(left_out="always", then=("promising",))]
+    """Whether it is of use by the epsilon that is left and the number of cases alone."""
     epsilon_left: Annotated[Fraction, InJson(as_=float)]
     delta_left: Annotated[Fraction, InJson(as_=float)]
     cases: int
@@ -73,7 +80,7 @@ class Suggestion(ToJson):
     """How many variants those are."""
     considered: Mapping[str, str]
     remarks: tuple[str, ...]
-    guarantee: Annotated[Guarantee, InJson(then=("arguments",))]
+    guarantee: Annotated[Guarantee, InJson(then=("arguments", "expected"))]
     """What the suggestion itself cost, and what that guarantees."""
     entry: Annotated[Entered | None, InJson(left_out="always")] = None
     for_: Annotated[str, InJson(name="for", left_out="at its default")] = SIMILARITY
@@ -86,6 +93,28 @@ class Suggestion(ToJson):
     """For another purpose than similarity, all methods that could be ranked, the best first."""
     not_ranked: Annotated[tuple[tuple[str, str], ...], InJson(as_=dict, left_out="at its default")] = ()
     """What was compared and could not be ranked, and why."""
+    sizes: Annotated[Sizes | None, InJson(left_out="always")] = None
+    """About how large the log is, for twins; None where a purpose is ranked."""
+
+    @property
+    def promising(self) -> bool:
+        """Whether a release with what is left can be expected to be of use."""
+        return self.by_rule and (self.expected is None or self.expected.promising)
+
+    @cached_property
+    def expected(self) -> Expected | None:
+        """What the method gives with what is left on twins of the log; None where there are no sizes to make them of.
+
+        It is found out when it is first asked for, which takes some seconds and costs nothing.
+        """
+        if self.sizes is None:
+            return None
+        delta = self.delta_left if self.spends_delta else 0
+        asked = plan(self.method, epsilon=self.epsilon_left, delta=delta, weak_guarantee=True, **dict(self.settings))
+        try:
+            return expectation(asked, self.sizes, twins=_TWINS)
+        except VeilogError:
+            return None  # the method refuses so little, which its own release says
 
     def arguments(self) -> str:
         """What to add to ``veilog release LOG TARGET`` to release with what is left."""
@@ -111,6 +140,7 @@ def suggest(
     for_: str = SIMILARITY,
     share: Number = SHARE,
     domain: Domain | None = None,
+    activities: int | None = None,
     ledger: Ledger | str | Path | None = None,
     seed: int | None = None,
 ) -> Suggestion:
@@ -118,7 +148,8 @@ def suggest(
 
     ``for_`` is what the release is for: similarity to the log, prediction, discovery or conformance.
 
-    ``share`` of both is spent on the suggestion, the rest is left for the release. ``domain`` declares public facts;
+    ``share`` of both is spent on the suggestion, the rest is left for the release. ``domain`` declares public facts,
+    and ``activities`` how many of them there are, where they are not named;
     ``seed`` makes it repeatable for experiments, and its guarantee "none". With a ``ledger`` the cost is entered there.
     """
     eps, failure, part = parse_epsilon(epsilon), parse_delta(delta), parse_share(share, "share")
@@ -135,8 +166,9 @@ def suggest(
         entry = book.reserve(log, "suggest", epsilon=limit, delta=spent_delta, parameters={"share": float(part)})
     derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta or None)
     with settling(entry, derive, lambda: curator.contacted):
-        for_count = spent * _COUNT if asks_variants else spent
-        cases, covered, frequent = _answers(curator, for_count, spent - for_count, spent_delta)
+        for_count = spent * _COUNT if ranking is None else spent
+        named = activities if domain is None or domain.activities in (None, PRIVATELY) else len(curator.activities)
+        cases, covered, frequent, sizes = _answers(curator, for_count, spent - for_count, spent_delta)
     left, left_delta = eps - spent, failure - spent_delta
     picked = (
         _Pick(*_chosen(float(left) * cases, covered, frequent))
@@ -146,7 +178,7 @@ def suggest(
     return Suggestion(
         method=picked.method,
         reason=picked.reason,
-        promising=picked.promising,
+        by_rule=picked.promising,
         epsilon_left=left,
         delta_left=left_delta,
         cases=cases,
@@ -162,18 +194,24 @@ def suggest(
         settings=picked.settings,
         ranking=picked.ranking,
         not_ranked=picked.not_ranked,
+        sizes=None if sizes is None else replace(sizes, activities=named),
     )
 
 
 def _answers(
-    curator: Curator, for_count: Fraction, for_variants: Fraction, delta: Fraction
-) -> tuple[int, float | None, int | None]:
-    """About how many cases there are, and what share of them how many frequent variants hold, if that is asked."""
+    curator: Curator, for_count: Fraction, for_more: Fraction, delta: Fraction
+) -> tuple[int, float | None, int | None, Sizes | None]:
+    """About how many cases there are, and what share of them how many frequent variants hold, if that is asked; with
+    something left for more, what twins are made of."""
     cases = max(0, curator.count(for_count, purpose="number of cases, to suggest a method"))
-    if not for_variants:
-        return cases, None, None
-    found = curator.partitions(for_variants, delta, purpose="frequent variants, to suggest a method")
-    return cases, min(1.0, found.cases / max(1, cases, found.cases)), len(found)
+    if not for_more:
+        return cases, None, None, None
+    for_sizes = for_more * _SIZES if delta else for_more
+    covered, frequent = None, None
+    if delta:
+        found = curator.partitions(for_more - for_sizes, delta, purpose="frequent variants, to suggest a method")
+        covered, frequent = min(1.0, found.cases / max(1, cases, found.cases)), len(found)
+    return cases, covered, frequent, ask_sizes(curator, for_sizes, cases=cases)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.planned import Planned
 from veilog.releasing.run import LABELS_SHARE, run_plan
 
-__all__ = ["PATIENTS", "tried"]
+__all__ = ["PATIENTS", "on_made_up", "tried"]
 
 PATIENTS = 120
 _OF_THE_LOG = ("sensitive", "attribute_names")
@@ -37,25 +37,14 @@ _TAKEN: Mapping[Fact, str] = {"activities": "activities-from-log", "max_length":
 def tried(plan: Planned) -> Guarantee:
     """Return the guarantee of a release of made-up patients; what the method refuses there for its budget or settings
     raises, as it would for the real log."""
-    usual = plan.method.settings()
-    names = {parameter.name for parameter in plan.method.parameters}
-    changed = {name: getattr(usual, name) for name in _OF_THE_LOG if name in names}
-    changed |= dict(_LESS_WORK.get(plan.method.name, {}))
-    declared = plan.declared
-    # What nobody has said yet is tried as if the log's were public; the release itself is refused.
-    declared = declared.taken_from_log(plan.undeclared)
+    trial = on_made_up(plan)
+    declared = trial.declared
     found = _labels_found(plan) if plan.uses.labels else None
     # Activities that are declared for the real log are not those of the made-up one; the questions are the same.
     if found is not None or isinstance(declared.activities, tuple):
         declared = replace(declared, activities=tuple(_made_up().variants.labels))
-    trial = replace(
-        plan,
-        settings=replace(plan.settings, **changed),
-        declared=declared,
-        unit=plan.unit if plan.unit is ONE_CASE else Unit("person", plan.unit.most_cases),
-        part=None,  # made-up patients are of no month; what a part is asked is what the whole is
-        wanted=replace(plan.wanted, attributes=(), attributes_share=Wanted().attributes_share),
-    )
+    quick = _LESS_WORK.get(plan.method.name, {})
+    trial = replace(trial, declared=declared, settings=replace(trial.settings, **quick))
     if found is not None:  # so few patients have no labels that are frequent enough
         trial = replace(
             trial, epsilon=plan.epsilon - found.epsilon, delta=found.delta if plan.uses.flow else trial.delta * 0
@@ -73,6 +62,23 @@ def tried(plan: Planned) -> Guarantee:
         return replace(guarantee, conditions=conditions)
     neighbours = plan.part.among(guarantee.neighbours)
     return replace(guarantee, conditions=conditions, part=plan.part, neighbours=neighbours)
+
+
+def on_made_up(plan: Planned) -> Planned:
+    """Return the plan as it can be run on a made-up log, which has no attributes and no column of persons.
+
+    What nobody has said yet is taken as if the log's were public; the release itself is refused.
+    """
+    usual = plan.method.settings()
+    names = {parameter.name for parameter in plan.method.parameters}
+    return replace(
+        plan,
+        settings=replace(plan.settings, **{name: getattr(usual, name) for name in _OF_THE_LOG if name in names}),
+        declared=plan.declared.taken_from_log(plan.undeclared),
+        unit=plan.unit if plan.unit is ONE_CASE else Unit("person", plan.unit.most_cases),
+        part=None,  # made-up cases are of no month; what a part is asked is what the whole is
+        wanted=replace(plan.wanted, attributes=(), attributes_share=Wanted().attributes_share),
+    )
 
 
 def _labels_found(plan: Planned) -> Charge:

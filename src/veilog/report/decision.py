@@ -50,6 +50,7 @@ _ASKS: Mapping[Code, str] = {
     "length-from-log": "How many events the longest case has is no secret.",
     "window-from-log": "The days on which the first and the last case start are no secret.",
     "columns-from-log": "Which attributes there are, and their types, is no secret.",
+    "activities-mapped": "The list that groups the activities is public, and was not made from the log.",
     "nobody-has-more": "No person has more cases than was said.",
     "one-run": "No copy of the training's checkpoint was resumed beside it.",
     "columns-read-together": "No case changed how the others were read.",

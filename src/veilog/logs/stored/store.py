@@ -74,6 +74,10 @@ class StoredLog:
         return self.shape.read_together
 
     @property
+    def mapped(self) -> str:
+        return self.shape.mapped
+
+    @property
     def attributes_read_together(self) -> tuple[str, ...]:
         return self.shape.attributes_read_together
 

@@ -24,6 +24,7 @@ Status = Literal["proven", "none"]
 Code = Literal[
     "activities-from-log",
     "length-from-log",
+    "activities-mapped",
     "window-from-log",
     "columns-from-log",
     "nobody-has-more",

@@ -1,0 +1,198 @@
+"""Before the budget is spent: the command twin, and ``veilog release --dry-run``."""
+
+from __future__ import annotations
+
+import json as plain_json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from veilog import display
+from veilog.cli.common import (
+    AS_USUAL,
+    HERE,
+    Grouping,
+    Json,
+    Output,
+    Reading,
+    check_target,
+    named,
+    read_variants,
+    show_columns,
+    shown_progress,
+)
+from veilog.cli.details import declared_list
+from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
+from veilog.errors import InputError, ParameterError
+from veilog.logs import files
+from veilog.logs.eventlog import Statistics
+from veilog.logs.twins import Sizes
+from veilog.privacy.domain import FROM_LOG
+from veilog.releasing.plan import Plan
+from veilog.releasing.sizes import sizes_of
+from veilog.releasing.sizes import twin as make_twin
+
+__all__ = ["NOT_DRY", "UNKNOWN", "Known", "Trying", "activities_of", "dry_run", "twin"]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Known:
+    """What is known of the size of a log without asking it."""
+
+    cases: Annotated[int | None, Parameter(help="About how many cases the log has, by what is public.")] = None
+    length: Annotated[float | None, Parameter(help="About how many events a case has on average.")] = None
+    variants: Annotated[int | None, Parameter(help="About how many variants there are.")] = None
+    frequent: Annotated[
+        float | None, Parameter(help="About what share of the cases has the most frequent variant, e.g. 0.3.")
+    ] = None
+
+    def facts(self) -> dict[str, Any]:
+        """What was said."""
+        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+
+
+UNKNOWN = Known()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Trying(Known):
+    """A dry run, and what is known for it."""
+
+    dry_run: Annotated[
+        bool,
+        Parameter(
+            negative="", help="Ask and write nothing: say what it would guarantee, and expect of made-up logs like it."
+        ),
+    ] = False
+    sizes: Annotated[
+        str | None,
+        Parameter(
+            help="For a dry run: the JSON of veilog twin, or an earlier release, that tells the sizes; log: the exact "
+            "ones of the log, for you only."
+        ),
+    ] = None
+    purposes: Annotated[str, Parameter(help="For a dry run: also what would be kept for these purposes.")] = ""
+
+    def facts(self) -> dict[str, Any]:
+        return {name: value for name, value in super().facts().items() if name not in ("dry_run", "sizes", "purposes")}
+
+    def refuse_alone(self) -> None:
+        """Refuse what a release has no ears for."""
+        given = [*self.facts(), *(["sizes"] if self.sizes else []), *(["purposes"] if self.purposes else [])]
+        if given:
+            raise ParameterError(
+                f"--{given[0]} is for a dry run; a release finds out what it needs with noise.",
+                parameter=given[0],
+                advice="Add --dry-run, or leave it away.",
+            )
+
+    def found(self, log: Path, reading: Reading, grouping: Grouping, how_many: int | None) -> Sizes:
+        """The sizes that are known; only ``log`` looks at it."""
+        if self.sizes == FROM_LOG:
+            return Sizes.of(read_variants(named(log, reading, grouping), reading))
+        return sizes_of(activities=how_many, **self.facts()) if self.sizes is None else _sizes_in(Path(self.sizes))
+
+
+NOT_DRY = Trying()
+
+
+def activities_of(text: str | None) -> int | tuple[str, ...] | None:
+    """How many activities there are, or their names: ``16``, ``a,b,c`` or ``@FILE``."""
+    if text is None or text.strip().isdecimal():
+        return None if text is None else int(text)
+    return declared_list(text)
+
+
+def twin(
+    log: Annotated[Path | None, Parameter(help="Event log to ask, with --epsilon; not needed without.")] = None,
+    out: Annotated[Path | None, Parameter(help="File to write the made-up log to; its suffix says how.")] = None,
+    *,
+    activities: Annotated[
+        str | None, Parameter(help="How many activities there are, 16, or their names: a,b,c or @FILE.")
+    ] = None,
+    known: Known = UNKNOWN,
+    epsilon: Annotated[
+        str | None,
+        Parameter(allow_leading_hyphen=True, help="Ask the log for its sizes, with noise, for this budget; e.g. 0.05."),
+    ] = None,
+    number: Annotated[int, Parameter(help="Another number makes another twin of the same sizes.")] = 0,
+    keeping: Keeping = AS_THERE_IS,
+    reading: Reading = AS_USUAL,
+    grouping: Grouping = HERE,
+    json: Json = None,
+) -> None:
+    """Make up a log of the same sizes, to try methods, budgets and times on for nothing.
+
+    veilog twin --out twin.xes --cases 1000 --activities 16 --length 14 touches no data; veilog twin LOG --out twin.xes
+    --epsilon 0.05 asks LOG for its sizes with noise, and that is entered in its ledger like any release.
+    """
+    screen = Output(json)
+    if out is not None:
+        files.check_target(out)
+        if log is not None:
+            check_target(out, log, None)
+    declared = {"activities": activities_of(activities), "number": number, **known.facts()}
+    if epsilon is None:
+        found = make_twin(**declared)
+    else:
+        if log is None:
+            raise ParameterError("With --epsilon a log is asked: veilog twin LOG --epsilon 0.05.", parameter="log")
+        source = named(log, reading, grouping)
+        show_columns(screen, source, reading)
+        with shown_progress() as progress:
+            ledger = keeping.of(log, progress)
+            found = make_twin(read_variants(source, reading), epsilon=epsilon, ledger=ledger, **declared)
+    made = found.log
+    account = None if found.entry is None else found.entry.account()
+    screen.json(found.to_json() | ({} if account is None else {"account": account.totals()}))
+    screen.show(display.info_table(Statistics.of(made.variants, None, None), made.variants, "a made-up twin"))
+    if found.guarantee is None:
+        screen.show(Text("Made of what was declared: no data were touched.", style="dim"))
+    else:
+        screen.show(Text("\nIts sizes were paid for:", style="dim"))
+        screen.show(display.guarantee_panel(found.guarantee, as_published=False))
+    if found.entry is not None and account is not None:
+        screen.show(account_view(found.entry.path, account))
+    if out is not None:
+        files.write(made, out)
+        screen.show(
+            Text(f"twin written to {out}; veilog release {out} TRY.xes -m evolve ... --no-ledger costs nothing")
+        )
+
+
+def dry_run(
+    out: Output, planned: Plan, log: Path, trying: Trying, reading: Reading, grouping: Grouping, how_many: int | None
+) -> None:
+    """Say what a release would guarantee and can be expected to be worth, asking nothing of the log."""
+    cost = planned.cost
+    found = trying.found(log, reading, grouping, how_many)
+    facts = trying.facts() | ({} if how_many is None else {"activities": how_many})
+    wanted = tuple(name.strip() for name in trying.purposes.split(",") if name.strip())
+    with shown_progress() as progress:
+        expected = planned.expected(
+            found, purposes=wanted, owner_only=trying.sizes == FROM_LOG, progress=progress, **facts
+        )
+    out.json({"dry_run": True, "guarantee": cost.to_json(), "expected": expected.to_json()})
+    out.show(display.expected_view(expected, cost))
+
+
+def _sizes_in(path: Path) -> Sizes:
+    """The sizes that ``veilog twin --json`` wrote, or those of an earlier release, which is public."""
+    if path.suffix.lower() != ".json":
+        return Sizes.of(files.read_variants(path))
+    try:
+        told = plain_json.loads(path.read_text(encoding="utf-8"))
+        kept = dict(told["sizes"])
+        lengths = kept.pop("lengths", None)
+        return Sizes(**kept, lengths=None if lengths is None else tuple(lengths))
+    except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            "These are no sizes of a log.",
+            path=path,
+            advice="veilog twin LOG --epsilon 0.05 --json FILE writes them; or give a release.",
+        ) from error

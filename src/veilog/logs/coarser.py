@@ -1,0 +1,210 @@
+"""Coarser activities: a public list that says of each activity which group it belongs to, applied as a log comes in.
+
+Every event is mapped by itself, so that logs that differ by one case still do. The list must not be made from what the
+log holds beyond its labels: a guarantee names it as a condition. :func:`proposed` makes a hierarchy from the labels'
+own structure, for the owner to edit.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from veilog.errors import InputError, ParameterError
+from veilog.logs.eventlog import ACTIVITY, EventLog
+from veilog.logs.variants import Variants
+
+__all__ = ["EVERYTHING_ELSE", "OTHER", "Coarser", "MapLike", "as_csv", "coarser", "mapped_by", "proposed"]
+
+EVERYTHING_ELSE = "*"
+"""The row of all activities that have none of their own."""
+OTHER = "other"
+_NAMED = 5
+_PART = re.compile(r"[^\W\d_]*\d+|[^\W\d_]+")
+"""A word, a number or a code such as T07 in a label."""
+_NEARLY_ALL = 2 / 3
+"""What more labels share tells none of them from the others."""
+
+MapLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, str | Sequence[str]]"
+
+
+@dataclass(frozen=True)
+class Coarser:
+    """Which group each activity belongs to."""
+
+    groups: Mapping[str, str]
+    else_: str | None
+    """The group of all others; None where there must be none."""
+    told: str
+    """What the guarantee says of it."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The groups, which are as public as the list."""
+        return tuple(dict.fromkeys([*self.groups.values(), *([] if self.else_ is None else [self.else_])]))
+
+    def of_log(self, log: EventLog) -> EventLog:
+        """Return the log with its activities mapped."""
+        labels, codes = log.activity_codes
+        named = self._named(labels, log.source)
+        names = list(dict.fromkeys(named)) or [""]
+        place = {name: i for i, name in enumerate(names)}
+        mapped = np.array([place[name] for name in named], dtype=np.int32)
+        column = pa.DictionaryArray.from_arrays(
+            pa.array(mapped[codes] if len(mapped) else np.zeros(0, dtype=np.int32)), pa.array(names, pa.string())
+        )
+        at = log.events.column_names.index(ACTIVITY)
+        events = log.events.set_column(at, log.events.schema.field(at), pa.chunked_array([column]))
+        return replace(log, events=events, mapped=self.told)
+
+    def of_variants(self, variants: Variants) -> Variants:
+        """Return the variants of the log with its activities mapped."""
+        named = self._named(variants.labels, None)
+        names = tuple(dict.fromkeys(named))
+        place = {name: i for i, name in enumerate(names)}
+        mapped = np.array([place[name] for name in named], dtype=np.int32)
+        codes = mapped[variants.codes] if len(mapped) else variants.codes
+        found = Variants.from_arrays(names, codes, variants.offsets, variants.counts)
+        return replace(found, read_together=variants.read_together, mapped=self.told)
+
+    def _named(self, labels: Iterable[str], source: str | None) -> list[str]:
+        """The group of each label, in their order; a group is its own, so that a release can be compared with a log."""
+        known, rows = list(labels), {name: name for name in self.names} | dict(self.groups)
+        missing = sorted({label for label in known if label not in rows})
+        if missing and self.else_ is None:
+            more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+            raise InputError(
+                f"The map has no row for {', '.join(map(repr, missing[:_NAMED]))}{more}.",
+                path=source,
+                advice=f"Add rows for them, or one for all others: {EVERYTHING_ELSE},{OTHER}.",
+            )
+        return [rows.get(label, self.else_ or "") for label in known]
+
+
+def coarser(given: MapLike, *, level: int = 1, top: int | None = None) -> Coarser:
+    """Return the map in a file (CSV: activity, group, coarser group, ...; JSON: an object), or in a dict.
+
+    ``level`` says which of an activity's groups counts, 1 the finest. ``top`` keeps the first so many activities of the
+    list as they are, or those of them that have a group in it; all others are one group, :data:`OTHER`.
+    """
+    _check("level", level)
+    rows, name = (_rows(given), "a list") if isinstance(given, Mapping) else (_read(Path(given)), Path(given).name)
+    if not rows:
+        raise InputError("The map is empty.", path=name, advice="It has a row for each activity: activity,group.")
+    deepest = max(len(groups) for groups in rows.values())
+    if level > max(1, deepest):
+        raise ParameterError(
+            f"The map has {deepest} levels, so there is no level {level}.",
+            parameter="level",
+            advice="A level is a column of groups after the activity.",
+        )
+    found = {
+        activity: (groups[min(level, len(groups)) - 1] if groups else activity) for activity, groups in rows.items()
+    }
+    else_ = found.pop(EVERYTHING_ELSE, None)
+    digest = hashlib.sha256(json.dumps([found, else_]).encode()).hexdigest()[:12]
+    how = f"level {level} of {name}" if deepest > 1 else name
+    if top is not None:
+        _check("top", top)
+        found, else_ = dict(list(found.items())[:top]), OTHER
+        how = f"the first {top} of {how}"
+    return Coarser(found, else_, f"Activities were grouped by {how} (SHA-256 {digest}), which is public.")
+
+
+def mapped_by(given: MapLike | None, level: int | None = None, top: int | None = None) -> Coarser | None:
+    """Return the map that was asked for, None where none was; a level or a top without one is refused."""
+    if given is not None:
+        return coarser(given, level=1 if level is None else level, top=top)
+    if top is not None:
+        raise ParameterError(
+            f"Which {top} activities are meant is not said.",
+            parameter="top",
+            advice="Name them in --map FILE, a list in an order that is public (one on each line): the first ones are "
+            "kept. Which are the most frequent in the log is no public fact.",
+        )
+    if level is not None and level != 1:
+        raise ParameterError("A level is one of a map.", parameter="level", advice="Add --map FILE.")
+    return None
+
+
+def _check(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ParameterError(f"{name} must be a whole number from 1 on, not {value!r}.", parameter=name)
+
+
+def _rows(given: Mapping[str, str | Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for activity, groups in given.items():
+        told = (groups,) if isinstance(groups, str) else tuple(groups)
+        if not isinstance(activity, str) or not all(isinstance(group, str) for group in told):
+            raise InputError("A map goes from the names of activities to names of groups.")
+        found[activity.strip()] = tuple(group.strip() for group in told if group.strip())
+    return found
+
+
+def _read(path: Path) -> dict[str, tuple[str, ...]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The map cannot be read: {error}.", path=str(path)) from error
+    if path.suffix.lower() == ".json":
+        try:
+            told = json.loads(text)
+        except ValueError as error:
+            raise InputError(f"The map is no JSON: {error}.", path=str(path)) from error
+        if not isinstance(told, dict):
+            raise InputError("The map is no JSON object of activities and groups.", path=str(path))
+        return _rows(told)
+    lines = [row for row in csv.reader(io.StringIO(text, newline="")) if any(cell.strip() for cell in row)]
+    if lines and lines[0][0].strip().lower() == "activity":  # a header
+        del lines[0]
+    twice = [name for name, times in Counter(row[0].strip() for row in lines).items() if times > 1]
+    if twice:
+        raise InputError(f"The map has two rows for {twice[0]!r}.", path=str(path))
+    return _rows({row[0]: row[1:] for row in lines})
+
+
+def proposed(labels: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return a hierarchy from the structure of the labels alone: for each its groups, the finest first.
+
+    Labels that begin with the same words or numbers belong together (``01_HOOFD_010`` and ``01_HOOFD_020``), the more
+    of them the finer; of those that begin alone, such as share a word.
+    """
+    names = sorted(set(labels))
+    parts = {name: tuple(part.casefold() for part in _PART.findall(name)) for name in names}
+    begins = Counter(own[:n] for own in parts.values() for n in range(1, len(own) + 1))
+    words = Counter(word for own in parts.values() for word in set(own) if len(word) > 3 and not word.isdecimal())
+    found: dict[str, tuple[str, ...]] = {}
+    most = max(2, _NEARLY_ALL * len(names))
+    for name, own in parts.items():
+        shared = [own[:n] for n in range(1, len(own)) if 1 < begins[own[:n]] <= most]
+        if shared:
+            fine, coarse = " ".join(shared[-1]), " ".join(shared[0])
+        else:
+            common = [word for word in own if 1 < words[word] <= most]
+            fine = coarse = max(common, key=lambda word: (words[word], word)) if common else name
+        found[name] = (fine, coarse)
+    return found
+
+
+def as_csv(hierarchy: Mapping[str, Sequence[str]]) -> str:
+    """Return a hierarchy as the file that :func:`coarser` reads, with a row for all that it does not name."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    levels = max((len(groups) for groups in hierarchy.values()), default=1)
+    writer.writerow(["activity", *(f"level {i + 1}" for i in range(levels))])
+    writer.writerows([name, *groups] for name, groups in hierarchy.items())
+    writer.writerow([EVERYTHING_ELSE, *[OTHER] * levels])
+    return out.getvalue()

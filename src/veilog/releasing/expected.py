@@ -1,0 +1,169 @@
+"""What a release can be expected to be worth: the plan is run on twins, and on nothing else.
+
+Each twin is a made-up log of the sizes that were declared or found with noise (:mod:`veilog.logs.twins`), so that no
+question is asked and nothing is spent. How the releases of several twins differ says how sure the expectation is.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from veilog._plain import InJson, ToJson
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.twins import Sizes, log_of, twin_of
+from veilog.logs.variants import Variants
+from veilog.measures.durations import spans
+from veilog.measures.measure import Pair
+from veilog.measures.purposes import judge, named
+from veilog.measures.similarity import relative_log_similarity
+from veilog.methods.method import Progress
+from veilog.releasing.planned import Planned
+from veilog.releasing.run import run_plan
+from veilog.releasing.trial import on_made_up
+
+__all__ = ["ENOUGH", "TWINS", "Expected", "Interval", "expectation"]
+
+TWINS = 4
+ENOUGH = 0.6
+"""Similarity from which on a release can be expected to be of use."""
+_OFF = 0.04
+"""How far the mean of four twins is off on public logs (root mean square; docs/suggest.md)."""
+_STUDENT = (0.0, 6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83)
+"""95 % quantiles of Student's distribution, by degrees of freedom: intervals of 90 %."""
+
+
+@dataclass(frozen=True)
+class Interval(ToJson):
+    """What is expected of a number, and where it should lie in nine of ten releases."""
+
+    mean: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(values: Iterable[float], off: float, most: float | None = 1.0) -> Interval:
+        """Return it by what twins gave; ``off`` is how far twins are from logs beside that."""
+        found = list(values)
+        mean = statistics.fmean(found)
+        freedom = len(found) - 1
+        spread = statistics.variance(found) if freedom else off**2
+        half = _STUDENT[max(1, min(freedom, len(_STUDENT) - 1))] * math.sqrt(spread * (1 + 1 / len(found)))
+        half = math.hypot(half, 1.64 * off)
+        high = mean + half if most is None else min(most, mean + half)
+        return Interval(round(mean, 4), round(max(0.0, mean - half), 4), round(high, 4))
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+@dataclass(frozen=True)
+class Expected(ToJson):
+    """What a plan is expected to give, by releases of twins."""
+
+    similarity: Interval
+    sizes: Sizes
+    twins: int
+    durations: Annotated[Interval | None, InJson(left_out="at its default")] = None
+    """How far the mean duration of the released cases is from that of the log, as a share of the larger of both; where
+    times are released."""
+    purposes: Annotated[tuple[tuple[str, Interval], ...], InJson(as_=dict, left_out="at its default")] = ()
+    """For each purpose that was asked for the number that its verdict goes by, as a share of what a log gives."""
+    owner_only: bool = False
+    """Whether exact sizes of the log were used: nothing of this may be published, then."""
+
+    @property
+    def promising(self) -> bool:
+        return self.similarity.mean >= ENOUGH
+
+    def in_words(self) -> str:
+        """Return a few sentences for people."""
+        found = self.similarity
+        sentences = [f"Expect a similarity of about {found.mean:.2f} ({found.low:.2f} to {found.high:.2f})."]
+        if not self.promising:
+            sentences.append("That keeps little of the log" + self._why)
+        return " ".join(sentences)
+
+    @property
+    def _why(self) -> str:
+        sizes = self.sizes
+        wide = (sizes.activities or 0) > 40 or sizes.length > 30
+        if wide and sizes.cases < 5_000:
+            many = "" if sizes.activities is None else f"{sizes.activities} activities and "
+            return (
+                f": {many}{sizes.length:.0f} events a case are much for {sizes.cases:,} cases. Fewer activities help: "
+                "veilog map proposes groups, --top N keeps some; or allow more epsilon."
+            )
+        return ": there are few cases for this epsilon, or they have little in common."
+
+
+def expectation(
+    plan: Planned,
+    sizes: Sizes,
+    *,
+    twins: int = TWINS,
+    purposes: Iterable[str] = (),
+    owner_only: bool = False,
+    progress: Progress | None = None,
+) -> Expected:
+    """Return what the plan gives on ``twins`` made-up logs of these sizes; no other log is touched."""
+    if isinstance(twins, bool) or not isinstance(twins, int) or not 1 <= twins <= 100:
+        raise ParameterError(f"twins must be a whole number from 1 to 100, not {twins!r}.", parameter="twins")
+    wanted = named(tuple(purposes))
+    found: dict[str, list[float]] = {}
+    told = plan.declared.alphabet
+    if told is not None:
+        sizes = replace(sizes, activities=len(told))
+    for number in range(twins):
+        if progress is not None:
+            progress(f"twin {number + 1} of {twins}", number / twins)
+        made = twin_of(sizes, number, told, plan.declared.longest)
+        for name, value in _one(_for_twin(plan, made, number), made, number, wanted).items():
+            found.setdefault(name, []).append(value)
+    similarity, durations = found.pop("similarity"), found.pop("durations", None)
+    return Expected(
+        similarity=Interval.of(similarity, _OFF),
+        sizes=sizes,
+        twins=twins,
+        durations=None if durations is None else Interval.of(durations, 0.0),
+        purposes=tuple((name, Interval.of(values, _OFF, None)) for name, values in found.items()),
+        owner_only=owner_only,
+    )
+
+
+def _for_twin(plan: Planned, made: Variants, seed: int) -> Planned:
+    """The plan with what goes to attributes taken away, since a twin has none."""
+    wanted, trial = plan.wanted, on_made_up(plan)
+    rest = 1 - wanted.attributes_share
+    return replace(
+        trial,
+        epsilon=trial.epsilon * rest,
+        wanted=replace(trial.wanted, times=wanted.times / rest),
+        seed=seed,
+    )
+
+
+def _one(plan: Planned, made: Variants, seed: int, wanted: tuple[str, ...]) -> dict[str, float]:
+    """What a release of one twin is worth."""
+    log = log_of(made, seed) if plan.needs_events else None
+    released = run_plan(plan, made if log is None else log)
+    similar = relative_log_similarity(made, released.variants).value if released.variants.cases else 0.0
+    found = {"similarity": similar}
+    if plan.wanted.times and log is not None and released.variants.cases:
+        both = _mean_duration(log), _mean_duration(released.log)
+        found["durations"] = 1 - min(both) / max(*both, 1e-9)
+    if wanted and released.variants.cases:
+        pair = Pair(made, released.variants) if log is None else Pair(log, released.log)
+        chief = {name: judged.chief for name, judged in judge(pair, wanted).items()}
+        found |= {name: one.share for name, one in chief.items() if one is not None and one.share is not None}
+    return found
+
+
+def _mean_duration(log: EventLog) -> float:
+    """Mean duration of the cases, in hours."""
+    found = spans(log)
+    return float((found.last - found.first).mean()) / 3.6e9 if len(found.first) else 0.0

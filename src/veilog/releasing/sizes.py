@@ -1,0 +1,160 @@
+"""The sizes of a log, declared or found out with noise by questions that are paid for, and its twin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from veilog._plain import InJson, ToJson
+from veilog._typing import FloatArray, IntArray
+from veilog.errors import ParameterError
+from veilog.ledger.ledger import Entered, Ledger, settling
+from veilog.logs import files
+from veilog.logs.eventlog import EventLog
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.twins import BINS, HEADS, MOST_CASES, Sizes, log_of, twin_of
+from veilog.logs.variants import Sequences, Variants
+from veilog.privacy.account.accounting import Number, parse_epsilon
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
+from veilog.releasing.run import opened
+
+__all__ = ["Twin", "ask_sizes", "sizes_of", "twin"]
+
+_LENGTHS = Fraction(1, 2)
+"""Of epsilon, for the number of cases of each length; the rest is for how concentrated they are."""
+_HALF = Fraction(1, 2)
+
+
+@dataclass(frozen=True)
+class Twin(ToJson):
+    """A made-up log of known sizes. It may be given to anybody: there is nothing in it but the sizes."""
+
+    sizes: Sizes
+    guarantee: Guarantee | None = None
+    """What finding the sizes out cost, and what that guarantees; None where they were declared."""
+    seed: Annotated[int, InJson(left_out="always")] = 0
+    labels: Annotated[tuple[str, ...] | None, InJson(left_out="always")] = None
+    entry: Annotated[Entered | None, InJson(left_out="always")] = None
+
+    @cached_property
+    def log(self) -> EventLog:
+        """The made-up log, with times of no meaning."""
+        return log_of(twin_of(self.sizes, self.seed, self.labels), self.seed)
+
+    def save(self, path: str | Path) -> None:
+        """Write the made-up log; the suffix says how."""
+        files.write(self.log, path)
+
+
+def twin(
+    log: EventLog | StoredLog | Variants | None = None,
+    *,
+    cases: int | None = None,
+    length: float | None = None,
+    activities: int | Iterable[str] | None = None,
+    variants: int | None = None,
+    frequent: float | None = None,
+    epsilon: Number | None = None,
+    ledger: Ledger | str | Path | None = None,
+    number: int = 0,
+    seed: int | None = None,
+) -> Twin:
+    """Return a made-up log of the same sizes, on which methods and budgets can be tried for nothing.
+
+    The sizes are declared: about how many ``cases``, how many events one has (``length``), how many ``activities``, or
+    their names, how many ``variants``, and the share of the cases that have the most ``frequent`` one; the log is not
+    looked at. Or they are found out with four noisy questions to a ``log``, which cost ``epsilon`` together; what is
+    declared beside that counts. With a ``ledger`` the cost is entered there. ``number`` tells the first twin of these
+    sizes from the second; ``seed`` makes the questions repeatable, for experiments, and their guarantee "none".
+    """
+    labels = None if activities is None or isinstance(activities, int) else tuple(activities)
+    how_many = activities if isinstance(activities, int) else None if labels is None else len(labels)
+    declared: dict[str, Any] = {
+        "cases": cases,
+        "length": length,
+        "activities": how_many,
+        "variants": variants,
+        "frequent": frequent,
+    }
+    if epsilon is None:
+        if ledger is not None:
+            raise ParameterError("Without an epsilon nothing is asked, so nothing is entered.", parameter="ledger")
+        return Twin(sizes_of(**declared), seed=number, labels=labels)
+    if log is None:
+        raise ParameterError("With an epsilon a log is asked, and there is none.", parameter="log")
+    asked = _asked(log, parse_epsilon(epsilon), ledger, seed)
+    known = {name: value for name, value in declared.items() if value is not None}
+    return replace(asked, sizes=replace(asked.sizes, **known), seed=number, labels=labels)
+
+
+def _asked(
+    log: EventLog | StoredLog | Variants, eps: Fraction, ledger: Ledger | str | Path | None, seed: int | None
+) -> Twin:
+    """The sizes that a log answers with."""
+    variants = log if isinstance(log, Variants) else log.variants
+    source = noise.operating_system() if seed is None else noise.seeded(seed)
+    curator = Curator(variants, randomness=source)
+    entry = None
+    if ledger is not None:
+        limit = None if seed is not None else eps
+        entry = opened(ledger, None).reserve(log, "twin", epsilon=limit)
+    derive = partial(curator.guarantee, nominal_epsilon=eps)
+    with settling(entry, derive, lambda: curator.contacted):
+        sizes = ask_sizes(curator, eps)
+    return Twin(sizes, derive(), entry=None if entry is None else entry.entered)
+
+
+def ask_sizes(curator: Curator, epsilon: Fraction, *, cases: int | None = None) -> Sizes:
+    """Return the sizes by a curator's answers: how many cases have which length, and what share of them the most
+    frequent variants have, of one, ten and a hundred. ``cases`` is their number, where it is known better."""
+    each = epsilon * (1 - _LENGTHS) / len(HEADS)
+    bins = curator.histogram(_length_bins, len(BINS), epsilon * _LENGTHS, purpose="lengths of cases, for a twin")
+    found = min(MOST_CASES, max(1, int(bins.sum()) if cases is None else cases))
+    heads: dict[str, Any] = {}
+    least = 1 / found
+    for name, number in HEADS.items():
+        answer = curator.concentration(number, _HALF, each, purpose="cases of the most frequent variants, for a twin")
+        # It is twice their cases less all cases; more variants hold no fewer cases.
+        least = heads[name] = min(1.0, max(least, (answer + found) / (2 * found)))
+    shares = _shares(bins, float(epsilon * _LENGTHS))
+    return Sizes(cases=found, length=float((shares * _middles()).sum()), lengths=tuple(shares.tolist()), **heads)
+
+
+def _length_bins(sequences: Sequences) -> IntArray:
+    return np.asarray(np.searchsorted(BINS, sequences.lengths, side="right") - 1, dtype=np.int64)
+
+
+def _middles() -> FloatArray:
+    middles: FloatArray = (np.asarray(BINS) + np.append(BINS[1:], 2 * BINS[-1] - BINS[-2]) - 1) / 2
+    return middles
+
+
+def _shares(bins: IntArray, epsilon: float) -> FloatArray:
+    """Shares of the lengths; what may well be noise alone counts for nothing, if anything is more than that."""
+    likely = np.where(bins > 2 / epsilon, bins, 0).astype(np.float64)
+    kept = likely if likely.any() else np.maximum(bins, 0.0)
+    if not kept.any():
+        kept[int(np.argmax(bins))] = 1.0
+    shares: FloatArray = kept / kept.sum()
+    return shares
+
+
+def sizes_of(**declared: float | None) -> Sizes:
+    """Return what somebody declares; :class:`ParameterError` says what is lacking."""
+    lacking = [name for name in ("cases", "length") if declared.get(name) is None]
+    if lacking:
+        raise ParameterError(
+            f"The sizes of the log are not known; what is missing: {' and '.join(lacking)}.",
+            parameter=lacking[0],
+            advice="Say about how many cases there are and how many events one has: --cases 1000 --length 14 "
+            "(cases=1000, length=14). Nothing was asked of the data.",
+        )
+    return Sizes(**declared)  # type: ignore[arg-type]

@@ -1,0 +1,104 @@
+"""The commands twin and map, dry runs, and activities grouped on the way in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog import cli
+from veilog.logs.simulate import hospital
+
+SIZES = ["--cases", "200", "--activities", "6", "--length", "4"]
+TRAVAS = ["-m", "travas", "--epsilon", "1", "--delta", "1e-4"]
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("log") / "hospital.xes"
+    veilog.write(hospital(150, seed=1), path)
+    return path
+
+
+def told(path: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads(path.read_text())
+    return found
+
+
+@pytest.mark.slow
+def test_a_twin_of_declared_sizes_needs_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "twin.xes"
+    assert cli.main(["twin", "--out", str(out), *SIZES]) == 0
+    assert "no data were touched" in capsys.readouterr().out
+    assert veilog.read(out).number_of_cases == 200
+    assert cli.main(["twin"]) == 1
+    assert "what is missing: cases and length" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_twin_that_asks_is_paid_for_and_its_json_feeds_a_dry_run(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes, ledger = tmp_path / "sizes.json", tmp_path / "x.ledger"
+    arguments = ["twin", str(log), "--epsilon", "0.5", "--json", str(sizes), "--ledger", str(ledger)]
+    assert cli.main(arguments) == 0
+    assert "Its sizes were paid for" in capsys.readouterr().out
+    assert told(sizes)["account"]["spent"]["epsilon"] == 0.5  # type: ignore[index]
+    before = ledger.read_bytes()
+    dry = ["release", "no such log.xes", str(tmp_path / "r.xes"), *TRAVAS, "--dry-run", "--sizes", str(sizes)]
+    assert cli.main(dry) == 0
+    assert "no question was put to the log" in capsys.readouterr().out
+    assert ledger.read_bytes() == before and not (tmp_path / "r.xes").exists()
+
+
+@pytest.mark.slow
+def test_a_dry_run_reads_nothing_unless_the_owner_allows_exact_sizes(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, found = str(tmp_path / "r.xes"), tmp_path / "f.json"
+    dry = ["release", str(log), target, *TRAVAS, "--dry-run", "--json", str(found)]
+    assert cli.main(dry) == 1
+    assert "Nothing was asked of the data" in capsys.readouterr().err
+    assert cli.main([*dry, "--sizes", "log"]) == 0
+    assert "publish nothing of this" in capsys.readouterr().out
+    assert told(found)["expected"]["owner_only"] is True  # type: ignore[index]
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("read")
+
+    monkeypatch.setattr("veilog.cli.twin.read_variants", forbidden)
+    assert cli.main([*dry, *SIZES]) == 0
+    expected = told(found)["expected"]
+    assert expected["owner_only"] is False and expected["sizes"]["activities"] == 6  # type: ignore[index]
+    assert not Path(target).exists()
+
+
+def test_what_is_for_a_dry_run_is_refused_without(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["release", str(log), str(tmp_path / "r.xes"), *TRAVAS, "--length", "4"]) == 1
+    assert "--length is for a dry run" in capsys.readouterr().err
+
+
+def test_broken_sizes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text("[]")
+    assert cli.main(["release", "x.xes", "y.xes", *TRAVAS, "--dry-run", "--sizes", str(bad)]) == 1
+    assert "These are no sizes of a log" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_map_is_proposed_and_used(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    groups, target, found = tmp_path / "groups.csv", tmp_path / "r.xes", tmp_path / "f.json"
+    assert cli.main(["map", str(log), str(groups)]) == 0
+    assert groups.read_text().startswith("activity,level 1,level 2\n")
+    mapped = ["--map", str(groups), "--level", "2"]
+    assert cli.main(["info", str(log), *mapped, "--json", str(found)]) == 0
+    assert told(found)["activities"] == 14  # of 15: the two tests of fluids are one
+    assert cli.main(["release", str(log), str(target), *TRAVAS, *mapped, "--json", str(found), "--no-compare"]) == 0
+    codes = [condition["code"] for condition in told(found)["guarantee"]["conditions"]]  # type: ignore[index]
+    assert codes == ["activities-mapped"]
+    assert cli.main(["map", str(log), str(tmp_path / "groups.xes")]) == 1
+    assert "does not end in .csv" in capsys.readouterr().err

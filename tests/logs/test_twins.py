@@ -1,0 +1,140 @@
+"""Twins: they have the sizes told, and nothing else; and activities grouped on the way in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import veilog
+from veilog import InputError, ParameterError, Variants
+from veilog.logs.coarser import as_csv, coarser, proposed
+from veilog.logs.twins import BINS, Sizes, log_of, twin_of
+
+LOG = Variants.from_dict({("a", "b", "c"): 60, ("a", "c"): 30, ("a", "b", "b", "c"): 9, ("d",): 1})
+
+
+def test_the_same_seed_gives_the_same_twin_and_another_another() -> None:
+    sizes = Sizes(cases=200, length=5, activities=6, frequent=0.2)
+    assert twin_of(sizes, 1) == twin_of(sizes, 1) != twin_of(sizes, 2)
+
+
+@pytest.mark.parametrize("frequent", [0.1, 0.6])
+def test_a_twin_has_about_the_sizes_told(frequent: float) -> None:
+    made = Sizes.of(twin_of(Sizes(cases=800, length=6, activities=9, frequent=frequent), 3))
+    assert made.cases == 800
+    assert made.activities is not None and made.activities <= 9
+    assert 4.5 <= made.length <= 7.5
+    assert made.frequent is not None and abs(made.frequent - frequent) < 0.12
+
+
+def test_exact_sizes_of_a_log_are_those_of_its_variants() -> None:
+    found = Sizes.of(LOG)
+    assert (found.cases, found.activities, found.variants, found.frequent, found.ten) == (100, 4, 4, 0.6, 1.0)
+    assert found.lengths is not None and found.lengths[:5] == (0, 0.01, 0.3, 0.6, 0.09)
+    assert len(found.lengths) == len(BINS)
+
+
+def test_a_twin_has_the_names_declared_and_no_case_longer_than_declared() -> None:
+    made = twin_of(Sizes(cases=100, length=6, activities=3), 0, ("x", "y", "z"), longest=4)
+    assert set(made.labels) <= {"x", "y", "z"}
+    assert made.lengths.max() <= 4
+
+
+def test_the_log_of_a_twin_has_its_variants_and_times() -> None:
+    made = twin_of(Sizes(cases=50, length=3, activities=4), 0)
+    log = log_of(made, 0)
+    assert log.variants == made
+    assert log.events.column("time:timestamp").null_count == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"cases": 0, "length": 3}, "cases must be a whole number from 1"),
+        ({"cases": 5, "length": -1}, "length must be a number from 0"),
+        ({"cases": 5, "length": 3, "variants": 6}, "variants must be a whole number from 1 to 5"),
+        ({"cases": 5, "length": 3, "frequent": 1.5}, "share of cases is above 0"),
+    ],
+)
+def test_impossible_sizes_are_refused(told: dict[str, float], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        Sizes(**told)  # type: ignore[arg-type]
+
+
+def test_every_event_is_mapped_by_itself_and_the_release_says_so() -> None:
+    groups = {"a": "start", "b": "work", "c": "work", "d": "work"}
+    mapped = coarser(groups).of_variants(LOG)
+    assert mapped.to_dict() == {
+        ("work",): 1,
+        ("start", "work"): 30,
+        ("start", "work", "work"): 60,
+        ("start", "work", "work", "work"): 9,
+    }
+    conditions = veilog.release(mapped, "travas", epsilon=1, delta="1e-3").guarantee.conditions
+    assert [condition.code for condition in conditions] == ["activities-mapped"]
+    assert "Activities were grouped by a list (SHA-256" in conditions[0].text
+
+
+def test_a_log_and_its_variants_are_mapped_alike() -> None:
+    log = log_of(twin_of(Sizes(cases=40, length=4, activities=5), 0), 0)
+    found = coarser({name: f"group {i % 2}" for i, name in enumerate(log.variants.labels)})
+    assert found.of_log(log).variants == found.of_variants(log.variants)
+    assert found.of_log(log).mapped == found.of_variants(log.variants).mapped == found.told
+
+
+def test_adding_a_case_adds_a_case_after_mapping() -> None:
+    """Neighbouring logs stay neighbours."""
+    found = coarser({"a": "x", "b": "x", "*": "rest"})
+    more = Variants.from_dict({**LOG.to_dict(), ("b", "d"): 1})
+    before, after = found.of_variants(LOG).to_dict(), found.of_variants(more).to_dict()
+    assert {k: after[k] - before.get(k, 0) for k in after if after[k] != before.get(k, 0)} == {("x", "rest"): 1}
+
+
+def test_activities_without_a_row_are_named() -> None:
+    with pytest.raises(InputError, match=r"no row for 'c', 'd'\..*\*,other"):
+        coarser({"a": "x", "b": "x"}).of_variants(LOG)
+
+
+def test_a_map_comes_from_csv_and_json_and_levels_count_from_the_finest(tmp_path: Path) -> None:
+    table, told = tmp_path / "m.csv", tmp_path / "m.json"
+    table.write_text("activity,level 1,level 2\na,fine a,all\nb,fine b,all\n*,rest\n")
+    told.write_text(json.dumps({"a": ["fine a", "all"], "b": ["fine b", "all"], "*": "rest"}))
+    for path in (table, told):
+        assert coarser(path).names == ("fine a", "fine b", "rest")
+        assert coarser(path, level=2).names == ("all", "rest")
+    with pytest.raises(ParameterError, match="no level 3"):
+        coarser(table, level=3)
+
+
+def test_top_keeps_the_first_of_a_list_and_needs_one(tmp_path: Path) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("c\na\nb\nd\n")
+    log = tmp_path / "log.csv"
+    log.write_text("case,activity,timestamp\n" + "".join(f"1,{a},2024-01-0{i}\n" for i, a in enumerate("abc", 1)))
+    found = veilog.read_variants(log, map=names, top=2)
+    assert found.to_dict() == {("a", "other", "c"): 1}
+    with pytest.raises(ParameterError, match="Which 2 activities are meant is not said"):
+        veilog.read_variants(log, top=2)
+    with pytest.raises(ParameterError, match="A level is one of a map"):
+        veilog.read(log, level=2)
+
+
+def test_a_hierarchy_follows_the_structure_of_the_labels(tmp_path: Path) -> None:
+    labels = ("01_HOOFD_010", "01_HOOFD_020", "01_BB_540", "02_DRZ_010", "02_DRZ_020", "blood test", "urine test", "x")
+    found = proposed(labels)
+    assert found["01_HOOFD_010"] == ("01 hoofd", "01") and found["01_BB_540"] == ("01", "01")
+    assert found["02_DRZ_020"] == ("02 drz", "02")
+    assert found["blood test"] == found["urine test"] == ("test", "test")
+    assert found["x"] == ("x", "x")
+    path = tmp_path / "m.csv"
+    path.write_text(as_csv(found))
+    assert set(coarser(path, level=2).names) == {"01", "02", "test", "x", "other"}
+
+
+def test_sizes_do_not_depend_on_the_order_of_variants() -> None:
+    backwards = Variants.from_dict(dict(reversed(LOG.to_dict().items())))
+    assert Sizes.of(backwards) == Sizes.of(LOG)
+    assert np.isclose(sum(Sizes.of(LOG).lengths or ()), 1)

@@ -1,0 +1,113 @@
+"""Before the budget is spent: twins are asked, never the log, and whatever is asked of the log is charged."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import veilog
+from veilog import BudgetError, Domain, Ledger, ParameterError, Variants
+from veilog.privacy.curator import Curator
+from veilog.releasing.expected import Interval
+from veilog.releasing.sizes import ask_sizes
+
+LOG = Variants.from_dict({("a", "b", "c"): 600, ("a", "c"): 300, ("a", "b", "b", "c"): 90, ("d",): 10})
+
+
+def test_declared_sizes_touch_no_data_and_asked_ones_are_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = veilog.twin(LOG, epsilon="0.2", activities=4, seed=1)
+    assert {charge.question for charge in found.guarantee.charges} == {"histogram", "concentration"}  # type: ignore[union-attr]
+    assert sum(charge.epsilon for charge in found.guarantee.charges) == Fraction(1, 5)  # type: ignore[union-attr]
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("asked")
+
+    monkeypatch.setattr(Curator, "__init__", forbidden)
+    declared = veilog.twin(LOG, cases=50, length=4, activities=3)
+    assert declared.guarantee is None and declared.log.number_of_cases == 50
+
+
+def test_asked_sizes_are_near_the_exact_ones() -> None:
+    sizes = veilog.twin(LOG, epsilon=1, activities=("a", "b", "c", "d"), seed=1).sizes
+    assert abs(sizes.cases - 1000) < 150
+    assert abs((sizes.frequent or 0) - 0.6) < 0.1 and abs(sizes.length - 2.77) < 0.6
+    assert sizes.activities == 4
+
+
+def test_what_is_not_asked_without_noise_is_known_by_the_answers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two logs that gave the same answers have the same sizes, and so the same twins."""
+    answers = iter([*range(100, 4 * 100, 100)] * 2)
+    monkeypatch.setattr(Curator, "concentration", lambda *_, **__: next(answers))
+    monkeypatch.setattr(Curator, "histogram", lambda self, assign, size, eps, **_: np.full(size, 50))
+    other = Variants.from_dict({("x",): 3})
+    first, second = (ask_sizes(Curator(log), Fraction(1)) for log in (LOG, other))
+    assert first == second
+
+
+def test_a_twin_is_entered_in_the_ledger_and_refused_beyond_the_budget(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "log.ledger", create=True)
+    ledger.set_budget(LOG, "0.1")
+    veilog.twin(LOG, epsilon="0.06", ledger=ledger)
+    account = ledger.account(LOG)
+    assert account is not None and account.spent == (Fraction(6, 100), 0)
+    with pytest.raises(BudgetError, match=r"0\.04 is left"):
+        veilog.twin(LOG, epsilon="0.06", ledger=ledger)
+
+
+def test_what_is_missing_is_said() -> None:
+    with pytest.raises(ParameterError, match=r"what is missing: length\. .*--cases 1000 --length 14"):
+        veilog.twin(cases=10)
+    with pytest.raises(ParameterError, match="a log is asked, and there is none"):
+        veilog.twin(epsilon=1)
+    with pytest.raises(ParameterError, match="twins must be"):
+        veilog.plan("travas", epsilon=1, delta="1e-4").expected(cases=10, length=2, twins=0)
+
+
+@pytest.mark.slow
+def test_an_expectation_asks_twins_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+    init = Curator.__init__
+
+    def seen(self: Curator, variants: Variants, **more: object) -> None:
+        held.append(getattr(variants, "cases", None) or variants.variants.cases)  # type: ignore[attr-defined]
+        init(self, variants, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Curator, "__init__", seen)
+    plan = veilog.plan("travas", epsilon=1, delta="1e-4")
+    found = plan.expected(cases=123, length=3, activities=4, frequent=0.4, twins=3)
+    assert held == [123] * 3
+    assert found.twins == 3 and 0 <= found.similarity.low <= found.similarity.mean <= found.similarity.high <= 1
+    assert found == plan.expected(cases=123, length=3, activities=4, frequent=0.4, twins=3)
+
+
+@pytest.mark.slow
+def test_times_and_purposes_are_expected_too() -> None:
+    plan = veilog.plan("travas", epsilon=2, delta="1e-4", times="0.3")
+    found = plan.expected(cases=150, length=3, activities=3, frequent=0.5, twins=2, purposes=("prediction",))
+    assert found.durations is not None and 0 <= found.durations.mean <= 1
+    assert [name for name, _ in found.purposes] == ["prediction"]
+    assert {"durations", "purposes"} <= set(found.to_json())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cases", "length", "activities", "variants", "promising"),
+    [(300, 35, 398, 295, False), (1000, 4, 8, 50, True)],
+)
+def test_wide_logs_are_told_before(cases: int, length: float, activities: int, variants: int, promising: bool) -> None:
+    names = Domain.of(f"act {i:03d}" for i in range(activities))
+    plan = veilog.plan("evolve", epsilon=1, domain=names)
+    found = plan.expected(cases=cases, length=length, variants=variants, twins=1)
+    assert found.promising is promising
+    warned = "veilog map proposes groups" in found.in_words()
+    assert warned is not promising
+    assert found.sizes.activities == activities
+
+
+def test_an_interval_is_wider_where_twins_differ() -> None:
+    close, far = Interval.of([0.5, 0.5, 0.51], 0.03), Interval.of([0.3, 0.5, 0.7], 0.03)
+    assert close.low < 0.5 < close.high and far.high - far.low > 2 * (close.high - close.low)
+    assert Interval.of([0.99, 1.0], 0.03).high == 1.0
