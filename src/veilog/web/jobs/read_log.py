@@ -11,6 +11,7 @@ from veilog.report.flow_map import FlowMap
 __all__ = [
     "Columns",
     "Disclosure",
+    "Example",
     "Found",
     "Lengths",
     "Measured",
@@ -33,7 +34,7 @@ class Columns:
     chosen: Mapping[str, str]
     """What was chosen by hand."""
     taken: Mapping[str, str] | None
-    """The column of each role; None where that is not clear."""
+    """The column of each role, as far as that is clear."""
     how: Mapping[str, str] | None
     """How that of each role was found."""
 
@@ -45,6 +46,8 @@ class Preview:
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     more: int
+    times: tuple[str, ...] = ()
+    """The time of each row as it is understood."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,17 @@ class Found:
     people: int
     singled_out: float
     guessed: float
+    between: tuple[float, float] | None = None
+    """The interval of ``singled_out``; None in records of earlier versions."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A case that is the only one with two activities, and the day on which it starts."""
+
+    first: str
+    second: str
+    day: str | None
 
 
 @dataclass(frozen=True)
@@ -162,6 +176,9 @@ class Measured:
     labels: tuple[str, ...] = ()
     more_labels: int = 0
     units: tuple[UnitColumn, ...] = ()
+    alone: int | None = None
+    """Cases whose path nobody else follows; None in records of earlier versions."""
+    example: Example | None = None
 
 
 @dataclass(frozen=True)
@@ -176,3 +193,5 @@ class ReadLog:
     choices: tuple[str, ...] = ()
     """The rules of which the owner has to decide what to do."""
     measured: Measured | None = None
+    advice: str = ""
+    """What to do about the problem."""

@@ -26,6 +26,7 @@ __all__ = [
     "ReleasedLog",
     "Sizes",
     "Statement",
+    "Values",
 ]
 
 
@@ -150,6 +151,14 @@ class Guessed:
 
 
 @dataclass(frozen=True)
+class Values:
+    """What an attribute holds: rows of a value or quantile, of the original, and of the release."""
+
+    name: str
+    rows: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
 class Beside:
     """Original and release side by side: exact numbers of the log, none of which is part of the release."""
 
@@ -172,6 +181,8 @@ class Beside:
     not_to_conclude: tuple[str, ...] = ()
     purposes: tuple[PurposeShown, ...] = ()
     """What the release is good for."""
+    durations_before: tuple[tuple[str, str], ...] = ()
+    attributes: tuple[Values, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import datetime
 import math
+import time
 from collections.abc import Sequence
 
+from veilog.errors import VeilogError
+from veilog.privacy.account.accounting import parse_delta, parse_epsilon
+from veilog.privacy.account.strength import Strength
 from veilog.report.explorer import clean, short
-from veilog.web.jobs.read_log import Disclosure, Found, Measured
+from veilog.web.jobs.read_log import Disclosure, Example, Found, Measured
 from veilog.web.jobs.records import JobRecord, LogRecord
+from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.work.accounts import advantage_at, worth
 
-__all__ = ["FILTERS", "HOW", "delta_for", "exposure_in_words"]
+__all__ = [
+    "FILTERS",
+    "HOW",
+    "advantage_in_words",
+    "delta_for",
+    "example_in_words",
+    "exposure_in_words",
+]
 
 HOW = {"given": "chosen by you", "pm4py": "by its standard name", "guessed": "guessed by its name"}
 _STATES = {"queued": "waiting", "running": "at work", "done": "done", "failed": "failed", "cancelled": "cancelled"}
@@ -60,7 +73,34 @@ def _log_state_words(log: LogRecord) -> str:
 
 
 def _state_words(job: JobRecord) -> str:
-    return _STATES[job.state]
+    return "ready, being compared" if job.state == "running" and job.result else _STATES[job.state]
+
+
+def _promised(job: JobRecord) -> str:
+    """What a release protects, in a word; nothing where there is none, or none whose protection is proven."""
+    made = job.result
+    if not isinstance(made, ReleasedLog) or made.empty:
+        return ""
+    return made.certificate.guarantee.strength
+
+
+def _ago(job: JobRecord) -> str:
+    return f"{_span(time.time() - job.created)} ago"
+
+
+def _age(moment: float) -> str:
+    return f"{_span(time.time() - moment)} old"
+
+
+def _span(seconds: float) -> str:
+    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if (number := int(seconds // size)) >= 1:
+            return _many(number, name)
+    return _many(max(1, int(seconds)), "second")
+
+
+def _many(number: int, name: str) -> str:
+    return f"{number:,} {name}" if number == 1 else f"{number:,} {name}s"
 
 
 def _asked_words(job: JobRecord) -> str:
@@ -71,6 +111,13 @@ def _asked_words(job: JobRecord) -> str:
     words = given.get("method", "release")
     if "epsilon" in given:
         words += f", ε = {given['epsilon']}"
+    if given.get("delta", "0") != "0":
+        words += f", δ = {given['delta']}"
+    if given.get("unit", "case") != "case":
+        words += ", for persons"
+    words += ", with times" if "times" in given else ""
+    words += ", with attributes" if "attributes" in given else ""
+    words += f", cases of {given['part']}" if "part" in given else ""
     return words + (", as published" if given.get("as_published", "") not in ("", "0", "False", "false") else "")
 
 
@@ -88,8 +135,8 @@ def _left_words(job: JobRecord) -> str:
     if job.left is None or not math.isfinite(job.left) or job.left < 0:
         return ""
     if job.left < 90:
-        return f"About {max(1, round(job.left))} seconds left"
-    return f"About {round(job.left / 60)} minutes left"
+        return f"About {_many(max(1, round(job.left)), 'second')} left for all of it"
+    return f"About {_many(round(job.left / 60), 'minute')} left for all of it"
 
 
 def _tied(text: str) -> str:
@@ -98,6 +145,8 @@ def _tied(text: str) -> str:
 
 
 FILTERS = {
+    "age": _age,
+    "ago": _ago,
     "asked_words": _asked_words,
     "bytes": _bytes,
     "day": _day,
@@ -106,6 +155,7 @@ FILTERS = {
     "log_state": _log_state,
     "log_state_words": _log_state_words,
     "plain": _plain,
+    "promised": _promised,
     "state_words": _state_words,
     "tied": _tied,
     "when": _when,
@@ -117,43 +167,65 @@ def delta_for(cases: int) -> str:
     return "1e-6" if cases <= 100_000 else "1e-9"
 
 
+def advantage_in_words(epsilon: str, delta: str) -> tuple[str, Strength | None]:
+    """What a budget lets anybody gain in guessing, and what that is worth; nothing for what is no budget."""
+    try:
+        cost = parse_epsilon(epsilon.replace(",", ".")), parse_delta(delta.replace(",", ".") or "0")
+    except VeilogError:
+        return "", None
+    points = advantage_at(cost)
+    return f"Lets anybody guess up to {points:.3g} percentage points better who is in the log.", worth(cost)
+
+
 def exposure_in_words(measured: Measured) -> list[str]:
     """Four sentences for people who are no statisticians: the worst of it, chance knowledge, activities, variants."""
-    found, cases, variants = measured.singled_out, measured.statistics.cases, measured.statistics.variants
+    cases, variants = measured.statistics.cases, measured.statistics.variants
     once = f"{variants:,} different paths for {cases:,} cases"
     return [
-        _worst(found, once),
-        _by_chance(found),
+        _alone(measured, once),
+        _by_chance(measured.singled_out),
         _by_activities(measured.disclosure),
         f"There are {once}; the more paths there are for each case, the more a path says about a person.",
     ]
 
 
-def _worst(found: Sequence[Found], once: str) -> str:
-    rows = [r for r in found if r.events <= 5]
-    if not rows:
-        return f"The log has {once}."
-    row = max(rows, key=lambda r: (r.singled_out, r.events))
-    if row.singled_out < 0.005:
-        return "A few events that are known by chance seldom tell whose case a case is; the rarer paths still can."
+def example_in_words(example: Example | None) -> str:
+    """One real case, as somebody who knows two things of it would find it."""
+    if example is None:
+        return ""
+    started = "" if example.day is None else f" that started on {_day(example.day)}"
     return (
-        f"Whoever knows {_events(row)} finds the case of {_percent(row.singled_out)} of the people: "
-        "exactly one case fits, and it is theirs."
+        f"The case{started} is the only one that has both “{example.first}” and “{example.second}”. A neighbour, a "
+        "colleague or a bill may tell these two things: whoever knows them finds all the rest of that case in the log."
     )
+
+
+def _alone(measured: Measured, once: str) -> str:
+    """The simplest number there is, which is exact at any size."""
+    if measured.alone is None:  # counted by an earlier version, which did not
+        return f"The log has {once}."
+    cases = measured.statistics.cases
+    if not measured.alone:
+        return f"No case follows a path that nobody else follows: {once}."
+    share = f"{measured.alone:,} of {_many(cases, 'case')} ({_percent(measured.alone / cases)})"
+    follows = "follows" if measured.alone == 1 else "follow"
+    return f"{share} {follows} a path that nobody else follows: who knows the path knows whose it is."
 
 
 def _by_chance(found: Sequence[Found]) -> str:
     if not found:
-        return ""
+        return "Not tried for this log: it has too many different paths, or no case has more than one event."
     row = max(found, key=lambda r: (r.with_start, r.events == 3, r.events))
     start = (
         "A neighbour, a colleague or a bill may tell such things. "
         if row.with_start
         else "Without times, the events alone tell less. "
     )
+    low, high = row.between or (row.singled_out, row.singled_out)
+    between = f" (between {_percent(low)} and {_percent(high)})" if high - low > 0.002 else ""
     return (
-        f"{start}Knowing {_events(row)}, {_percent(row.singled_out)} are found, and the rest of the path is guessed "
-        f"for {_percent(row.guessed)}."
+        f"{start}Of somebody of whom {_events(row)} happen to be known, the case is found in about "
+        f"{_percent(row.singled_out)}{between}, and the rest of the path is guessed in about {_percent(row.guessed)}."
     )
 
 
@@ -164,12 +236,15 @@ def _by_activities(rows: Sequence[Disclosure]) -> str:
     last = known[-1]
     fit = 1 / last.case_disclosure if last.case_disclosure else math.inf
     many = f"about {fit:.0f} cases" if fit >= 1.5 else "hardly more than one case"
-    least = "" if last.exact else "at least "
     activities = "activity" if last.size == 1 else "activities in their order"
+    leaves = "leaves" if last.size == 1 else "leave"
+    singled = ""
+    if last.exact or last.unique:  # what was not counted is no number
+        least = "" if last.exact else "at least "
+        singled = f", and {least}{last.unique:,} of {last.cases:,} cases can be singled out by some of them"
     return (
-        f"0 %: knowing them tells nothing; 100 %: it leaves a single case. {last.size} {activities} leave "
-        f"{many} on (harmonic) average, and {least}{last.unique:,} of {last.cases:,} cases can be singled out by "
-        "some of them."
+        f"0 %: knowing them tells nothing; 100 %: it leaves a single case. {last.size} {activities} {leaves} "
+        f"{many} on (harmonic) average{singled}."
     )
 
 

@@ -30,6 +30,29 @@
     follow();
   }
 
+  // What a budget lets anybody gain: tanh(ε / 4) without a delta, and about as much more with one.
+  for (const box of all("[data-advantage]")) {
+    const [epsilon, delta] = ["epsilon", "delta"].map((id) => document.getElementById(id));
+    const value = (field) => (field ? parseFloat(field.value.replace(",", ".")) || 0 : 0);
+    const words = [[0.1, "Strong", "good"], [0.25, "Good", "good"], [0.5, "Moderate", "warn"], [0.75, "Weak", "bad"]];
+    const show = () => {
+      const [eps, fail] = [value(epsilon), value(delta)];
+      if (!(eps > 0)) return;
+      const [r, u] = [Math.exp(-eps / 2), Math.sqrt(Math.max(0, 1 - fail))];
+      const gain = u > r ? (u - r) ** 2 / (1 - r * r) + fail : fail;
+      const [, word, tone] = words.find(([most]) => gain <= most) || [1, "None in practice", "bad"];
+      put(box.querySelector("[data-word]"), word);
+      const points = Number((100 * Math.min(1, gain)).toPrecision(3));
+      put(
+        box.querySelector("[data-points]"),
+        `Lets anybody guess up to ${points} percentage points better who is in the log.`,
+      );
+      box.className = `strength ${tone}`;
+    };
+    for (const field of [epsilon, delta]) if (field) field.addEventListener("input", show);
+    for (const range of all("input[data-for]")) range.addEventListener("input", show);
+  }
+
   // The word for a budget that protects nobody is asked for only there.
   for (const field of all("[data-above]")) {
     const number = document.getElementById("epsilon");
@@ -40,37 +63,45 @@
     show();
   }
 
-  // Progress: the same words as on the page that the server makes.
-  const doing = (job) => {
-    if (job.state === "queued") {
-      if (!job.ahead) return "Waiting to begin.";
-      return `Waiting: ${job.ahead} ${job.ahead === 1 ? "job is" : "jobs are"} before it.`;
-    }
-    return job.text ? job.text[0].toUpperCase() + job.text.slice(1) : "At work.";
-  };
-  const left = (seconds) => {
-    if (seconds === null || seconds === undefined || seconds < 0) return "";
-    if (seconds < 90) return `About ${Math.max(1, Math.round(seconds))} seconds left`;
-    return `About ${Math.round(seconds / 60)} minutes left`;
-  };
+  // What goes on is asked for again and again: a connection that stays open for each page would take all that a
+  // browser has for one server.
   const put = (element, text) => {
     if (element && element.textContent !== text) element.textContent = text;
   };
-  for (const box of all("[data-events]")) {
-    const source = new EventSource(box.dataset.events);
-    const bar = box.querySelector("[data-bar]");
-    source.addEventListener("progress", (event) => {
-      const job = JSON.parse(event.data);
-      put(box.querySelector("[data-text]"), doing(job));
-      put(box.querySelector("[data-left]"), left(job.left));
-      if (job.fraction === null || job.fraction === undefined) bar.removeAttribute("value");
-      else bar.value = job.fraction;
+  const fetched = async (address) => {
+    const answer = await fetch(address);
+    return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+  };
+  const again = (seconds, look) => {
+    const next = async () => {
+      if (document.hidden || !(await look().catch(() => false))) setTimeout(next, 1000 * seconds);
+    };
+    setTimeout(next, 1000 * seconds);
+  };
+  for (const box of all("[data-now]")) {
+    again(1, async () => {
+      const page = await fetched(box.dataset.now);
+      const [now, before] = [page && page.querySelector("[data-stage]"), box.querySelector("[data-stage]")];
+      if (!now || now.dataset.stage !== before.dataset.stage) {
+        location.reload();
+        return true;
+      }
+      put(before.querySelector("[data-text]"), now.querySelector("[data-text]").textContent);
+      put(before.querySelector("[data-left]"), now.querySelector("[data-left]").textContent);
+      const [bar, value] = [before.querySelector("[data-bar]"), now.querySelector("[data-bar]").getAttribute("value")];
+      if (value === null) bar.removeAttribute("value");
+      else bar.value = value;
+      return false;
     });
-    source.addEventListener("done", () => {
-      source.close();
-      location.reload();
+  }
+  for (const part of all("[data-live]")) {
+    again(2, async () => {
+      const now = (await fetched(location.href)).getElementById(part.id);
+      const here = document.getElementById(part.id);
+      if (here.querySelector("details[open]") || here.contains(document.activeElement)) return false;
+      if (here.textContent !== now.textContent) here.replaceWith(document.adoptNode(now));
+      return !now.hasAttribute("data-live");
     });
-    addEventListener("pagehide", () => source.close());
   }
 
   // A form that takes a moment says so, and is not sent twice.
