@@ -343,11 +343,11 @@ class _Site(Visits):
 
     def _made_before(self, log: LogRecord, asked: ReleaseRequest) -> JobRecord | None:
         """The same release of this log, if it was asked for a short while ago and did not fail."""
-        now = time.time()
+        going = ("queued", "running", "done")
         for job in self.store.releases(log.id):
-            if now - job.created < _RECENT and job.state in ("queued", "running", "done") and job.request.write is None:
-                if job.request.plan == asked.plan:
-                    return self.jobs.now(job)
+            recent = time.time() - job.created < _RECENT and job.state in going and job.request.write is None
+            if recent and job.request.plan == asked.plan:
+                return self.jobs.now(job)
         return None
 
     async def _planned(self, log: LogRecord, values: dict[str, str]) -> DryRun | Refused:

@@ -9,6 +9,7 @@ import unicodedata
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from veilog.logs.reader import known_suffixes
 
@@ -46,9 +47,10 @@ class _Pipe(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: object) -> int:
-        self.held += data  # type: ignore[operator]
-        return len(data)  # type: ignore[arg-type]
+    def write(self, data: Any) -> int:
+        block = bytes(data)
+        self.held += block
+        return len(block)
 
     def taken(self) -> bytes:
         block = bytes(self.held)

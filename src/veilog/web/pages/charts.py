@@ -52,7 +52,7 @@ def disclosure_chart(rows: Sequence[Disclosure]) -> Markup:
 
 
 def _rising(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Points that never fall: who knows more can leave out what does not help. The numbers in the table are as they were
+    """Points that never fall: who knows more can leave out what does not help. The table has the numbers as they were
     found, of attackers who leave out nothing."""
     places = sorted(points)
     return list(zip((x for x, _ in places), itertools.accumulate((y for _, y in places), max), strict=True))

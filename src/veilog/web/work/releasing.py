@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -292,7 +293,7 @@ def _account(entry: Entered, cases: int) -> Account:
 
 def _written_down(result: ReleasedLog, out: Path) -> None:
     """Let the pages show what there is so far; where the work ends here, for whatever reason, that is the result."""
-    with atomic_target(out / RESULT) as file:
+    with contextlib.suppress(VeilogError), atomic_target(out / RESULT) as file:  # what cannot be yet is at the end
         file.write(to_text(replace(result, files=_sizes(out))).encode())
 
 
