@@ -22,20 +22,20 @@ _BLOCK = 1 << 20
 def named(log: str, made: float, epsilon: str | None, file: str) -> str:
     """Return what a file is called where it goes: after its log, the day, and the budget.
 
-    Letters, digits, and dashes only, so that it is one name, and the same, on every system.
+    Letters, digits and dashes, and the points of numbers and suffixes only, so that it is one name, and the same, on every system.
     """
     known = sorted(known_suffixes(), key=len, reverse=True)
     suffix = next((suffix for suffix in known if log.lower().endswith(suffix)), "")
     stem = _plain(log[: len(log) - len(suffix)])[:_LONGEST].strip("-") or "log"
     day = datetime.datetime.fromtimestamp(made, datetime.UTC).astimezone().date().isoformat()
-    budget = _plain((epsilon or "").replace(",", "."))[:12]
+    budget = re.sub(r"[^0-9.]+", "", (epsilon or "").replace(",", "."))[:12].strip(".")
     about = "-".join(filter(None, (stem, day, f"eps{budget}" if budget else "")))
     return f"{about}-{file}"
 
 
 def _plain(text: str) -> str:
     letters = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    return re.sub(r"[^A-Za-z0-9.]+", "-", letters).replace("..", ".").strip("-.")
+    return re.sub(r"[^A-Za-z0-9]+", "-", letters).strip("-")
 
 
 class _Pipe(io.RawIOBase):

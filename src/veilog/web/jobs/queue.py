@@ -266,7 +266,7 @@ class Jobs:
         """Give a job to a process and follow it to its end: whether it is done, and what its problem is."""
         running = self._running[job]
         process.give(task)
-        weighed = 0.0
+        weighed, before = 0.0, 0.0
         kill_at: float | None = None
         with contextlib.suppress(EOFError):
             while kill_at is None or time.monotonic() < kill_at:
@@ -277,6 +277,7 @@ class Jobs:
                         return False, str(message["problem"])
                     if "begun" in message:
                         running.begun = True
+                        before = process.seconds()  # starting is not the job's
                     else:
                         running.told(message)
                 if time.monotonic() - weighed > _WEIGH:
@@ -284,7 +285,7 @@ class Jobs:
                     if process.memory() > self._settings.job_memory:
                         running.stop = "memory"
                         break  # at once: what it settles would need memory, too
-                    if process.seconds() > self._settings.job_seconds:
+                    if process.seconds() - before > self._settings.job_seconds:
                         running.stop = running.stop or "time"
                 if running.stop and kill_at is None:
                     kill_at = time.monotonic() + _GRACE
