@@ -319,7 +319,8 @@ def _newest(server: Served, log: str) -> str:
 
 def planned(client: httpx.Client, log: str, epsilon: str = "0.1") -> str:
     form = {"method": "evolve", "epsilon": epsilon, "labels": "log"}
-    return client.post(f"{log}/plan", data=form, headers={"hx-request": "true"}).text
+    told = client.post(f"{log}/plan", data=form, headers={"hx-request": "true"}).text
+    return told.replace(log, "LOG")
 
 
 @pytest.mark.slow
@@ -372,6 +373,10 @@ def test_a_ledger_that_the_operator_shares_names_nobodys_files(tmp_path: Path) -
         said = planned(other, theirs)
         assert "would be refused" in said and "not for these data" in said
         assert "ward-7" not in said and "spend" not in said and "account 1" not in said
+        page = other.get(f"{theirs}/account").text
+        assert "ward-7" not in page and "spend.csv" not in page and "Put this log on" not in page
+        join = other.post(f"{theirs}/account/join", data={"once": once_of(other.get("/")), "account": "1"})
+        assert join.status_code == 400, "nor can an account be had by its number"
         work = server.settings.folder / "work"
         with pytest.raises(InputError, match="not for these data") as refused:
             (path,) = (server.settings.folder / theirs[1:]).iterdir()

@@ -79,7 +79,10 @@ class Fuzzer:
             "epsilon": "1",
             "labels": "log",
             "longest": "log",
+            "again": "yes",
         }
+        limit = {"once": once_of(self.client.get("/")), "epsilon": "1000"}  # what a wild form may have made less
+        assert self.client.post(f"{self.log}/account/limit", data=limit).status_code == 303
         self.job = self.client.post(f"{self.log}/jobs", data=form).headers["location"]
 
     def text(self) -> str:

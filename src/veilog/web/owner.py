@@ -45,7 +45,7 @@ class Owner(Visits):
 
     def account(self, request: Request) -> Response:
         log = self.log(request)
-        seen = account_seen(log, self.settings)
+        seen = account_seen(log, self.settings, self.store.logs(log.session))
         jobs = {job.entry: self.jobs.now(job) for job in reversed(self.store.releases(log.id)) if job.entry is not None}
         notes = self.store.notes(self.settings.book_of(log))
         page = pages.account(log, seen, jobs, notes, self.once(request), settings=self.settings)
@@ -68,7 +68,7 @@ class Owner(Visits):
             log, number = self.log(request), fields.get("account", "")
             if not (number.isascii() and number.isdecimal() and len(number) < 10):
                 raise Problem(400, "No account was chosen.", "Choose one from the list.")
-            put_on(log, self.settings, int(number))
+            put_on(log, self.settings, int(number), self.store.logs(log.session))
             return f"/logs/{log.id}/account"
 
         return await self.first_time(request, change)

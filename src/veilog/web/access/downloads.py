@@ -22,7 +22,8 @@ _BLOCK = 1 << 20
 def named(log: str, made: float, epsilon: str | None, file: str) -> str:
     """Return what a file is called where it goes: after its log, the day, and the budget.
 
-    Letters, digits and dashes, and the points of numbers and suffixes only, so that it is one name, and the same, on every system.
+    Letters, digits and dashes, and the points of numbers and suffixes only, so that it is one name, and the same, on
+    every system.
     """
     known = sorted(known_suffixes(), key=len, reverse=True)
     suffix = next((suffix for suffix in known if log.lower().endswith(suffix)), "")

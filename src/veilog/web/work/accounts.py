@@ -99,7 +99,6 @@ class AccountSeen:
     problem: str | None = None
     number: int | None = None
     """None: nothing was entered yet."""
-    name: str = ""
     budget: Figures | None = None
     spent: Figures | None = None
     left: Figures | None = None
@@ -184,16 +183,15 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
     )
 
 
-def account_seen(log: LogRecord, settings: Settings) -> AccountSeen:
-    """Return the account of a log with all of its releases."""
+def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] = ()) -> AccountSeen:
+    """Return the account of a log with all of its releases; ``mine`` are the logs of whoever looks at it."""
     shared = settings.ledger is not None
     try:
         ledger = _ledger_of(log, settings)
         account = account_of(ledger, log)
-        every = ledger.show()
+        others = _others(ledger, account, mine if shared else None)
     except (VeilogError, ValueError) as error:
         return AccountSeen(shared, problem=clean(str(error)))
-    others = tuple((a.number, clean(a.name)) for a in every if account is None or a.number != account.number)
     if account is None:
         return AccountSeen(shared, others=others, lost=_lost(log, None))
     newest = tuple(_entered(entry, _cases(log)) for entry in reversed(account.entries[-_SHOWN:]))
@@ -201,7 +199,6 @@ def account_seen(log: LogRecord, settings: Settings) -> AccountSeen:
     return AccountSeen(
         shared,
         number=account.number,
-        name=clean(account.name),
         budget=_figures(account.budget),
         spent=_figures(account.spent),
         left=_figures(account.left, down=True),
@@ -218,6 +215,16 @@ def account_seen(log: LogRecord, settings: Settings) -> AccountSeen:
     )
 
 
+def _others(ledger: Ledger, account: Account | None, mine: Iterable[LogRecord] | None) -> tuple[tuple[int, str], ...]:
+    """Further accounts; of a ledger that several browsers share only those of this browser's logs, by their names."""
+    if mine is None:
+        found = {a.number: a.name for a in ledger.show()}
+    else:
+        found = {a.number: log.name for log in mine if (a := account_of(ledger, log)) is not None}
+    found.pop(0 if account is None else account.number, None)
+    return tuple((number, clean(name)) for number, name in sorted(found.items()))
+
+
 def limit(log: LogRecord, settings: Settings, epsilon: str | None, delta: str) -> None:
     """Set what all releases of a log may cost together; None takes the limit away. What is spent stays spent."""
     ledger, mark = _ledger_of(log, settings), _mark(log)
@@ -227,9 +234,11 @@ def limit(log: LogRecord, settings: Settings, epsilon: str | None, delta: str) -
     ledger.set_budget(mark, epsilon, delta)
 
 
-def put_on(log: LogRecord, settings: Settings, account: int) -> None:
-    """Put a log on another account of its ledger, with all that was spent on it."""
+def put_on(log: LogRecord, settings: Settings, account: int, mine: Iterable[LogRecord]) -> None:
+    """Put a log on another account of its ledger, one of those that its page offers, with all that was spent on it."""
     ledger, mark = _ledger_of(log, settings), _mark(log)
+    if account not in dict(account_seen(log, settings, mine).others):
+        raise ParameterError("There is no such account.", parameter="account", advice="Choose one from the list.")
     join(ledger, mark, log.readings)
     ledger.enter(mark, account=account)
 
@@ -259,7 +268,7 @@ def refuse_unknown(ledger: Ledger) -> None:
     names of the files that it knows: others may have brought them."""
     if any(account.budget is not None for account in ledger.show()):
         raise BudgetError(
-            "Other data in the ledger have a budget, and these have none.",
+            "The ledger has a budget, but not for these data.",
             advice="Nothing was asked of the data. Set a budget on the page of their account, or put them on the "
             "account of the same people there.",
         )

@@ -167,7 +167,7 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
     told = in_words(error)
     if found.columns is not None:
         order = "day/month" in told.problem or "Day and month" in told.problem
-        advice = told.advice or ("Say below, at the time, what 5/6/2024 means." if order else "")
+        advice = "Say below, at the time, what 5/6/2024 means." if order else told.advice or ""
         return replace(found, problem=told.problem, advice=advice)
     raise told from error.__cause__
 
