@@ -31,7 +31,7 @@ POSTS = (
     "/logs",
     *(f"/logs/{ID}/{action}" for action in ("columns", "meanings", "read", "method", "plan", "jobs", "delete")),
     *(f"/logs/{ID}/account/{action}" for action in ("limit", "join", "note")),
-    *("/stored", f"/stored/{ID}/take", f"/stored/{ID}/delete", "/leave"),
+    *("/example", "/stored", f"/stored/{ID}/take", f"/stored/{ID}/delete", "/leave"),
     *(f"/jobs/{ID}/{action}" for action in ("cancel", "write", "delete")),
 )
 NO_ACCESS = "This browser has not been let in."

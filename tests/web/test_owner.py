@@ -357,3 +357,29 @@ def test_names_of_downloads_are_safe_whatever_a_log_is_called(log: str) -> None:
     name = named(log, 1e9, '1";\r\n', "release.xes")
     assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]{10,100}", name) and ".." not in name
     assert name.endswith("-eps1-release.xes")
+
+
+def test_an_example_can_be_tried(server: Served) -> None:
+    with server.browser() as client:
+        log = str(send(client, "/", "/example").headers["location"])
+        read_at_once(server, log)
+        page = client.get(log)
+        assert "500 cases" in page.text and "made-up-hospital.xes" in page.text
+        assert list((server.settings.folder / "incoming").iterdir()) == []
+        assert "Try it with an example" not in client.get("/").text, "not where somebody has a log"
+        other = send(client, "/", "/example")
+        assert other.headers["location"] != log
+        spend(server, log)
+        read_at_once(server, str(other.headers["location"]))
+        assert "ε = 1 spent" in text_of(client.get(f"{other.headers['location']}/account")), "one example, one account"
+
+
+def test_a_ledger_that_is_damaged_is_told_without_its_place(server: Served) -> None:
+    with server.browser() as client:
+        log = brought(server, client)
+        spend(server, log)
+        ledger = ledger_of(server, log)
+        ledger.path.write_bytes(b"garbage" * 1000)
+        for answer in (client.get(f"{log}/account"), client.post(f"{log}/plan", data=LAPLACE)):
+            assert answer.status_code == 200
+            assert "ledger" in answer.text and str(server.settings.folder) not in answer.text

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import anyio
 from starlette.applications import Starlette
@@ -16,6 +17,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 
+from veilog.logs import files as log_files
+from veilog.logs.simulate import hospital
 from veilog.web.access.access import Access
 from veilog.web.access.downloads import named, zipped
 from veilog.web.access.forms import check_once, fields_of
@@ -45,6 +48,8 @@ _RECENT = 3600.0
 """Seconds within which the same release is asked about before it is made once more."""
 _ROLES = ("case", "activity", "timestamp", "time_format")
 _INSIDE = "inside.html"
+_EXAMPLE = "made-up-hospital.xes"
+_PATIENTS = 500
 
 
 def make_app(settings: Settings, work: Work = work_on) -> Access:
@@ -81,6 +86,7 @@ class _Site(Visits):
         return [
             Route("/", self.home),
             Route("/logs", self.upload, methods=["POST"]),
+            Route("/example", self.example, methods=["POST"]),
             Route("/logs/{log}", self.log_page),
             Route("/logs/{log}/columns", self.columns, methods=["POST"]),
             Route("/logs/{log}/meanings", self.meanings, methods=["POST"]),
@@ -168,21 +174,37 @@ class _Site(Visits):
         session = self.session(request)
 
         def keep() -> str:
-            suffix = suffix_of(came.name)
-            log = secrets.token_hex(16)
-            folder = self.jobs.log_folder(log)
-            folder.mkdir(mode=0o700)
-            came.path.rename(folder / f"log{suffix}")
-            content = came.digest(self.key)
-            self.store.add_log(log, session, shown_name(came.name), came.size, suffix, content)
-            self.jobs.submit(session, log, "read", ReleaseRequest())
-            return f"/logs/{log}"
+            return self._bring(session, came.path, came.name, came.size, came.digest(self.key))
 
         try:
             once = check_once(self.key, session, came.fields.get("once", ""))
             return leading_to(await run_in_threadpool(self.store.first_time, once, "/logs", keep))
         finally:
             target.unlink(missing_ok=True)
+
+    async def example(self, request: Request) -> Response:
+        """Bring a made-up log, to try what the pages do."""
+
+        def make(fields: Mapping[str, str]) -> str:
+            target = self.settings.folder / "incoming" / f"{secrets.token_hex(16)}{_EXAMPLE[-4:]}"
+            try:
+                log_files.write(hospital(_PATIENTS, seed=1), target)
+                return self._bring(self.session(request), target, _EXAMPLE, target.stat().st_size, _EXAMPLE)
+            finally:
+                target.unlink(missing_ok=True)
+
+        return await self.first_time(request, make)
+
+    def _bring(self, session: str, path: Path, name: str, size: int, content: str) -> str:
+        """Take a file in as a log, and have it read."""
+        suffix = suffix_of(name)
+        log = secrets.token_hex(16)
+        folder = self.jobs.log_folder(log)
+        folder.mkdir(mode=0o700)
+        path.rename(folder / f"log{suffix}")
+        self.store.add_log(log, session, shown_name(name), size, suffix, content)
+        self.jobs.submit(session, log, "read", ReleaseRequest())
+        return f"/logs/{log}"
 
     async def columns(self, request: Request) -> Response:
         def change(fields: Mapping[str, str]) -> str:

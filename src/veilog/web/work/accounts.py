@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import check_paid, in_figures
 from veilog.ledger.costs import Cost
-from veilog.ledger.ledger import Account, Data, Entry, Ledger, Reservation
+from veilog.ledger.ledger import Account, Data, Entry, Ledger
 from veilog.privacy.account.accounting import LARGEST_EPSILON
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import Strength, strength_of
@@ -30,7 +28,6 @@ __all__ = [
     "AccountSeen",
     "Entered",
     "InAccount",
-    "Noting",
     "account_seen",
     "advantage_at",
     "foreseen",
@@ -157,7 +154,7 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
         account = account_of(ledger, log)
         refused = _refused(ledger, account, cost, unit, part)
     except (VeilogError, ValueError) as error:
-        return InAccount(shared, problem=clean(str(error)))
+        return InAccount(shared, problem=_in_short(error))
     lost = _lost(log, account)
     before = (Fraction(0), Fraction(0)) if account is None else account.spent_on(part)
     entries = () if account is None else _counting(account)
@@ -191,7 +188,7 @@ def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] =
         account = account_of(ledger, log)
         others = _others(ledger, account, mine if shared else None)
     except (VeilogError, ValueError) as error:
-        return AccountSeen(shared, problem=clean(str(error)))
+        return AccountSeen(shared, problem=_in_short(error))
     if account is None:
         return AccountSeen(shared, others=others, lost=_lost(log, None))
     newest = tuple(_entered(entry, _cases(log)) for entry in reversed(account.entries[-_SHOWN:]))
@@ -274,25 +271,6 @@ def refuse_unknown(ledger: Ledger) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Noting(Ledger):
-    """A ledger that writes down, before anything is asked, under which number it has a release."""
-
-    note: Path | None = None
-
-    @staticmethod
-    def of(ledger: Ledger, note: Path) -> Noting:
-        """Return the ledger, with the file in which the number shall stand."""
-        return Noting(**{field.name: getattr(ledger, field.name) for field in fields(Ledger)}, note=note)
-
-    def reserve(self, data: Data, method: str, **asked: Any) -> Reservation:
-        """Set aside what a release may cost, and note it."""
-        reservation = super().reserve(data, method, **asked)
-        if self.note is not None:
-            self.note.write_text(str(reservation.number))
-        return reservation
-
-
 def _ledger_of(log: LogRecord, settings: Settings) -> Ledger:
     return Ledger.open(settings.ledger_of(log.ledger or log.session), create=True, name=clean(log.name)[:120])
 
@@ -328,8 +306,14 @@ def _refused(ledger: Ledger, account: Account | None, cost: Cost | None, unit: s
         else:
             check_paid(account, cost, unit, part)
     except (BudgetError, ParameterError) as error:
-        return clean(f"{error.problem} {plain_advice(error.advice)}").strip()
+        return _in_short(error)
     return None
+
+
+def _in_short(error: Exception) -> str:
+    """An error without the place of the ledger on this machine, and without advice for a terminal."""
+    problem = getattr(error, "problem", str(error))
+    return clean(f"{problem} {plain_advice(getattr(error, 'advice', None))}").strip()
 
 
 def _after(account: Account, cost: Cost | None, part: str | None) -> Cost | None:

@@ -8,14 +8,14 @@ import json
 import os
 import shutil
 import time
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from veilog import report
 from veilog._files import atomic_target
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.ledger import Entered, Ledger
+from veilog.ledger.ledger import Data, Entered, Ledger, Reservation
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.privacy.account.figures import round_up
@@ -32,7 +32,7 @@ from veilog.web.jobs.records import FILES, Settings
 from veilog.web.jobs.released_log import Account, Amount, Certificate, OwnerNotes, Promise, ReleasedLog
 from veilog.web.jobs.results import from_text, to_text
 from veilog.web.jobs.worker import ENTRY, RESULT, Progress, Task
-from veilog.web.work.accounts import Noting, join, refuse_unknown, worth
+from veilog.web.work.accounts import join, refuse_unknown, worth
 from veilog.web.work.comparing import Sides, all_variants, beside, predicted
 from veilog.web.work.reading import in_words, log_of
 from veilog.web.work.request import plan_of, undeclared
@@ -56,6 +56,25 @@ _CHARGES = 60
 _COMPARING, _PREDICTING = MORE
 
 
+@dataclass(frozen=True)
+class _Noting(Ledger):
+    """A ledger that writes down, before anything is asked, under which number it has a release."""
+
+    note: Path | None = None
+
+    @staticmethod
+    def of(ledger: Ledger, note: Path) -> _Noting:
+        """Return the ledger, with the file in which the number shall stand."""
+        return _Noting(**{field.name: getattr(ledger, field.name) for field in fields(Ledger)}, note=note)
+
+    def reserve(self, data: Data, method: str, **asked: Any) -> Reservation:
+        """Set aside what a release may cost, and note it."""
+        reservation = super().reserve(data, method, **asked)
+        if self.note is not None:
+            self.note.write_text(str(reservation.number))
+        return reservation
+
+
 def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedLog:
     """Release a log as planned, enter it in the ledger of the session, and write its files.
 
@@ -76,7 +95,7 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
         join(ledger, data, task.others)
         if ledger.account(data) is None:
             refuse_unknown(ledger)
-        released = planned.run(data, ledger=Noting.of(ledger, out / ENTRY), progress=asking)
+        released = planned.run(data, ledger=_Noting.of(ledger, out / ENTRY), progress=asking)
     except VeilogError as error:
         (out / _SPARE).unlink(missing_ok=True)
         raise in_words(error) from error.__cause__

@@ -13,17 +13,20 @@
     }
   });
 
-  // A range from 0.01 to 10 beside its number: each follows the other.
+  // A range from 0.01 to 10 beside its number: each follows the other. Every step of it is another number.
+  const nice = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
+  const budget = (step) => Number((nice[step % 12] * 10 ** (Math.floor(step / 12) - 2)).toPrecision(2));
   for (const range of all("input[data-for]")) {
     const number = document.getElementById(range.dataset.for);
     const follow = () => {
       const value = parseFloat(number.value.replace(",", "."));
-      if (value > 0) range.value = Math.round(100 * (Math.log10(value) + 2));
+      const far = (step) => Math.abs(Math.log(budget(step) / value));
+      if (value > 0) range.value = [...Array(37).keys()].reduce((best, step) => (far(step) < far(best) ? step : best));
       range.setAttribute("aria-valuetext", "epsilon " + number.value);
     };
     range.hidden = false;
     range.addEventListener("input", () => {
-      number.value = Number((10 ** (range.value / 100 - 2)).toPrecision(2)).toString();
+      number.value = budget(Number(range.value)).toString();
       range.setAttribute("aria-valuetext", "epsilon " + number.value);
     });
     number.addEventListener("input", follow);
