@@ -139,6 +139,33 @@ def test_a_cancelled_release_is_not_asked_about(client: httpx.Client, log: str) 
     assert send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).status_code == 303
 
 
+def test_what_columns_are_is_kept_without_reading_again(server: Served, client: httpx.Client, log: str) -> None:
+    client.post(f"{log}/plan", data={**LAPLACE, "unit": "case", "attributes": "x"})
+    said = {"person": "case:patient", "max_cases": "2", "is_ward": "release", "is_name": "identifying", "evil": "1"}
+    answer = send(client, log, f"{log}/meanings", **said)
+    assert answer.headers["location"] == f"{log}/exposure"
+    record = next(found for found in server.store.every_log() if log.endswith(found.id))
+    assert record.columns == {name: value for name, value in said.items() if name != "evil"}
+    assert record.measured is not None, "nothing is read again"
+    draft = server.store.draft(record.session, record.id)
+    assert (draft["unit"], draft["max_cases"], draft["attributes"]) == ("case:patient", "2", "ward")
+    assert draft["epsilon"] == "0.1"
+    send(client, log, f"{log}/meanings", person="", max_cases="3")
+    record = next(found for found in server.store.every_log() if log.endswith(found.id))
+    assert record.columns == {}
+
+
+def test_a_reading_that_failed_can_be_asked_for_again(server: Served, client: httpx.Client) -> None:
+    log = str(upload(client, SMALL).headers["location"])
+    (job,) = [job.id for job in server.store.queued() if log.endswith(server.store.any_job(job.id)[0].log)]
+    server.store.start(job)
+    server.store.end(job, "running", "failed", None, "The server stopped while this ran.")
+    assert f'action="{log}/read"' in client.get(log).text
+    assert send(client, log, f"{log}/read").headers["location"] == log
+    read_at_once(server, log)
+    assert "6 cases" in client.get(log).text
+
+
 # The account.
 
 

@@ -138,6 +138,24 @@
     map.scrollLeft += (box.left + box.right - around.left - around.right) / 2;
   }
 
+  // A map can be looked at from nearer or farther; without this it has its own size, and can be moved.
+  for (const map of all(".map")) {
+    const picture = map.querySelector("svg");
+    const size = ["width", "height"].map((side) => Number(picture.getAttribute(side)));
+    let scale = 1;
+    const bar = Object.assign(document.createElement("p"), { className: "zoom" });
+    for (const [words, factor] of [["Smaller", 0.8], ["Larger", 1.25]]) {
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: words });
+      button.setAttribute("aria-label", `${words}: ${picture.getAttribute("aria-label")}`);
+      button.addEventListener("click", () => {
+        scale = Math.min(3, Math.max(0.3, scale * factor));
+        ["width", "height"].forEach((side, i) => picture.setAttribute(side, Math.round(size[i] * scale)));
+      });
+      bar.append(button);
+    }
+    map.before(bar);
+  }
+
   // Find variants by their activities.
   const search = document.getElementById("search");
   if (search) {
