@@ -96,6 +96,8 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: Setting
     full = replace(usual, budget=("2", "1e-6"), left=("1", "0"), share=50.0, sums=sums, others=((2, name),), lost=2)
     for words, seen in (("account", usual), ("full account", full), ("no account", AccountSeen(True))):
         found[words] = pages.account(log, seen, {1: done}, {1: (name, name)}, ONCE, settings=settings)
+    both = {1: done, 2: done}
+    found["two releases"] = pages.account(log, usual, both, {}, ONCE, beside=[1, 2], settings=settings)
     found["stored"] = pages.stored([log, replace(log, id="c" * 32)], "s", ONCE, ONCE, settings=settings)
     found["stored?"] = pages.stored(None, "s", ONCE, "", settings=settings)
     found["once more"] = pages.release_form(log, request, ONCE, same=done, settings=settings)
@@ -274,6 +276,14 @@ def test_a_release_is_ready_before_it_is_compared(ordinary: dict[str, str]) -> N
     assert "is being compared with the original" in text and "Stop comparing" in text
     assert "The release is being made" not in text and "Delete this result" not in text
     assert "What it had asked" not in ordinary["what it cost"] and "It cost ε = 1." in ordinary["what it cost"]
+
+
+@pytest.mark.slow
+def test_two_releases_are_looked_at_side_by_side(ordinary: dict[str, str]) -> None:
+    text = ordinary["two releases"]
+    assert "Release 1 beside release 2" in text
+    assert '<th scope="row">Protection</th><td>good</td><td>good</td>' in text
+    assert '<th scope="row">Relative log similarity</th>' in text
 
 
 @pytest.mark.slow

@@ -48,8 +48,10 @@ class Owner(Visits):
         seen = account_seen(log, self.settings, self.store.logs(log.session))
         jobs = {job.entry: self.jobs.now(job) for job in reversed(self.store.releases(log.id)) if job.entry is not None}
         notes = self.store.notes(self.settings.book_of(log))
-        page = pages.account(log, seen, jobs, notes, self.once(request), settings=self.settings)
-        return HTMLResponse(page)
+        asked = request.query_params.get("beside", "")[:40].split(",")
+        beside = [int(number) for number in asked if number.isascii() and number.isdecimal()]
+        once = self.once(request)
+        return HTMLResponse(pages.account(log, seen, jobs, notes, once, beside=beside, settings=self.settings))
 
     async def limit(self, request: Request) -> Response:
         def change(fields: Mapping[str, str]) -> str:

@@ -33,6 +33,7 @@ from veilog.web.pages.words import (
     delta_for,
     example_in_words,
     exposure_in_words,
+    side_by_side,
 )
 from veilog.web.work.accounts import PROPOSALS, AccountSeen
 from veilog.web.work.planning import DryRun, Refused
@@ -194,12 +195,28 @@ def account(
     notes: Mapping[int, tuple[str, str]],
     once: str,
     *,
+    beside: Sequence[int] = (),
     settings: Settings | None = None,
 ) -> str:
-    """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger."""
+    """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger, of
+    which one or two are picked to be looked at ``beside`` each other."""
     if log.measured is None:
         return _waiting(log, "account", settings)
-    return _page("account.html", settings, log=log, a=seen, jobs=jobs, notes=notes, proposals=PROPOSALS, once=once)
+    made = {number: job.result for number, job in jobs.items() if isinstance(job.result, ReleasedLog)}
+    picked = [number for number in beside if number in made][:2]
+    return _page(
+        "account.html",
+        settings,
+        log=log,
+        a=seen,
+        jobs=jobs,
+        made=made,
+        notes=notes,
+        picked=picked,
+        pair=side_by_side(*(made[number] for number in picked)) if len(picked) == 2 else (),
+        proposals=PROPOSALS,
+        once=once,
+    )
 
 
 def stored(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from veilog.errors import VeilogError
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
@@ -23,6 +23,7 @@ __all__ = [
     "delta_for",
     "example_in_words",
     "exposure_in_words",
+    "side_by_side",
 ]
 
 HOW = {"given": "chosen by you", "pm4py": "by its standard name", "guessed": "guessed by its name"}
@@ -165,6 +166,25 @@ FILTERS = {
 def delta_for(cases: int) -> str:
     """A delta well below one over the cases. Of a few fixed ones, so that it tells next to nothing about the log."""
     return "1e-6" if cases <= 100_000 else "1e-9"
+
+
+def side_by_side(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, str, str]]:
+    """Return what two releases say of themselves and of the original, a title and two values a row."""
+    sides = [dict(_facts(made)) for made in (first, second)]
+    return [(title, *(side.get(title, "–") for side in sides)) for title in {**sides[0], **sides[1]}]  # type: ignore[misc]
+
+
+def _facts(made: ReleasedLog) -> Iterator[tuple[str, str]]:
+    yield "promise", made.budget
+    yield "protection", made.certificate.guarantee.strength
+    yield "protects", made.certificate.guarantee.unit
+    for name in ("cases", "variants", "events"):
+        yield name, f"{getattr(made.certificate, name):,}"
+    yield "activities", f"{made.activities:,}"
+    if made.beside is not None:
+        for number, purpose in enumerate(made.beside.purposes, 1):
+            yield f"purpose {number}", clean(purpose.verdict)
+        yield from ((clean(title), value) for title, value, _ in made.beside.kept or ())
 
 
 def advantage_in_words(epsilon: str, delta: str) -> tuple[str, Strength | None]:
