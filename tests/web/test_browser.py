@@ -302,6 +302,8 @@ def test_nothing_is_wider_than_the_window_whatever_things_are_called(visit: Visi
         f"{log}/exposure",
         f"{log}/release",
         f"{log}/release?method=amun&p_mode=<b>",
+        f"{log}/account",
+        f"{visit.origin}/stored",
         result,
     ):
         page.goto(path)

@@ -193,6 +193,18 @@ def test_a_budget_is_proposed_set_changed_and_taken_away(server: Served, client:
         assert send(client, f"{log}/account", f"{log}/account/limit", **wrong).status_code == 400
 
 
+def test_a_budget_is_for_cases_or_for_persons(server: Served, client: httpx.Client, log: str) -> None:
+    person = {**LAPLACE, "unit": "person", "max_cases": "2"}
+    send(client, f"{log}/account", f"{log}/account/limit", epsilon="1", unit="case")
+    refused = send(client, f"{log}/release", f"{log}/jobs", **person)
+    assert refused.status_code == 400 and "cannot be added up" in refused.text
+    send(client, f"{log}/account", f"{log}/account/limit", epsilon="1", unit="person")
+    assert '<option value="person" selected>' in client.get(f"{log}/account").text
+    assert send(client, f"{log}/release", f"{log}/jobs", **person).status_code == 303
+    wrong = send(client, f"{log}/account", f"{log}/account/limit", epsilon="1", unit="nobody")
+    assert wrong.status_code == 400
+
+
 def test_the_account_has_every_release_with_what_it_cost_and_who_has_it(
     server: Served, client: httpx.Client, log: str
 ) -> None:

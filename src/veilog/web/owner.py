@@ -15,7 +15,7 @@ from veilog.web.access.visits import Visits, leading_to
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.records import LogRecord
 from veilog.web.pages import render as pages
-from veilog.web.work.accounts import account_seen, limit, put_on
+from veilog.web.work.accounts import account_seen, limit, put_on, units_of
 
 __all__ = ["Owner"]
 
@@ -60,7 +60,13 @@ class Owner(Visits):
             if not epsilon and not fields.get("none"):
                 raise Problem(400, "No budget was given.", "Write a number, e.g. 2.")
             delta = fields.get("delta", "").strip().replace(",", ".") or "0"
-            limit(log, self.settings, None if fields.get("none") else epsilon, "0" if fields.get("none") else delta)
+            unit = fields.get("unit", "").strip() or None
+            if log.measured is not None and unit not in (None, *units_of(log.measured)):
+                raise Problem(400, "There is no such column.", "Choose one from the list.")
+            if fields.get("none"):
+                limit(log, self.settings, None, "0", unit)
+            else:
+                limit(log, self.settings, epsilon, delta, unit)
             return f"/logs/{log.id}/account"
 
         return await self.first_time(request, change)

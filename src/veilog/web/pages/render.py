@@ -35,7 +35,7 @@ from veilog.web.pages.words import (
     exposure_in_words,
     side_by_side,
 )
-from veilog.web.work.accounts import PROPOSALS, AccountSeen
+from veilog.web.work.accounts import PROPOSALS, AccountSeen, units_of
 from veilog.web.work.planning import DryRun, Refused
 from veilog.web.work.request import IDENTIFYING, WEAK, plan_of
 
@@ -214,6 +214,7 @@ def account(
         notes=notes,
         picked=picked,
         pair=side_by_side(*(made[number] for number in picked)) if len(picked) == 2 else (),
+        units=units_of(log.measured),
         proposals=PROPOSALS,
         once=once,
     )

@@ -20,6 +20,7 @@ from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import Strength, strength_of
 from veilog.releasing.plan import Plan
 from veilog.report.explorer import clean
+from veilog.web.jobs.read_log import Measured
 from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.work.request import plain_advice
 
@@ -36,6 +37,7 @@ __all__ = [
     "price",
     "put_on",
     "refuse_unknown",
+    "units_of",
     "worth",
 ]
 
@@ -96,6 +98,8 @@ class AccountSeen:
     problem: str | None = None
     number: int | None = None
     """None: nothing was entered yet."""
+    unit: str = "case"
+    """Whom a budget protects, as releases name it."""
     budget: Figures | None = None
     spent: Figures | None = None
     left: Figures | None = None
@@ -190,12 +194,13 @@ def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] =
     except (VeilogError, ValueError) as error:
         return AccountSeen(shared, problem=_in_short(error))
     if account is None:
-        return AccountSeen(shared, others=others, lost=_lost(log, None))
+        return AccountSeen(shared, unit=log.columns.get("person") or "case", others=others, lost=_lost(log, None))
     newest = tuple(_entered(entry, _cases(log)) for entry in reversed(account.entries[-_SHOWN:]))
     counting = _counting(account)
     return AccountSeen(
         shared,
         number=account.number,
+        unit=account.unit,
         budget=_figures(account.budget),
         spent=_figures(account.spent),
         left=_figures(account.left, down=True),
@@ -222,13 +227,19 @@ def _others(ledger: Ledger, account: Account | None, mine: Iterable[LogRecord] |
     return tuple((number, clean(name)) for number, name in sorted(found.items()))
 
 
-def limit(log: LogRecord, settings: Settings, epsilon: str | None, delta: str) -> None:
-    """Set what all releases of a log may cost together; None takes the limit away. What is spent stays spent."""
+def limit(log: LogRecord, settings: Settings, epsilon: str | None, delta: str, unit: str | None) -> None:
+    """Set what all releases of a log may cost together, and whom that protects, if that is said; None takes the limit
+    away. What is spent stays spent."""
     ledger, mark = _ledger_of(log, settings), _mark(log)
     account = account_of(ledger, log)
     if account is not None:
         join(ledger, mark, log.readings)
-    ledger.set_budget(mark, epsilon, delta)
+    ledger.set_budget(mark, epsilon, delta, unit=unit)
+
+
+def units_of(measured: Measured) -> tuple[str, ...]:
+    """Return for whom a budget can be, as releases name it."""
+    return ("case", "person", *(column.unit for column in measured.units))
 
 
 def put_on(log: LogRecord, settings: Settings, account: int, mine: Iterable[LogRecord]) -> None:
