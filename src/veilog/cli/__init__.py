@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from veilog._version import __version__
+from veilog.cli.pipes import cleared, without_folder
 from veilog.cli.terminal import SafeConsole, error_line
 from veilog.errors import VeilogError
 
@@ -67,6 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     errors = SafeConsole(stderr=True, highlight=False)
     given = list(sys.argv[1:] if arguments is None else arguments)
     app = application(whole=not given or given[0] in ("-h", "--help"))
+    with cleared():
+        return _run(app, given, errors)
+
+
+def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
     try:
         app(given, exit_on_error=False, print_error=False)
     except CycloptsError as error:
@@ -74,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         errors.print("See veilog --help.", markup=False)
         return 2
     except VeilogError as error:
-        error_line(errors, str(error))
+        error_line(errors, without_folder(str(error)))
         return 1
     except KeyboardInterrupt:
         error_line(errors, "interrupted; nothing half written was left.")

@@ -30,6 +30,7 @@ from veilog.cli.common import (
     show_columns,
     shown_progress,
 )
+from veilog.cli.pipes import is_pipe
 from veilog.errors import InputError, ParameterError
 from veilog.ledger.accounts import in_figures
 from veilog.ledger.costs import Cost
@@ -74,6 +75,8 @@ class Keeping:
             return None
         if self.ledger is not None:
             return Ledger.open(self.ledger, create=True, waiting=waiting, name=log.name)
+        if is_pipe(log):
+            return None
         place = _beside(log)
         return Ledger.open(place, waiting=waiting, name=log.name) if os.path.lexists(place) else None
 
@@ -346,6 +349,10 @@ def _cost(cost: Cost, *, down: bool = False) -> str:
 
 def _beside(log: Path) -> Path:
     """The ledger beside a log: where the log really is, so that a link to a log is no way around its account."""
+    if is_pipe(log):
+        raise ParameterError(
+            "There is no place beside standard input.", parameter="ledger", advice="Add --ledger PATH."
+        )
     try:
         return Path(os.path.realpath(log) + ".ledger")
     except (OSError, ValueError) as error:

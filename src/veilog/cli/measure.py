@@ -140,7 +140,7 @@ def compare(
     wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
     asked = _asked(wanted, Asked(model, predict, pm4py, alignments))
     first = read_log(named(original, reading), reading)
-    second = read_log(named(released, reading), reading)
+    second = read_log(named(released, reading, released=True), reading)
     with shown_progress() as progress:
         miner: bool | Literal["pm4py"] = "pm4py" if models and pm4py else models
         result = compare_logs(

@@ -91,7 +91,7 @@ def report(
     """Write a page about a release from its file: what it is, what it guarantees, what nobody may conclude from it."""
     out = Output(json)
     _check_page(target, "TARGET")
-    log = read_log(named(released, reading), reading)
+    log = read_log(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else read_log(named(original, reading), reading)
     account = None if original is None or before is None else entered(original, before)

@@ -26,6 +26,7 @@ from veilog.cli.common import (
 )
 from veilog.cli.large import fits
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
+from veilog.cli.pipes import in_words
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.releasing.owner_notes import unprotected_persons
 from veilog.releasing.suggest import Suggestion
@@ -76,7 +77,7 @@ def suggest(
     notes = [] if whole is None else unprotected_persons(whole)
     facts = found.to_json() | {"owner_only": {"notes": notes}}
     out.json(facts | ({} if account is None else {"account": account.totals()}))
-    out.show(_view(found, str(log)))
+    out.show(_view(found, in_words(log)))
     for note in notes:
         out.show(Text(f"For you only: {note}", style="magenta"))
     if found.entry is not None and account is not None:

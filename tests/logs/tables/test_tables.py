@@ -54,7 +54,7 @@ def test_given_columns_win_and_how_each_was_found_is_said() -> None:
         (["a", "b"], {}, "No column looks like the case"),
         (["case", "activity"], {}, "No column looks like the timestamp"),
         (["case id", "case number", "activity", "time"], {}, "Several columns could be the case"),
-        (["case", "activity", "time", "date"], {}, "Several columns could be the timestamp"),
+        (["case", "activity", "time", "zeitpunkt"], {}, "Several columns could be the timestamp"),
         (["case", "activity", "time"], {"activity": "Activity"}, "no column 'Activity' for the activity"),
         (["case", "activity", "time"], {"activity": "case"}, "must be three columns"),
         (["case", "case", "activity", "time"], {}, "Two columns are called 'case'"),

@@ -112,6 +112,12 @@ def refuse_ties(ties: int, index: str | None, path: str | None) -> None:
 
 def refuse_life_cycle(roles: Roles) -> None:
     """Raise about what is declared of events where an engine groups them as they are."""
+    if roles.clock is not None:
+        raise ParameterError(
+            f"The date {roles.timestamp!r} and the time of day {roles.clock!r} are two columns.",
+            parameter="timestamp",
+            advice="Make one of them in a view there, or name one column with --timestamp NAME.",
+        )
     for name, said in (("lifecycle", roles.lifecycle), ("classifier", roles.classifier)):
         if said:
             raise ParameterError(
