@@ -232,7 +232,7 @@ def test_a_head_is_a_get_without_a_body(client: httpx.Client, log: str) -> None:
         f"{log}/exposure",
         f"{log}/release",
         job,
-        f"{job}/events",
+        f"{job}/now",
         "/nothing",
         "/static/veilog.js",
     ):
