@@ -347,6 +347,21 @@ def test_what_the_account_cannot_pay_is_refused_and_costs_nothing(
 
 
 @pytest.mark.slow
+def test_released_attributes_are_shown_beside_the_original(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "log.xes"
+    files.write(hospital(60, seed=3), path)
+    ages = "0-17\n18-39\n40-59\n60-79\n80+"
+    request = {"method": "laplace", "epsilon": "8", "labels": "log", "longest": "log", "p_depth": "3"}
+    result = released(path, {**request, "attributes": "age group", "d_age group": ages}, settings, tmp_path / "out")
+    assert result.beside is not None
+    (values,) = result.beside.attributes
+    assert values.name == "age group" and 1 <= len(values.rows) <= 5
+    assert all(before.endswith(" %") and after.endswith(" %") for _, before, after in values.rows)
+    page = pages.job_page(job("release", result, request), record(read(path)), "once", settings=settings)
+    assert "<h4>age group</h4>" in page
+
+
+@pytest.mark.slow
 def test_measures_that_fail_do_not_lose_the_release(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

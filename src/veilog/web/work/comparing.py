@@ -114,7 +114,7 @@ def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, pro
         not_to_conclude=tuple(words.not_to_conclude(facts.told, facts.empty, True)),
         purposes=inside.purposes,
         durations_before=_durations(log) if facts.durations else (),
-        attributes=_attributes(log, released.log) if told.timed else (),
+        attributes=_attributes(log, released.log) if released.details is not None else (),
     )
 
 
