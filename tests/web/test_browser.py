@@ -134,6 +134,7 @@ def test_a_log_is_brought_looked_at_released_and_downloaded(
     if method != "evolve":
         page.get_by_text("Choose another method").click()
         page.get_by_role("button", name=f"Take this one: {method}", exact=True).click()
+        page.locator("#method", has_text=f"({method})").wait_for()
     plan = page.locator("#plan")
     public: tuple[str, ...] = ()
     if method == "evolve":
@@ -185,10 +186,12 @@ def test_the_button_back_spends_no_more_than_was_asked_for(visit: Visit, patient
     assert "2.5 percentage points" in page.locator("[data-points]").inner_text()
     page.get_by_text("Choose another method").click()
     page.get_by_role("button", name="Take this one: laplace", exact=True).click()
+    page.locator("#method", has_text="(laplace)").wait_for()
     assert page.get_by_label("Budget ε", exact=True).input_value() == "0.1"
     assert page.get_by_label("Cases of one person that count").input_value() == "4"
     page.get_by_text("Choose another method").click()
     page.get_by_role("button", name="Take this one: evolve", exact=True).click()
+    page.locator("#method", has_text="(evolve)").wait_for()
     page.get_by_label("Cases of one person that count").fill("")
     visit.release()
     page.go_back()

@@ -108,8 +108,9 @@ def test_a_dry_run_in_one_tab_is_what_another_tab_opens_with(client: httpx.Clien
 def test_another_method_keeps_budget_people_and_its_own_parameters(client: httpx.Client, log: str) -> None:
     filled = {**LAPLACE, "epsilon": "0.3", "unit": "person", "max_cases": "2", "p_depth": "4"}
     answer = client.post(f"{log}/method", data={**filled, "to": "travas"})
-    assert answer.headers["location"] == f"{log}/release"
-    page = client.get(f"{log}/release")
+    assert answer.headers["location"] == f"{log}/release?to=travas"
+    client.post(f"{log}/plan", data=filled, headers={"hx-request": "true"})  # of the page before, and late
+    page = client.get(answer.headers["location"])
     assert 'name="method" value="travas"' in page.text
     assert (value_of(page, "epsilon"), value_of(page, "max_cases")) == ("0.3", "2")
     back = {"method": "travas", "epsilon": "0.3", "unit": "person", "max_cases": "2", "to": "laplace"}

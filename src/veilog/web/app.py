@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlencode
 
 import anyio
 from starlette.applications import Starlette
@@ -128,7 +129,7 @@ class _Site(Visits):
     def release(self, request: Request) -> Response:
         """The form: as an address says, or as it was left, also in another tab, or as the columns were told."""
         log, asked = self.log(request), fields_in(request.query_params)
-        draft = from_draft(self.store.draft(log.session, log.id))
+        draft = from_draft(self.store.draft(log.session, log.id), request.query_params.get("to"))
         return self._form(request, log, asked or draft or said_at_import(log))
 
     def job_page(self, request: Request) -> Response:
@@ -261,7 +262,8 @@ class _Site(Visits):
             self.store.keep_draft(log.session, log.id, {**draft, "method": fields.get("to", "")})
 
         await run_in_threadpool(keep)
-        return leading_to(f"/logs/{log.id}/release")
+        # By its name: a dry run of the page before may still be on its way, and be kept after this.
+        return leading_to(f"/logs/{log.id}/release?{urlencode({'to': fields.get('to', '')[:100]})}")
 
     async def plan(self, request: Request) -> Response:
         log = await run_in_threadpool(self.log, request)
