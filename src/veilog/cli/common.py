@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +20,9 @@ from rich.text import Text
 
 from veilog import display
 from veilog._files import atomic_target, check_writable
+from veilog._version import __version__
 from veilog.cli.pipes import is_pipe, outgoing, received
-from veilog.cli.terminal import SafeConsole
+from veilog.cli.terminal import CALL, SafeConsole
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
 from veilog.logs.engines.engine import Grouped
@@ -43,6 +46,7 @@ __all__ = [
     "Reading",
     "Target",
     "To",
+    "about",
     "check_target",
     "named",
     "pair",
@@ -158,12 +162,18 @@ class Grouping:
     """Who groups a table's events into variants: the same options for every command that variants are enough for."""
 
     engine: Annotated[
-        str, Parameter(help="duckdb, spark, duckdb:FILE or a URL that Ibis connects to; LOG is then a table there.")
+        str,
+        Parameter(
+            help="duckdb, spark, duckdb:FILE or a URL that Ibis connects to; LOG is then a table there.",
+            show_default=True,
+        ),
     ] = "duckdb"
     index: Annotated[
         str | None, Parameter(help="Column that orders events of equal time, for tables of a database.")
     ] = None
-    memory_limit: Annotated[str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.")] = "1GB"
+    memory_limit: Annotated[
+        str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.", show_default=True)
+    ] = "1GB"
     temp_directory: Annotated[
         Path | None, Parameter(help="Folder for what does not fit into that memory; by default the system's.")
     ] = None
@@ -192,11 +202,16 @@ Details = Annotated[bool, Parameter(name="--details", negative="", help="Show al
 _LARGE_FILE = 64 << 20
 
 
-class Output:
-    """Where results go: tables to stdout, unless the JSON goes there, or ``log``, a log that is written."""
+SCHEMA = 1
+"""The number of the form of what is written as JSON; it changes where a program would have to."""
 
-    def __init__(self, target: str | None, log: Path | None = None) -> None:
-        self.target = target
+
+class Output:
+    """Where results go: tables to stdout, unless the JSON goes there, or ``log``, a log that is written; and which
+    files they are ``of``."""
+
+    def __init__(self, target: str | None, *of: Path, log: Path | None = None) -> None:
+        self.target, self.of = target, of
         piped = log is not None and is_pipe(log)
         if piped and target == "-":
             raise ParameterError(
@@ -209,20 +224,47 @@ class Output:
         own = (sys.stderr if piped else sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdecimal()
         self.console = SafeConsole(highlight=False, width=None if own else 140, stderr=piped)
 
-    def json(self, value: object) -> None:
+    def json(self, value: object, *wrote: Path) -> None:
+        """Write a result as JSON: an object with what it is ``about``, and beside it what only the owner may know."""
         if self.target is None:
             return
+        if isinstance(value, dict):
+            read = {"owner_only": {**value.get("owner_only", {}), "input": _hashed(self.of)}} if self.of else {}
+            value = value | read | {"about": about() | {"output": _hashed(wrote)}}
+        self.write(value)
+
+    def write(self, value: object) -> None:
+        """Write a value as JSON to where it was asked for."""
         text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         if self.target == "-":
             sys.stdout.write(text)
             sys.stdout.flush()
-        else:
+        elif self.target is not None:
             with atomic_target(self.target) as file:
                 file.write(text.encode())
 
     def show(self, what: Any) -> None:
-        if self.target != "-":
+        if self.target != "-" and not CALL.get().quiet:
             self.console.print(what)
+
+
+def about() -> dict[str, object]:
+    """Return what every result says of itself."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"schema": SCHEMA, "command": CALL.get().command, "veilog": __version__, "time": now}
+
+
+def _hashed(files: Iterable[Path]) -> list[dict[str, str | None]]:
+    """Files with the SHA-256 of what is in them; None of what is no file."""
+    return [{"path": str(path), "sha256": _sha256(path)} for path in files]
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() if path.is_file() else None
+    except OSError:
+        return None
 
 
 @contextmanager
@@ -230,7 +272,7 @@ def shown_progress() -> Iterator[Callable[[str, float | None], None]]:
     """A progress display on stderr for people; silent where stderr is not a terminal."""
     console = SafeConsole(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal or CALL.get().quiet) as bar:
         task = bar.add_task("", total=None)
 
         def show(text: str, fraction: float | None) -> None:

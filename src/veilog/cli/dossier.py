@@ -54,7 +54,8 @@ def dossier(
     write(made, target)
     kept = None if made.registry is None else str(place)
     edition = "owner" if made.owner_only else "outside"
-    out.json({"dossier": str(target), "edition": edition, "registry": kept, "guarantee": json_of(told.guarantee)})
+    facts = {"dossier": str(target), "edition": edition, "registry": kept, "guarantee": json_of(told.guarantee)}
+    out.json(facts, target)
     whom = (
         "for you only: it holds exact numbers of the log" if made.owner_only else "it may go where the release may go"
     )

@@ -47,6 +47,7 @@ from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.methods.method import Progress
 from veilog.privacy.part import Part
+from veilog.releasing.memory import noticed, remembered
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
 
@@ -99,7 +100,7 @@ def release(
     json: Json = None,
 ) -> None:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
-    out = Output(json, target)
+    out = Output(json, log, log=target)
     place = check_target(target, log, to or reading.format)
     reports.check()
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
@@ -119,12 +120,14 @@ def release(
     with shown_progress() as progress:
         progress(f"releasing with {method}", None)
         released = planned.run(original, ledger=keeping.of(log, progress), progress=progress)
+        if not keeping.no_ledger:
+            released = noticed(released, original, remembered())
         progress(f"writing {place.name}", None)
         _save(released, place, progress)
     if is_pipe(target):
         _send(place)
     account = None if released.entry is None else released.entry.account()
-    out.json(released.to_json() | ({} if account is None else {"account": account.totals()}))
+    out.json(released.to_json() | ({} if account is None else {"account": account.totals()}), place)
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
     with shown_progress() as progress:

@@ -98,7 +98,7 @@ def report(
     with shown_progress() as progress:
         write(log, target, before, files=(released,), account=account, progress=progress)
     version = "outside" if before is None else "inside"
-    out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)})
+    out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)}, target)
     whom = "it may go where the release may go" if before is None else "for you only: it holds exact numbers of the log"
     out.show(Text(f"report written to {target} ({whom})"))
 

@@ -7,23 +7,27 @@ import gzip
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 import pyarrow as pa
 
 from veilog._files import atomic_target, check_writable
-from veilog.errors import OutputError
+from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.reader import SUFFIXES, Asked, Writer, writer_of
 from veilog.logs.reading import grouped, whole
 from veilog.logs.roles import Declared
-from veilog.logs.source import Given, Layout, Means, Progress, Source, suffix_of
+from veilog.logs.source import Given, Layout, Means, Progress, Source, is_ibis, suffix_of
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 
 __all__ = [
     "SUFFIXES",
+    "AnyLog",
+    "HasLog",
+    "as_log",
     "check_target",
     "read",
     "read_variants",
@@ -31,6 +35,32 @@ __all__ = [
     "write",
     "write_pieces",
 ]
+
+
+class HasLog(Protocol):
+    """What has a log, such as a release."""
+
+    @property
+    def log(self) -> EventLog: ...
+
+
+AnyLog: TypeAlias = "EventLog | Variants | HasLog | Given"
+"""What somebody may give where a log is wanted: a log, its variants, a release, a DataFrame, a table or a file."""
+
+
+def as_log(given: AnyLog | StoredLog) -> Any:
+    """Return the log or the variants that somebody gives; what was not read yet is read as :func:`read` does."""
+    if isinstance(given, EventLog | Variants | StoredLog):
+        return given
+    held = getattr(given, "log", None)
+    if isinstance(held, EventLog):
+        return held
+    if is_ibis(given):
+        raise InputError(
+            "This is a table of an engine, not a log.",
+            advice="Give what veilog.read_variants(table, ...) makes of it there, or veilog.read(table, ...) here.",
+        )
+    return read(cast(Given, given))
 
 
 def read(

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from veilog.errors import InputError, ParameterError
+from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
 from veilog.logs.lifecycle import EVERY, no_life_cycle
 from veilog.logs.tables.times import DayOrder
@@ -204,10 +204,10 @@ def declared_roles(columns: Sequence[str], declared: Declared, classifiers: Clas
         roles = replace(roles, lifecycle=declared.lifecycle)
     keys: tuple[str, ...] = ()
     if declared.classifier is not None:
-        meant = {ACTIVITY: roles.activity, TIMESTAMP: roles.timestamp, CASE: roles.case}
-        known = [*columns, *(name for name in meant if name not in columns)]
+        standing = {ACTIVITY: roles.activity, TIMESTAMP: roles.timestamp, CASE: roles.case}
+        known = [*columns, *(name for name in standing if name not in columns)]
         found = classifier_keys(declared.classifier, known, classifiers)
-        keys = tuple(key if key in columns else meant[key] for key in found)
+        keys = tuple(key if key in columns else standing[key] for key in found)
     return replace(roles, classifier=keys, day_order=declared.day_order)
 
 
@@ -236,7 +236,8 @@ def classifier_keys(text: str, known: Collection[str], classifiers: Classifiers 
             raise ParameterError(
                 f"The classifier names {words[0]!r}, which is no attribute of the events.",
                 parameter="classifier",
-                advice=f"There are: {', '.join(list(known)[:30])}." + (f" Classifiers: {names}." if names else ""),
+                advice=f"{meant(words[0], known)}There are: {', '.join(list(known)[:30])}."
+                + (f" Classifiers: {names}." if names else ""),
             )
         found.append(" ".join(words[:size]))
         words = words[size:]
@@ -311,7 +312,9 @@ def _find(
 ) -> tuple[str, Found]:
     if given is not None:
         if given not in columns:
-            raise InputError(f"There is no column {given!r} for the {role}.", advice=_say(columns))
+            raise InputError(
+                f"There is no column {given!r} for the {role}.", advice=meant(given, columns) + _say(columns)
+            )
         return given, "given"
     if standard in columns:
         return standard, "pm4py"

@@ -32,7 +32,6 @@ __all__ = [
     "Progress",
     "Source",
     "is_ibis",
-    "refuse_unread",
     "silent",
     "suffix_of",
 ]
@@ -256,17 +255,3 @@ def suffix_of(path: Path) -> str:
 def is_ibis(given: object) -> bool:
     """Whether this is a table of Ibis, told by its module so that Ibis is not imported for it."""
     return any(kind.__module__.startswith("ibis.expr.types") for kind in type(given).__mro__)
-
-
-def refuse_unread(log: object) -> None:
-    """Raise about what somebody may give for a log although it was not read yet."""
-    if is_ibis(log):
-        raise InputError(
-            "This is a table of an engine, not a log.",
-            advice="Give what veilog.read_variants(table, ...) makes of it there, or veilog.read(table, ...) here.",
-        )
-    if isinstance(log, str | os.PathLike) or hasattr(log, "__dataframe__"):
-        raise InputError(
-            f"This is a {type(log).__name__}, not a log.",
-            advice="Give veilog.read(...) or veilog.read_variants(...) of it.",
-        )

@@ -114,10 +114,7 @@ def _beside(name: str) -> bool:
 
 def check_unpacked(produced: int, packed: int, limit: int | None, path: Path) -> None:
     """Raise :class:`InputError` where so many bytes come out of so few packed ones that the file must be refused."""
-    advice = (
-        "If you trust the file, allow more with --limit BYTES (in Python limit=BYTES, or None for no limit), "
-        "or unpack it first."
-    )
+    advice = "If you trust the file, allow more with --limit BYTES, or unpack it first."
     if limit is not None and produced > limit:
         raise InputError(f"The file unpacks to more than {limit} bytes.", path=path, advice=advice)
     if limit == DEFAULT_LIMIT and produced > _RATIO_FROM and produced > _RATIO * max(packed, 1):

@@ -74,7 +74,7 @@ def test_without_a_header_the_first_line_is_a_row(tmp_path: Path) -> None:
         read(tmp_path, "1,a,2024-01-01\n1,b,soon\n", header=0, **names)
     with pytest.raises(InputError, match=r"log\.csv:2: This row has 2 fields, the first has 3\."):
         read(tmp_path, "1,a,2024-01-01\n1,b\n", header=0, **names)
-    with pytest.raises(InputError, match=r"--header 0, and which column is what"):
+    with pytest.raises(InputError, match=r"`header=0`, and which column is what"):
         read(tmp_path, "1,a,2024-01-01\n1,b,2024-01-02\n")
     with pytest.raises(InputError, match="No row starts on line 9"):
         read(tmp_path, "case,activity,time\n", header=9)

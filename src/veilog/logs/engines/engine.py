@@ -101,7 +101,7 @@ def refuse_ties(ties: int, index: str | None, path: str | None) -> None:
         raise InputError(
             f"{ties} times, a case has several activities at once, and nothing says in which order.",
             path=path,
-            advice="Name a column that orders them: --index NAME, or index=NAME in Python.",
+            advice="Name a column that orders them: --index NAME.",
         )
     raise InputError(
         f"{ties} times, a case has several activities with the same time and the same {index!r}.",

@@ -82,7 +82,7 @@ def _chosen(log: ObjectCentricLog, source: Source) -> str:
         if wanted is None
         else f"There is no type of objects {wanted!r}. There are: {listed}.",
         path=source.path,
-        advice="Choose with --object-type NAME (in Python object_type=). Flattening on it loses the others.",
+        advice="Choose with --object-type NAME. Flattening on it loses the others.",
     )
 
 

@@ -121,7 +121,7 @@ def _cut(lines: list[str], delimiter: str, source: Source) -> _Cut | None:
         raise InputError(
             f"No row starts on line {wanted} of the first {starts[-1]}.",
             path=source.path,
-            advice="Say on which line the names of the columns are: --header LINE (in Python header=).",
+            advice="Say on which line the names of the columns are: --header LINE.",
         )
     # What stands before is skipped by its line feeds. Where lines end otherwise, there is nothing to go by.
     before = "".join(lines[: starts[place] - 1]).count("\n")

@@ -141,7 +141,7 @@ def _sheet(book: Any, source: Source) -> _Sheet:
         raise InputError(
             f"There are {len(tables)} sheets with data: {', '.join(map(repr, tables))}.",
             path=source.path,
-            advice="Choose with --sheet NAME (in Python sheet=), or save that sheet alone.",
+            advice="Choose with --sheet NAME, or save that sheet alone.",
         )
     if wanted is not None and wanted not in begun:
         raise InputError(

@@ -92,7 +92,7 @@ class Evidence:
                 f"Day and month change places: {self.day_first!r} and {self.month_first!r}.",
                 path=path,
                 advice="Write timestamps as yyyy-mm-dd hh:mm:ss, or say which is meant: --time-format dd/mm/yyyy, or "
-                "mm/dd/yyyy (in Python time_format=).",
+                "mm/dd/yyyy.",
             )
         if self.doubtful:
             example, hint = self.day_first or self.month_first, "dd/mm/yyyy, or mm/dd/yyyy"
@@ -101,7 +101,7 @@ class Evidence:
             raise InputError(
                 f"{self.doubtful!r} does not say whether it means day/month or month/day.",
                 path=path,
-                advice=f"Say it: --time-format {hint} (in Python time_format=). Other cases do not decide it.",
+                advice=f"Say it: --time-format {hint}. Other cases do not decide it.",
             )
         return "month first" if self.month_first else "day first"
 

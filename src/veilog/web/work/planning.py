@@ -89,7 +89,7 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
     except TimeoutError:
         tried, late = None, True
     except VeilogError as error:
-        return Refused(clean(str(error)))
+        return Refused(clean(error.in_command()))
     cost = (planned.epsilon, planned.delta) if planned.bounded else None
     proven = cost is not None and (late or (tried is not None and tried.proven))
     return DryRun(
