@@ -6,7 +6,6 @@ the order in which the sessions were served, and how long a page took while ever
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import subprocess
@@ -24,6 +23,8 @@ from veilog.experiments.summary import Column
 
 if TYPE_CHECKING:
     import httpx
+_LOOK = 0.2
+"""Seconds between two looks at a job."""
 
 
 def memory_of_session(session: int) -> int:
@@ -55,13 +56,13 @@ def once_of(page: httpx.Response) -> str:
 
 
 def ended(client: httpx.Client, address: str) -> str:
-    """Wait for a job by the stream that a browser listens to; returns its state."""
-    state = "queued"
-    with client.stream("GET", f"{address}/events", timeout=1200) as events:
-        for line in events.iter_lines():
-            if line.startswith("data: "):
-                state = json.loads(line.removeprefix("data: "))["state"]
-    return state
+    """Wait for a job as its page does, by asking again and again; returns its state."""
+    while True:
+        found = re.search(r'data-stage="(\w+)', client.get(f"{address}/now", timeout=1200).text)
+        assert found
+        if found[1] not in ("queued", "running"):
+            return found[1]
+        time.sleep(_LOOK)
 
 
 def visit(url: str, log: Path, number: int, told: list[tuple[float, int, str, str]], pages: list[float]) -> None:

@@ -47,7 +47,6 @@ TYPED = {
     "docs/results/times.md": BEFORE,
     "docs/results/travag.md": BEFORE,
     "docs/results/travas.md": BEFORE,
-    "docs/serve.md": BEFORE,
     "docs/suggest.md": BEFORE,
     "docs/guarantees.md": "the borders of strength, which test_docs.py compares with the code",
     "docs/guessing.md": "what epsilon means, which test_docs.py and this file compare with the code",

@@ -33,6 +33,7 @@ __all__ = [
     "memory_of",
     "one_thread_each",
     "pool",
+    "seconds_of",
 ]
 
 P = ParamSpec("P")
@@ -70,6 +71,10 @@ class Child:
     def memory(self) -> int:
         """Return the bytes that it and the processes of its group take."""
         return memory_of(self._process.pid or 0)
+
+    def seconds(self) -> float:
+        """Return the seconds of processor time that it and the processes of its group took."""
+        return seconds_of(self._process.pid or 0)
 
     def end(self, patience: float = 0.5) -> int | None:
         """End it with everything in its group; return how it ended, if it did so by itself within ``patience``."""
@@ -232,10 +237,20 @@ def limit_memory(most: int, *, reserved: bool) -> None:
 
 def memory_of(group: int) -> int:
     """Return the bytes in memory of a process group; 0 where the system does not tell."""
-    total = 0
+    pages = sum(int(facts[21]) for facts in _facts_of(group))
+    return pages * os.sysconf("SC_PAGE_SIZE") if pages else 0
+
+
+def seconds_of(group: int) -> float:
+    """Return the processor time of a process group, with that of those that ended; 0 where the system does not tell."""
+    ticks = sum(sum(map(int, facts[11:15])) for facts in _facts_of(group))
+    return ticks / os.sysconf("SC_CLK_TCK") if ticks else 0.0
+
+
+def _facts_of(group: int) -> Iterator[list[str]]:
+    """What the system says of each process of a group, from its state on."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             facts = stat.read_text().rpartition(")")[2].split()
             if int(facts[2]) == group:
-                total += int(facts[21]) * os.sysconf("SC_PAGE_SIZE")
-    return total
+                yield facts

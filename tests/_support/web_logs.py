@@ -58,6 +58,6 @@ def record(result: ReadLog | None, columns: dict[str, str] | None = None, name: 
 def released(path: Path, form: Mapping[str, str], settings: Settings, out: Path, name: str = "log.xes") -> ReleasedLog:
     out.mkdir(exist_ok=True)
     task = Task("release", str(path), name, {}, request_of(form), str(out))
-    made = through("release", release_log(task, settings, silent))
+    made = through("release", release_log(task, replace(settings, thorough=False), silent))
     assert isinstance(made, ReleasedLog)
     return made

@@ -53,10 +53,9 @@ def served(folder: Path, work: Work = work_on, **settings: Any) -> Iterator[Serv
     """With ``workers=0`` nothing that is queued ever runs, and starting is quick."""
     place = prepared(folder)
     sock = listening("127.0.0.1", 0)
-    facts = {"token": TOKEN, "workers": 0, "ledger": None, "job_memory": 4 << 30} | settings
+    facts = {"token": TOKEN, "workers": 0, "ledger": None, "job_memory": 4 << 30, "thorough": False} | settings
     own = Settings(folder=place, port=sock.getsockname()[1], **facts)
-    server: uvicorn.Server
-    app = make_app(own, work, closing=lambda: server.should_exit)
+    app = make_app(own, work)
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=2)
     )

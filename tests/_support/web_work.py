@@ -14,7 +14,8 @@ from veilog.logs.simulate import hospital
 from veilog.releasing.release import release
 from veilog.web.jobs.records import Settings
 from veilog.web.jobs.released_log import Certificate, Promise, ReleasedLog
-from veilog.web.jobs.worker import Progress, Task
+from veilog.web.jobs.results import to_text
+from veilog.web.jobs.worker import RESULT, Progress, Task
 
 SMALL_LOG = 60
 FOREVER = 120.0
@@ -42,6 +43,18 @@ def work(task: Task, settings: Settings, progress: Progress) -> ReleasedLog:
             (out / "half.xes").write_text("half")
             progress("deaf", None)
             time.sleep(FOREVER)
+        case "spins":
+            while True:
+                pass
+        case "made, then long":
+            (out / "release.xes").write_text("made")
+            (out / "entry").write_text("7")
+            (out / RESULT).write_text(to_text(made(budget="so far", entry=7)))
+            progress("comparing", 0.9)
+            time.sleep(FOREVER)
+        case "entered, then killed":
+            (out / "entry").write_text("8")
+            os.kill(os.getpid(), signal.SIGKILL)
         case "mistake":
             raise InputError("The third line is wrong.", path=task.path)
         case "defect":

@@ -15,11 +15,23 @@ from veilog.ledger.ledger import Ledger
 from veilog.web.access.access import authorities
 
 ID = "0123456789abcdef" * 2
-PAGES = ("/", f"/logs/{ID}", f"/logs/{ID}/exposure", f"/logs/{ID}/release", f"/jobs/{ID}", f"/jobs/{ID}/events")
+PAGES = (
+    "/",
+    "/stored",
+    f"/logs/{ID}/account",
+    f"/jobs/{ID}/all.zip",
+    f"/logs/{ID}",
+    f"/logs/{ID}/exposure",
+    f"/logs/{ID}/release",
+    f"/jobs/{ID}",
+    f"/jobs/{ID}/now",
+)
 FILES = (f"/jobs/{ID}/files/release.xes", "/static/veilog.js", "/static/htmx.min.js", "/nothing", "/logs")
 POSTS = (
     "/logs",
-    *(f"/logs/{ID}/{action}" for action in ("columns", "plan", "jobs", "delete")),
+    *(f"/logs/{ID}/{action}" for action in ("columns", "meanings", "read", "method", "plan", "jobs", "delete")),
+    *(f"/logs/{ID}/account/{action}" for action in ("limit", "join", "note")),
+    *("/example", "/stored", f"/stored/{ID}/take", f"/stored/{ID}/delete", "/leave"),
     *(f"/jobs/{ID}/{action}" for action in ("cancel", "write", "delete")),
 )
 NO_ACCESS = "This browser has not been let in."
@@ -225,7 +237,15 @@ def test_what_is_another_sessions_is_as_unknown_as_what_is_not_there(server: Ser
         (job,) = set(re.findall(r"/jobs/[0-9a-f]{32}", owner.get(log).text))
         unknown = other.get(f"/logs/{ID}")
         assert unknown.status_code == 404
-        for address in (log, f"{log}/exposure", f"{log}/release", job, f"{job}/events", f"{job}/files/release.xes"):
+        for address in (
+            log,
+            f"{log}/exposure",
+            f"{log}/release",
+            job,
+            f"{job}/now",
+            f"{job}/files/release.xes",
+            f"{log}/account",
+        ):
             answer = other.get(address)
             assert answer.status_code == 404
             assert answer.text == unknown.text
@@ -299,7 +319,8 @@ def _newest(server: Served, log: str) -> str:
 
 def planned(client: httpx.Client, log: str, epsilon: str = "0.1") -> str:
     form = {"method": "evolve", "epsilon": epsilon, "labels": "log"}
-    return client.post(f"{log}/plan", data=form, headers={"hx-request": "true"}).text
+    told = client.post(f"{log}/plan", data=form, headers={"hx-request": "true"}).text
+    return told.replace(log, "LOG")
 
 
 @pytest.mark.slow
@@ -352,6 +373,10 @@ def test_a_ledger_that_the_operator_shares_names_nobodys_files(tmp_path: Path) -
         said = planned(other, theirs)
         assert "would be refused" in said and "not for these data" in said
         assert "ward-7" not in said and "spend" not in said and "account 1" not in said
+        page = other.get(f"{theirs}/account").text
+        assert "ward-7" not in page and "spend.csv" not in page and "Put this log on" not in page
+        join = other.post(f"{theirs}/account/join", data={"once": once_of(other.get("/")), "account": "1"})
+        assert join.status_code == 400, "nor can an account be had by its number"
         work = server.settings.folder / "work"
         with pytest.raises(InputError, match="not for these data") as refused:
             (path,) = (server.settings.folder / theirs[1:]).iterdir()

@@ -22,6 +22,7 @@ from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.methods import cards
 from veilog.web.pages.words import delta_for
 from veilog.web.work import dry_run
+from veilog.web.work.accounts import AccountSeen, Entered
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -86,6 +87,23 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: Setting
     for method in METHODS:
         asked = {"method": method, "epsilon": "1", "p_unknown": name, "attributes": name, "unit": name}
         found[f"release {method}"] = pages.release_form(log, asked, ONCE, settings=settings)
+    rows = (
+        Entered(1, "2026-01-02 03:04", name, name, name, ("1", "1e-6"), "released", "good", True, 2),
+        Entered(2, "2026-01-02 03:04", "evolve", "case", "", None, "released", "none in practice", False, 0),
+    )
+    sums = (("case", ("1", "0")), (name, None))
+    usual = AccountSeen(False, number=1, spent=("1", "0"), strength="good", sums=sums[:1], rows=rows)
+    full = replace(usual, budget=("2", "1e-6"), left=("1", "0"), share=50.0, sums=sums, others=((2, name),), lost=2)
+    for words, seen in (("account", usual), ("full account", full), ("no account", AccountSeen(True))):
+        found[words] = pages.account(log, seen, {1: done}, {1: (name, name)}, ONCE, settings=settings)
+    both = {1: done, 2: done}
+    found["two releases"] = pages.account(log, usual, both, {}, ONCE, beside=[1, 2], settings=settings)
+    found["stored"] = pages.stored([log, replace(log, id="c" * 32)], "s", ONCE, ONCE, settings=settings)
+    found["stored?"] = pages.stored(None, "s", ONCE, "", settings=settings)
+    found["once more"] = pages.release_form(log, request, ONCE, same=done, settings=settings)
+    shown = replace(going, kept=done.kept)
+    found["shown"] = pages.job_page(shown, log, ONCE, settings=settings)
+    found["what it cost"] = pages.job_page(failed, log, ONCE, settings=settings, price="It cost ε = 1.")
     planned = dry_run(log, request, settings)
     found["planned"] = pages.release_form(log, request, ONCE, settings=settings, plan=planned)
     return found
@@ -197,8 +215,10 @@ def test_a_page_that_waits_looks_again_by_itself(ordinary: dict[str, str]) -> No
         assert '<noscript><meta http-equiv="refresh"' in ordinary[name], name
     for name in ("log", "exposure", "result", "failed"):
         assert "http-equiv" not in ordinary[name], name
+    assert 'id="work" data-live' in ordinary["home"], "with JavaScript, too"
+    assert "shown" in re.findall(r'data-stage="running (\w+)"', ordinary["shown"])
     assert "3 jobs are before it" in ordinary["waiting"]
-    assert "About 12 seconds left" in ordinary["running"]
+    assert "About 12 seconds left for all of it" in ordinary["running"]
 
 
 def test_every_method_has_a_card_with_its_guarantee_and_warning(ordinary: dict[str, str]) -> None:
@@ -247,6 +267,29 @@ def test_small_and_odd_logs_have_their_pages(tmp_path: Path, settings: Settings,
     ):
         assert not re.search(r"\bnan\b", text)
         assert [tag for tag, _ in Reader(text).tags].count("h1") == 1
+
+
+@pytest.mark.slow
+def test_a_release_is_ready_before_it_is_compared(ordinary: dict[str, str]) -> None:
+    text = ordinary["shown"]
+    assert "Your release is ready" in text and "/all.zip" in text
+    assert "is being compared with the original" in text and "Stop comparing" in text
+    assert "The release is being made" not in text and "Delete this result" not in text
+    assert "What it had asked" not in ordinary["what it cost"] and "It cost ε = 1." in ordinary["what it cost"]
+
+
+@pytest.mark.slow
+def test_two_releases_are_looked_at_side_by_side(ordinary: dict[str, str]) -> None:
+    text = ordinary["two releases"]
+    assert "Release 1 beside release 2" in text
+    assert '<th scope="row">Protection</th><td>good</td><td>good</td>' in text
+    assert '<th scope="row">Relative log similarity</th>' in text
+
+
+@pytest.mark.slow
+def test_durations_are_shown_of_both_logs(ordinary: dict[str, str]) -> None:
+    text = ordinary["result"]
+    assert '<th scope="row">the original</th>' in text and '<th scope="row">the release</th>' in text
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """What is at which address: the flow from an upload to a release, forms sent twice, and requests that make no sense."""
 
+import datetime
 import html
-import json
 import re
 import time
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ def test_the_way_from_a_log_to_a_release_and_back_to_nothing(server: Served, cli
     assert client.get(job).status_code == 404
     other = ask(client, log).headers["location"]
     assert send(client, log, f"{log}/delete").headers["location"] == "/"
-    for gone in (log, f"{log}/exposure", other, f"{other}/events"):
+    for gone in (log, f"{log}/exposure", other, f"{other}/now"):
         assert client.get(gone).status_code == 404
     assert not list((server.settings.folder / "logs").glob(log.rpartition("/")[2]))
 
@@ -159,29 +159,15 @@ def test_the_dry_run_is_a_part_or_a_page_and_asks_nothing(server: Served, client
     assert not list((server.settings.folder / "ledgers").iterdir())
 
 
-@pytest.mark.slow
-def test_progress_is_told_until_the_end(client: httpx.Client, log: str) -> None:
+def test_progress_is_asked_for_by_short_connections(client: httpx.Client, log: str) -> None:
     job = ask(client, log).headers["location"]
-    with client.stream("GET", f"{job}/events") as events:
-        assert events.headers["content-type"].startswith("text/event-stream")
-        lines = events.iter_lines()
-        assert next(lines) == "event: progress"
-        told = json.loads(next(lines).removeprefix("data: "))
-        assert told == {"text": "waiting", "fraction": None, "ahead": told["ahead"], "left": None, "state": "queued"}
-        assert send(client, job, f"{job}/cancel").status_code == 303
-        rest = list(lines)
-    assert rest[-3] == "event: done"
-    assert json.loads(rest[-2].removeprefix("data: "))["state"] == "cancelled"
-
-
-@pytest.mark.slow
-def test_a_deleted_job_ends_its_stream(client: httpx.Client, log: str) -> None:
-    job = ask(client, log).headers["location"]
-    with client.stream("GET", f"{job}/events") as events:
-        lines = events.iter_lines()
-        next(lines)
-        send(client, job, f"{job}/delete")
-        assert "event: done" in list(lines)
+    assert f'data-now="{job}/now"' in client.get(job).text
+    part = client.get(f"{job}/now")
+    assert 'data-stage="queued"' in part.text and "<html" not in part.text
+    assert send(client, job, f"{job}/cancel").status_code == 303
+    assert 'data-stage="cancelled"' in client.get(f"{job}/now").text
+    send(client, job, f"{job}/delete")
+    assert client.get(f"{job}/now").status_code == 404
 
 
 def test_downloads_are_attachments_of_a_fixed_list(server: Served, client: httpx.Client, log: str) -> None:
@@ -197,7 +183,8 @@ def test_downloads_are_attachments_of_a_fixed_list(server: Served, client: httpx
     for name in FILES:
         answer = client.get(f"{job}/files/{name}")
         assert (answer.status_code, answer.text) == (200, name)
-        assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+        day = datetime.date.today().isoformat()
+        assert answer.headers["content-disposition"] == f'attachment; filename="log-{day}-eps1-{name}"'
         assert answer.headers["content-type"] == "application/octet-stream"
         assert "sandbox" in answer.headers["content-security-policy"]
     for name in ("result.json", "secret", "tmp", "release.xes/", "..%2f..%2f..%2fveilog.sqlite", "RELEASE.XES", "%00"):
@@ -245,7 +232,7 @@ def test_a_head_is_a_get_without_a_body(client: httpx.Client, log: str) -> None:
         f"{log}/exposure",
         f"{log}/release",
         job,
-        f"{job}/events",
+        f"{job}/now",
         "/nothing",
         "/static/veilog.js",
     ):

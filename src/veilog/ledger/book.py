@@ -14,7 +14,7 @@ from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.accounts import Account
 from veilog.ledger.costs import Cost
 from veilog.ledger.counting import Counting, read
-from veilog.ledger.file import AccountRow, Book, State
+from veilog.ledger.file import AccountRow, Book, Data, State, fingerprint
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.composing import answers_of
 from veilog.privacy.account.figures import round_up
@@ -26,6 +26,7 @@ __all__ = [
     "derived_cost",
     "limit",
     "lost",
+    "mark_of",
     "note_answers",
     "on_named",
     "opened",
@@ -37,6 +38,11 @@ __all__ = [
 ]
 
 _MOST_ANSWERS = 500
+
+
+def mark_of(data: Data | bytes) -> bytes:
+    """Return what data are recognised by; who has nothing else of them gives that."""
+    return data if isinstance(data, bytes) else fingerprint(data)
 
 
 def account_of(book: Book, number: int) -> Account:

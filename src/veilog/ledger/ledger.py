@@ -35,6 +35,7 @@ from veilog.ledger.book import (
     derived_cost,
     limit,
     lost,
+    mark_of,
     note_answers,
     on_named,
     opened,
@@ -110,14 +111,13 @@ class Ledger:
         """The account of these data (or of those with this fingerprint), if they have one here."""
         if self.create and not self.path.exists():
             return None
-        mark = data if isinstance(data, bytes) else fingerprint(data)
         with self._reading() as book:
-            number = book.data.get(book.digest(mark))
+            number = book.data.get(book.digest(mark_of(data)))
             return None if number is None else account_of(book, number)
 
     def set_budget(
         self,
-        data: Data,
+        data: Data | bytes,
         epsilon: Number | None,
         delta: Number = 0,
         *,
@@ -175,7 +175,7 @@ class Ledger:
 
         return self._set(data, unit, account, rule)
 
-    def enter(self, data: Data, *, unit: str | None = None, account: int | None = None) -> Account:
+    def enter(self, data: Data | bytes, *, unit: str | None = None, account: int | None = None) -> Account:
         """The account of these data, opened without a limit if they have none yet; a limit stays as it is."""
         return self._set(data, unit, account, None)
 
@@ -246,10 +246,10 @@ class Ledger:
         )
 
     def _set(
-        self, data: Data, unit: str | None, account: int | None, rule: Callable[[Account, int], Limit] | None
+        self, data: Data | bytes, unit: str | None, account: int | None, rule: Callable[[Account, int], Limit] | None
     ) -> Account:
         """The account, with the limit that a rule gives it, told the number of the last release."""
-        mark = fingerprint(data)
+        mark = mark_of(data)
         self._made()
         with self._writing() as book:
             number = book.data.get(book.digest(mark))
@@ -280,10 +280,10 @@ class Ledger:
         with atomic_target(path) as file:
             file.write(text.encode("utf-8", "replace"))
 
-    def _name_of(self, data: Data) -> str:
+    def _name_of(self, data: Data | bytes) -> str:
         if self.account_name is not None:
             return plain(self.account_name)
-        source = (None if isinstance(data, Variants) else data.source) or self.name
+        source = (None if isinstance(data, Variants | bytes) else data.source) or self.name
         return plain(Path(source or "").name) or "data"
 
     def _made(self) -> None:

@@ -139,8 +139,7 @@ def new_token() -> str:
 def serve(settings: Settings, sock: socket.socket, ready: Callable[[str], None], browser: bool) -> None:
     """Serve until Ctrl-C. ``ready`` is told the address as soon as it can be opened."""
     os.umask(0o077)
-    server: uvicorn.Server | None = None
-    app = make_app(settings, closing=lambda: server is not None and server.should_exit)
+    app = make_app(settings)
     config = uvicorn.Config(
         app,
         log_level="warning",

@@ -20,6 +20,10 @@ DOMAIN = Domain(activities=LOG.labels, max_length=15)
 GIVEN_AWAY = ("certificate.json", "outside.html", "release.xes", "release.csv", "release.parquet")
 
 
+def _silent(text: str, fraction: float | None) -> None:
+    """Nobody watches."""
+
+
 def slow() -> Variants:
     """The log with one case more, which takes far longer than all others together, and has a label of its own."""
     walk = [LOG.labels[i % len(LOG.labels)] for i in range(LONGEST)] + ["Label of one case"]
@@ -38,7 +42,7 @@ def test_neighbouring_logs_give_equal_bytes_whoever_takes_longer(
     assert released[0].owner_only != released[1].owner_only, "the owner is told of what took long and was left out"
     for number, one in enumerate(released):
         (tmp_path / str(number)).mkdir()
-        assert _written(one, tmp_path / str(number), lambda text, fraction: None) == ([], [])
+        assert _written(one, tmp_path / str(number), _silent, _silent) == ([], [])
     for name in GIVEN_AWAY:
         assert (tmp_path / "0" / name).read_bytes() == (tmp_path / "1" / name).read_bytes(), name
     certificate = (tmp_path / "0" / "certificate.json").read_text()

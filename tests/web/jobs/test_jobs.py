@@ -29,10 +29,9 @@ LOG = "a" * 32
 class Queue:
     """A store and its jobs, with a log to work on."""
 
-    def __init__(self, folder: Path, workers: int = 1, memory: int = 4 << 30) -> None:
-        self.settings = Settings(
-            folder=prepared(folder), ledger=folder / "l", token="", workers=workers, job_memory=memory
-        )
+    def __init__(self, folder: Path, workers: int = 1, memory: int = 4 << 30, seconds: float = 600) -> None:
+        limits = {"workers": workers, "job_memory": memory, "job_seconds": seconds}
+        self.settings = Settings(folder=prepared(folder), ledger=folder / "l", token="", **limits)
         self.store = Store(self.settings.folder / "veilog.sqlite")
         if self.store.log(SESSION, LOG) is None:
             self.store.add_log(LOG, SESSION, "ward.csv", 3, ".csv")
@@ -125,7 +124,7 @@ def test_what_runs_tells_its_progress_and_can_be_cancelled(queue: Queue) -> None
     ended = queue.ended(job)
     assert ended.state == "cancelled"
     assert ended.problem is not None
-    assert "on record in the ledger" in ended.problem
+    assert "on record in its account" in ended.problem
     assert queue.files(job) == []
 
 
@@ -140,6 +139,38 @@ def test_cancelling_at_any_moment_leaves_all_or_nothing(queue: Queue) -> None:
         ended = queue.ended(job)
         assert ended.state in ("done", "cancelled")
         assert queue.files(job) == (["release.xes", "result.json"] if ended.state == "done" else [])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system tells no processor times")
+def test_a_job_that_takes_all_the_time_there_is_is_stopped(tmp_path: Path) -> None:
+    queue = Queue(tmp_path / "data", seconds=0.3)
+    queue.jobs.start()
+    try:
+        job = queue.ended(queue.submit("spins"))
+        assert job.state == "failed" and job.problem is not None
+        assert "more than the 0.005 minutes of processor time that one job may take" in job.problem
+        assert queue.ended(queue.submit("short")).state == "done", "the next one has its turn"
+    finally:
+        queue.close()
+
+
+@pytest.mark.slow
+def test_what_is_made_is_shown_and_kept_though_the_rest_is_stopped(queue: Queue) -> None:
+    job = queue.submit("made, then long")
+    seen = queue.until(job, lambda record: record.result is not None and record.fraction is not None)
+    assert (seen.state, seen.fraction) == ("running", 0.9)
+    queue.jobs.cancel(job)
+    ended = queue.ended(job)
+    assert ended.state == "done" and isinstance(ended.result, ReleasedLog)
+    assert (ended.result.budget, ended.entry) == ("so far", 7)
+    assert "release.xes" in queue.files(job)
+
+
+@pytest.mark.slow
+def test_what_a_job_had_entered_is_known_whatever_ended_it(queue: Queue) -> None:
+    job = queue.ended(queue.submit("entered, then killed"))
+    assert (job.state, job.entry) == ("failed", 8)
 
 
 @pytest.mark.slow
@@ -242,7 +273,7 @@ def test_a_release_whose_worker_is_killed_stays_reserved_in_full(queue: Queue) -
     ended = queue.ended(job)
     assert ended.state == "failed"
     assert ended.problem is not None
-    assert "on record in the ledger" in ended.problem
+    assert "on record in its account" in ended.problem
     after = [e for account in Ledger.open(queue.settings.ledger).show() for e in account.entries]
     assert [(e.state, e.epsilon) for e in after if e.number not in before] == [("reserved", 1)]
 

@@ -1,6 +1,7 @@
 """What the server remembers: whole changes or none, sessions apart, one server a folder, and nothing after deletion."""
 
 import contextlib
+import json
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -166,15 +167,28 @@ def test_the_records_of_another_version_are_refused(tmp_path: Path) -> None:
         Store(path)
 
 
-def test_the_records_of_the_version_before_are_taken_over_and_not_given_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_records_of_the_version_before_are_taken_over_and_not_given_back(tmp_path: Path, version: int) -> None:
     path = tmp_path / "veilog.sqlite"
     before = Store(path)
     before.add_log(A, A, "log.csv", 5, ".csv")
-    before._connection.execute("PRAGMA user_version = 1")
+    for job, kind, result in (
+        (B, "read", {"measured": {"fingerprint": "f" * 64}}),
+        ("c" * 32, "release", {"entry": 7}),
+    ):
+        before.add_job(job, A, A, kind, ReleaseRequest())
+        before.start(job)
+        before.end(job, "running", "done", json.dumps(result), None)
+    for table, column in (("logs", "content"), ("logs", "ledger"), ("jobs", "entry")):
+        before._connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+    for table in ("drafts", "prints", "notes"):
+        before._connection.execute(f"DROP TABLE {table}")
+    before._connection.execute(f"PRAGMA user_version = {version}")
     before.close()
     now = Store(path)
-    assert [log.name for log in now.logs(A)] == ["log.csv"]
-    assert now._rows("PRAGMA user_version") == [(2,)], "an earlier version would not understand what is written now"
+    (log,) = now.logs(A)
+    assert (log.name, log.ledger, log.readings, log.entries) == ("log.csv", A, ("f" * 64,), (7,))
+    assert now._rows("PRAGMA user_version") == [(3,)], "an earlier version would not understand what is written now"
     now.close()
 
 

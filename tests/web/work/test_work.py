@@ -30,7 +30,8 @@ from veilog.web.jobs.released_log import Amount, ReleasedLog
 from veilog.web.jobs.worker import Task
 from veilog.web.pages import render as pages
 from veilog.web.work import dry_run, work_on
-from veilog.web.work.planning import DryRun, InAccount
+from veilog.web.work.accounts import InAccount
+from veilog.web.work.planning import DryRun
 from veilog.web.work.request import asked_for, offered
 
 
@@ -263,7 +264,8 @@ def test_a_release_leaves_its_files_and_is_entered(hospital_file: Path, settings
     out = tmp_path / "out"
     request = {"method": "evolve", "epsilon": "1", "times": "0.3", "labels": "log"}
     result = released(hospital_file, request, settings, out, name="ward.xes")
-    assert {path.name for path in out.iterdir()} == set(FILES) == set(result.files)
+    assert set(FILES) == set(result.files)
+    assert {path.name for path in out.iterdir()} == {*FILES, "entry", "result.json"}
     assert result.missing == ()
     certificate = json.loads((out / "certificate.json").read_text())
     assert certificate["guarantee"]["epsilon"] == 1.0
@@ -352,13 +354,28 @@ def test_what_the_account_cannot_pay_is_refused_and_costs_nothing(
 
 
 @pytest.mark.slow
+def test_released_attributes_are_shown_beside_the_original(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "log.xes"
+    files.write(hospital(60, seed=3), path)
+    ages = "0-17\n18-39\n40-59\n60-79\n80+"
+    request = {"method": "laplace", "epsilon": "8", "labels": "log", "longest": "log", "p_depth": "3"}
+    result = released(path, {**request, "attributes": "age group", "d_age group": ages}, settings, tmp_path / "out")
+    assert result.beside is not None
+    (values,) = result.beside.attributes
+    assert values.name == "age group" and 1 <= len(values.rows) <= 5
+    assert all(before.endswith(" %") and after.endswith(" %") for _, before, after in values.rows)
+    page = pages.job_page(job("release", result, request), record(read(path)), "once", settings=settings)
+    assert "<h4>age group</h4>" in page
+
+
+@pytest.mark.slow
 def test_measures_that_fail_do_not_lose_the_release(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*args: object, **kwargs: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("veilog.web.work.releasing.gathered", full)
+    monkeypatch.setattr("veilog.web.work.comparing.gathered", full)
     result = released(hospital_file, EVOLVE, settings, tmp_path / "out")
     assert "not enough memory" in result.missing[0]
     assert "release.xes" in result.files
@@ -398,7 +415,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     assert "kindness" in dry_run(log, {**form, "p_kindness": "10"}, settings).problem
     tried = dry_run(log, form, settings)
     assert isinstance(tried, DryRun) and tried.tried is not None and tried.tried.guarantee.proven
-    assert "Protection would be good" in pages.plan_part(tried)
+    assert "Protection would be good" in pages.plan_part(tried, log)
     request = ReleaseRequest.from_json(json.loads(json.dumps(asdict(ReleaseRequest(tried.plan.to_json(), form)))))
     (tmp_path / "out").mkdir()
     task = Task("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import hmac
 import shutil
 import unicodedata
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
@@ -40,6 +42,12 @@ class Upload:
     name: str = ""
     size: int = 0
     fields: dict[str, str] = field(default_factory=dict)
+    hashed: Any = field(default_factory=hashlib.sha256, repr=False)
+    """SHA-256 of what came so far."""
+
+    def digest(self, key: bytes) -> str:
+        """Return what the content is recognised by, which tells nothing without the key."""
+        return hmac.new(key, self.hashed.digest(), hashlib.sha256).hexdigest()
 
 
 async def receive(
@@ -160,6 +168,7 @@ class _Form:
         self.ended = True
 
     def write(self) -> None:
+        self.upload.hashed.update(self.block)
         self._file.write(self.block)
         self._file.flush()
         self.block.clear()

@@ -19,15 +19,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from veilog.web.jobs.process import Process
+from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, Settings, State
-from veilog.web.jobs.results import Kind
+from veilog.web.jobs.results import Kind, understood
 from veilog.web.jobs.store import Store, Waiting
-from veilog.web.jobs.worker import MEMORY, RESULT, Task, Work
+from veilog.web.jobs.worker import ENTRY, MEMORY, RESULT, Task, Work
 
 __all__ = ["Jobs", "in_turn"]
 
 CANCELLED = "This was cancelled."
-ON_RECORD = "If it was a release, what it had already asked the data is on record in the ledger."
+ON_RECORD = "If it was a release, what it had already asked the data is on record in its account."
+TOO_LONG = (
+    "This job needed more than the {minutes:g} minutes of processor time that one job may take. Try a smaller log."
+)
 STOPPED = f"The server stopped while this ran. {ON_RECORD}"
 DIED = f"The system ended this job, most likely because memory ran out. {ON_RECORD}"
 
@@ -45,23 +49,20 @@ _GRACE = 5.0
 class _Running:
     """A job that runs. Its thread writes it; a request may only ask it to stop."""
 
-    stop: Literal["cancelled", "stopped", "memory"] | None = None
+    stop: Literal["cancelled", "stopped", "memory", "time"] | None = None
     begun: bool = False
     """Whether the worker has its task: from then on it may have asked the data something."""
     text: str = "starting"
     fraction: float | None = None
     since: float = 0.0
-    """When what it does now began."""
+    """When it began."""
 
     def told(self, message: Mapping[str, Any]) -> None:
         text, fraction = str(message.get("text", ""))[:300], message.get("fraction")
-        known = float(fraction) if isinstance(fraction, int | float) else None
-        if text != self.text or (known or 0.0) < (self.fraction or 0.0):
-            self.since = time.monotonic()
-        self.text, self.fraction = text, known
+        self.text, self.fraction = text, float(fraction) if isinstance(fraction, int | float) else None
 
     def left(self) -> float | None:
-        """Seconds until what it does now is done, at the speed so far."""
+        """Seconds until all of it is done, at the speed so far."""
         gone = time.monotonic() - self.since
         if self.fraction is None or self.fraction < 0.02 or gone < 1:
             return None
@@ -151,7 +152,8 @@ class Jobs:
             running = self._running.get(job.id)
             if job.state == "running" and running is not None:
                 text = "stopping" if running.stop else running.text
-                return replace(job, text=text, fraction=running.fraction, left=running.left())
+                so_far = self._so_far(job.id)
+                return replace(job, text=text, fraction=running.fraction, left=running.left(), kept=so_far)
             if job.state == "queued":
                 order = [waiting.id for waiting in in_turn(self._store.queued(), self._served)]
                 return replace(job, text="waiting", ahead=order.index(job.id) if job.id in order else 0)
@@ -181,8 +183,9 @@ class Jobs:
         for job in self._store.running():
             result = self.folder(job) / RESULT
             if result.is_file():  # written last: everything is there but the word that it is
-                self._store.end(job, "running", "done", result.read_text(), None)
+                self._store.end(job, "running", "done", text := result.read_text(), None, _mark(text))
             else:
+                self._note_entry(job)
                 self._store.end(job, "running", "failed", None, STOPPED)
                 shutil.rmtree(self.folder(job), ignore_errors=True)
         for place, known in zip(("logs", "jobs"), self._store.ids(), strict=True):
@@ -229,13 +232,13 @@ class Jobs:
             if found is not None:  # nobody deleted it meanwhile
                 self.folder(job).mkdir(mode=0o700, parents=True, exist_ok=True)
                 task = self._task(*found)
-                done, problem = self._watched(running, process, task)
+                done, problem = self._watched(job, process, task)
                 for _ in range(_AGAIN):
                     if done or problem or running.stop or running.begun:
                         break
                     process.end()  # it was ended before it heard of its task: nothing has been asked
                     process = Process(self._settings, self._work)
-                    done, problem = self._watched(running, process, task)
+                    done, problem = self._watched(job, process, task)
         except (OSError, sqlite3.Error) as error:
             problem = f"The server could not keep this job's files: {error}."
         if not done:  # else it may end while its result is being shown
@@ -255,13 +258,15 @@ class Jobs:
             columns=log.columns,
             request=job.request,
             out=str(self.folder(job.id)),
-            session=job.session,
+            ledger=log.ledger or log.session,
+            others=log.readings,
         )
 
-    def _watched(self, running: _Running, process: Process, task: Task) -> tuple[bool, str | None]:
+    def _watched(self, job: str, process: Process, task: Task) -> tuple[bool, str | None]:
         """Give a job to a process and follow it to its end: whether it is done, and what its problem is."""
+        running = self._running[job]
         process.give(task)
-        weighed = 0.0
+        weighed, before = 0.0, 0.0
         kill_at: float | None = None
         with contextlib.suppress(EOFError):
             while kill_at is None or time.monotonic() < kill_at:
@@ -272,6 +277,7 @@ class Jobs:
                         return False, str(message["problem"])
                     if "begun" in message:
                         running.begun = True
+                        before = process.seconds()  # starting is not the job's
                     else:
                         running.told(message)
                 if time.monotonic() - weighed > _WEIGH:
@@ -279,6 +285,8 @@ class Jobs:
                     if process.memory() > self._settings.job_memory:
                         running.stop = "memory"
                         break  # at once: what it settles would need memory, too
+                    if process.seconds() - before > self._settings.job_seconds:
+                        running.stop = running.stop or "time"
                 if running.stop and kill_at is None:
                     kill_at = time.monotonic() + _GRACE
                     process.ask_to_stop()
@@ -286,14 +294,16 @@ class Jobs:
 
     def _settle(self, job: str, running: _Running, done: bool, problem: str | None) -> None:
         """Write down what became of a job, however long it takes until the disk has room for it."""
-        after, words = _outcome(running.stop, done, problem)
+        done = done or self._so_far(job) is not None  # what was made by then is paid for, and says what it lacks
+        after, words = _outcome(running.stop, done, problem, self._settings.job_seconds / 60)
         folder = self.folder(job)
+        self._note_entry(job)
         shutil.rmtree(folder / "tmp" if done else folder, ignore_errors=True)
         kept = False
         while True:
             try:
                 result = (folder / RESULT).read_text() if done else None
-                kept = self._store.end(job, "running", after, result, words)
+                kept = self._store.end(job, "running", after, result, words, result and _mark(result))
                 break
             except FileNotFoundError:  # somebody cleared the folder
                 done, after, words = False, "failed", DIED
@@ -307,8 +317,25 @@ class Jobs:
         with self._changed:
             self._running.pop(job, None)
 
+    def _so_far(self, job: str) -> str | None:
+        """What a job has to show before it has ended."""
+        with contextlib.suppress(OSError, ValueError):
+            return (self.folder(job) / RESULT).read_text()
+        return None
 
-def _outcome(stop: str | None, done: bool, problem: str | None) -> tuple[State, str | None]:
+    def _note_entry(self, job: str) -> None:
+        """Remember what the job set aside in a ledger, which it wrote down before it asked anything."""
+        with contextlib.suppress(OSError, ValueError, sqlite3.Error):
+            self._store.enter(job, int((self.folder(job) / ENTRY).read_text()))
+
+
+def _mark(result: str) -> str | None:
+    """What the log is recognised by that was read; None for what is no reading."""
+    read = understood("read", result)
+    return read.measured.fingerprint if isinstance(read, ReadLog) and read.measured is not None else None
+
+
+def _outcome(stop: str | None, done: bool, problem: str | None, minutes: float) -> tuple[State, str | None]:
     if done:
         return "done", None
     match stop:
@@ -318,4 +345,6 @@ def _outcome(stop: str | None, done: bool, problem: str | None) -> tuple[State, 
             return "failed", STOPPED
         case "memory":
             return "failed", f"{MEMORY} {ON_RECORD}"
+        case "time":
+            return "failed", f"{TOO_LONG.format(minutes=minutes)} {ON_RECORD}"
     return "failed", problem

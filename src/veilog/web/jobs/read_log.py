@@ -34,7 +34,7 @@ class Columns:
     chosen: Mapping[str, str]
     """What was chosen by hand."""
     taken: Mapping[str, str] | None
-    """The column of each role; None where that is not clear."""
+    """The column of each role, as far as that is clear."""
     how: Mapping[str, str] | None
     """How that of each role was found."""
 
@@ -46,6 +46,8 @@ class Preview:
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     more: int
+    times: tuple[str, ...] = ()
+    """The time of each row as it is understood."""
 
 
 @dataclass(frozen=True)
@@ -191,3 +193,5 @@ class ReadLog:
     choices: tuple[str, ...] = ()
     """The rules of which the owner has to decide what to do."""
     measured: Measured | None = None
+    advice: str = ""
+    """What to do about the problem."""

@@ -79,6 +79,8 @@ class JobRecord:
     """How many jobs are before it in the queue."""
     left: float | None
     """Seconds, estimated."""
+    entry: int | None = None
+    """Its number in the ledger; None until it has set something aside there."""
 
     @property
     def ended(self) -> bool:
@@ -111,6 +113,14 @@ class LogRecord:
     """The columns for case, activity and timestamp that were chosen by hand; what is missing is guessed."""
     reading: JobRecord | None
     """The newest job that read it."""
+    content: str = ""
+    """What its file is recognised by, however it is read."""
+    ledger: str = ""
+    """The session whose ledger its releases are entered in; its own, if empty."""
+    readings: tuple[str, ...] = ()
+    """What this very file was recognised by, however it was read: they have one account."""
+    entries: tuple[int, ...] = ()
+    """The numbers of all releases in the ledger that are known to be of this file."""
 
     @property
     def measured(self) -> Measured | None:
@@ -136,9 +146,17 @@ class Settings:
     workers: int = 2
     job_memory: int = 4 << 30
     """Bytes that one worker may take."""
+    job_seconds: float = 600.0
+    """Seconds of processor time that one job may take."""
+    thorough: bool = True
+    """Whether a release is also tried at prediction, and compared with a log of many variants, which takes longest."""
     seed: int | None = None
     """Test mode: every release is repeatable, and none has a guarantee."""
 
     def ledger_of(self, session: str) -> Path:
         """Return the ledger that the releases of this browser are entered in."""
         return self.ledger or self.folder / LEDGERS / f"{session}.ledger"
+
+    def book_of(self, log: LogRecord) -> str:
+        """Return what the ledger of a log is called among all: nothing where there is one only."""
+        return "" if self.ledger is not None else log.ledger or log.session

@@ -27,6 +27,7 @@ __all__ = [
     "ReleasedLog",
     "Sizes",
     "Statement",
+    "Values",
 ]
 
 
@@ -151,6 +152,14 @@ class Guessed:
 
 
 @dataclass(frozen=True)
+class Values:
+    """What an attribute holds: rows of a value or quantile, of the original, and of the release."""
+
+    name: str
+    rows: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
 class Beside:
     """Original and release side by side: exact numbers of the log, none of which is part of the release."""
 
@@ -175,6 +184,8 @@ class Beside:
     """What the release is good for."""
     attacks: tuple[AttackShown, ...] = ()
     """What attacks on people achieved; none in results of before."""
+    durations_before: tuple[tuple[str, str], ...] = ()
+    attributes: tuple[Values, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,23 +24,42 @@ from veilog.web.jobs.results import Kind
 
 __all__ = ["Store", "Waiting"]
 
-_VERSION = 2
-"""Version 1 kept forms and flat results, which are read as they are; it would not understand ours."""
+_VERSION = 3
+"""Version 1 kept forms and flat results, which are read as they are; 2 had no drafts, notes and contents of logs."""
 _TABLES = (
     "CREATE TABLE secret (key BLOB NOT NULL)",
     "CREATE TABLE sessions (id TEXT PRIMARY KEY, admitted TEXT NOT NULL, created REAL NOT NULL)",
     "CREATE TABLE logs (id TEXT PRIMARY KEY, session TEXT NOT NULL, name TEXT NOT NULL, size INTEGER NOT NULL, "
-    "created REAL NOT NULL, format TEXT NOT NULL, columns TEXT NOT NULL)",
+    "created REAL NOT NULL, format TEXT NOT NULL, columns TEXT NOT NULL, content TEXT NOT NULL DEFAULT '', "
+    "ledger TEXT NOT NULL DEFAULT '')",
     "CREATE TABLE jobs (id TEXT PRIMARY KEY, session TEXT NOT NULL, log TEXT NOT NULL, kind TEXT NOT NULL, "
     "state TEXT NOT NULL, request TEXT NOT NULL, result TEXT, problem TEXT, created REAL NOT NULL, started REAL, "
-    "finished REAL, columns TEXT NOT NULL)",
+    "finished REAL, columns TEXT NOT NULL, entry INTEGER)",
     "CREATE INDEX jobs_of_a_log ON jobs (log)",
     "CREATE INDEX jobs_of_a_state ON jobs (state)",
     "CREATE TABLE sent (form TEXT NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL, time REAL NOT NULL, "
     "PRIMARY KEY (form, action))",
 )
-_LOG = "id, session, name, size, created, format, columns"
-_JOB = "id, session, log, kind, state, request, result, problem, created, started, finished"
+_SINCE_3 = (
+    "CREATE TABLE drafts (session TEXT NOT NULL, log TEXT NOT NULL, fields TEXT NOT NULL, PRIMARY KEY (session, log))",
+    "CREATE TABLE prints (ledger TEXT NOT NULL, content TEXT NOT NULL, fingerprint TEXT NOT NULL, "
+    "PRIMARY KEY (ledger, content, fingerprint))",
+    "CREATE TABLE notes (ledger TEXT NOT NULL, entry INTEGER NOT NULL, recipient TEXT NOT NULL, note TEXT NOT NULL, "
+    "PRIMARY KEY (ledger, entry))",
+)
+_UP_TO_3 = (
+    "ALTER TABLE logs ADD COLUMN content TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE logs ADD COLUMN ledger TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE jobs ADD COLUMN entry INTEGER",
+    "UPDATE logs SET content = id, ledger = session",  # nobody looked at what was in them
+    *_SINCE_3,
+    "INSERT OR IGNORE INTO prints SELECT logs.ledger, logs.content, mark FROM (SELECT log, coalesce("
+    "json_extract(result, '$.measured.fingerprint'), json_extract(result, '$.fingerprint')) AS mark FROM jobs "
+    "WHERE kind = 'read' AND state = 'done') JOIN logs ON logs.id = log WHERE mark IS NOT NULL",
+    "UPDATE jobs SET entry = json_extract(result, '$.entry') WHERE kind = 'release' AND state = 'done'",
+)
+_LOG = "id, session, name, size, created, format, columns, content, ledger"
+_JOB = "id, session, log, kind, state, request, result, problem, created, started, finished, entry"
 _REMEMBERED = 8 * 86400.0
 """Seconds for which a form that was sent is remembered; it must be more than a form's age may be."""
 
@@ -56,7 +75,9 @@ class Waiting:
 class Store:
     """One connection, which holds the file for this server alone; its methods may be called from any thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, shared: bool = False) -> None:
+        self._shared = shared
+        """Whether all sessions have one ledger."""
         self.lock = threading.RLock()
         """Held for every look and change; the queue shares it, so that both change as one."""
         self._connection = sqlite3.connect(path, timeout=1.0, isolation_level=None, check_same_thread=False)
@@ -86,11 +107,13 @@ class Store:
         with self._writing():
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
             if version == 0:
-                for table in _TABLES:
+                for table in (*_TABLES, *_SINCE_3):
                     self._connection.execute(table)
                 self._connection.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(32),))
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
-            elif version == 1:
+            elif version in (1, 2):
+                for change in _UP_TO_3:
+                    self._connection.execute(change)
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
             elif version != _VERSION:
                 raise InputError("The records in this folder are of another veilog.", advice="Name another --folder.")
@@ -141,6 +164,11 @@ class Store:
             connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (_digest(fresh), admitted, time.time()))
             return fresh
 
+    def let_out(self, session: str) -> None:
+        """Let a browser in no more; what it brought stays."""
+        with self._writing() as connection:
+            connection.execute("UPDATE sessions SET admitted = '' WHERE id = ?", (session,))
+
     # Forms.
 
     def sent(self, form: str, action: str) -> str | None:
@@ -163,10 +191,15 @@ class Store:
 
     # Logs.
 
-    def add_log(self, log: str, session: str, name: str, size: int, suffix: str) -> None:
+    def add_log(self, log: str, session: str, name: str, size: int, suffix: str, content: str = "") -> None:
+        """Keep a log. What was brought before with the same ``content`` has the same ledger, which may be that of
+        another browser whose logs were taken over."""
+        known = content or log
         with self._writing() as connection:
-            values = (log, session, name, size, time.time(), suffix, "{}")
-            connection.execute("INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+            same = self._rows("SELECT ledger FROM logs WHERE session = ? AND content = ? LIMIT 1", session, known)
+            ledger = str(same[0][0]) if same else session
+            values = (log, session, name, size, time.time(), suffix, "{}", known, ledger)
+            connection.execute("INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def set_columns(self, log: str, columns: Mapping[str, str]) -> None:
         with self._writing() as connection:
@@ -182,19 +215,62 @@ class Store:
         return [self._log(row) for row in rows]
 
     def _log(self, row: tuple[Any, ...]) -> LogRecord:
-        log, session, name, size, created, suffix, columns = row
+        log, session, name, size, created, suffix, columns, content, ledger = row
         newest = "SELECT {} FROM jobs WHERE log = ? AND kind = 'read' ORDER BY created DESC, rowid DESC LIMIT 1"
         jobs = self._rows(newest.format(_JOB), log)
         reading = _job(jobs[0]) if jobs else None
-        return LogRecord(log, session, name, size, created, suffix, json.loads(columns), reading)
+        prints = "SELECT fingerprint FROM prints WHERE content = ? AND (? OR ledger = ?) ORDER BY rowid"
+        entries = (
+            "SELECT DISTINCT entry FROM jobs JOIN logs ON logs.id = jobs.log WHERE content = ? AND (? OR ledger = ?)"
+        )
+        of_file = (content, self._shared, ledger)
+        return LogRecord(
+            *(log, session, name, size, created, suffix, json.loads(columns), reading, content, ledger),
+            readings=tuple(mark for (mark,) in self._rows(prints, *of_file)),
+            entries=tuple(entry for (entry,) in self._rows(entries, *of_file) if entry is not None),
+        )
 
     def delete_log(self, log: str) -> list[str]:
         """Forget a log with all of its jobs; returns their ids."""
         with self._writing() as connection:
             jobs = [job for (job,) in self._rows("SELECT id FROM jobs WHERE log = ?", log)]
-            connection.execute("DELETE FROM jobs WHERE log = ?", (log,))
+            for table in ("jobs", "drafts"):
+                connection.execute(f"DELETE FROM {table} WHERE log = ?", (log,))
             connection.execute("DELETE FROM logs WHERE id = ?", (log,))
         return jobs
+
+    def every_log(self) -> list[LogRecord]:
+        """The logs of all sessions, oldest first."""
+        return [self._log(row) for row in self._rows(f"SELECT {_LOG} FROM logs ORDER BY created, id")]
+
+    def take_over(self, log: str, session: str) -> bool:
+        """Give a log and its jobs to a session; the ledger of its releases stays the one it has."""
+        with self._writing() as connection:
+            for table in ("jobs", "drafts"):
+                connection.execute(f"UPDATE OR REPLACE {table} SET session = ? WHERE log = ?", (session, log))
+            return connection.execute("UPDATE logs SET session = ? WHERE id = ?", (session, log)).rowcount == 1
+
+    # Drafts and notes.
+
+    def draft(self, session: str, log: str) -> dict[str, str]:
+        """What was last filled into the form of a log."""
+        found = self._rows("SELECT fields FROM drafts WHERE session = ? AND log = ?", session, log)
+        return dict(json.loads(found[0][0])) if found else {}
+
+    def keep_draft(self, session: str, log: str, fields: Mapping[str, str]) -> None:
+        with self._writing() as connection:
+            values = (session, log, json.dumps(dict(fields)))
+            connection.execute("INSERT OR REPLACE INTO drafts VALUES (?, ?, ?)", values)
+
+    def notes(self, ledger: str) -> dict[int, tuple[str, str]]:
+        """To whom releases of a ledger went, and what was noted, by their numbers in it."""
+        rows = self._rows("SELECT entry, recipient, note FROM notes WHERE ledger = ?", ledger)
+        return {entry: (recipient, note) for entry, recipient, note in rows}
+
+    def set_note(self, ledger: str, entry: int, recipient: str, note: str) -> None:
+        with self._writing() as connection:
+            values = (ledger, entry, recipient, note)
+            connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?)", values)
 
     # Jobs.
 
@@ -204,7 +280,7 @@ class Store:
             values = (job, session, log, kind, json.dumps(asdict(request)), time.time(), log)
             connection.execute(
                 "INSERT INTO jobs VALUES (?, ?, ?, ?, 'queued', ?, NULL, NULL, ?, NULL, NULL, "
-                "(SELECT columns FROM logs WHERE id = ?))",
+                "(SELECT columns FROM logs WHERE id = ?), NULL)",
                 values,
             )
 
@@ -216,6 +292,11 @@ class Store:
         """The session's jobs, newest first."""
         rows = self._rows(f"SELECT {_JOB} FROM jobs WHERE session = ? ORDER BY created DESC, rowid DESC", session)
         return [_job(row) for row in rows]
+
+    def releases(self, log: str) -> list[JobRecord]:
+        """All releases of a log, newest first."""
+        where = "WHERE log = ? AND kind = 'release' ORDER BY created DESC, rowid DESC"
+        return [_job(row) for row in self._rows(f"SELECT {_JOB} FROM jobs {where}", log)]
 
     def any_job(self, job: str) -> tuple[JobRecord, LogRecord] | None:
         """A job and its log with the job's columns, whosever it is: for the one who runs it."""
@@ -240,10 +321,26 @@ class Store:
         """Take a job out of the queue; False if it is not in it any more."""
         return self._change("state = 'running', started = ?", (time.time(),), job, "queued")
 
-    def end(self, job: str, before: State, after: State, result: str | None, problem: str | None) -> bool:
-        """End a job that is in the state ``before``; False if it is not, and then nothing changes."""
+    def enter(self, job: str, entry: int) -> None:
+        """Note under which number a ledger has what a job asks."""
+        with self._writing() as connection:
+            connection.execute("UPDATE jobs SET entry = ? WHERE id = ?", (entry, job))
+
+    def end(
+        self, job: str, before: State, after: State, result: str | None, problem: str | None, mark: str | None = None
+    ) -> bool:
+        """End a job that is in the state ``before``; False if it is not, and then nothing changes. ``mark`` is what a
+        log that was read is recognised by."""
         values = (after, result, problem, time.time())
-        return self._change("state = ?, result = ?, problem = ?, finished = ?", values, job, before)
+        with self._writing() as connection:
+            ended = self._change("state = ?, result = ?, problem = ?, finished = ?", values, job, before)
+            if ended and mark is not None:
+                connection.execute(
+                    "INSERT OR IGNORE INTO prints SELECT logs.ledger, logs.content, ? FROM jobs "
+                    "JOIN logs ON logs.id = jobs.log WHERE jobs.id = ?",
+                    (mark, job),
+                )
+            return ended
 
     def delete_job(self, job: str) -> None:
         with self._writing() as connection:
@@ -270,7 +367,7 @@ def _digest(cookie: str) -> str:
 
 
 def _job(row: tuple[Any, ...]) -> JobRecord:
-    job, session, log, kind, state, request, result, problem, created, started, finished = row
+    job, session, log, kind, state, request, result, problem, created, started, finished, entry = row
     return JobRecord(
         id=job,
         session=session,
@@ -287,4 +384,5 @@ def _job(row: tuple[Any, ...]) -> JobRecord:
         fraction=None,
         ahead=0,
         left=None,
+        entry=entry,
     )

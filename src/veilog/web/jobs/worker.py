@@ -28,12 +28,14 @@ from veilog.web.jobs.problems import DISK_FULL, is_full
 from veilog.web.jobs.records import ReleaseRequest, Settings
 from veilog.web.jobs.results import Kind, Result, to_text
 
-__all__ = ["MEMORY", "RESULT", "Progress", "Task", "Work", "run"]
+__all__ = ["ENTRY", "MEMORY", "RESULT", "Progress", "Task", "Work", "run"]
 
 Progress = Callable[[str, float | None], None]
 
 MEMORY = "This job needed more memory than it may take. Try a smaller log, or a method with fewer or shorter patterns."
 RESULT = "result.json"
+ENTRY = "entry"
+"""The file in which a release says where a ledger has it, for as long as there is no result that says so."""
 _LARGEST = 4 << 20
 """Bytes of a result: what the pages show, not the release."""
 _SPARE = 4 << 30
@@ -56,13 +58,16 @@ class Task:
     request: ReleaseRequest
     out: str
     """The folder for what is made."""
-    session: str = ""
-    """Whose job it is."""
+    ledger: str = ""
+    """The session whose ledger it is entered in."""
+    others: tuple[str, ...] = ()
+    """What other readings of this file were recognised by, which have one account with it."""
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Task:
         """Return the task that came through the pipe."""
-        return Task(**{**values, "request": ReleaseRequest.from_json(values["request"])})
+        given = {**values, "others": tuple(values["others"])}
+        return Task(**{**given, "request": ReleaseRequest.from_json(values["request"])})
 
 
 Work = Callable[[Task, Settings, Progress], Result]

@@ -3,6 +3,7 @@ classes."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,27 +33,34 @@ def singled_out_chart(rows: Sequence[Found]) -> Markup:
     """The share of people whose case is found, by the events that are known, with and without the time of the start."""
     curves = []
     for style, (with_start, name) in enumerate(((False, "events only"), (True, "events and the day it started"))):
-        points = [(float(r.events), r.singled_out) for r in rows if r.with_start == with_start]
+        points = _rising([(float(r.events), r.singled_out) for r in rows if r.with_start == with_start])
         if points:
             curves.append(_Curve(name, style, points))
-    return _drawn(curves, "people found", "events that are known of a person")
+    return _drawn(curves, "cases found", "events that are known of a person")
 
 
 def disclosure_chart(rows: Sequence[Disclosure]) -> Markup:
     """Case disclosure by how many activities are known, for each kind of knowledge."""
     curves = []
     for style, kind in enumerate(KNOWN):
-        points = [
-            (float(r.size), r.case_disclosure) for r in rows if r.background == kind and r.case_disclosure is not None
-        ]
+        points = _rising(
+            [(float(r.size), r.case_disclosure) for r in rows if r.background == kind and r.case_disclosure is not None]
+        )
         if points:
             curves.append(_Curve(KNOWN[kind], style, points))
     return _drawn(curves, "case disclosure", "activities that are known")
 
 
+def _rising(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Points that never fall: who knows more can leave out what does not help. The table has the numbers as they were
+    found, of attackers who leave out nothing."""
+    places = sorted(points)
+    return list(zip((x for x, _ in places), itertools.accumulate((y for _, y in places), max), strict=True))
+
+
 def _drawn(curves: Sequence[_Curve], what: str, over: str) -> Markup:
     values = sorted({x for curve in curves for x, _ in curve.points})
-    if not values:
+    if len(values) < 2:  # one dot is no curve: the table says it better
         return Markup()
     low, high = values[0], max(values[-1], values[0] + 1)
     top = _round_up(max(y for curve in curves for _, y in curve.points))

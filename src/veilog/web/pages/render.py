@@ -20,20 +20,40 @@ from veilog.releasing.plan import LARGEST_UNASKED
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
 from veilog.report.words import LEARNT
-from veilog.web.jobs.read_log import ReadLog
+from veilog.web.jobs.read_log import Measured, ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages.assets import address
 from veilog.web.pages.charts import disclosure_chart, singled_out_chart
 from veilog.web.pages.methods import DEFAULT, cards
-from veilog.web.pages.words import FILTERS, HOW, delta_for, exposure_in_words
+from veilog.web.pages.words import (
+    FILTERS,
+    HOW,
+    advantage_in_words,
+    delta_for,
+    exposure_in_words,
+    side_by_side,
+)
+from veilog.web.work.accounts import PROPOSALS, AccountSeen, units_of
 from veilog.web.work.planning import DryRun, Refused
-from veilog.web.work.request import WEAK, plan_of
+from veilog.web.work.request import IDENTIFYING, WEAK, plan_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
 
-__all__ = ["exposure", "home", "job_page", "log_page", "plan_part", "problem", "release_form", "warm"]
+__all__ = [
+    "account",
+    "doing_part",
+    "exposure",
+    "home",
+    "job_page",
+    "log_page",
+    "plan_part",
+    "problem",
+    "release_form",
+    "stored",
+    "warm",
+]
 
 _FILES = (
     ("release.xes", "The log as XES"),
@@ -46,7 +66,8 @@ _FILES = (
 )
 _READING = ("case", "activity", "timestamp", "time_format")
 """How a log was read, where that was chosen."""
-_MORE = ("unit", "max_cases", "part", "times", "window_start", "window_end", "attributes")
+_COLUMNS, _OFFERED, _NAME = 100, 50, 120
+"""Columns whose meaning is asked for, attributes that a form offers, and the longest name of one."""
 
 
 def home(logs: Sequence[LogRecord], jobs: Sequence[JobRecord], settings: Settings | None, once: str) -> str:
@@ -72,6 +93,7 @@ def log_page(log: LogRecord, once: str, *, settings: Settings | None = None) -> 
         result=result,
         guessed="guessed" in (how or {}).values(),
         how_words=HOW,
+        columns=() if log.measured is None else _attributes(log.measured)[:_COLUMNS],
         once=once,
         again=job is not None and not job.ended,
     )
@@ -89,6 +111,7 @@ def exposure(log: LogRecord, *, settings: Settings | None = None) -> str:
         found=found,
         s=found.statistics,
         sentences=exposure_in_words(found),
+        example=found.example,
         singled_chart=singled_out_chart(found.singled_out),
         disclosure_chart=disclosure_chart(found.disclosure),
         kind_words=KNOWN,
@@ -103,8 +126,10 @@ def release_form(
     *,
     settings: Settings | None = None,
     plan: DryRun | Refused | None = None,
+    same: JobRecord | None = None,
 ) -> str:
-    """Choose a method, a budget and parameters; ``values`` are those of an earlier form, or of the address."""
+    """Choose a method, a budget and parameters; ``values`` are those of an earlier form, or of the address. ``same`` is
+    a job that made the very same release a short while ago."""
     found = log.measured
     if found is None:
         return _waiting(log, "release", settings)
@@ -113,7 +138,9 @@ def release_form(
     chosen = next((card for card in all_cards if card.name == given.get("method", DEFAULT)), None)
     if chosen is None:
         chosen, problem = all_cards[0], problem or "There is no such method; the usual one is shown instead."
-    names = [*(f"case:{name}" for name in found.case_attributes), *found.event_attributes]
+    identifying = {name[3:] for name, said in log.columns.items() if name.startswith("is_") and said == IDENTIFYING}
+    names = [name for name in _attributes(found) if name not in identifying and "," not in name][:_OFFERED]
+    advantage, strength = advantage_in_words(given.get("epsilon", "1"), given.get("delta", "0"))
     return _page(
         "release.html",
         settings,
@@ -126,27 +153,77 @@ def release_form(
         values=given,
         delta=delta_for(found.statistics.cases),
         attributes=names,
-        open=any(name in given for name in _MORE) or any(name.startswith(("p_", "as_")) for name in given),
+        asked_attributes=[name.strip() for name in given.get("attributes", "").split(",") if name.strip()],
+        advantage=advantage,
+        strength=strength,
+        open="part" in given or any(name.startswith(("p_", "as_")) for name in given),
         plan=plan,
         refused=isinstance(plan, Refused),
         problem=problem,
+        same=same,
         once=once,
     )
 
 
-def plan_part(plan: DryRun | Refused) -> str:
+def plan_part(plan: DryRun | Refused, log: LogRecord) -> str:
     """The dry run alone, to be put into the form."""
-    return _environment().get_template("plan.html").render(plan=plan, refused=isinstance(plan, Refused))
+    return _environment().get_template("plan.html").render(plan=plan, log=log, refused=isinstance(plan, Refused))
 
 
-def job_page(job: JobRecord, log: LogRecord, once: str, *, settings: Settings | None = None) -> str:
-    """A job: how far it is, or what came out."""
+def job_page(
+    job: JobRecord, log: LogRecord, once: str, *, settings: Settings | None = None, price: str | None = None
+) -> str:
+    """A job: how far it is, or what came out; ``price`` is what one cost that did not end well."""
     if job.kind == "read":
         return log_page(log, once, settings=settings)
-    facts: dict[str, Any] = {"again_query": urlencode(job.request.form)[:2000], "r": None}
+    facts: dict[str, Any] = {"again_query": urlencode(job.request.form)[:2000], "r": None, "price": price}
     if isinstance(job.result, ReleasedLog):
         facts |= _of_release(job.result, job, log, settings)
     return _page("job.html", settings, job=job, log=log, once=once, again=not job.ended, **facts)
+
+
+def doing_part(job: JobRecord) -> str:
+    """How far a job is, to be put into its page."""
+    return str(_environment().get_template("parts.html").module.how_far(job))  # type: ignore[attr-defined]
+
+
+def account(
+    log: LogRecord,
+    seen: AccountSeen,
+    jobs: Mapping[int, JobRecord],
+    notes: Mapping[int, tuple[str, str]],
+    once: str,
+    *,
+    beside: Sequence[int] = (),
+    settings: Settings | None = None,
+) -> str:
+    """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger, of
+    which one or two are picked to be looked at ``beside`` each other."""
+    if log.measured is None:
+        return _waiting(log, "account", settings)
+    made = {number: job.result for number, job in jobs.items() if isinstance(job.result, ReleasedLog)}
+    picked = [number for number in beside if number in made][:2]
+    return _page(
+        "account.html",
+        settings,
+        log=log,
+        a=seen,
+        jobs=jobs,
+        made=made,
+        notes=notes,
+        picked=picked,
+        pair=side_by_side(*(made[number] for number in picked)) if len(picked) == 2 else (),
+        units=units_of(log.measured),
+        proposals=PROPOSALS,
+        once=once,
+    )
+
+
+def stored(
+    logs: Sequence[LogRecord] | None, session: str, once: str, grant: str, *, settings: Settings | None = None
+) -> str:
+    """Everything that is stored here, for whoever has typed the token; without ``logs`` the question for it."""
+    return _page("stored.html", settings, logs=logs, session=session, once=once, grant=grant)
 
 
 def problem(status: int, words: str, advice: str, *, settings: Settings | None = None) -> str:
@@ -158,6 +235,12 @@ def warm() -> None:
     """Make every template ready, which takes longer than any page does."""
     for name in ("map.html", *_own_templates().list_templates()):
         _environment().get_template(name)
+
+
+def _attributes(found: Measured) -> list[str]:
+    """The attributes of cases and events by their names, without those that no form could hold."""
+    names = dict.fromkeys([*found.case_attributes, *found.event_attributes])
+    return [name for name in names if len(name) <= _NAME]
 
 
 def _of_release(made: ReleasedLog, job: JobRecord, log: LogRecord, settings: Settings | None) -> dict[str, Any]:

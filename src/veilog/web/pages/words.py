@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 
+from veilog.errors import VeilogError
 from veilog.measures.singling_out import own_path_in_words
+from veilog.privacy.account.accounting import parse_delta, parse_epsilon
+from veilog.privacy.account.strength import Strength
 from veilog.report.explorer import clean, short
 from veilog.web.jobs.read_log import Disclosure, Found, Measured
 from veilog.web.jobs.records import JobRecord, LogRecord
+from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.work.accounts import advantage_at, worth
 
-__all__ = ["FILTERS", "HOW", "delta_for", "exposure_in_words"]
+__all__ = [
+    "FILTERS",
+    "HOW",
+    "advantage_in_words",
+    "delta_for",
+    "exposure_in_words",
+    "side_by_side",
+]
 
 HOW = {"given": "chosen by you", "pm4py": "by its standard name", "guessed": "guessed by its name"}
 _STATES = {"queued": "waiting", "running": "at work", "done": "done", "failed": "failed", "cancelled": "cancelled"}
@@ -61,7 +74,34 @@ def _log_state_words(log: LogRecord) -> str:
 
 
 def _state_words(job: JobRecord) -> str:
-    return _STATES[job.state]
+    return "ready, being compared" if job.state == "running" and job.result else _STATES[job.state]
+
+
+def _promised(job: JobRecord) -> str:
+    """What a release protects, in a word; nothing where there is none, or none whose protection is proven."""
+    made = job.result
+    if not isinstance(made, ReleasedLog) or made.empty:
+        return ""
+    return made.certificate.guarantee.strength
+
+
+def _ago(job: JobRecord) -> str:
+    return f"{_span(time.time() - job.created)} ago"
+
+
+def _age(moment: float) -> str:
+    return f"{_span(time.time() - moment)} old"
+
+
+def _span(seconds: float) -> str:
+    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if (number := int(seconds // size)) >= 1:
+            return _many(number, name)
+    return _many(max(1, int(seconds)), "second")
+
+
+def _many(number: int, name: str) -> str:
+    return f"{number:,} {name}" if number == 1 else f"{number:,} {name}s"
 
 
 def _asked_words(job: JobRecord) -> str:
@@ -72,6 +112,13 @@ def _asked_words(job: JobRecord) -> str:
     words = given.get("method", "release")
     if "epsilon" in given:
         words += f", ε = {given['epsilon']}"
+    if given.get("delta", "0") != "0":
+        words += f", δ = {given['delta']}"
+    if given.get("unit", "case") != "case":
+        words += ", for persons"
+    words += ", with times" if "times" in given else ""
+    words += ", with attributes" if "attributes" in given else ""
+    words += f", cases of {given['part']}" if "part" in given else ""
     return words + (", as published" if given.get("as_published", "") not in ("", "0", "False", "false") else "")
 
 
@@ -89,8 +136,8 @@ def _left_words(job: JobRecord) -> str:
     if job.left is None or not math.isfinite(job.left) or job.left < 0:
         return ""
     if job.left < 90:
-        return f"About {max(1, round(job.left))} seconds left"
-    return f"About {round(job.left / 60)} minutes left"
+        return f"About {_many(max(1, round(job.left)), 'second')} left for all of it"
+    return f"About {_many(round(job.left / 60), 'minute')} left for all of it"
 
 
 def _tied(text: str) -> str:
@@ -99,6 +146,8 @@ def _tied(text: str) -> str:
 
 
 FILTERS = {
+    "age": _age,
+    "ago": _ago,
     "asked_words": _asked_words,
     "bytes": _bytes,
     "day": _day,
@@ -107,6 +156,7 @@ FILTERS = {
     "log_state": _log_state,
     "log_state_words": _log_state_words,
     "plain": _plain,
+    "promised": _promised,
     "state_words": _state_words,
     "tied": _tied,
     "when": _when,
@@ -118,13 +168,42 @@ def delta_for(cases: int) -> str:
     return "1e-6" if cases <= 100_000 else "1e-9"
 
 
+def side_by_side(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, str, str]]:
+    """Return what two releases say of themselves and of the original, a title and two values a row."""
+    sides = [dict(_facts(made)) for made in (first, second)]
+    return [(title, *(side.get(title, "–") for side in sides)) for title in {**sides[0], **sides[1]}]  # type: ignore[misc]
+
+
+def _facts(made: ReleasedLog) -> Iterator[tuple[str, str]]:
+    yield "promise", made.budget
+    yield "protection", made.certificate.guarantee.strength
+    yield "protects", made.certificate.guarantee.unit
+    for name in ("cases", "variants", "events"):
+        yield name, f"{getattr(made.certificate, name):,}"
+    yield "activities", f"{made.activities:,}"
+    if made.beside is not None:
+        for number, purpose in enumerate(made.beside.purposes, 1):
+            yield f"purpose {number}", clean(purpose.verdict)
+        yield from ((clean(title), value) for title, value, _ in made.beside.kept or ())
+
+
+def advantage_in_words(epsilon: str, delta: str) -> tuple[str, Strength | None]:
+    """What a budget lets anybody gain in guessing, and what that is worth; nothing for what is no budget."""
+    try:
+        cost = parse_epsilon(epsilon.replace(",", ".")), parse_delta(delta.replace(",", ".") or "0")
+    except VeilogError:
+        return "", None
+    points = advantage_at(cost)
+    return f"Lets anybody guess up to {points:.3g} percentage points better who is in the log.", worth(cost)
+
+
 def exposure_in_words(measured: Measured) -> list[str]:
     """Four sentences for people who are no statisticians: own paths, chance knowledge, activities, variants."""
     found, cases, variants = measured.singled_out, measured.statistics.cases, measured.statistics.variants
     once = f"{variants:,} different paths for {cases:,} cases"
     return [
         _worst(measured, once),
-        _by_chance(found, measured.example),
+        _by_chance(found),
         _by_activities(measured.disclosure),
         f"There are {once}; the more paths there are for each case, the more a path says about a person.",
     ]
@@ -136,9 +215,11 @@ def _worst(measured: Measured, once: str) -> str:
     return f"The log has {once}."  # read before this was counted
 
 
-def _by_chance(found: Sequence[Found], example: str) -> str:
+def _by_chance(found: Sequence[Found]) -> str:
     if not found:
-        return ""
+        return "Not tried for this log: no case has an event."
+    if not found:
+        return "Not tried for this log: it has too many different paths, or no case has more than one event."
     row = max(found, key=lambda r: (r.with_start, r.events == 3, r.events))
     start = (
         "A neighbour, a colleague or a bill may tell such things. "
@@ -146,14 +227,14 @@ def _by_chance(found: Sequence[Found], example: str) -> str:
         else "Without times, the events alone tell less. "
     )
     if row.low is None or row.high is None:
-        said = f"about {_percent(row.singled_out)} are found"
+        said = f"about {_percent(row.singled_out)}"
     elif not row.singled_out:
-        said = f"up to {_percent(row.high)} are found"
+        said = f"up to {_percent(row.high)}"
     else:
-        said = f"about {_percent(row.singled_out)} are found ({_percent(row.low)} to {_percent(row.high)})"
-    told = f" {example}" if example else ""
+        said = f"about {_percent(row.singled_out)} ({_percent(row.low)} to {_percent(row.high)})"
     return (
-        f"{start}Knowing {_events(row)}, {said}, and the whole path is guessed for about {_percent(row.guessed)}.{told}"
+        f"{start}Of somebody of whom {_events(row)} happen to be known, the case is found in {said}, and the whole "
+        f"path is guessed in about {_percent(row.guessed)}."
     )
 
 
@@ -170,8 +251,9 @@ def _by_activities(rows: Sequence[Disclosure]) -> str:
     if not last.unique:
         singled = "no case is singled out by them" if last.exact else "of those tried none singled out a case"
     activities = "activity" if last.size == 1 else "activities in their order"
+    leaves = "leaves" if last.size == 1 else "leave"
     return (
-        f"0 %: knowing them tells nothing; 100 %: it leaves a single case. {last.size} {activities} leave "
+        f"0 %: knowing them tells nothing; 100 %: it leaves a single case. {last.size} {activities} {leaves} "
         f"{many} on (harmonic) average, and {singled}."
     )
 

@@ -20,5 +20,5 @@ def work_on(task: Task, settings: Settings, progress: Progress) -> Result:
         return read_log(Path(task.path), task.columns, progress)
     if task.request.write is not None:
         out = Path(task.out)
-        return write_again(out.parent / task.request.write, out, settings, progress, session=task.session)
+        return write_again(out.parent / task.request.write, out, settings, progress, ledger=task.ledger)
     return release_log(task, settings, progress)

@@ -5,6 +5,9 @@ Everything here is computed from the raw log, for the owner's eyes; nothing of i
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,91 +15,63 @@ from typing import Any
 
 import pyarrow as pa
 
-from veilog.charts import lasting
 from veilog.errors import InputError, VeilogError
-from veilog.ledger.ledger import fingerprint
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
-from veilog.logs.facts import unit_columns
+from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, NESTED, EventLog
 from veilog.logs.findings import RULES, Finding, Findings, Policy
 from veilog.logs.reader import Asked
 from veilog.logs.reading import roles_of, whole
-from veilog.logs.roles import Declared
+from veilog.logs.roles import Declared, guess_roles
 from veilog.logs.source import Source
 from veilog.logs.tables.reader import table_reader_of
-from veilog.logs.variants import Variants
-from veilog.measures.disclosure import BACKGROUNDS, risk
-from veilog.measures.durations import case_durations, spans
-from veilog.measures.singling_out import Exposure, exposure, like_who
-from veilog.report.explorer import Chevron, clean, explorer, short
-from veilog.report.flow_map import arranged, drawn, steps_of
-from veilog.web.jobs.read_log import (
-    Columns,
-    Disclosure,
-    Found,
-    Lengths,
-    Measured,
-    Noticed,
-    Preview,
-    ReadLog,
-    Statistics,
-    UnitColumn,
-    VariantRow,
-    VariantsShown,
-)
+from veilog.logs.tables.times import DayOrder, parse_times
+from veilog.report.explorer import clean, short
+from veilog.web.jobs.read_log import Columns, Noticed, Preview, ReadLog
 from veilog.web.jobs.worker import Progress
+from veilog.web.work.exposure import measured
+from veilog.web.work.request import plain_advice
+from veilog.web.work.stages import READING, Stages
 
-__all__ = ["in_words", "log_of", "read_log", "shown_rows"]
+__all__ = ["in_words", "log_of", "read_log"]
 
-ROWS = 25
-"""Variants on a page: as many as keep it light even where every name is as long as it may be."""
 _PREVIEW_ROWS, _PREVIEW_COLUMNS = 6, 16
 _COLUMNS, _NAME = 150, 120
 """How many columns a page lets choose from, and how much of a name it shows."""
-_LABELS, _LABEL = 300, 80
-"""How many labels of the log a page shows, and how much of one."""
-_UNITS = 60
-"""How many columns may be offered to tell whose a case is."""
-_WORK = 5e7
-_SAMPLES = 300
-_SIZES = (1, 2, 3, 4, 5, 6)
-_SHORT = (1, 2, 3)
-_MANY = 20_000
-"""Variants beyond which disclosure is measured for up to three known activities; more takes too long to wait for."""
-_KNOWN_EVENTS = (1, 2, 3, 5, 10)
 
 
 def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> ReadLog:
     """Read a log and gather what its owner sees of it. Where the columns are not clear, or a finding stops reading, the
     result says so in ``problem`` and has what is needed to decide; what cannot be read at all raises."""
-    progress("looking at the columns", None)
+    stages = Stages(progress, READING)
+    stages.at("Looking at the columns")
     found = ReadLog(problem=None)
     source = Source(path)
     names = _column_names(source)
     if names is not None:
         columns = _meant(columns, names)
         shown = Columns(_listed(names, columns), _chosen(columns), taken=None, how=None)
-        found = replace(found, preview=_preview_of_table(source), columns=shown)
+        found = replace(found, preview=_shown_table(_first_rows(source)), columns=shown)
+        taken, how = _recognised(names, _declared(columns))
+        found = replace(found, columns=replace(shown, taken=taken, how=how))
         try:
             roles = roles_of(source, _declared(columns))
         except InputError as error:
-            return replace(found, problem=clean(error.problem))
-        if roles is not None:
-            how = {"case": roles.case_found, "activity": roles.activity_found, "timestamp": roles.timestamp_found}
-            taken = {"case": roles.case, "activity": roles.activity, "timestamp": roles.timestamp}
-            taken = {role: _shown_name(name) for role, name in taken.items()}
-            found = replace(found, columns=replace(shown, taken=taken, how=how))
-    progress("reading the log", None)
+            which = "Say below which column is which." if len(set(names)) == len(names) else ""
+            return replace(found, problem=clean(error.problem), advice=which or plain_advice(error.advice))
+        if roles is not None and found.preview is not None:
+            times = _understood(source, roles.timestamp, roles.day_order)
+            found = replace(found, preview=replace(found.preview, times=times))
+    reading = stages.at("Reading the log")
     try:
-        log = _read(source, columns, progress)
+        log = _read(source, columns, reading)
     except InputError as error:
-        return _what_stops(found, source, columns, error, progress)
+        return _what_stops(found, source, columns, error)
     if log.cases.num_rows == 0:
         raise InputError("The log has no cases.")
     return replace(
         found,
         findings=tuple(map(_noticed, log.findings)),
         preview=found.preview or _shown_table(log.to_arrow().slice(0, _PREVIEW_ROWS)),
-        measured=_measured(log, progress),
+        measured=measured(log, stages.at("Counting who could be found")),
     )
 
 
@@ -114,41 +89,12 @@ def in_words(error: VeilogError) -> InputError:
     """The error without the place of the file on this machine, which says nothing to whoever uploaded it."""
     problem = clean(getattr(error, "problem", str(error)))
     line = getattr(error, "line", None)
-    return InputError(problem if line is None else f"{problem} (line {line})", advice=getattr(error, "advice", None))
-
-
-def shown_rows(variants: Variants, original: Variants | None = None) -> VariantsShown:
-    """The most frequent variants as coloured chevrons."""
-    view = explorer(variants, original)
-    rows = view.rows[:ROWS]
-    return VariantsShown(
-        variants=view.variants,
-        covered=min(1.0, sum(row.released_share for row in rows)),
-        legend=tuple((c.text, c.colour) for c in view.legend[:24]),
-        more_activities=view.more_activities + max(0, len(view.legend) - 24),
-        rows=tuple(
-            VariantRow(
-                chevrons=tuple(_chevron(c) for c in r.chevrons),
-                left_out=r.left_out,
-                released=r.released,
-                original=r.original,
-                released_share=r.released_share,
-                original_share=r.original_share,
-            )
-            for r in rows
-        ),
-    )
-
-
-def _chevron(c: Chevron) -> tuple[str, str, int, int]:
-    return c.text, "" if c.title == c.text else short(c.title, 80), c.colour, c.times
+    advice = plain_advice(getattr(error, "advice", None))
+    return InputError(problem if line is None else f"{problem} (line {line})", advice=advice or None)
 
 
 def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> EventLog:
-    def say(text: str, fraction: float | None) -> None:
-        progress("reading the log" if text.startswith("reading ") else text, fraction)
-
-    return whole(source, Asked(_declared(columns), Findings(_policies(columns), source.name), progress=say))
+    return whole(source, Asked(_declared(columns), Findings(_policies(columns), source.name), progress=progress))
 
 
 def _declared(columns: Mapping[str, str]) -> Declared:
@@ -164,6 +110,20 @@ def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
             if policy == value and rule is not None:
                 policies[rule.name] = policy
     return policies
+
+
+def _recognised(names: Sequence[str], declared: Declared) -> tuple[dict[str, str], dict[str, str]]:
+    """The column of each role that its name tells, and how: also where another role is not clear."""
+    taken, how = {}, {}
+    for role in ("case", "activity", "timestamp"):
+        others = [other for other in ("case", "activity", "timestamp") if other != role]
+        for two in itertools.permutations(names[:4], 2):  # any: who has this role is told by its own name alone
+            given = {role: getattr(declared, role), **dict(zip(others, two, strict=True))}
+            with contextlib.suppress(InputError):
+                roles = guess_roles(names, **given)
+                taken[role], how[role] = _shown_name(getattr(roles, role)), getattr(roles, f"{role}_found")
+                break
+    return taken, how
 
 
 def _meant(columns: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
@@ -187,12 +147,9 @@ def _chosen(columns: Mapping[str, str]) -> dict[str, str]:
     return {name: _shown_name(value) for name, value in columns.items() if value}
 
 
-def _what_stops(
-    found: ReadLog, source: Source, columns: Mapping[str, str], error: InputError, progress: Progress
-) -> ReadLog:
+def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], error: InputError) -> ReadLog:
     """All findings of a log that could not be read because of one, and which of them the owner must decide. Where it is
     something else, that is what the result says if other columns may help; otherwise it raises."""
-    progress("looking for all that is wrong", None)
     stopping: list[Finding] = []
     try:
         every = Findings(_policies(columns), source.name, collect_all=True)
@@ -209,7 +166,9 @@ def _what_stops(
         )
     told = in_words(error)
     if found.columns is not None:
-        return replace(found, problem=told.problem)
+        order = "day/month" in told.problem or "Day and month" in told.problem
+        advice = "Say below, at the time, what 5/6/2024 means." if order else told.advice or ""
+        return replace(found, problem=told.problem, advice=advice)
     raise told from error.__cause__
 
 
@@ -240,7 +199,7 @@ def _column_names(source: Source) -> list[str] | None:
         raise in_words(error) from error.__cause__
 
 
-def _preview_of_table(source: Source) -> Preview:
+def _first_rows(source: Source) -> pa.Table:
     """The first rows as they stand in the file; none where even these cannot be read, which reading then says."""
     reader = table_reader_of(source)
     assert reader is not None, "a log that is no table has no rows"
@@ -248,7 +207,34 @@ def _preview_of_table(source: Source) -> Preview:
         batch = next(reader.batches(source, Asked(), size=_PREVIEW_ROWS), None)
     except (VeilogError, pa.ArrowException):
         batch = None
-    return _shown_table(pa.table({}) if batch is None else pa.Table.from_batches([batch.slice(0, _PREVIEW_ROWS)]))
+    return pa.table({}) if batch is None else pa.Table.from_batches([batch.slice(0, _PREVIEW_ROWS)])
+
+
+def _understood(source: Source, column: str, order: DayOrder | None) -> tuple[str, ...]:
+    """The times of the first rows in words, as they are read; empty where they are no text or have several columns."""
+    rows = _first_rows(source)
+    if rows.column_names.count(column) != 1:
+        return ()
+    found = []
+    for value in rows.column(column).to_pylist():
+        if not isinstance(value, str):
+            found.append("" if value is None else str(value))
+            continue
+        ways: tuple[DayOrder, ...] = (order,) if order else ("day first", "month first")
+        both = [_moment(value, way) for way in ways]
+        found.append(" or ".join(dict.fromkeys(filter(None, both))) or "cannot be read")
+    return tuple(found)
+
+
+def _moment(text: str, order: DayOrder) -> str:
+    try:
+        times = parse_times(pa.array([text], pa.string()), order)
+    except (VeilogError, pa.ArrowException, ValueError):
+        return ""
+    if not times.known[0]:
+        return ""
+    at = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=int(times.micros[0]))
+    return f"{at.day} {at:%B} {at.year}, {at:%H:%M}"
 
 
 def _shown_table(table: pa.Table) -> Preview:
@@ -265,69 +251,3 @@ def _shown_table(table: pa.Table) -> Preview:
 
 def _cell(value: Any) -> str:
     return "" if value is None else short(str(value), 60)
-
-
-def _measured(log: EventLog, progress: Progress) -> Measured:
-    """Statistics and exposure of a log that was read."""
-    variants = log.variants
-    progress("measuring exposure", None)
-    sizes = _SIZES if len(variants) <= _MANY else _SHORT
-    results = risk(variants, BACKGROUNDS, sizes, work_limit=_WORK, samples=_SAMPLES, progress=progress)
-    exposed = _exposed(log, progress)
-    progress("drawing the process", None)
-    steps = steps_of(variants)
-    return Measured(
-        statistics=_statistics(log),
-        explorer=shown_rows(variants),
-        disclosure=tuple(map(Disclosure.of, results)),
-        singled_out=() if exposed is None else tuple(map(Found.of, exposed.results)),
-        map=drawn(steps, arranged([steps])),
-        durations=_durations(log),
-        labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
-        more_labels=max(0, len(variants.labels) - _LABELS),
-        units=_units(log),
-        case_attributes=_attributes(log.cases),
-        event_attributes=_attributes(log.events),
-        fingerprint=fingerprint(variants).hex(),
-        alone=int(variants.counts[variants.counts == 1].sum()),
-        example="" if exposed is None or exposed.example is None else clean(like_who(exposed.example)),
-    )
-
-
-def _statistics(log: EventLog) -> Statistics:
-    s = log.statistics
-    lengths = Lengths(s.length_median, s.length_max)
-    return Statistics(s.cases, s.events, s.activities, s.variants, lengths, s.start, s.end)
-
-
-def _attributes(table: pa.Table) -> tuple[str, ...]:
-    reserved = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED)
-    return tuple(clean(name) for name in table.column_names if name not in reserved)[:200]
-
-
-def _units(log: EventLog) -> tuple[UnitColumn, ...]:
-    """The columns that may tell whose a case is, and whether cases seem to be people's by them."""
-    whole = [column for column in unit_columns(log) if column.cases == log.cases.num_rows]
-    return tuple(UnitColumn(short(c.column, _NAME), c.values, c.most, c.likely) for c in whole[:_UNITS])
-
-
-def _exposed(log: EventLog, progress: Progress) -> Exposure | None:
-    """How often somebody who happens to know a few events of a person finds that person's case in the log itself."""
-    progress("trying what a few known events tell", None)
-    try:
-        return exposure(log, sizes=_KNOWN_EVENTS)
-    except VeilogError:  # nobody has an event
-        return None
-
-
-def _durations(log: EventLog) -> tuple[tuple[str, str], ...]:
-    try:
-        both = spans(log)
-    except VeilogError:
-        return ()
-    found = case_durations(both, both).original
-    return (
-        ("shortest", lasting(found.minimum)),
-        ("half up to", lasting(found.median)),
-        ("longest", lasting(found.maximum)),
-    )

@@ -2,54 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import shutil
 import time
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from veilog import report
 from veilog._files import atomic_target
-from veilog.charts import comparison_svg
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.ledger import Entered, Ledger
+from veilog.ledger.ledger import Data, Entered, Ledger, Reservation
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import Variants
-from veilog.measures import MEASURES, Comparison, singling_out
 from veilog.privacy.account.figures import round_up
 from veilog.releasing.result import Release
 from veilog.report import words
-from veilog.report.attacks import attacks_shown
 from veilog.report.decision import Decision, decided, owner_side
 from veilog.report.dossier import dossier
 from veilog.report.dossier import write as write_dossier
 from veilog.report.explorer import clean, short
-from veilog.report.facts import account_of, gathered
-from veilog.report.page import kept_lines, rendered
+from veilog.report.facts import account_of
 from veilog.report.told import told_by_release
 from veilog.web.jobs.problems import is_full
-from veilog.web.jobs.read_log import Disclosure
-from veilog.web.jobs.records import Settings
-from veilog.web.jobs.released_log import (
-    Account,
-    Amount,
-    Beside,
-    Certificate,
-    Guessed,
-    OwnerNotes,
-    Promise,
-    ReleasedLog,
-    Sizes,
-)
-from veilog.web.jobs.results import from_text
-from veilog.web.jobs.worker import RESULT, Progress, Task
-from veilog.web.work.planning import refuse_unknown, worth
-from veilog.web.work.reading import in_words, log_of, shown_rows
+from veilog.web.jobs.records import FILES, Settings
+from veilog.web.jobs.released_log import Account, Amount, Certificate, OwnerNotes, Promise, ReleasedLog
+from veilog.web.jobs.results import from_text, to_text
+from veilog.web.jobs.worker import ENTRY, RESULT, Progress, Task
+from veilog.web.work.accounts import join, refuse_unknown, worth
+from veilog.web.work.comparing import Sides, all_variants, beside, predicted
+from veilog.web.work.reading import in_words, log_of
 from veilog.web.work.request import plan_of, undeclared
+from veilog.web.work.stages import COMPARING, MORE, RELEASING, Stages
 
 __all__ = ["release_log", "write_again"]
 
@@ -66,7 +53,26 @@ _EACH_EVENT = 500
 _AGAIN = 2.0
 """Seconds between two looks whether the disk has room."""
 _CHARGES = 60
-_LONGEST_CHART = 100_000
+_COMPARING, _PREDICTING = MORE
+
+
+@dataclass(frozen=True)
+class _Noting(Ledger):
+    """A ledger that writes down, before anything is asked, under which number it has a release."""
+
+    note: Path | None = None
+
+    @staticmethod
+    def of(ledger: Ledger, note: Path) -> _Noting:
+        """Return the ledger, with the file in which the number shall stand."""
+        return _Noting(**{field.name: getattr(ledger, field.name) for field in fields(Ledger)}, note=note)
+
+    def reserve(self, data: Data, method: str, **asked: Any) -> Reservation:
+        """Set aside what a release may cost, and note it."""
+        reservation = super().reserve(data, method, **asked)
+        if self.note is not None:
+            self.note.write_text(str(reservation.number))
+        return reservation
 
 
 def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedLog:
@@ -78,36 +84,56 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
     planned, out = plan_of(task.request).seeded(settings.seed), Path(task.out)
     if (lacking := undeclared(planned)) is not None:
         raise InputError(lacking)
+    stages = Stages(progress, {**RELEASING, **(MORE if settings.thorough else COMPARING)})
     name = short(task.name, 120)
-    log = replace(log_of(Path(task.path), task.columns, progress), source=name)  # what its account is called
-    ledger = Ledger.open(settings.ledger_of(task.session), create=True, waiting=progress, name=name)
+    log = replace(log_of(Path(task.path), task.columns, stages.at("Reading the log")), source=name)
+    ledger = Ledger.open(settings.ledger_of(task.ledger), create=True, waiting=progress, name=name)
     data = log if planned.needs_events else log.variants
     _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
-    progress(f"releasing with {planned.method.name}", None)
+    asking = stages.at("Asking the log, with noise")
     try:
+        join(ledger, data, task.others)
         if ledger.account(data) is None:
             refuse_unknown(ledger)
-        released = planned.run(data, ledger=ledger, progress=progress)
+        released = planned.run(data, ledger=_Noting.of(ledger, out / ENTRY), progress=asking)
     except VeilogError as error:
         (out / _SPARE).unlink(missing_ok=True)
         raise in_words(error) from error.__cause__
-    missing, unwritten = _written(released, out, progress)
-    beside = None
-    try:
-        beside = _seen_by_owner(released, log, out, progress)
-    except (VeilogError, MemoryError) as error:
-        missing.append(f"The release could not be compared with the original: {_reason(error)}")
-    (out / _SPARE).unlink(missing_ok=True)
-    return replace(
+    missing, unwritten = _written(released, out, stages.at("Writing the files"), progress)
+    result = replace(
         _about(released, _decision(released, log)),
         missing=tuple(missing),
         unwritten=tuple(unwritten),
         files=_sizes(out),
-        beside=beside,
     )
+    result = _compared(result, Sides(released, log, _logs_in(out)), out, stages, settings)
+    (out / _SPARE).unlink(missing_ok=True)
+    return replace(result, files=_sizes(out))
 
 
-def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, session: str = "") -> ReleasedLog:
+def _compared(result: ReleasedLog, sides: Sides, out: Path, stages: Stages, settings: Settings) -> ReleasedLog:
+    """The result with what its owner sees of both logs, as far as that can be found out. It is written down before
+    each part: a release that is paid for must not be lost because comparing it takes too much time or memory."""
+    if result.empty:
+        return result
+    steps = [(_COMPARING, beside)]
+    if settings.thorough:
+        steps += [(_COMPARING, all_variants), (_PREDICTING, predicted)]
+    begun = ""
+    for stage, compared in steps:
+        if stage != begun:
+            progress, begun = stages.at(stage), stage
+        stopped = "The work was stopped before all of the release was compared with the original."
+        _written_down(replace(result, missing=(*result.missing, stopped)), out)
+        try:
+            result = replace(result, beside=compared(sides, result.beside, out / "inside.html", progress))
+        except (VeilogError, MemoryError) as error:
+            words = f"The release could not be compared with the original: {_reason(error)}"
+            return replace(result, missing=(*result.missing, words))
+    return result
+
+
+def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, ledger: str = "") -> ReleasedLog:
     """Write what the disk had no room for when a release was made; the data are not asked again.
 
     ``kept`` is the folder of that job, which stays as it is, so that this can be tried as often as need be.
@@ -123,7 +149,8 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, s
     for name in result.files:
         _linked(kept / name, out / name)
     (out / _SPARE).unlink()
-    entry = Entered(settings.ledger_of(session), result.entry)
+    entry = Entered(settings.ledger_of(ledger), result.entry)
+    (out / ENTRY).write_text(str(result.entry))
     missing, unwritten = [], []
     for name in result.unwritten:
         progress(f"writing {name}", None)
@@ -151,7 +178,7 @@ def _linked(source: Path, target: Path) -> None:
 
 
 def _sizes(out: Path) -> dict[str, int]:
-    return {file.name: file.stat().st_size for file in sorted(out.iterdir()) if file.is_file()}
+    return {file.name: file.stat().st_size for file in sorted(out.iterdir()) if file.name in FILES}
 
 
 def _set_aside(path: Path, size: int) -> None:
@@ -178,14 +205,14 @@ def _no_room(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _written(released: Release, out: Path, progress: Progress) -> tuple[list[str], list[str]]:
+def _written(released: Release, out: Path, progress: Progress, told: Progress) -> tuple[list[str], list[str]]:
     """Write certificate, outside report and the log in three formats, in the room that was set aside; returns in words
-    what could not be written, and the names of what could be once the disk has room."""
+    what could not be written, and the names of what could be once the disk has room. ``told`` says why it waits."""
     missing: list[str] = []
     unwritten: list[str] = []
     if (out / _SPARE).exists():
         os.truncate(out / _SPARE, _MARGIN // 4)  # for the records at the end
-    _secured(released, out, progress, missing)
+    _secured(released, out, told, missing)
     if released.variants.cases == 0:
         return missing, unwritten
     for name in (*_LOGS, *_PAGES):
@@ -224,7 +251,6 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
             with atomic_target(out / "certificate.json") as file:
                 file.write(certificate.encode("utf-8", "replace"))
             if released.variants.cases:
-                progress(f"writing {_KEPT}", None)
                 released.save(out / _KEPT)
             return
         except VeilogError as error:
@@ -284,62 +310,10 @@ def _account(entry: Entered, cases: int) -> Account:
     return Account(spent, left, worth(now.spent, cases))
 
 
-def _seen_by_owner(released: Release, log: EventLog, out: Path, progress: Progress) -> Beside | None:
-    """Original and release side by side."""
-    if released.variants.cases == 0:
-        return None
-    told = told_by_release(released)
-    part = released.guarantee.part
-    log = log if part is None else part.of_log(log)
-    original: EventLog | Variants = log if told.timed else log.variants
-    facts = gathered(told, released, original, progress=progress, files=_logs_in(out))
-    with atomic_target(out / "inside.html") as file:
-        file.write(rendered(facts).encode("utf-8", "replace"))
-    inside = facts.inside
-    if inside is None:
-        return None
-    comparison = inside.comparison
-    singled = None if comparison is None else comparison.singling_out
-    about_people = "" if singled is None else singling_out.in_words(singled)
-    return Beside(
-        before=Sizes(inside.cases, inside.variants, inside.events, inside.activities),
-        verdict="" if comparison is None else comparison.verdict.removesuffix(about_people).strip(),
-        kept=None if comparison is None else tuple(kept_lines(comparison)),
-        not_compared=inside.not_compared,
-        explorer=shown_rows(released.variants, log.variants),
-        map=facts.map,
-        map_before=inside.map,
-        durations=facts.durations,
-        no_durations=facts.no_durations,
-        chart=_chart(comparison),
-        risk=tuple((Disclosure.of(before), Disclosure.of(after)) for before, after in inside.risk),
-        singled=None if singled is None else _singled(singled),
-        singled_in_words=about_people,
-        singled_explained=MEASURES["singling_out"].explained,
-        not_to_conclude=tuple(words.not_to_conclude(facts.told, facts.empty, True)),
-        purposes=inside.purposes,
-        attacks=() if comparison is None else attacks_shown(*comparison.attacks),
-    )
-
-
-def _chart(comparison: Comparison | None) -> str | None:
-    if comparison is None or comparison.case_durations is None:
-        return None
-    svg = comparison_svg(comparison, styled=False)
-    return svg if len(svg) <= _LONGEST_CHART else None
-
-
-def _singled(found: singling_out.SinglingOut) -> tuple[Guessed, ...]:
-    return tuple(
-        Guessed(
-            events=k.size,
-            with_start=k.with_start,
-            people=k.people,
-            guessed=(k.guessed.original.value, k.guessed.released.value, k.guessed.baseline.value),
-            more=k.more,
-        )
-        for k in found.results
-    )
+def _written_down(result: ReleasedLog, out: Path) -> None:
+    """Let the pages show what there is so far; where the work ends here, for whatever reason, that is the result."""
+    with contextlib.suppress(VeilogError), atomic_target(out / RESULT) as file:  # what cannot be yet is at the end
+        file.write(to_text(replace(result, files=_sizes(out))).encode())
 
 
 def _reason(error: VeilogError | MemoryError) -> str:

@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from veilog.errors import ParameterError, UndeclaredError
 from veilog.methods import Method, Parameter, method_named
 from veilog.privacy.account.accounting import parse_epsilon
-from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Window
+from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
 from veilog.releasing.plan import LARGEST_UNASKED, Plan, plan
-from veilog.web.jobs.records import ReleaseRequest
+from veilog.report.explorer import clean
+from veilog.web.jobs.records import LogRecord, ReleaseRequest
 
-__all__ = ["FIELDS", "WEAK", "asked_for", "offered", "plan_of", "undeclared"]
+__all__ = [
+    "FIELDS",
+    "IDENTIFYING",
+    "RELEASE",
+    "WEAK",
+    "as_draft",
+    "asked_for",
+    "fields_in",
+    "from_draft",
+    "offered",
+    "plain_advice",
+    "plan_of",
+    "refuse_attributes",
+    "said_at_import",
+    "undeclared",
+]
 
 FIELDS = (
     *("method", "epsilon", "delta", "as_published", "unit", "max_cases"),
     *("times", "window_start", "window_end", "attributes", "weak_guarantee"),
     *("labels", "activities", "longest", "max_length", "part"),
 )
-"""The fields of the form; a parameter of a method is called ``p_`` and its name."""
+"""The fields of the form; a parameter of a method is called ``p_`` and its name, what an attribute may hold ``d_``."""
+IDENTIFYING, RELEASE = "identifying", "release"
+"""What a column was said to be when the log was brought."""
 
 _FILES = ("rules",)
 """Parameters that name a file: in a browser that would be one of the server's, so they are not offered."""
@@ -35,6 +54,68 @@ _HOW_TO_SAY: Mapping[Fact, str] = {
 """How a form says that a fact is public."""
 
 
+def fields_in(form: Mapping[str, str]) -> dict[str, str]:
+    """Return what of a form is about the release."""
+    return {name: value for name, value in form.items() if name in FIELDS or name.startswith(("p_", "d_"))}
+
+
+def as_draft(form: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
+    """Return what of a form is kept for the next look at it. Parameters are kept for each method by itself."""
+    own = form.get("method", "")
+    kept = {name: value for name, value in before.items() if "|" in name and not name.startswith(f"{own}|")}
+    return kept | {(f"{own}|{name}" if _of_method(name) else name): value for name, value in form.items()}
+
+
+def from_draft(draft: Mapping[str, str], method: str | None = None) -> dict[str, str]:
+    """Return the fields of a form that were kept, for this method or the one that was chosen last."""
+    own = method or draft.get("method", "")
+    fields = {name: value for name, value in draft.items() if "|" not in name}
+    fields |= {name.partition("|")[2]: value for name, value in draft.items() if name.startswith(f"{own}|")}
+    return {**fields, "method": own} if own else fields
+
+
+def _of_method(name: str) -> bool:
+    return name.startswith("p_") or name == "as_published"
+
+
+def said_at_import(log: LogRecord) -> dict[str, str]:
+    """Return what a form takes over from the page on which the columns were told."""
+    released = [name[3:] for name, value in log.columns.items() if name.startswith("is_") and value == RELEASE]
+    said = {"attributes": ",".join(released)} if released else {}
+    if person := log.columns.get("person"):
+        said |= {"unit": person, "max_cases": log.columns.get("max_cases", "")}
+    return said
+
+
+def plain_advice(advice: str | None) -> str:
+    """What an error advises, without sentences about options of the command, which no page has."""
+    sentences = re.split(r"(?<=[.!?])\s+", advice or "")
+    return clean(
+        " ".join(sentence for sentence in sentences if not re.search(r"--\w|in Python|veilog [a-z]", sentence))
+    )
+
+
+def refuse_attributes(planned: Plan, log: LogRecord) -> None:
+    """Refuse attributes that the log does not have, or that were said to identify people."""
+    measured = log.measured
+    known = None if measured is None else {*measured.case_attributes, *measured.event_attributes}
+    for name in planned.wanted.attributes:
+        own = name.removeprefix("case:")
+        if log.columns.get(f"is_{own}") == IDENTIFYING:
+            raise ParameterError(
+                f"{own!r} was said to identify people when the log was brought, so it is not released.",
+                parameter="attributes",
+                advice="Leave it out, or change that on the page of the log.",
+            )
+        if known is not None and own not in known:
+            near = next((other for other in sorted(known) if other.casefold() == own.casefold()), None)
+            raise ParameterError(
+                f"The log has no attribute {name!r}." + (f" It has {near!r}." if near else ""),
+                parameter="attributes",
+                advice="Choose those that the form shows.",
+            )
+
+
 def plan_of(request: ReleaseRequest) -> Plan:
     """Return the plan of a job; where an earlier version kept the form alone, that is read again."""
     return asked_for(request.form) if request.plan is None else Plan.from_json(request.plan)
@@ -44,8 +125,19 @@ def undeclared(planned: Plan) -> str | None:
     """What has to be said to be public before the method can be asked to release anything, in words; or None."""
     facts = planned.undeclared
     if not facts:
-        return None
+        return _without_values(planned)
     return " ".join([UndeclaredError(planned.method.name, facts).problem, *(_HOW_TO_SAY[fact] for fact in facts)])
+
+
+def _without_values(planned: Plan) -> str | None:
+    """What has to be said of attributes whose values nobody listed."""
+    open_ = [name for name in planned.wanted.attributes if name not in planned.declared.attributes]
+    if not open_ or planned.delta:
+        return None
+    return (
+        f"Which values {open_[0]!r} may have has to be known. List them below its name, one on each line (or a range "
+        "of numbers, 0..100); or, with a δ, have them found privately. Nothing was asked of the data."
+    )
 
 
 def offered(method: Method) -> tuple[Parameter, ...]:
@@ -71,7 +163,7 @@ def asked_for(form: Mapping[str, Any]) -> Plan:
         "times": _number(given.get("times")),
         "window": _window(given.get("window_start"), given.get("window_end")),
         "attributes": _listed(given.get("attributes", "")) or None,
-        "domain": Domain(_labels(given), _longest(given)),
+        "domain": Domain(_labels(given), _longest(given), _values_of(given)),
         "weak_guarantee": _is_weak(given.get("weak_guarantee", "")),
         "part": given.get("part"),
     }
@@ -138,6 +230,22 @@ def _labels(given: Mapping[str, str]) -> tuple[str, ...] | Literal["log", "priva
     if said != "list":
         raise ParameterError("There is no such choice about the labels.", parameter="labels")
     return _listed(text) if text else None
+
+
+def _values_of(given: Mapping[str, str]) -> dict[str, Values]:
+    """The values that may be known of the attributes that are asked for."""
+    names = _listed(given.get("attributes", ""))
+    return {name: _domain(given[f"d_{name}"]) for name in names if f"d_{name}" in given}
+
+
+def _domain(text: str) -> Values:
+    low, dots, high = text.partition("..")
+    if dots and "\n" not in text:
+        try:
+            return float(low), float(high)
+        except ValueError:
+            pass  # a value that has dots in it
+    return _listed(text)
 
 
 def _longest(given: Mapping[str, str]) -> int | Literal["log"] | None:

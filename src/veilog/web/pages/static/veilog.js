@@ -13,21 +13,47 @@
     }
   });
 
-  // A range from 0.01 to 10 beside its number: each follows the other.
+  // A range from 0.01 to 10 beside its number: each follows the other. Every step of it is another number.
+  const nice = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
+  const budget = (step) => Number((nice[step % 12] * 10 ** (Math.floor(step / 12) - 2)).toPrecision(2));
   for (const range of all("input[data-for]")) {
     const number = document.getElementById(range.dataset.for);
     const follow = () => {
       const value = parseFloat(number.value.replace(",", "."));
-      if (value > 0) range.value = Math.round(100 * (Math.log10(value) + 2));
+      const far = (step) => Math.abs(Math.log(budget(step) / value));
+      if (value > 0) range.value = [...Array(37).keys()].reduce((best, step) => (far(step) < far(best) ? step : best));
       range.setAttribute("aria-valuetext", "epsilon " + number.value);
     };
     range.hidden = false;
     range.addEventListener("input", () => {
-      number.value = Number((10 ** (range.value / 100 - 2)).toPrecision(2)).toString();
+      number.value = budget(Number(range.value)).toString();
       range.setAttribute("aria-valuetext", "epsilon " + number.value);
     });
     number.addEventListener("input", follow);
     follow();
+  }
+
+  // What a budget lets anybody gain: tanh(ε / 4) without a delta, and about as much more with one.
+  for (const box of all("[data-advantage]")) {
+    const [epsilon, delta] = ["epsilon", "delta"].map((id) => document.getElementById(id));
+    const value = (field) => (field ? parseFloat(field.value.replace(",", ".")) || 0 : 0);
+    const words = [[0.1, "Strong", "good"], [0.25, "Good", "good"], [0.5, "Moderate", "warn"], [0.75, "Weak", "bad"]];
+    const show = () => {
+      const [eps, fail] = [value(epsilon), value(delta)];
+      if (!(eps > 0)) return;
+      const [r, u] = [Math.exp(-eps / 2), Math.sqrt(Math.max(0, 1 - fail))];
+      const gain = u > r ? (u - r) ** 2 / (1 - r * r) + fail : fail;
+      const [, word, tone] = words.find(([most]) => gain <= most) || [1, "None in practice", "bad"];
+      put(box.querySelector("[data-word]"), word);
+      const points = Number((100 * Math.min(1, gain)).toPrecision(3));
+      put(
+        box.querySelector("[data-points]"),
+        `Lets anybody guess up to ${points} percentage points better who is in the log.`,
+      );
+      box.className = `strength ${tone}`;
+    };
+    for (const field of [epsilon, delta]) if (field) field.addEventListener("input", show);
+    for (const range of all("input[data-for]")) range.addEventListener("input", show);
   }
 
   // The word for a budget that protects nobody is asked for only there.
@@ -40,37 +66,45 @@
     show();
   }
 
-  // Progress: the same words as on the page that the server makes.
-  const doing = (job) => {
-    if (job.state === "queued") {
-      if (!job.ahead) return "Waiting to begin.";
-      return `Waiting: ${job.ahead} ${job.ahead === 1 ? "job is" : "jobs are"} before it.`;
-    }
-    return job.text ? job.text[0].toUpperCase() + job.text.slice(1) : "At work.";
-  };
-  const left = (seconds) => {
-    if (seconds === null || seconds === undefined || seconds < 0) return "";
-    if (seconds < 90) return `About ${Math.max(1, Math.round(seconds))} seconds left`;
-    return `About ${Math.round(seconds / 60)} minutes left`;
-  };
+  // What goes on is asked for again and again: a connection that stays open for each page would take all that a
+  // browser has for one server.
   const put = (element, text) => {
     if (element && element.textContent !== text) element.textContent = text;
   };
-  for (const box of all("[data-events]")) {
-    const source = new EventSource(box.dataset.events);
-    const bar = box.querySelector("[data-bar]");
-    source.addEventListener("progress", (event) => {
-      const job = JSON.parse(event.data);
-      put(box.querySelector("[data-text]"), doing(job));
-      put(box.querySelector("[data-left]"), left(job.left));
-      if (job.fraction === null || job.fraction === undefined) bar.removeAttribute("value");
-      else bar.value = job.fraction;
+  const fetched = async (address) => {
+    const answer = await fetch(address);
+    return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+  };
+  const again = (seconds, look) => {
+    const next = async () => {
+      if (document.hidden || !(await look().catch(() => false))) setTimeout(next, 1000 * seconds);
+    };
+    setTimeout(next, 1000 * seconds);
+  };
+  for (const box of all("[data-now]")) {
+    again(1, async () => {
+      const page = await fetched(box.dataset.now);
+      const [now, before] = [page && page.querySelector("[data-stage]"), box.querySelector("[data-stage]")];
+      if (!now || now.dataset.stage !== before.dataset.stage) {
+        location.reload();
+        return true;
+      }
+      put(before.querySelector("[data-text]"), now.querySelector("[data-text]").textContent);
+      put(before.querySelector("[data-left]"), now.querySelector("[data-left]").textContent);
+      const [bar, value] = [before.querySelector("[data-bar]"), now.querySelector("[data-bar]").getAttribute("value")];
+      if (value === null) bar.removeAttribute("value");
+      else bar.value = value;
+      return false;
     });
-    source.addEventListener("done", () => {
-      source.close();
-      location.reload();
+  }
+  for (const part of all("[data-live]")) {
+    again(2, async () => {
+      const now = (await fetched(location.href)).getElementById(part.id);
+      const here = document.getElementById(part.id);
+      if (here.querySelector("details[open]") || here.contains(document.activeElement)) return false;
+      if (here.textContent !== now.textContent) here.replaceWith(document.adoptNode(now));
+      return !now.hasAttribute("data-live");
     });
-    addEventListener("pagehide", () => source.close());
   }
 
   // A form that takes a moment says so, and is not sent twice.
@@ -102,6 +136,24 @@
     if (!start) continue;
     const [box, around] = [start.getBoundingClientRect(), map.getBoundingClientRect()];
     map.scrollLeft += (box.left + box.right - around.left - around.right) / 2;
+  }
+
+  // A map can be looked at from nearer or farther; without this it has its own size, and can be moved.
+  for (const map of all(".map")) {
+    const picture = map.querySelector("svg");
+    const size = ["width", "height"].map((side) => Number(picture.getAttribute(side)));
+    let scale = 1;
+    const bar = Object.assign(document.createElement("p"), { className: "zoom" });
+    for (const [words, factor] of [["Smaller", 0.8], ["Larger", 1.25]]) {
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: words });
+      button.setAttribute("aria-label", `${words}: ${picture.getAttribute("aria-label")}`);
+      button.addEventListener("click", () => {
+        scale = Math.min(3, Math.max(0.3, scale * factor));
+        ["width", "height"].forEach((side, i) => picture.setAttribute(side, Math.round(size[i] * scale)));
+      });
+      bar.append(button);
+    }
+    map.before(bar);
   }
 
   // Find variants by their activities.

@@ -1,0 +1,71 @@
+"""What leaves through the browser: names that are safe on every system, and several files as one."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import re
+import unicodedata
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from veilog.logs.reader import known_suffixes
+
+__all__ = ["named", "zipped"]
+
+_LONGEST = 40
+_BLOCK = 1 << 20
+
+
+def named(log: str, made: float, epsilon: str | None, file: str) -> str:
+    """Return what a file is called where it goes: after its log, the day, and the budget.
+
+    Letters, digits and dashes, and the points of numbers and suffixes only, so that it is one name, and the same, on
+    every system.
+    """
+    known = sorted(known_suffixes(), key=len, reverse=True)
+    suffix = next((suffix for suffix in known if log.lower().endswith(suffix)), "")
+    stem = _plain(log[: len(log) - len(suffix)])[:_LONGEST].strip("-") or "log"
+    day = datetime.datetime.fromtimestamp(made, datetime.UTC).astimezone().date().isoformat()
+    budget = re.sub(r"[^0-9.]+", "", (epsilon or "").replace(",", "."))[:12].strip(".")
+    about = "-".join(filter(None, (stem, day, f"eps{budget}" if budget else "")))
+    return f"{about}-{file}"
+
+
+def _plain(text: str) -> str:
+    letters = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9]+", "-", letters).strip("-")
+
+
+class _Pipe(io.RawIOBase):
+    """What is written into it waits to be taken."""
+
+    def __init__(self) -> None:
+        self.held = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        block = bytes(data)
+        self.held += block
+        return len(block)
+
+    def taken(self) -> bytes:
+        block = bytes(self.held)
+        self.held.clear()
+        return block
+
+
+def zipped(files: Mapping[str, Path]) -> Iterator[bytes]:
+    """Yield a ZIP file of these files, block by block: nothing of it is kept on the disk or in memory."""
+    pipe = _Pipe()
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, path in files.items():
+            with path.open("rb") as file, archive.open(zipfile.ZipInfo.from_file(path, name), "w") as entry:
+                while block := file.read(_BLOCK):
+                    entry.write(block)
+                    yield pipe.taken()
+    yield pipe.taken()

@@ -1,0 +1,144 @@
+"""What an owner governs: the account of a log, and all that is stored on this machine, whichever browser brought it."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Mapping
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from veilog.web.access.forms import check_once, fields_of, new_once
+from veilog.web.access.visits import Visits, leading_to
+from veilog.web.jobs.problems import Problem
+from veilog.web.jobs.records import LogRecord
+from veilog.web.pages import render as pages
+from veilog.web.work.accounts import account_seen, limit, put_on, units_of
+
+__all__ = ["Owner"]
+
+_LONGEST = 500
+"""Letters of a note."""
+_OWNER = " owner"
+"""What marks of the list of all logs are signed for, beside the session."""
+
+
+class Owner(Visits):
+    """The pages on which an owner sets budgets, keeps notes, and finds what other browsers left."""
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/logs/{log}/account", self.account),
+            Route("/logs/{log}/account/limit", self.limit, methods=["POST"]),
+            Route("/logs/{log}/account/join", self.join, methods=["POST"]),
+            Route("/logs/{log}/account/note", self.note, methods=["POST"]),
+            Route("/stored", self.stored),
+            Route("/stored", self.enter, methods=["POST"]),
+            Route("/stored/{log}/take", self.take, methods=["POST"]),
+            Route("/stored/{log}/delete", self.delete, methods=["POST"]),
+            Route("/leave", self.leave, methods=["POST"]),
+        ]
+
+    # The account of a log.
+
+    def account(self, request: Request) -> Response:
+        log = self.log(request)
+        seen = account_seen(log, self.settings, self.store.logs(log.session))
+        jobs = {job.entry: self.jobs.now(job) for job in reversed(self.store.releases(log.id)) if job.entry is not None}
+        notes = self.store.notes(self.settings.book_of(log))
+        asked = request.query_params.get("beside", "")[:40].split(",")
+        beside = [int(number) for number in asked if number.isascii() and number.isdecimal()]
+        once = self.once(request)
+        return HTMLResponse(pages.account(log, seen, jobs, notes, once, beside=beside, settings=self.settings))
+
+    async def limit(self, request: Request) -> Response:
+        def change(fields: Mapping[str, str]) -> str:
+            log = self.log(request)
+            epsilon = fields.get("epsilon", "").strip().replace(",", ".")
+            if not epsilon and not fields.get("none"):
+                raise Problem(400, "No budget was given.", "Write a number, e.g. 2.")
+            delta = fields.get("delta", "").strip().replace(",", ".") or "0"
+            unit = fields.get("unit", "").strip() or None
+            if log.measured is not None and unit not in (None, *units_of(log.measured)):
+                raise Problem(400, "There is no such column.", "Choose one from the list.")
+            if fields.get("none"):
+                limit(log, self.settings, None, "0", unit)
+            else:
+                limit(log, self.settings, epsilon, delta, unit)
+            return f"/logs/{log.id}/account"
+
+        return await self.first_time(request, change)
+
+    async def join(self, request: Request) -> Response:
+        def change(fields: Mapping[str, str]) -> str:
+            log, number = self.log(request), fields.get("account", "")
+            if not (number.isascii() and number.isdecimal() and len(number) < 10):
+                raise Problem(400, "No account was chosen.", "Choose one from the list.")
+            put_on(log, self.settings, int(number), self.store.logs(log.session))
+            return f"/logs/{log.id}/account"
+
+        return await self.first_time(request, change)
+
+    async def note(self, request: Request) -> Response:
+        def keep(fields: Mapping[str, str]) -> str:
+            log, number = self.log(request), fields.get("entry", "")
+            seen = account_seen(log, self.settings)
+            if number not in {str(row.number) for row in seen.rows}:
+                raise Problem(400, "There is no such release in this account.", "Open the page of the account again.")
+            texts = (fields.get(name, "").strip()[:_LONGEST] for name in ("recipient", "note"))
+            self.store.set_note(self.settings.book_of(log), int(number), *texts)
+            return f"/logs/{log.id}/account#r{number}"
+
+        return await self.first_time(request, keep)
+
+    # Everything that is stored here.
+
+    def stored(self, request: Request) -> Response:
+        """All logs, for whoever typed the token a moment ago; else the question for it."""
+        session, grant = self.session(request), request.query_params.get("grant")
+        once = self.once(request)
+        if grant is None:
+            return HTMLResponse(pages.stored(None, session, once, "", settings=self.settings))
+        check_once(self.key, session + _OWNER, grant)
+        logs = [self.live(log) for log in self.store.every_log()]
+        return HTMLResponse(pages.stored(logs, session, once, grant, settings=self.settings))
+
+    async def enter(self, request: Request) -> Response:
+        fields = await fields_of(request)
+        session = self.session(request)
+        check_once(self.key, session, fields.get("once", ""))
+        given = fields.get("token", "").strip().rpartition("token=")[2]
+        if self.settings.lasting_token:
+            raise Problem(403, "This server is shared.", "Each browser has its own logs here, and sees no other's.")
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), self.settings.token.encode()):
+            raise Problem(403, "This is not the token.", "It is in the address that the terminal shows, after token=.")
+        return leading_to(f"/stored?grant={new_once(self.key, session + _OWNER)}")
+
+    async def take(self, request: Request) -> Response:
+        """Give a log of another browser to this one; its account stays the one it has."""
+        return await self._of_any(request, lambda log, session: self.store.take_over(log.id, session))
+
+    async def delete(self, request: Request) -> Response:
+        return await self._of_any(request, lambda log, session: self.jobs.delete_log(log.id))
+
+    async def _of_any(self, request: Request, do: Callable[[LogRecord, str], object]) -> Response:
+        session = self.session(request)
+
+        def once(fields: Mapping[str, str]) -> str:
+            grant = check_once(self.key, session + _OWNER, fields.get("grant", ""))
+            for log in self.store.every_log():
+                if log.id == request.path_params["log"]:
+                    do(log, session)
+            return f"/stored?grant={grant}"
+
+        return await self.first_time(request, once, forget=True)
+
+    async def leave(self, request: Request) -> Response:
+        """Let this browser out: its logs stay, and are found again in the list of all."""
+        fields = await fields_of(request)
+        session = self.session(request)
+        check_once(self.key, session, fields.get("once", ""))
+        await run_in_threadpool(self.store.let_out, session)
+        return leading_to("/")

@@ -1,0 +1,389 @@
+"""The account of a log: what its releases cost together, what is left, and what one more would do to it.
+
+A file has one account however it is read, and every file that its owner put there: what was spent under another choice
+of columns or of what to leave out was told about the same people.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from veilog.errors import BudgetError, ParameterError, VeilogError
+from veilog.ledger.accounts import check_paid, in_figures
+from veilog.ledger.costs import Cost
+from veilog.ledger.ledger import Account, Data, Entry, Ledger
+from veilog.privacy.account.accounting import LARGEST_EPSILON
+from veilog.privacy.account.guessing import advantage_of
+from veilog.privacy.account.strength import Strength, strength_of
+from veilog.releasing.plan import Plan
+from veilog.report.explorer import clean
+from veilog.web.jobs.read_log import Measured
+from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.work.request import plain_advice
+
+__all__ = [
+    "PROPOSALS",
+    "AccountSeen",
+    "Entered",
+    "InAccount",
+    "account_seen",
+    "advantage_at",
+    "foreseen",
+    "join",
+    "limit",
+    "price",
+    "put_on",
+    "refuse_unknown",
+    "units_of",
+    "worth",
+]
+
+PROPOSALS = (("1", "good"), ("2", "moderate"))
+"""Budgets that a page proposes, and what all releases together are worth then."""
+_SHOWN = 200
+"""Releases of an account on its page, the newest."""
+
+Figures = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class InAccount:
+    """What the account of the data says to a release; nothing is entered. Costs are pairs of figures."""
+
+    shared: bool
+    """Whether all browsers have one ledger."""
+    problem: str | None = None
+    """Why the account cannot be seen."""
+    refused: str | None = None
+    known: bool = False
+    releases: int = 0
+    budget: Figures | None = None
+    spent: Figures | None = None
+    left: Figures | None = None
+    after: Figures | None = None
+    """What would be left after it, or, without a limit, what would have been spent in all."""
+    strength: Strength | None = None
+    """What all releases together would be worth, with this one."""
+    other_unit: bool = False
+    """Whether there are releases for another unit, so that costs do not add up."""
+    lost: int = 0
+    """Releases that are known to have been made, and that the ledger does not have."""
+
+
+@dataclass(frozen=True)
+class Entered:
+    """A release in an account, as its page shows it."""
+
+    number: int
+    time: str
+    method: str
+    unit: str
+    part: str
+    cost: Figures | None
+    """None: nothing bounds it."""
+    state: str
+    strength: Strength
+    timed: bool
+    attributes: int
+
+
+@dataclass(frozen=True)
+class AccountSeen:
+    """The account of a log on its page."""
+
+    shared: bool
+    problem: str | None = None
+    number: int | None = None
+    """None: nothing was entered yet."""
+    unit: str = "case"
+    """Whom a budget protects, as releases name it."""
+    budget: Figures | None = None
+    spent: Figures | None = None
+    left: Figures | None = None
+    share: float | None = None
+    """How much of the budget is spent, in percent; of epsilon or delta, whichever is nearer to its end."""
+    strength: Strength | None = None
+    sums: tuple[tuple[str, Figures | None], ...] = ()
+    """What was spent for each unit: of several, the costs do not add up."""
+    rows: tuple[Entered, ...] = ()
+    """Newest first."""
+    more: int = 0
+    others: tuple[tuple[int, str], ...] = ()
+    """Further accounts of the ledger, by their numbers and names."""
+    lost: int = 0
+
+
+def account_of(ledger: Ledger, log: LogRecord) -> Account | None:
+    """Return the account of a log, also where it was opened for another reading of the same file."""
+    if log.measured is None:
+        return None
+    marks = dict.fromkeys([log.measured.fingerprint, *log.readings])
+    found = {a.number: a for mark in marks if (a := ledger.account(bytes.fromhex(mark))) is not None}
+    if len(found) > 1:  # each was opened before it was known that the file is the same
+        join(ledger, bytes.fromhex(log.measured.fingerprint), log.readings)
+        return ledger.account(bytes.fromhex(log.measured.fingerprint))
+    return next(iter(found.values()), None)
+
+
+def join(ledger: Ledger, data: Data | bytes, readings: Iterable[str]) -> None:
+    """Put data on the account of the other readings of their file, and all of these together."""
+    known = {a.number for mark in readings if (a := ledger.account(bytes.fromhex(mark))) is not None}
+    own = ledger.account(data)
+    for number in sorted(known - ({own.number} if own else set()), reverse=True):
+        ledger.enter(data, account=number)
+
+
+def worth(cost: Cost | None, cases: int | None = None) -> Strength:
+    """What a promise of this cost is worth, to one of so many cases; None: nothing bounds it."""
+    if cost is None or cost[0] > LARGEST_EPSILON or cost[1] >= 1:
+        return strength_of(None)
+    advantage = advantage_of(*cost) if cost[0] else cost[1]
+    return strength_of(float(advantage), float(cost[1]), cases)
+
+
+def advantage_at(cost: Cost) -> float:
+    """Return by how many percentage points a release of this cost lets anybody guess better, rounded up."""
+    return -(-(advantage_of(*cost) if cost[0] else cost[1]) * 10_000 // 1) / 100
+
+
+def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Settings) -> InAccount:
+    """Return what the account of a log says to a release that is planned."""
+    shared = settings.ledger is not None
+    unit, part = planned.unit.column or planned.unit.name, None if planned.part is None else str(planned.part)
+    try:
+        ledger = _ledger_of(log, settings)
+        account = account_of(ledger, log)
+        refused = _refused(ledger, account, cost, unit, part)
+    except (VeilogError, ValueError) as error:
+        return InAccount(shared, problem=_in_short(error))
+    lost = _lost(log, account)
+    before = (Fraction(0), Fraction(0)) if account is None else account.spent_on(part)
+    entries = () if account is None else _counting(account)
+    other = any(entry.unit != unit for entry in entries)
+    strength = None
+    if cost is not None:
+        total = None if before is None or other else (before[0] + cost[0], before[1] + cost[1])
+        strength = worth(total, _cases(log))
+    if account is None:
+        return InAccount(shared, refused=refused, strength=strength, lost=lost)
+    return InAccount(
+        shared,
+        refused=refused,
+        known=True,
+        releases=len(entries),
+        budget=_figures(account.budget),
+        spent=_figures(before),
+        left=_figures(account.left_for(part), down=True),
+        after=None if other else _figures(_after(account, cost, part), down=account.budget is not None),
+        strength=strength,
+        other_unit=other or len({entry.unit for entry in entries}) > 1,
+        lost=lost,
+    )
+
+
+def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] = ()) -> AccountSeen:
+    """Return the account of a log with all of its releases; ``mine`` are the logs of whoever looks at it."""
+    shared = settings.ledger is not None
+    try:
+        ledger = _ledger_of(log, settings)
+        account = account_of(ledger, log)
+        others = _others(ledger, account, mine if shared else None)
+    except (VeilogError, ValueError) as error:
+        return AccountSeen(shared, problem=_in_short(error))
+    if account is None:
+        return AccountSeen(shared, unit=log.columns.get("person") or "case", others=others, lost=_lost(log, None))
+    newest = tuple(_entered(entry, _cases(log)) for entry in reversed(account.entries[-_SHOWN:]))
+    counting = _counting(account)
+    return AccountSeen(
+        shared,
+        number=account.number,
+        unit=account.unit,
+        budget=_figures(account.budget),
+        spent=_figures(account.spent),
+        left=_figures(account.left, down=True),
+        share=_share(account),
+        strength=worth(account.spent, _cases(log)) if counting else None,
+        sums=tuple(
+            (clean(unit)[:60], _figures(replace(account, unit=unit, entries=_of_unit(counting, unit)).spent))
+            for unit in dict.fromkeys(entry.unit for entry in counting)
+        ),
+        rows=newest,
+        more=len(account.entries) - len(newest),
+        others=others,
+        lost=_lost(log, account),
+    )
+
+
+def _others(ledger: Ledger, account: Account | None, mine: Iterable[LogRecord] | None) -> tuple[tuple[int, str], ...]:
+    """Further accounts; of a ledger that several browsers share only those of this browser's logs, by their names."""
+    if mine is None:
+        found = {a.number: a.name for a in ledger.show()}
+    else:
+        found = {a.number: log.name for log in mine if (a := account_of(ledger, log)) is not None}
+    found.pop(0 if account is None else account.number, None)
+    return tuple((number, clean(name)) for number, name in sorted(found.items()))
+
+
+def limit(log: LogRecord, settings: Settings, epsilon: str | None, delta: str, unit: str | None) -> None:
+    """Set what all releases of a log may cost together, and whom that protects, if that is said; None takes the limit
+    away. What is spent stays spent."""
+    ledger, mark = _ledger_of(log, settings), _mark(log)
+    account = account_of(ledger, log)
+    if account is not None:
+        join(ledger, mark, log.readings)
+    ledger.set_budget(mark, epsilon, delta, unit=unit)
+
+
+def units_of(measured: Measured) -> tuple[str, ...]:
+    """Return for whom a budget can be, as releases name it."""
+    return ("case", "person", *(column.unit for column in measured.units))
+
+
+def put_on(log: LogRecord, settings: Settings, account: int, mine: Iterable[LogRecord]) -> None:
+    """Put a log on another account of its ledger, one of those that its page offers, with all that was spent on it."""
+    ledger, mark = _ledger_of(log, settings), _mark(log)
+    if account not in dict(account_seen(log, settings, mine).others):
+        raise ParameterError("There is no such account.", parameter="account", advice="Choose one from the list.")
+    join(ledger, mark, log.readings)
+    ledger.enter(mark, account=account)
+
+
+def price(log: LogRecord, entry: int | None, settings: Settings) -> str | None:
+    """Return in words what a job cost that did not end well; None where the ledger cannot say."""
+    if entry is None:
+        return "It had not asked the log anything yet, so it cost nothing."
+    try:
+        rows = (row for account in _ledger_of(log, settings).show() for row in account.entries)
+        found = next((row for row in rows if row.number == entry), None)
+    except VeilogError:
+        return None
+    if found is None:
+        return None
+    if found.state == "withdrawn":
+        return "It had not asked the log anything yet, so it cost nothing."
+    cost = _figures(_cost_of(found))
+    words = "an amount that nothing bounds" if cost is None else _in_words(cost)
+    if found.state == "reserved":
+        return f"It cost all that was set aside for it: {words}."
+    return f"What it had asked by then cost {words}."
+
+
+def refuse_unknown(ledger: Ledger) -> None:
+    """Refuse data that the ledger does not know, where it has budgets, as the ledger itself would, but without the
+    names of the files that it knows: others may have brought them."""
+    if any(account.budget is not None for account in ledger.show()):
+        raise BudgetError(
+            "The ledger has a budget, but not for these data.",
+            advice="Nothing was asked of the data. Set a budget on the page of their account, or put them on the "
+            "account of the same people there.",
+        )
+
+
+def _ledger_of(log: LogRecord, settings: Settings) -> Ledger:
+    return Ledger.open(settings.ledger_of(log.ledger or log.session), create=True, name=clean(log.name)[:120])
+
+
+def _mark(log: LogRecord) -> bytes:
+    if log.measured is None:
+        raise ParameterError("This log has not been read yet.", parameter="log", advice="Wait until it is.")
+    return bytes.fromhex(log.measured.fingerprint)
+
+
+def _lost(log: LogRecord, account: Account | None) -> int:
+    """Releases of this file that the store knows and the account does not have."""
+    numbers = set() if account is None else {entry.number for entry in account.entries}
+    return len(set(log.entries) - numbers)
+
+
+def _counting(account: Account) -> tuple[Entry, ...]:
+    return tuple(entry for entry in account.entries if entry.state != "withdrawn")
+
+
+def _of_unit(entries: tuple[Entry, ...], unit: str) -> tuple[Entry, ...]:
+    return tuple(entry for entry in entries if entry.unit == unit)
+
+
+def _cases(log: LogRecord) -> int:
+    return 0 if log.measured is None else log.measured.statistics.cases
+
+
+def _refused(ledger: Ledger, account: Account | None, cost: Cost | None, unit: str, part: str | None) -> str | None:
+    try:
+        if account is None:
+            refuse_unknown(ledger)
+        else:
+            check_paid(account, cost, unit, part)
+    except (BudgetError, ParameterError) as error:
+        return _in_short(error)
+    return None
+
+
+def _in_short(error: Exception) -> str:
+    """An error without the place of the ledger on this machine, and without advice for a terminal."""
+    problem = getattr(error, "problem", str(error))
+    return clean(f"{problem} {plain_advice(getattr(error, 'advice', None))}").strip()
+
+
+def _after(account: Account, cost: Cost | None, part: str | None) -> Cost | None:
+    spent, left = account.spent_on(part), account.left_for(part)
+    if cost is None or spent is None:
+        return None
+    if left is None:
+        return spent[0] + cost[0], spent[1] + cost[1]
+    return account.with_release(cost, part).left_for(part)
+
+
+def _share(account: Account) -> float | None:
+    if account.budget is None:
+        return None
+    spent = account.composed
+    if spent is None:
+        return 100.0
+    parts = [float(s / b) if b else float(s > 0) for s, b in zip(spent, account.budget, strict=True)]
+    return round(100 * min(1.0, max(parts)), 1)
+
+
+_STATES: Mapping[str, str] = {
+    "reserved": "set aside and never settled: counts as spent",
+    "charged": "not finished: what it asked is spent",
+    "written": "released",
+    "withdrawn": "failed before anything was asked: cost nothing",
+}
+
+
+def _entered(entry: Entry, cases: int) -> Entered:
+    cost = _cost_of(entry)
+    return Entered(
+        number=entry.number,
+        time=_moment(entry.time),
+        method=clean(entry.method) + (", as published" if entry.as_published else ""),
+        unit=clean(entry.unit)[:60],
+        part=clean(entry.part or "")[:60],
+        cost=_figures(cost),
+        state=_STATES[entry.state],
+        strength=worth(cost, cases),
+        timed=bool(entry.parameters.get("times")),
+        attributes=len(entry.parameters.get("attributes") or ()),
+    )
+
+
+def _moment(text: str) -> str:
+    try:
+        return f"{datetime.datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}"
+    except ValueError:
+        return text[:16]
+
+
+def _cost_of(entry: Entry) -> Cost | None:
+    return None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
+
+
+def _in_words(cost: Figures) -> str:
+    return f"ε = {cost[0]}" + (f", δ = {cost[1]}" if cost[1] != "0" else "")
+
+
+def _figures(cost: Cost | None, *, down: bool = False) -> Figures | None:
+    return None if cost is None else (in_figures(cost[0], down=down), in_figures(cost[1], down=down))

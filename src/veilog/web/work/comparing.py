@@ -1,0 +1,179 @@
+"""A release beside its original, for the owner's eyes only: step by step, the longest last."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from veilog._files import atomic_target
+from veilog.charts import comparison_svg, lasting
+from veilog.errors import VeilogError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
+from veilog.logs.variants import Variants
+from veilog.measures import MEASURES, Comparison, Pair, compare, singling_out
+from veilog.measures.durations import case_durations, spans
+from veilog.measures.purposes import judge
+from veilog.releasing.result import Release
+from veilog.report import words
+from veilog.report.attacks import attacks_shown
+from veilog.report.explorer import clean, short
+from veilog.report.facts import gathered
+from veilog.report.page import kept_lines, rendered
+from veilog.report.purposes import shown
+from veilog.report.told import told_by_release
+from veilog.web.jobs.read_log import Disclosure
+from veilog.web.jobs.released_log import Beside, Guessed, Sizes, Values
+from veilog.web.jobs.worker import Progress
+from veilog.web.work.exposure import shown_rows
+
+__all__ = ["Sides", "all_variants", "beside", "predicted"]
+
+_LONGEST_CHART = 100_000
+_QUANTILES = (
+    (0, "shortest"),
+    (5, "a quarter up to"),
+    (10, "half up to"),
+    (15, "three quarters up to"),
+    (20, "longest"),
+)
+_ATTRIBUTES, _VALUES = 12, 6
+"""Attributes that a page shows, and how many values of each."""
+_OWN = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A release, the log that it was made of, and the files that it was written to."""
+
+    released: Release
+    log: EventLog
+    files: tuple[Path, ...]
+
+    @property
+    def original(self) -> EventLog:
+        """The cases of the log that the release is of."""
+        part = self.released.guarantee.part
+        return self.log if part is None else part.of_log(self.log)
+
+    @property
+    def logs(self) -> tuple[EventLog | Variants, EventLog | Variants]:
+        """Both, with their times where the release has some."""
+        if told_by_release(self.released).timed:
+            return self.original, self.released.log
+        return self.original.variants, self.released.variants
+
+
+def beside(sides: Sides, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
+    """Return original and release side by side, and write the report for the owner."""
+    return _side_by_side(sides, None, report, progress)
+
+
+def all_variants(sides: Sides, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
+    """Compare logs of so many variants that this was left out at first, which takes a while."""
+    if before is None or before.kept is not None:
+        return before
+    return _side_by_side(sides, compare(*sides.logs, progress=progress), report, progress)
+
+
+def predicted(sides: Sides, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
+    """Add how well a model that learnt from the release predicts the original's cases."""
+    if before is None or not before.purposes:
+        return before
+    found = shown(judge(Pair(*sides.logs, progress), ["prediction"]).values())
+    return replace(before, purposes=(*before.purposes[:1], *found, *before.purposes[1:]))
+
+
+def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, progress: Progress) -> Beside | None:
+    released, log, told = sides.released, sides.original, told_by_release(sides.released)
+    facts = gathered(told, released, sides.logs[0], comparison, progress, files=sides.files)
+    with atomic_target(report) as file:
+        file.write(rendered(facts).encode("utf-8", "replace"))
+    inside = facts.inside
+    if inside is None:
+        return None
+    comparison = inside.comparison
+    singled = None if comparison is None else comparison.singling_out
+    about_people = "" if singled is None else singling_out.in_words(singled)
+    return Beside(
+        before=Sizes(inside.cases, inside.variants, inside.events, inside.activities),
+        verdict="" if comparison is None else comparison.verdict.removesuffix(about_people).strip(),
+        kept=None if comparison is None else tuple(kept_lines(comparison)),
+        not_compared=inside.not_compared,
+        explorer=shown_rows(released.variants, log.variants),
+        map=facts.map,
+        map_before=inside.map,
+        durations=facts.durations,
+        no_durations=facts.no_durations,
+        chart=_chart(comparison),
+        risk=tuple((Disclosure.of(before), Disclosure.of(after)) for before, after in inside.risk),
+        singled=None if singled is None else _singled(singled),
+        singled_in_words=about_people,
+        singled_explained=MEASURES["singling_out"].explained,
+        not_to_conclude=tuple(words.not_to_conclude(facts.told, facts.empty, True)),
+        purposes=inside.purposes,
+        attacks=() if comparison is None else attacks_shown(*comparison.attacks),
+        durations_before=_durations(log) if facts.durations else (),
+        attributes=_attributes(log, released.log) if released.details is not None else (),
+    )
+
+
+def _chart(comparison: Comparison | None) -> str | None:
+    if comparison is None or comparison.case_durations is None:
+        return None
+    svg = comparison_svg(comparison, styled=False)
+    return svg if len(svg) <= _LONGEST_CHART else None
+
+
+def _singled(found: singling_out.SinglingOut) -> tuple[Guessed, ...]:
+    return tuple(
+        Guessed(
+            events=k.size,
+            with_start=k.with_start,
+            people=k.people,
+            guessed=(k.guessed.original.value, k.guessed.released.value, k.guessed.baseline.value),
+            more=k.more,
+        )
+        for k in found.results
+    )
+
+
+def _durations(log: EventLog) -> tuple[tuple[str, str], ...]:
+    """How long the original's cases last, in the rows that the release has."""
+    try:
+        both = spans(log)
+    except VeilogError:
+        return ()
+    found = case_durations(both, both).original
+    return tuple((name, lasting(found.quantiles[i])) for i, name in _QUANTILES)
+
+
+def _attributes(before: EventLog, after: EventLog) -> tuple[Values, ...]:
+    """The values of the released attributes in both logs: shares of texts, quartiles of numbers."""
+    found: list[Values] = []
+    for table in ("cases", "events"):
+        for name in getattr(after, table).column_names:
+            for kept in (log for log in (before.cases, before.events) if name in log.column_names):
+                if name not in _OWN and len(found) < _ATTRIBUTES:
+                    values = kept.column(name).to_pylist(), getattr(after, table).column(name).to_pylist()
+                    found.append(_values(name, *values))
+                break
+    return tuple(found)
+
+
+def _values(name: str, before: list[object], after: list[object]) -> Values:
+    sides = [[value for value in side if value is not None] for side in (before, after)]
+    rows: list[tuple[str, str, str]] = []
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for side in sides for value in side):
+        numbers = [np.asarray(side, dtype=np.float64) for side in sides]
+        for share, called in ((0.25, "a quarter up to"), (0.5, "half up to"), (0.75, "three quarters up to")):
+            first, second = (f"{np.quantile(side, share):,.4g}" if len(side) else "–" for side in numbers)
+            rows.append((called, first, second))
+    else:
+        counts = [Counter(str(value) for value in side) for side in sides]
+        for value, _ in counts[0].most_common(_VALUES):
+            first, second = (f"{100 * count[value] / max(1, count.total()):.3g} %" for count in counts)
+            rows.append((short(value, 40), first, second))
+    return Values(clean(short(name, 60)), tuple(rows))

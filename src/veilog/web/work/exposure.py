@@ -1,0 +1,136 @@
+"""Who could be found in a log, and what it looks like: exact numbers of the raw log, for its owner's eyes."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from veilog.charts import lasting
+from veilog.errors import VeilogError
+from veilog.ledger.ledger import fingerprint
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
+from veilog.logs.facts import unit_columns
+from veilog.logs.variants import Variants
+from veilog.measures.disclosure import BACKGROUNDS, risk
+from veilog.measures.durations import case_durations, spans
+from veilog.measures.singling_out import Exposure, exposure, like_who
+from veilog.report.explorer import Chevron, clean, explorer, short
+from veilog.report.flow_map import arranged, drawn, steps_of
+from veilog.web.jobs.read_log import (
+    Disclosure,
+    Found,
+    Lengths,
+    Measured,
+    Statistics,
+    UnitColumn,
+    VariantRow,
+    VariantsShown,
+)
+from veilog.web.jobs.worker import Progress
+
+__all__ = ["measured", "shown_rows"]
+
+ROWS = 25
+"""Variants on a page: as many as keep it light even where every name is as long as it may be."""
+_NAME = 120
+_LABELS, _LABEL = 300, 80
+"""How many labels of the log a page shows, and how much of one."""
+_UNITS = 60
+"""How many columns may be offered to tell whose a case is."""
+_WORK = 5e7
+_SAMPLES = 300
+_SIZES = (1, 2, 3, 4, 5, 6)
+_SHORT = (1, 2, 3)
+_MANY = 20_000
+"""Variants beyond which disclosure is measured for up to three known activities; more takes too long to wait for."""
+_KNOWN_EVENTS = (1, 2, 3, 5, 10)
+
+
+def shown_rows(variants: Variants, original: Variants | None = None) -> VariantsShown:
+    """The most frequent variants as coloured chevrons."""
+    view = explorer(variants, original)
+    rows = view.rows[:ROWS]
+    return VariantsShown(
+        variants=view.variants,
+        covered=min(1.0, sum(row.released_share for row in rows)),
+        legend=tuple((c.text, c.colour) for c in view.legend[:24]),
+        more_activities=view.more_activities + max(0, len(view.legend) - 24),
+        rows=tuple(
+            VariantRow(
+                chevrons=tuple(_chevron(c) for c in r.chevrons),
+                left_out=r.left_out,
+                released=r.released,
+                original=r.original,
+                released_share=r.released_share,
+                original_share=r.original_share,
+            )
+            for r in rows
+        ),
+    )
+
+
+def _chevron(c: Chevron) -> tuple[str, str, int, int]:
+    return c.text, "" if c.title == c.text else short(c.title, 80), c.colour, c.times
+
+
+def measured(log: EventLog, progress: Progress) -> Measured:
+    """Return statistics and exposure of a log that was read."""
+    variants = log.variants
+    sizes = _SIZES if len(variants) <= _MANY else _SHORT
+    results = risk(variants, BACKGROUNDS, sizes, work_limit=_WORK, samples=_SAMPLES, progress=progress)
+    exposed = _exposed(log, progress)
+    steps = steps_of(variants)
+    return Measured(
+        statistics=_statistics(log),
+        explorer=shown_rows(variants),
+        disclosure=tuple(map(Disclosure.of, results)),
+        singled_out=() if exposed is None else tuple(map(Found.of, exposed.results)),
+        map=drawn(steps, arranged([steps])),
+        durations=_durations(log),
+        labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
+        more_labels=max(0, len(variants.labels) - _LABELS),
+        units=_units(log),
+        case_attributes=_attributes(log.cases),
+        event_attributes=_attributes(log.events),
+        fingerprint=fingerprint(variants).hex(),
+        alone=int((variants.counts == 1).sum()),
+        example="" if exposed is None or exposed.example is None else clean(like_who(exposed.example)),
+    )
+
+
+def _statistics(log: EventLog) -> Statistics:
+    s = log.statistics
+    lengths = Lengths(s.length_median, s.length_max)
+    return Statistics(s.cases, s.events, s.activities, s.variants, lengths, s.start, s.end)
+
+
+def _attributes(table: pa.Table) -> tuple[str, ...]:
+    reserved = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED)
+    return tuple(clean(name) for name in table.column_names if name not in reserved)[:200]
+
+
+def _units(log: EventLog) -> tuple[UnitColumn, ...]:
+    """The columns that may tell whose a case is, and whether cases seem to be people's by them."""
+    whole = [column for column in unit_columns(log) if column.cases == log.cases.num_rows]
+    return tuple(UnitColumn(short(c.column, _NAME), c.values, c.most, c.likely) for c in whole[:_UNITS])
+
+
+def _exposed(log: EventLog, progress: Progress) -> Exposure | None:
+    """How often somebody who happens to know a few events of a person finds that person's case in the log itself."""
+    progress("trying what a few known events tell", None)
+    try:
+        return exposure(log, sizes=_KNOWN_EVENTS)
+    except VeilogError:  # nobody has an event
+        return None
+
+
+def _durations(log: EventLog) -> tuple[tuple[str, str], ...]:
+    try:
+        both = spans(log)
+    except VeilogError:
+        return ()
+    found = case_durations(both, both).original
+    return (
+        ("shortest", lasting(found.minimum)),
+        ("half up to", lasting(found.median)),
+        ("longest", lasting(found.maximum)),
+    )

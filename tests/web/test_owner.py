@@ -1,0 +1,425 @@
+"""What an owner governs in the browser: budgets, notes, drafts, and logs that other browsers left."""
+
+import html
+import re
+import zipfile
+from collections.abc import Iterator
+from io import BytesIO
+
+import httpx
+import pytest
+from web_serving import SMALL, TOKEN, Served, once_of, read_at_once, served, upload
+from web_work import made
+
+from veilog.ledger.ledger import Data, Ledger
+from veilog.logs import files
+from veilog.web.access.downloads import named
+from veilog.web.jobs.results import to_text
+from veilog.web.work import read_log
+
+LAPLACE = {"method": "laplace", "epsilon": "0.1", "labels": "log", "longest": "log"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("owner") / "data") as found:
+        yield found
+
+
+@pytest.fixture
+def client(server: Served) -> Iterator[httpx.Client]:
+    with server.browser() as found:
+        yield found
+
+
+@pytest.fixture
+def log(server: Served, client: httpx.Client) -> str:
+    return brought(server, client)
+
+
+def brought(server: Served, client: httpx.Client, content: bytes = SMALL, name: str = "ward.csv") -> str:
+    """The address of a log that has been read."""
+    address = str(upload(client, content, name).headers["location"])
+    read_at_once(server, address)
+    return address
+
+
+def send(client: httpx.Client, page: str, action: str, **fields: str) -> httpx.Response:
+    return client.post(action, data={"once": once_of(client.get(page)), **fields})
+
+
+def ledger_of(server: Served, log: str) -> Ledger:
+    record = next(found for found in server.store.every_log() if log.endswith(found.id))
+    return Ledger.open(server.settings.ledger_of(record.ledger), create=True)
+
+
+def data_of(server: Served, log: str) -> Data:
+    (path,) = (server.settings.folder / log[1:]).iterdir()
+    return files.read(path)
+
+
+def read_as(server: Served, log: str, columns: dict[str, str]) -> None:
+    """What a worker does when this log is read anew with these columns."""
+    (job,) = [job.id for job in server.store.queued() if log.endswith(server.store.any_job(job.id)[0].log)]
+    (path,) = (server.settings.folder / log[1:]).iterdir()
+    found = read_log(path, columns, lambda text, fraction: None)
+    assert server.store.start(job) and found.measured is not None
+    mark = found.measured.fingerprint
+    assert server.store.end(job, "running", "done", to_text(found), None, mark)
+
+
+def spend(server: Served, log: str, epsilon: int = 1, unit: str = "case") -> int:
+    """Enter a release by hand, as a worker does that was cut off."""
+    return ledger_of(server, log).reserve(data_of(server, log), "laplace", epsilon=epsilon, unit=unit).number
+
+
+def text_of(answer: httpx.Response) -> str:
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", answer.text)))
+
+
+def value_of(page: httpx.Response, name: str) -> str:
+    found = re.search(rf'<input id="{name}"[^>]* value="([^"]*)"', page.text)
+    assert found, name
+    return html.unescape(found[1])
+
+
+# Nothing resets.
+
+
+def test_the_form_comes_back_as_it_was_left(client: httpx.Client, log: str) -> None:
+    assert value_of(client.get(f"{log}/release"), "epsilon") == "1"
+    asked = {**LAPLACE, "unit": "person", "max_cases": "4"}
+    assert send(client, f"{log}/release", f"{log}/jobs", **asked).status_code == 303
+    back = client.get(f"{log}/release")  # what the button Back asks for, as nothing is kept
+    assert (value_of(back, "epsilon"), value_of(back, "max_cases")) == ("0.1", "4")
+    assert '<option value="person" selected>' in back.text
+    assert 'name="method" value="laplace"' in back.text
+    exactly = client.get(f"{log}/release?method=evolve&epsilon=2")
+    assert (value_of(exactly, "epsilon"), value_of(exactly, "max_cases")) == ("2", ""), "an address means what it says"
+
+
+def test_a_dry_run_in_one_tab_is_what_another_tab_opens_with(client: httpx.Client, log: str) -> None:
+    client.post(f"{log}/plan", data={**LAPLACE, "epsilon": "0,3"}, headers={"hx-request": "true"})
+    assert value_of(client.get(f"{log}/release"), "epsilon") == "0,3"
+    with_other = client.get(f"{log}/exposure")
+    assert with_other.status_code == 200
+
+
+def test_another_method_keeps_budget_people_and_its_own_parameters(client: httpx.Client, log: str) -> None:
+    filled = {**LAPLACE, "epsilon": "0.3", "unit": "person", "max_cases": "2", "p_depth": "4"}
+    answer = client.post(f"{log}/method", data={**filled, "to": "travas"})
+    assert answer.headers["location"] == f"{log}/release?to=travas"
+    client.post(f"{log}/plan", data=filled, headers={"hx-request": "true"})  # of the page before, and late
+    page = client.get(answer.headers["location"])
+    assert 'name="method" value="travas"' in page.text
+    assert (value_of(page, "epsilon"), value_of(page, "max_cases")) == ("0.3", "2")
+    back = {"method": "travas", "epsilon": "0.3", "unit": "person", "max_cases": "2", "to": "laplace"}
+    client.post(f"{log}/method", data=back)
+    page = client.get(f"{log}/release")
+    assert (value_of(page, "epsilon"), value_of(page, "p_depth")) == ("0.3", "4")
+
+
+def test_the_same_release_within_an_hour_is_asked_about(server: Served, client: httpx.Client, log: str) -> None:
+    first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
+    second = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE)
+    assert second.status_code == 409
+    assert "You asked for this very release" in second.text and f'href="{first}"' in second.text
+    assert value_of(second, "epsilon") == "0.1"
+    other = send(client, f"{log}/release", f"{log}/jobs", **{**LAPLACE, "epsilon": "0.2"})
+    assert other.status_code == 303, "another budget is another release"
+    again = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE, again="yes")
+    assert again.status_code == 303 and again.headers["location"] != first
+    with server.store._writing() as connection:
+        connection.execute("UPDATE jobs SET created = created - 3700")
+    assert send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).status_code == 303, "an hour later it is meant"
+
+
+def test_a_cancelled_release_is_not_asked_about(client: httpx.Client, log: str) -> None:
+    first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
+    send(client, first, f"{first}/cancel")
+    assert send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).status_code == 303
+
+
+def test_what_columns_are_is_kept_without_reading_again(server: Served, client: httpx.Client, log: str) -> None:
+    client.post(f"{log}/plan", data={**LAPLACE, "unit": "case", "attributes": "x"})
+    said = {"person": "case:patient", "max_cases": "2", "is_ward": "release", "is_name": "identifying", "evil": "1"}
+    answer = send(client, log, f"{log}/meanings", **said)
+    assert answer.headers["location"] == f"{log}/exposure"
+    record = next(found for found in server.store.every_log() if log.endswith(found.id))
+    assert record.columns == {name: value for name, value in said.items() if name != "evil"}
+    assert record.measured is not None, "nothing is read again"
+    draft = server.store.draft(record.session, record.id)
+    assert (draft["unit"], draft["max_cases"], draft["attributes"]) == ("case:patient", "2", "ward")
+    assert draft["epsilon"] == "0.1"
+    send(client, log, f"{log}/meanings", person="", max_cases="3")
+    record = next(found for found in server.store.every_log() if log.endswith(found.id))
+    assert record.columns == {}
+
+
+def test_a_reading_that_failed_can_be_asked_for_again(server: Served, client: httpx.Client) -> None:
+    log = str(upload(client, SMALL).headers["location"])
+    (job,) = [job.id for job in server.store.queued() if log.endswith(server.store.any_job(job.id)[0].log)]
+    server.store.start(job)
+    server.store.end(job, "running", "failed", None, "The server stopped while this ran.")
+    assert f'action="{log}/read"' in client.get(log).text
+    assert send(client, log, f"{log}/read").headers["location"] == log
+    read_at_once(server, log)
+    assert "6 cases" in client.get(log).text
+
+
+# The account.
+
+
+def test_a_budget_is_proposed_set_changed_and_taken_away(server: Served, client: httpx.Client, log: str) -> None:
+    page = client.get(f"{log}/account")
+    assert "We propose 1 (protection stays good) or 2 (protection stays moderate)" in text_of(page)
+    assert value_of(page, "epsilon") == "2"
+    for given, kept in (("2", 2), ("0,5", 0.5)):
+        assert (
+            send(client, f"{log}/account", f"{log}/account/limit", epsilon=given).headers["location"]
+            == f"{log}/account"
+        )
+        (account,) = ledger_of(server, log).show()
+        assert account.budget is not None and float(account.budget[0]) == kept
+    page = client.get(f"{log}/account")
+    assert "Of ε = 0.5, 0.5 is left" in text_of(page) and '<meter class="budget"' in page.text
+    refused = send(client, f"{log}/release", f"{log}/jobs", **{**LAPLACE, "epsilon": "0.7"})
+    assert refused.status_code == 400
+    assert "does not suffice" in refused.text and f'href="{log}/account#limit"' in refused.text
+    assert "veilog ledger" not in refused.text, "no advice for a terminal"
+    assert server.store.releases(log.rpartition("/")[2]) == [], "no job is made that can only fail"
+    send(client, f"{log}/account", f"{log}/account/limit", none="yes")
+    assert ledger_of(server, log).show()[0].budget is None
+    for wrong in ({"epsilon": "many"}, {"epsilon": ""}, {"epsilon": "-1"}):
+        assert send(client, f"{log}/account", f"{log}/account/limit", **wrong).status_code == 400
+
+
+def test_a_budget_is_for_cases_or_for_persons(server: Served, client: httpx.Client, log: str) -> None:
+    person = {**LAPLACE, "unit": "person", "max_cases": "2"}
+    send(client, f"{log}/account", f"{log}/account/limit", epsilon="1", unit="case")
+    refused = send(client, f"{log}/release", f"{log}/jobs", **person)
+    assert refused.status_code == 400 and "cannot be added up" in refused.text
+    send(client, f"{log}/account", f"{log}/account/limit", epsilon="1", unit="person")
+    assert '<option value="person" selected>' in client.get(f"{log}/account").text
+    assert send(client, f"{log}/release", f"{log}/jobs", **person).status_code == 303
+    wrong = send(client, f"{log}/account", f"{log}/account/limit", epsilon="1", unit="nobody")
+    assert wrong.status_code == 400
+
+
+def test_the_account_has_every_release_with_what_it_cost_and_who_has_it(
+    server: Served, client: httpx.Client, log: str
+) -> None:
+    job = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"].rpartition("/")[2]
+    ledger, data = ledger_of(server, log), data_of(server, log)
+    kept, cut, failed = (ledger.reserve(data, "laplace", epsilon=1) for _ in range(3))
+    failed.withdraw()
+    server.store.start(job)
+    server.store.enter(job, kept.number)
+    server.store.end(job, "running", "done", to_text(made(files={"release.xes": 3})), None)
+    page = client.get(f"{log}/account")
+    text = text_of(page)
+    assert "ε = 2 spent, and no limit" in text
+    assert f'<a href="/jobs/{job}">Release {kept.number}: laplace</a>' in page.text
+    assert f'href="/jobs/{job}/all.zip"' in page.text
+    assert "set aside and never settled: counts as spent" in text
+    assert "failed before anything was asked: cost nothing" in text
+    note = {"entry": str(cut.number), "recipient": "<b>University</b>", "note": "thesis"}
+    answer = send(client, f"{log}/account", f"{log}/account/note", **note)
+    assert answer.headers["location"] == f"{log}/account#r{cut.number}"
+    page = client.get(f"{log}/account").text
+    assert 'value="&lt;b&gt;University&lt;/b&gt;"' in page and 'value="thesis"' in page
+    unknown = send(client, f"{log}/account", f"{log}/account/note", entry="999", recipient="x")
+    assert unknown.status_code == 400
+
+
+def test_what_a_failed_job_cost_is_said(server: Served, client: httpx.Client, log: str) -> None:
+    ledger, data = ledger_of(server, log), data_of(server, log)
+    for end, words in (
+        ("reserved", "It cost all that was set aside for it: ε = 1."),
+        ("withdrawn", "it cost nothing"),
+        (None, "It had not asked the log anything yet, so it cost nothing."),
+    ):
+        fields = {**LAPLACE, "again": "yes"}
+        address = send(client, f"{log}/release", f"{log}/jobs", **fields).headers["location"]
+        job = address.rpartition("/")[2]
+        server.store.start(job)
+        if end is not None:
+            reservation = ledger.reserve(data, "laplace", epsilon=1)
+            server.store.enter(job, reservation.number)
+            if end == "withdrawn":
+                reservation.withdraw()
+        server.store.end(job, "running", "failed", None, "The system ended this job.")
+        assert words in text_of(client.get(address))
+
+
+def test_a_file_read_anew_keeps_its_account(server: Served, client: httpx.Client) -> None:
+    content = SMALL + b"c0,odd,\n"
+    log = str(upload(client, content, "odd.csv").headers["location"])
+    read_as(server, log, {"on_missing-timestamp": "drop"})
+    assert "Nothing was spent yet" in text_of(client.get(f"{log}/account"))
+    (path,) = (server.settings.folder / log[1:]).iterdir()
+    text = path.read_text().replace("c0,odd,\n", "")
+    path.with_suffix(".other.csv").write_text(text)
+    dropped = files.read(path.with_suffix(".other.csv"))
+    path.with_suffix(".other.csv").unlink()
+    ledger_of(server, log).reserve(dropped, "laplace", epsilon=1)
+    assert "ε = 1 spent" in text_of(client.get(f"{log}/account"))
+    send(client, log, f"{log}/columns", case="case", activity="activity", timestamp="time")
+    read_as(server, log, {"on_missing-timestamp": "drop", "activity": "case", "case": "activity"})
+    assert "ε = 1 spent" in text_of(client.get(f"{log}/account")), "other columns, the same people"
+    again = str(upload(client, content, "renamed.csv").headers["location"])
+    read_as(server, again, {"on_missing-timestamp": "drop", "activity": "case", "case": "activity"})
+    plan = client.post(f"{again}/plan", data=LAPLACE, headers={"hx-request": "true"})
+    assert "1 release so far, which cost ε = 1" in text_of(plan), "brought twice, the same people"
+
+
+def test_costs_for_cases_and_for_persons_are_not_added_up(server: Served, client: httpx.Client, log: str) -> None:
+    spend(server, log, 1)
+    person = {**LAPLACE, "unit": "person", "max_cases": "2"}
+    told = text_of(client.post(f"{log}/plan", data=person, headers={"hx-request": "true"}))
+    assert "costs for a case and costs for a person do not add up" in told
+    assert "it would be ε" not in told and "without a bound" not in told
+    spend(server, log, 2, unit="person")
+    page = text_of(client.get(f"{log}/account"))
+    assert "case: ε = 1" in page and "person: ε = 2" in page and "do not add up" in page
+
+
+def test_releases_that_the_ledger_lost_are_missed(server: Served, client: httpx.Client, log: str) -> None:
+    job = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"].rpartition("/")[2]
+    server.store.start(job)
+    server.store.enter(job, 41)
+    server.store.end(job, "running", "done", to_text(made()), None)
+    assert "1 release is missing in the ledger" in text_of(client.get(f"{log}/account"))
+    plan = text_of(client.post(f"{log}/plan", data=LAPLACE, headers={"hx-request": "true"}))
+    assert "missing in the ledger" in plan and "Nothing has been released" not in plan
+
+
+def test_a_failed_attempt_is_no_release(server: Served, client: httpx.Client, log: str) -> None:
+    ledger_of(server, log).reserve(data_of(server, log), "laplace", epsilon=1).withdraw()
+    plan = text_of(client.post(f"{log}/plan", data=LAPLACE, headers={"hx-request": "true"}))
+    assert "Nothing was asked of these data yet." in plan and "0 releases" not in plan
+
+
+def test_a_log_is_put_on_the_account_of_the_same_people(server: Served, client: httpx.Client, log: str) -> None:
+    spend(server, log, 1)
+    grown = brought(server, client, SMALL + b"c9,come,2024-02-01\n", "grown.csv")
+    number = ledger_of(server, log).show()[0].number
+    assert f'<option value="{number}">' in client.get(f"{grown}/account").text
+    answer = send(client, f"{grown}/account", f"{grown}/account/join", account=str(number))
+    assert answer.status_code == 303
+    assert "ε = 1 spent" in text_of(client.get(f"{grown}/account"))
+    assert send(client, f"{grown}/account", f"{grown}/account/join", account="77").status_code == 400
+
+
+def test_another_log_is_let_spend_where_one_has_a_budget(server: Served, client: httpx.Client, log: str) -> None:
+    send(client, f"{log}/account", f"{log}/account/limit", epsilon="2")
+    other = brought(server, client, SMALL + b"c9,come,2024-02-01\n", "other.csv")
+    refused = send(client, f"{other}/release", f"{other}/jobs", **LAPLACE)
+    assert refused.status_code == 400 and f'href="{other}/account#limit"' in refused.text
+    send(client, f"{other}/account", f"{other}/account/limit", epsilon="1")
+    assert send(client, f"{other}/release", f"{other}/jobs", **LAPLACE).status_code == 303
+
+
+# All that is stored.
+
+
+def test_a_new_browser_finds_and_deletes_what_another_left(server: Served) -> None:
+    with server.browser() as first, server.browser() as second:
+        log = brought(server, first, SMALL, "the-neighbours.csv")
+        spend(server, log, 1)
+        assert "the-neighbours" not in second.get("/stored").text
+        assert send(second, "/stored", "/stored", token="0" * 32).status_code == 403
+        answer = send(second, "/stored", "/stored", token=f"http://127.0.0.1:1/?token={TOKEN}")
+        place = answer.headers["location"]
+        page = second.get(place)
+        assert "the-neighbours.csv" in page.text and "of another browser" in page.text and TOKEN not in page.text
+        assert re.search(r"\d+ (second|minute)s? old", page.text)
+        assert first.get(place).status_code == 400, "the list is for who typed the token, not for who has its address"
+        grant = place.partition("grant=")[2]
+        assert send(second, "/stored", f"/stored{log[5:]}/take", grant="x").status_code == 400
+        assert second.get(log).status_code == 404
+        assert send(second, "/stored", f"/stored{log[5:]}/take", grant=grant).status_code == 303
+        assert second.get(log).status_code == 200 and first.get(log).status_code == 404
+        assert "ε = 1 spent" in text_of(second.get(f"{log}/account")), "with its account"
+        anew = brought(server, second, SMALL, "once more.csv")
+        assert "ε = 1 spent" in text_of(second.get(f"{anew}/account")), "and so has the same file brought again"
+        assert send(second, "/stored", f"/stored{log[5:]}/delete", grant=grant).status_code == 303
+        assert not (server.settings.folder / log[1:]).exists()
+
+
+def test_a_shared_server_lists_nobodys_logs(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with served(tmp_path_factory.mktemp("shared") / "data", lasting_token=True) as shared, shared.browser() as client:
+        assert send(client, "/", "/stored", token=TOKEN).status_code == 403
+        assert "/stored" not in client.get("/").text
+
+
+def test_a_browser_can_leave(server: Served) -> None:
+    with server.browser() as client:
+        send(client, "/stored", "/leave")
+        assert client.get("/").status_code == 403
+        assert client.get("/", params={"token": TOKEN}).status_code == 303
+        assert client.get("/").status_code == 200
+
+
+# Downloads.
+
+
+def test_one_file_has_all_that_may_be_given_away(server: Served, client: httpx.Client) -> None:
+    log = brought(server, client, SMALL, "Nótaufnahme Süd 'x'/../é.csv")
+    address = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
+    job = address.rpartition("/")[2]
+    folder = server.settings.folder / "jobs" / job
+    folder.mkdir()
+    for name in ("release.xes", "dossier.html", "certificate.json", "inside.html", "result.json"):
+        (folder / name).write_text(name * 1000)
+    assert client.get(f"{address}/all.zip").status_code == 404, "nothing of what is not done"
+    server.store.start(job)
+    server.store.end(job, "running", "done", to_text(made()), None)
+    answer = client.get(f"{address}/all.zip")
+    archive = zipfile.ZipFile(BytesIO(answer.content))
+    assert archive.testzip() is None
+    names = archive.namelist()
+    assert sorted(re.sub(r".*-eps0\.1-", "", name) for name in names) == [
+        "certificate.json",
+        "dossier.html",
+        "release.xes",
+    ]
+    assert all(re.fullmatch(r"[A-Za-z0-9.-]+", name) and name.startswith("Notaufnahme-Sud-x-e-2") for name in names)
+    assert "sandbox" in answer.headers["content-security-policy"]
+    shown = re.fullmatch(r'attachment; filename="([A-Za-z0-9.-]+)"', answer.headers["content-disposition"])
+    assert shown and shown[1].endswith("-eps0.1-all.zip")
+
+
+@pytest.mark.parametrize(
+    "log", ["../../etc/passwd", "\r\nset-cookie: a=b", '";x="', "", "....", "\u202egpj.exe", "x" * 500]
+)
+def test_names_of_downloads_are_safe_whatever_a_log_is_called(log: str) -> None:
+    name = named(log, 1e9, '1";\r\n', "release.xes")
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]{10,100}", name) and ".." not in name
+    assert name.endswith("-eps1-release.xes")
+
+
+def test_an_example_can_be_tried(server: Served) -> None:
+    with server.browser() as client:
+        log = str(send(client, "/", "/example").headers["location"])
+        read_at_once(server, log)
+        page = client.get(log)
+        assert "500 cases" in page.text and "made-up-hospital.xes" in page.text
+        assert list((server.settings.folder / "incoming").iterdir()) == []
+        assert "Try it with an example" not in client.get("/").text, "not where somebody has a log"
+        other = send(client, "/", "/example")
+        assert other.headers["location"] != log
+        spend(server, log)
+        read_at_once(server, str(other.headers["location"]))
+        assert "ε = 1 spent" in text_of(client.get(f"{other.headers['location']}/account")), "one example, one account"
+
+
+def test_a_ledger_that_is_damaged_is_told_without_its_place(server: Served) -> None:
+    with server.browser() as client:
+        log = brought(server, client)
+        spend(server, log)
+        ledger = ledger_of(server, log)
+        ledger.path.write_bytes(b"garbage" * 1000)
+        for answer in (client.get(f"{log}/account"), client.post(f"{log}/plan", data=LAPLACE)):
+            assert answer.status_code == 200
+            assert "ledger" in answer.text and str(server.settings.folder) not in answer.text

@@ -1,0 +1,199 @@
+"""What reading a log asks of its owner, and what it says of who could be found."""
+
+import html
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from web_logs import EVOLVE, read, record, written
+
+from veilog.errors import InputError
+from veilog.web.jobs.read_log import ReadLog
+from veilog.web.jobs.records import Settings
+from veilog.web.pages import render as pages
+from veilog.web.pages.charts import _rising
+from veilog.web.work import dry_run
+from veilog.web.work.request import plain_advice, said_at_import
+
+
+def page_of(found: ReadLog, columns: dict[str, str] | None = None) -> str:
+    return html.unescape(pages.log_page(record(found, columns, "log.csv"), "once"))
+
+
+def exposure_of(found: ReadLog) -> str:
+    return html.unescape(pages.exposure(record(found))).replace("\u00a0", " ")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(folder=tmp_path, ledger=tmp_path / "all.ledger", token="t")
+
+
+# Columns.
+
+
+def test_only_the_role_that_is_missing_has_to_be_chosen(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.csv", "Fallnummer,was,Zeitpunkt,note", "1,a,2024-01-01,x")
+    found = read(path)
+    assert found.problem == "No column looks like the activity."
+    assert found.columns is not None
+    assert found.columns.taken == {"case": "Fallnummer", "timestamp": "Zeitpunkt"}
+    page = page_of(found)
+    assert '<option value="Fallnummer" selected>' in page and '<option value="Zeitpunkt" selected>' in page
+    assert page.count("Choose a column") == 1
+    assert "Say below which column is which." in page
+
+
+def test_two_columns_of_one_name_are_told_in_words(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.csv", "case,activity,time,x,x", "1,a,2024-01-01,p,q")
+    found = read(path)
+    assert found.problem == "Two columns are called 'x'."
+    assert found.advice == "Rename one of them."
+    assert "Say below which column is which." not in page_of(found)
+
+
+def test_what_does_not_help_is_not_advised(tmp_path: Path) -> None:
+    rows = ["1,a,02/04/2020", "2,b,03/04/2020"]
+    found = read(written(tmp_path / "log.csv", "case,activity,timestamp", *rows))
+    assert found.advice == "Say below, at the time, what 5/6/2024 means."
+    page = page_of(found)
+    assert found.advice in page and "Say below which column is which." not in page
+    with pytest.raises(InputError, match="has no cases"):
+        read(written(tmp_path / "empty.csv", "case,activity,timestamp"))
+
+
+@pytest.mark.parametrize(
+    ("advice", "kept"),
+    [
+        ("Choose a limit with --limit BYTES.", ""),
+        ("Rename one of them.", "Rename one of them."),
+        ("Export it again. Or say --time-format dd/mm/yyyy (in Python time_format=).", "Export it again."),
+        ("See veilog ledger show.", ""),
+        (None, ""),
+    ],
+)
+def test_no_page_advises_an_option_of_the_command(advice: str | None, kept: str) -> None:
+    assert plain_advice(advice) == kept
+
+
+def test_dates_are_shown_as_they_are_understood(tmp_path: Path) -> None:
+    rows = ["1,a,05/06/2024 14:00", "1,b,25/12/2024", "2,a,2024-03-01", "2,b,never"]
+    path = written(tmp_path / "log.csv", "case,activity,timestamp", *rows)
+    found = read(path)
+    assert found.preview is not None
+    assert found.preview.times == (
+        "5 June 2024, 14:00 or 6 May 2024, 14:00",
+        "25 December 2024, 00:00",
+        "1 March 2024, 00:00",
+        "cannot be read",
+    )
+    told = read(path, {"time_format": "mm/dd/yyyy"}).preview
+    assert told is not None and told.times[0] == "6 May 2024, 14:00"
+    assert "time, as understood" in page_of(found) and "6 May 2024" in page_of(found)
+
+
+# Whose cases, and the other columns.
+
+
+@pytest.fixture(scope="module")
+def stays(tmp_path_factory: pytest.TempPathFactory) -> ReadLog:
+    rows = [
+        f"{case},P{case % 20},{'AB'[case % 2]},{step},2024-01-{1 + case % 27:02d}"
+        for case in range(40)
+        for step in ("come", "see", "go")
+    ]
+    header = "case,Patienten-ID,ward,activity,timestamp"
+    return read(written(tmp_path_factory.mktemp("stays") / "stays.csv", header, *rows))
+
+
+def test_import_asks_for_the_person_and_what_each_column_is(stays: ReadLog) -> None:
+    page = page_of(stays)
+    assert "Patienten-ID: 20 persons, at most 2 cases each" in page
+    assert "It looks as if Patienten-ID told persons." in page
+    for name in ("ward", "Patienten-ID"):
+        assert f'name="is_{name}"' in page
+    said = {"person": "Patienten-ID", "max_cases": "2", "is_Patienten-ID": "identifying", "is_ward": "release"}
+    page = page_of(stays, said)
+    assert '<option value="identifying" selected>' in page and '<option value="release" selected>' in page
+
+
+def test_a_form_begins_with_what_was_said_at_import(stays: ReadLog, settings: Settings) -> None:
+    said = {"person": "Patienten-ID", "max_cases": "2", "is_Patienten-ID": "identifying", "is_ward": "release"}
+    log = record(stays, said)
+    assert said_at_import(log) == {"attributes": "ward", "unit": "Patienten-ID", "max_cases": "2"}
+    form = pages.release_form(log, said_at_import(log), "once", settings=settings)
+    assert '<option value="Patienten-ID" selected>' in form
+    assert re.search(r'name="attributes" value="ward" checked', form)
+    assert 'name="attributes" value="Patienten-ID"' not in form
+    assert form.index("Who is protected?") < form.index("How much may it cost?")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"attributes": "Ward", "delta": "1e-6"}, "It has 'ward'."),
+        ({"attributes": "Patienten-ID", "delta": "1e-6"}, "was said to identify people"),
+    ],
+)
+def test_attributes_that_cannot_be_released_are_refused_before_a_job_is_made(
+    stays: ReadLog, settings: Settings, asked: dict[str, str], said: str
+) -> None:
+    log = record(stays, {"is_Patienten-ID": "identifying"})
+    assert said in dry_run(log, {**EVOLVE, **asked}, settings).problem
+
+
+def test_values_of_attributes_are_listed_in_the_form(stays: ReadLog, settings: Settings) -> None:
+    log = record(stays)
+    asked = {**EVOLVE, "attributes": "ward"}
+    silent = dry_run(log, asked, settings)
+    assert "Which values 'ward' may have has to be known." in silent.undeclared and "--" not in silent.undeclared
+    listed = dry_run(log, {**asked, "d_ward": "A\nB"}, settings)
+    assert listed.undeclared is None
+    assert listed.plan.declared.attributes == {"ward": ("A", "B")}
+    ranged = dry_run(log, {**asked, "d_ward": "0..10"}, settings)
+    assert ranged.plan.declared.attributes == {"ward": (0.0, 10.0)}
+    with_delta = dry_run(log, {**asked, "delta": "1e-6"}, settings)
+    assert with_delta.undeclared is None
+
+
+# Who could be found.
+
+
+def test_exposure_begins_with_the_paths_that_nobody_else_follows(tmp_path: Path) -> None:
+    rows = [f"c{i},{what},2024-03-{12 + i % 9:02d}T10:0{j}" for i in range(9) for j, what in enumerate(("in", "out"))]
+    rows += ["alone,in,2024-03-12T10:00", "alone,scan,2024-03-12T11:00", "other,out,2024-03-13T10:00"]
+    rows += ["other,scan,2024-03-13T11:00"]
+    found = read(written(tmp_path / "log.csv", "case,activity,timestamp", *rows))
+    assert found.measured is not None
+    assert found.measured.alone == 2
+    assert "one case alone has" in found.measured.example or "one alone has" in found.measured.example
+    page = exposure_of(found)
+    assert "18.2 % of the 11 cases (2) have a path that no other case has" in page
+    assert found.measured.example in html.unescape(page)
+    assert page.index("a path that no other case has") < page.index("If somebody knows a little")
+
+
+def test_nobody_is_alone_where_all_paths_are_shared(tmp_path: Path) -> None:
+    rows = [f"{i},{what},2024-01-0{j + 1}" for i in range(6) for j, what in enumerate("ab")]
+    page = exposure_of(read(written(tmp_path / "log.csv", "case,activity,timestamp", *rows)))
+    assert "None of the 6 cases has a path of its own" in page
+    assert "For example" not in page
+
+
+def test_what_was_not_counted_is_no_zero(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("veilog.web.work.exposure._MANY", 3)
+    monkeypatch.setattr("veilog.web.work.exposure._WORK", 1.0)
+    rows = [f"{i},{'abcdef'[(i * j) % 6]},2024-01-01T00:0{j}" for i in range(8) for j in range(4)]
+    page = exposure_of(read(written(tmp_path / "log.csv", "case,activity,timestamp", *rows)))
+    assert "0 of 8 cases can be singled out" not in page
+
+
+def test_curves_never_say_that_who_knows_more_finds_less() -> None:
+    assert _rising([(3, 0.008), (5, 0.0), (10, 0.052)]) == [(3, 0.008), (5, 0.008), (10, 0.052)]
+
+
+def test_a_page_of_an_earlier_version_is_shown_without_what_it_did_not_count(stays: ReadLog) -> None:
+    assert stays.measured is not None
+    earlier = replace(stays, measured=replace(stays.measured, alone=None, example=""))
+    assert "different paths for 40 cases" in exposure_of(earlier)
