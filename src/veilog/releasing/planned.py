@@ -32,7 +32,7 @@ def uses_of(method: Method, settings: Settings, declared: Domain, wanted: Wanted
     return Uses(
         flow=method.spends_delta(settings),
         labels=declared.activities == PRIVATELY,
-        values=any(name not in declared.attributes for name in wanted.attributes),
+        values=any(declared.values_of(name) is None for name in wanted.attributes),
     )
 
 

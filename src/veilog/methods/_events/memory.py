@@ -1,0 +1,327 @@
+"""Attributes that events hold: in which events they are recorded, and how their values persist along a case.
+
+Where attributes are recorded is asked together. First which patterns there are: the activity of the first event of the
+case that has a value, whether all its events have one, and whether the value changes; a case adds 1, shared out among
+its attributes. Then which of the patterns found each attribute has; a case adds 1 for each attribute. An attribute that
+(nearly) never changes, or was said to belong to the case, has one value a case, which its events hold where it is
+recorded. The others have a memory of one step: how often a value stays as it was from one event that has one to the
+next, by the activity of the second, and which values events of each activity have. Transitions are made such that these
+hold: with p the shares of values before and q those wanted after, a value v stays with a chance of the same part of
+``min(p_v, q_v) / p_v`` for all v, and else the next is drawn from what of q is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.logs.variants import Sequences
+from veilog.methods._events.domains import Chosen, edges_of
+from veilog.methods._events.marginals import asked_bins, believed
+from veilog.methods._events.together import placed
+from veilog.privacy.asking import Triples
+from veilog.privacy.cases import Cases, Coding
+from veilog.privacy.curator import Curator
+
+__all__ = ["Persisting", "Recorded", "asked_persisting", "asked_records", "courses"]
+
+PATTERNS = Fraction(1, 4)
+"""Part of the price of where attributes are recorded that finds the patterns."""
+MOST_PATTERNS = 6
+PATTERN_NOISES = 4.0
+CONSTANT = 0.1
+"""Up to this part of the cases in which its value changes an attribute is one of cases."""
+FINE = 4096
+"""Parts of its range in which a number is looked at to see whether it changes."""
+EVENTS_A_CASE = (0.5, 3.0)
+"""In the answer on values by activity a case counts at most the first part of what one of the release has on average;
+where noise is no matter, up to the second part."""
+SMALL_LOG = 1_000
+STAYING = Fraction(1, 8)
+BINNING = Fraction(1, 4)
+MOST_GROUPS = 48
+"""Bins of numbers are asked by activity in so many groups."""
+RESOLUTION = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Where the events of a case hold an attribute."""
+
+    everywhere: bool
+    changes: bool
+    """Whether cases have several values of it."""
+    first: FloatArray
+    """How often it is first recorded at each activity."""
+
+    def events(self, cases: Sequences) -> BoolArray:
+        """Return which events hold it: all, or one a case: the first of the activity that holds it most often."""
+        if self.everywhere:
+            return np.ones(len(cases.codes), dtype=np.bool_)
+        weight = self.first[cases.codes]
+        owners = np.repeat(np.arange(len(cases)), cases.lengths)
+        order = np.lexsort((-weight, owners))
+        firsts = order[np.flatnonzero(np.diff(owners, prepend=-1))]
+        found = np.zeros(len(weight), dtype=np.bool_)
+        found[firsts[weight[firsts] > 0]] = True
+        return found
+
+
+def _patterns(block: Cases, name: str, activities: int) -> tuple[IntArray, IntArray]:
+    """Of each case in which an attribute is known: the case, and its pattern as a number."""
+    values, owners = block.attributes[name], block.owners
+    known = np.flatnonzero(values >= 0)
+    of_known = owners[known]
+    starts = np.flatnonzero(np.diff(of_known, prepend=-1))
+    rows = of_known[starts]
+    first = known[starts]
+    number = np.bincount(of_known, minlength=len(block))
+    same = values[known] == np.repeat(values[first], number[rows])
+    changes = np.bincount(of_known[~same], minlength=len(block))[rows] > 0
+    everywhere = number[rows] == block.lengths[rows]
+    activity = np.where(block.codes[first] >= 0, block.codes[first], activities)
+    return rows, activity * 4 + 2 * everywhere + changes
+
+
+def asked_records(
+    curator: Curator, epsilon: Fraction, labels: tuple[str, ...], attributes: tuple[Chosen, ...]
+) -> tuple[Recorded, ...]:
+    """Return where events hold each of these attributes."""
+    size = 4 * (len(labels) + 1)
+    codings = tuple(
+        one.coding(edges_of(one.lattice(FINE), one.unit) if one.range is not None else ()) for one in attributes
+    )
+
+    def of_all(block: Cases) -> Triples:
+        found = [_patterns(block, coding.name, len(labels)) for coding in codings]
+        rows, cells = (np.concatenate(part) for part in zip(*found, strict=True))
+        return rows, cells, np.ones(len(rows), dtype=np.int64)
+
+    price = epsilon * PATTERNS
+    asked = curator.events.sums(
+        of_all,
+        size,
+        1,
+        price,
+        alphabet=labels,
+        codings=codings,
+        resolution=RESOLUTION,
+        purpose="patterns of where attributes are recorded",
+    )
+    counts = asked / RESOLUTION
+    order = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
+    patterns = order[(counts[order] >= PATTERN_NOISES / float(price)) | (np.arange(len(order)) == 0)]
+    place = np.full(size, len(patterns))
+    place[patterns] = np.arange(len(patterns))
+    width = len(patterns) + 1
+
+    def of_each(block: Cases) -> Triples:
+        found = [_patterns(block, coding.name, len(labels)) for coding in codings]
+        rows = np.concatenate([rows for rows, _ in found])
+        cells = np.concatenate([i * width + place[cells] for i, (_, cells) in enumerate(found)])
+        return rows, cells, np.ones(len(rows), dtype=np.int64)
+
+    tables = curator.events.sums(
+        of_each,
+        width * len(codings),
+        len(codings),
+        epsilon - price,
+        alphabet=labels,
+        codings=codings,
+        purpose="where each attribute is recorded",
+    ).reshape(-1, width)
+    return tuple(
+        _recorded(table.astype(np.float64), patterns, len(labels), len(codings) / float(epsilon - price), one)
+        for table, one in zip(tables, attributes, strict=True)
+    )
+
+
+def _recorded(counts: FloatArray, patterns: IntArray, activities: int, scale: float, chosen: Chosen) -> Recorded:
+    """Where an attribute is recorded, by the noisy numbers of cases that have each pattern."""
+    counts = np.where(counts >= np.minimum(scale, counts.max()), np.maximum(counts, 1e-9), 0.0)
+    counts, rest = counts[:-1], counts[-1]
+    changing, everywhere = patterns % 2 == 1, patterns % 4 >= 2
+    # What has a pattern of its own may change: the model of what changes holds for all.
+    changes = not chosen.of_case and counts[changing].sum() + rest > CONSTANT * (counts.sum() + rest)
+    counts = np.where(changing == changes, counts, 0.0) if not chosen.of_case else counts
+    first = np.zeros(activities + 1)
+    np.add.at(first, patterns[~everywhere] // 4, counts[~everywhere])
+    # A case that ends early may have all that there is: one event that is recorded looks like all of them.
+    return Recorded(bool(counts[everywhere].sum() > counts[~everywhere].sum()), bool(changes), first[:-1])
+
+
+# Values that change -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Persisting:
+    """Values of events: which each activity has, the last of having none, and how often a value stays."""
+
+    coding: Coding
+    by_activity: FloatArray
+    staying: FloatArray
+    """The part of those events of each activity that follow one with a value."""
+    scale: float
+    """Of the noise of each count."""
+    bound: int
+    """How many events of a case count at most."""
+
+    @property
+    def known(self) -> FloatArray:
+        """The values of those events of each activity that have one."""
+        values = self.by_activity[:, :-1]
+        return np.asarray(values / np.maximum(values.sum(axis=1, keepdims=True), 1e-12))
+
+
+def asked_persisting(curator: Curator, epsilon: Fraction, cases: Sequences, chosen: Chosen) -> Persisting:
+    """Return how values of an attribute that changes within cases are spread, and how they stay."""
+    labels, coding = cases.labels, chosen.coding()
+    price, left = epsilon * STAYING, epsilon * (1 - STAYING)
+    group, inside = np.arange(coding.size), np.ones(coding.size)
+    if chosen.numeric and chosen.range is not None:
+        coding, counts, _ = asked_bins(_of_events(curator, chosen), left * BINNING, chosen, len(cases))
+        left -= left * BINNING
+        mass = np.maximum(counts[:-1], 0.0) + 1e-9
+        reached = (np.cumsum(mass) - mass / 2) / mass.sum()
+        group = np.unique((reached * MOST_GROUPS).astype(np.int64), return_inverse=True)[1]
+        inside = mass / np.bincount(group, weights=mass)[group]
+    width = int(group.max()) + 2
+    least, most = EVENTS_A_CASE
+    part = min(least * max(float(epsilon) * len(cases) / SMALL_LOG, 1.0) ** 0.5, most)
+    bound = max(1, round(part * float(cases.lengths.mean())))
+
+    def by_activity(block: Cases) -> Triples:
+        at = np.flatnonzero(block.codes >= 0)
+        values = block.attributes[coding.name][at]
+        cells = block.codes[at] * width + np.where(values >= 0, group[values], width - 1)
+        return block.owners[at], cells, np.ones(len(at), dtype=np.int64)
+
+    asked = (
+        curator.events.sums(
+            by_activity,
+            len(labels) * width,
+            bound,
+            left,
+            alphabet=labels,
+            codings=(coding,),
+            resolution=RESOLUTION,
+            purpose=f"values of {chosen.column} with each activity",
+        ).reshape(-1, width)
+        / RESOLUTION
+    )
+    scale = bound / float(left)
+    table = _leaning(asked, scale)
+    full = np.concatenate([table[:, group] * inside, table[:, -1:]], axis=1)
+    staying = _asked_staying(curator, price, labels, coding, chosen)
+    return Persisting(coding, full, staying, scale, bound)
+
+
+def _of_events(curator: Curator, chosen: Chosen) -> Callable[[Coding, Fraction], FloatArray]:
+    """The question about how often events have numbers in some bins; a case adds 1, shared out among its events."""
+
+    def asked(coding: Coding, share: Fraction) -> FloatArray:
+        def of_events(block: Cases) -> Triples:
+            known = np.flatnonzero(block.attributes[coding.name] >= 0)
+            values = block.attributes[coding.name][known]
+            return block.owners[known], values, np.ones(len(known), dtype=np.int64)
+
+        sums = curator.events.sums(
+            of_events,
+            coding.size + 1,
+            1,
+            share,
+            codings=(coding,),
+            resolution=RESOLUTION,
+            purpose=f"values of {chosen.column}",
+        )
+        return np.asarray(sums / RESOLUTION)
+
+    return asked
+
+
+def _leaning(noisy: FloatArray, scale: float) -> FloatArray:
+    """Each row as a distribution, believed as far as it stands out from that of all rows through the noise."""
+    totals = noisy.sum(axis=0)
+    total = believed(
+        totals, np.full(len(totals), max(float(totals.sum()), 1.0) / len(totals)), scale * len(noisy) ** 0.5
+    )
+    masses = np.maximum(noisy.sum(axis=1), scale)
+    found = believed(noisy, masses[:, None] * total / total.sum(), scale)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _asked_staying(
+    curator: Curator, epsilon: Fraction, labels: tuple[str, ...], coding: Coding, chosen: Chosen
+) -> FloatArray:
+    """By activity, the part of the events with a value that have that of the last one before; a case adds 1, shared out
+    among its events."""
+
+    def of_steps(block: Cases) -> Triples:
+        known = np.flatnonzero(block.attributes[coding.name] >= 0)
+        owners, values = block.owners[known], block.attributes[coding.name][known]
+        at = np.flatnonzero(owners[1:] == owners[:-1]) + 1
+        codes = block.codes[known[at]]
+        cells = 2 * codes + (values[at] == values[at - 1])
+        return owners[at][codes >= 0], cells[codes >= 0], np.ones(int((codes >= 0).sum()), dtype=np.int64)
+
+    asked = (
+        curator.events.sums(
+            of_steps,
+            2 * len(labels),
+            1,
+            epsilon,
+            alphabet=labels,
+            codings=(coding,),
+            resolution=RESOLUTION,
+            purpose=f"whether {chosen.column} stays as it was",
+        ).reshape(-1, 2)
+        / RESOLUTION
+    )
+    scale = 1 / float(epsilon)
+    both = np.maximum(asked.sum(axis=0), 0.0)
+    usual = (both[1] + scale) / (both.sum() + 2 * scale)
+    # As many events as the noise is wide are taken to be as all are.
+    stay, seen = np.maximum(asked[:, 1], 0.0), np.maximum(asked, 0.0).sum(axis=1)
+    return np.asarray((stay + 2 * scale * usual) / (seen + 2 * scale))
+
+
+def courses(
+    persisting: Persisting, cases: Sequences, known: BoolArray, first: IntArray, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Return for each event its value, -1 for none, and the event in which the value was new, from the ``first`` value
+    of each case."""
+    owners = np.repeat(np.arange(len(cases)), cases.lengths)
+    at = np.flatnonzero(known & (first[owners] >= 0))
+    values, origin = np.full(len(known), -1, dtype=np.int64), np.arange(len(known))
+    starts = np.flatnonzero(np.diff(owners[at], prepend=-1))
+    values[at[starts]] = first[owners[at[starts]]]
+    rank = np.arange(len(at)) - np.repeat(starts, np.diff(starts, append=len(at)))
+    size = len(cases.labels)
+    codes = cases.codes.astype(np.int64)
+    steps = np.flatnonzero(rank > 0)
+    keys = codes[at[steps - 1]] * size + codes[at[steps]]
+    pairs, of_step = np.unique(keys, return_inverse=True)
+    shares = persisting.known
+    before, after = shares[pairs // size], shares[pairs % size]
+    both = np.minimum(before, after)
+    part = np.minimum(1.0, persisting.staying[pairs % size] / np.maximum(both.sum(axis=1), 1e-12))
+    stays = part[:, None] * both / np.maximum(before, 1e-12)
+    fresh = np.maximum(after - part[:, None] * both, 0.0) + 1e-12 * after + 1e-15
+    pair = np.zeros(len(at), dtype=np.int64)
+    pair[steps] = of_step
+    order = np.argsort(rank, kind="stable")
+    ends = np.cumsum(np.bincount(rank)) if len(rank) else np.zeros(0, dtype=np.int64)
+    for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        now = order[begin:end]
+        events, earlier = at[now], at[now - 1]
+        same = rng.random(len(now)) < stays[pair[now], values[earlier]]
+        values[events] = np.where(same, values[earlier], -1)
+        origin[events] = np.where(same, origin[earlier], events)
+        new = now[~same]
+        kinds, rows = np.unique(pair[new], return_inverse=True)
+        values[at[new]] = placed(fresh[kinds], rows, rng) if len(new) else values[at[new]]
+    return values, origin
