@@ -13,7 +13,8 @@ few tables of two, chosen with noise, of attributes of cases with each other and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -24,18 +25,20 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.variants import Sequences
 from veilog.methods._events.domains import Chosen, typed
-from veilog.methods._events.marginals import Marginal, asked_values, case_values, expected_error
+from veilog.methods._events.marginals import Marginal, asked_values, expected_error, joint_values
 from veilog.methods._events.memory import Persisting, Recorded, asked_persisting, asked_records, courses
 from veilog.methods._events.together import Variable, drawn_together, grouped, of_the_flow, placed, rounds_paid
 from veilog.methods.method import advised
-from veilog.privacy.cases import Cases, Coding
+from veilog.privacy.cases import Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
 
 __all__ = ["ReleasedColumns", "released_attributes"]
 
-RECORDS, PAIRS = Fraction(1, 10), Fraction(3, 10)
+RECORDS, PAIRS = Fraction(1, 20), Fraction(3, 10)
 """Parts of the epsilon: where events hold attributes, and tables of two; the rest is for each attribute by itself."""
+FEW_VALUES, TOGETHER = 4, 256
+"""Attributes of cases of up to so few values are asked together, up to so many combinations."""
 MOSTLY_NOISE = 0.25
 """From this expected error on the values of an attribute are mostly noise."""
 _DAY = 86_400_000_000
@@ -54,25 +57,18 @@ class ReleasedColumns:
 
 @dataclass(eq=False)
 class _Asked:
-    """An attribute with the answers about it."""
+    """An attribute with the answers about it, or several of cases that have few values and were asked together."""
 
-    chosen: Chosen
+    members: tuple[Chosen, ...]
     records: Recorded | None
     """Where events hold it; None for a column of cases."""
-    of_case: Marginal | None
-    of_events: Persisting | None
-    """One of both: how often cases have its values, or events where these change within cases."""
+    answer: Marginal | Persisting
+    """How often cases have its values, or events where these change within cases."""
     variable: Variable
     group: IntArray
     """Of each value the number that stands for it in tables of two."""
     known: BoolArray | None = None
     """Which events have a value that changes within cases."""
-
-    @property
-    def coding(self) -> Coding:
-        found = self.of_case or self.of_events
-        assert found is not None
-        return found.coding
 
 
 def released_attributes(
@@ -88,44 +84,57 @@ def released_attributes(
     flow = of_the_flow(cases)
     of_events = tuple(one for one in chosen if one.level == "event")
     price = epsilon * RECORDS if of_events and cases.labels else Fraction(0)
-    rounds = rounds_paid(epsilon * PAIRS, len(cases), len(chosen), len(flow))
-    for_pairs = epsilon * PAIRS if rounds else Fraction(0)
     records: dict[str, Recorded] = {}
     if price:
-        found = asked_records(curator, price, cases.labels, of_events)
+        found = asked_records(curator, price, cases.labels, of_events, len(cases))
         records = {one.name: where for one, where in zip(of_events, found, strict=True)}
-    weights = {one.name: _weight(one, records.get(one.name), cases) for one in chosen}
+    parts = _together(chosen, records)
+    rounds = rounds_paid(epsilon * PAIRS, len(cases), len(parts), len(flow))
+    for_pairs = epsilon * PAIRS if rounds else Fraction(0)
+    weights = [_weight(part, records.get(part[0].name), cases) for part in parts]
+    share = (epsilon - price - for_pairs) / sum(weights)
     asked = [
-        _asked(
-            curator,
-            (epsilon - price - for_pairs) * weights[one.name] / sum(weights.values()),
-            one,
-            records.get(one.name),
-            cases,
-            for_pairs / max(1, rounds),
-            rng,
-        )
-        for one in chosen
+        _asked(curator, share * weight, part, records.get(part[0].name), cases, for_pairs / max(1, rounds), rng)
+        for part, weight in zip(parts, weights, strict=True)
     ]
     _remark_errors(remark, asked, float(epsilon), len(cases))
-    known = [(one.of_case.scale * len(one.of_case.shares) ** 0.5, one.of_case.cases) for one in asked if one.of_case]
+    of_cases = [one.answer for one in asked if isinstance(one.answer, Marginal)]
+    known = [(answer.scale * len(answer.shares) ** 0.5, answer.cases) for answer in of_cases]
     number = min(known)[1] if known else float(len(cases))
-    codings = tuple(one.coding for one in asked)
+    codings = tuple(coding for one in asked for coding in one.answer.codings)
     variables = [one.variable for one in asked]
     drawn_together(curator, for_pairs, rounds, flow, variables, codings, cases.labels, number, rng)
-    columns = ReleasedColumns({}, {})
-    for one in asked:
-        if one.chosen.level == "case":
-            columns.cases[one.chosen.column] = _of_cases(one, cases, times, rng)
+    columns = {one.name: column for part in asked for one, column in _columns(part, cases, times, rng)}
+    return ReleasedColumns(
+        events={one.column: columns[one.name] for one in chosen if one.level == "event"},
+        cases={one.column: columns[one.name] for one in chosen if one.level == "case"},
+    )
+
+
+def _together(chosen: tuple[Chosen, ...], records: dict[str, Recorded]) -> list[tuple[Chosen, ...]]:
+    """The attributes, those of cases that have few values and are recorded in the same place in parts of several: one
+    answer about all of them has less noise than an answer about each, and tells how they hang together."""
+    parts: list[tuple[Chosen, ...]] = []
+    open_: dict[object, int] = {}
+    for one in chosen:
+        where = records.get(one.name)
+        size = one.coding().size
+        if one.numeric or size > FEW_VALUES or (where is not None and where.changes):
+            parts.append((one,))
+            continue
+        key = None if where is None else where.place
+        at = open_.get(key)
+        if at is not None and math.prod(other.coding().size + 1 for other in parts[at]) * (size + 1) <= TOGETHER:
+            parts[at] += (one,)
         else:
-            columns.events[one.chosen.column] = _of_events(one, cases, times, rng)
-    return columns
+            open_[key] = len(parts)
+            parts.append((one,))
+    return parts
 
 
-def _weight(chosen: Chosen, records: Recorded | None, cases: Sequences) -> int:
-    """The part of the epsilon that an attribute gets: the more numbers are asked, the more, but less than in
-    proportion."""
-    size = 2 * chosen.coding().size if chosen.range is not None else chosen.coding().size + 1
+def _weight(part: tuple[Chosen, ...], records: Recorded | None, cases: Sequences) -> int:
+    """The part of the epsilon that attributes get: the more numbers are asked, the more, but less than in proportion."""
+    size = math.prod(one.coding().size + 1 for one in part) * (1 if part[0].range is None else 2)
     size *= len(cases.labels) if records is not None and records.changes else 1
     return int(100 * size ** (1 / 3))
 
@@ -133,35 +142,51 @@ def _weight(chosen: Chosen, records: Recorded | None, cases: Sequences) -> int:
 def _asked(
     curator: Curator,
     epsilon: Fraction,
-    chosen: Chosen,
+    part: tuple[Chosen, ...],
     records: Recorded | None,
     cases: Sequences,
     a_pair: Fraction,
     rng: np.random.Generator,
 ) -> _Asked:
-    """Ask about an attribute by itself. ``a_pair`` is what each table of two will cost."""
+    """Ask about an attribute by itself, or some together. ``a_pair`` is what each table of two will cost."""
+    answer: Marginal | Persisting
     if records is None or not records.changes:
-        of_case = asked_values(curator, epsilon, chosen, len(cases))
-        group = grouped(of_case.shares, a_pair, of_case.cases, ordered=chosen.numeric)
-        variable = _variable(chosen.column, of_case.coding, group, of_case.shares, len(cases))
-        return _Asked(chosen, records, of_case, None, variable, group)
-    of_events = asked_persisting(curator, epsilon, cases, chosen)
-    first, known = _first_known(of_events, cases, rng)
-    shares = np.append(of_events.known, np.zeros((len(cases.labels), 1)), axis=1)
-    shares = np.append(shares, [[0.0] * of_events.coding.size + [1.0]], axis=0)
-    usual = np.bincount(first.drawn, minlength=first.size) @ shares / max(len(cases), 1)
-    group = grouped(usual, a_pair, len(cases), ordered=chosen.numeric)
-    variable = _variable(chosen.column, of_events.coding, group, usual, len(cases))
-    variable.parents.append((first, _by_group(shares, group)))
-    return _Asked(chosen, records, None, of_events, variable, group, known)
+        answer = asked_values(curator, epsilon, part, len(cases))
+        group = grouped(answer.shares, a_pair, answer.cases, ordered=part[0].numeric)
+        variable = _variable(part, answer.codings, group, answer.shares, len(cases))
+        if records is not None:
+            variable.parents.append(_given_recorded(records.cases(cases), _by_group(answer.shares[None, :], group)[0]))
+        return _Asked(part, records, answer, variable, group)
+    answer = asked_persisting(curator, epsilon, cases, part[0])
+    first, known = _first_known(answer, cases, rng)
+    usual = np.bincount(first.drawn, minlength=first.size) @ answer.first / max(len(cases), 1)
+    group = grouped(usual, a_pair, len(cases), ordered=part[0].numeric)
+    variable = _variable(part, answer.codings, group, usual, len(cases))
+    variable.parents.append((first, _by_group(answer.first, group)))
+    return _Asked(part, records, answer, variable, group, known)
 
 
-def _variable(name: str, coding: Coding, group: IntArray, shares: FloatArray, cases: int) -> Variable:
-    def of_block(block: Cases) -> IntArray:
-        return group[case_values(block, coding.name)]  # -1, for none, is the last
+def _variable(
+    part: tuple[Chosen, ...], codings: tuple[Coding, ...], group: IntArray, shares: FloatArray, cases: int
+) -> Variable:
+    name, size = ", ".join(one.column for one in part), int(group.max()) + 1
+    drawn = np.zeros(cases, dtype=np.int64)
+    of_group = _by_group(shares[None, :], group)[0]
+    return Variable(name, size, lambda block: group[joint_values(block, codings)], of_group, drawn)
 
-    size = int(group.max()) + 1
-    return Variable(name, size, of_block, _by_group(shares[None, :], group)[0], np.zeros(cases, dtype=np.int64))
+
+def _given_recorded(held: BoolArray, shares: FloatArray) -> tuple[Variable, FloatArray]:
+    """Whether a released case has an event that may hold an attribute, and its shares given that: a case without one has
+    no value."""
+    part = max(float(held.mean()), 1e-9)
+    given = np.append(shares[:-1], max(part - float(shares[:-1].sum()), 0.0)) + 1e-12
+    rows = np.stack([np.append(np.zeros(len(shares) - 1), 1.0), given / given.sum()])
+    return _known_flow("whether it is recorded", held.astype(np.int64), 2), rows
+
+
+def _known_flow(name: str, drawn: IntArray, size: int) -> Variable:
+    """What is known of released cases only, and never asked."""
+    return Variable(name, size, lambda block: np.zeros(len(block), dtype=np.int64), np.zeros(0), drawn)
 
 
 def _by_group(shares: FloatArray, group: IntArray) -> FloatArray:
@@ -180,97 +205,91 @@ def _first_known(of_events: Persisting, cases: Sequences, rng: np.random.Generat
     firsts = at[np.flatnonzero(np.diff(owners[at], prepend=-1))]
     drawn = np.full(len(cases), size, dtype=np.int64)
     drawn[owners[firsts]] = codes[firsts]
-    return Variable(
-        "first activity", size + 1, lambda block: np.zeros(len(block), dtype=np.int64), np.zeros(0), drawn
-    ), known
+    return _known_flow("first activity", drawn, size + 1), known
 
 
 # Values -------------------------------------------------------------------------------------------------------------
 
 
-def _case_codes(one: _Asked, rng: np.random.Generator) -> IntArray:
-    """The value of each released case, -1 for none: one of the group that was drawn for it."""
+def _case_values(one: _Asked, rng: np.random.Generator) -> IntArray:
+    """The value of each released case: one of the group that was drawn for it."""
     groups = one.variable.drawn
-    size = one.coding.size
-    if one.of_case is not None:
-        rows, shares = groups, np.broadcast_to(one.of_case.shares, (one.variable.size, size + 1))
+    if isinstance(one.answer, Marginal):
+        rows, own = groups, np.arange(one.variable.size)
+        shares = np.broadcast_to(one.answer.shares, (len(own), len(one.group)))
     else:
-        assert one.of_events is not None
-        (first, _) = one.variable.parents[0]
+        first, _ = one.variable.parents[0]
         kinds, rows = np.unique(first.drawn * one.variable.size + groups, return_inverse=True)
-        known = np.append(one.of_events.known, np.zeros((first.size - 1, 1)), axis=1)
-        shares = np.append(known, [[0.0] * size + [1.0]], axis=0)[kinds // one.variable.size]
-        groups = kinds % one.variable.size
-    own = np.arange(len(shares)) if one.of_case is not None else groups
-    inside = np.where(one.group == own[:, None], shares + 1e-12, 0.0)
-    codes = placed(inside, rows, rng)
-    return np.where(codes < size, codes, -1)
+        shares, own = one.answer.first[kinds // one.variable.size], kinds % one.variable.size
+    return placed(np.where(one.group == own[:, None], shares + 1e-12, 0.0), rows, rng)
 
 
-def _of_cases(one: _Asked, cases: Sequences, times: IntArray | None, rng: np.random.Generator) -> pa.Array:
-    return _column(one, _case_codes(one, rng), _starts(cases, times), np.arange(len(cases)), rng)
-
-
-def _of_events(one: _Asked, cases: Sequences, times: IntArray | None, rng: np.random.Generator) -> pa.Array:
+def _columns(
+    one: _Asked, cases: Sequences, times: IntArray | None, rng: np.random.Generator
+) -> Iterator[tuple[Chosen, pa.Array]]:
+    """The columns of attributes that were asked together."""
+    values = _case_values(one, rng)
     owners = np.repeat(np.arange(len(cases)), cases.lengths)
-    of_case = _case_codes(one, rng)
     starts = _starts(cases, times)
-    if one.of_events is None:
-        assert one.records is not None
-        column = _column(one, of_case, starts, np.arange(len(cases)), rng)
-        return column.take(pa.array(owners, mask=~one.records.events(cases)))
-    assert one.known is not None
-    codes, origin = courses(one.of_events, cases, one.known, of_case, rng)
-    return _column(one, codes, None if starts is None else starts[owners], origin, rng)
+    if isinstance(one.answer, Persisting):
+        assert one.known is not None
+        first = np.where(values < one.answer.codings[0].size, values, -1)
+        codes, origin = courses(one.answer, cases, one.known, first, rng)
+        yield one.members[0], _column(one.members[0], one.answer.codings[0], codes, starts[owners], origin, rng)
+        return
+    held = None if one.records is None else pa.array(owners, mask=~one.records.events(cases))
+    for member, coding in reversed(list(zip(one.members, one.answer.codings, strict=True))):
+        values, codes = np.divmod(values, coding.size + 1)
+        codes = np.where(codes < coding.size, codes, -1)
+        column = _column(member, coding, codes, starts, np.arange(len(cases)), rng)
+        yield member, column if held is None else column.take(held)
 
 
-def _starts(cases: Sequences, times: IntArray | None) -> IntArray | None:
-    """The time of the first event of each case; 1970 for one without events."""
-    if times is None:
-        return None
+def _starts(cases: Sequences, times: IntArray | None) -> IntArray:
+    """The time of the first event of each case; 1970 for one without events, or where there are no times."""
     found = np.zeros(len(cases), dtype=np.int64)
     going = np.flatnonzero(cases.lengths)
-    found[going] = times[cases.offsets[going]]
+    if times is not None:
+        found[going] = times[cases.offsets[going]]
     return found
 
 
 def _column(
-    one: _Asked, codes: IntArray, starts: IntArray | None, origin: IntArray, rng: np.random.Generator
+    one: Chosen, coding: Coding, codes: IntArray, starts: IntArray, origin: IntArray, rng: np.random.Generator
 ) -> pa.Array:
     """Values for codes, in the type of the log's column; numbers are drawn once for each ``origin``, in their bins."""
     missing = codes < 0
     codes = np.where(missing, 0, codes)
-    if not one.chosen.numeric:
-        values = typed(one.chosen)
-        if one.chosen.kind == "text":
+    if not one.numeric:
+        values = typed(one)
+        if one.kind == "text":
             return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=missing), values)
         return values.take(pa.array(codes, mask=missing))
-    numbers = _numbers(one, codes, rng)[origin]
-    if one.chosen.kind == "date":
-        assert starts is not None
+    numbers = _numbers(one, coding, codes, rng)[origin]
+    if one.kind == "date":
         moments = starts + np.round(numbers * _DAY).astype(np.int64)
         return pa.array(moments, pa.int64(), mask=missing).cast(TIMESTAMP_TYPE)
-    return pa.array(numbers.astype(np.int64) if one.chosen.kind == "whole number" else numbers, mask=missing)
+    return pa.array(numbers.astype(np.int64) if one.kind == "whole number" else numbers, mask=missing)
 
 
-def _numbers(one: _Asked, codes: IntArray, rng: np.random.Generator) -> FloatArray:
+def _numbers(one: Chosen, coding: Coding, codes: IntArray, rng: np.random.Generator) -> FloatArray:
     """A number inside each bin: on the lattice of a declared range, else evenly in log-time."""
-    edges = np.array(one.coding.edges)
+    edges = np.array(coding.edges)
     u = rng.random(len(codes))
     low, high = edges[codes], edges[codes + 1]
-    if one.chosen.range is None:
+    if one.range is None:
         away = np.sign(low + high)
         near, far = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
         inner = near > 0
         return np.asarray(away * np.where(inner, np.maximum(near, 1e-9) * (far / np.maximum(near, 1e-9)) ** u, u * far))
-    unit = one.chosen.unit
+    unit = one.unit
     places = np.round(low / unit) + np.floor(u * np.round((high - low) / unit))
     return np.asarray(np.round(places * unit, max(0, -int(np.floor(np.log10(unit))))))
 
 
 def _remark_errors(remark: Callable[[str], None], asked: list[_Asked], epsilon: float, cases: int) -> None:
     """Say how far noise alone moves the shares of values: public numbers only."""
-    errors = {one.chosen.column: _error(one, cases) for one in asked}
+    errors = {member.column: _error(one, member, cases) for one in asked for member in one.members}
     told = ", ".join(f"{name} {error:.2g}" for name, error in errors.items())
     remark(f"Part of the cases (of events, where values change) whose value noise alone may have changed: {told}.")
     noisy = [name for name, error in errors.items() if error >= MOSTLY_NOISE]
@@ -282,8 +301,9 @@ def _remark_errors(remark: Callable[[str], None], asked: list[_Asked], epsilon: 
         )
 
 
-def _error(one: _Asked, cases: int) -> float:
-    if one.of_case is not None:
-        return expected_error(len(one.of_case.shares), one.of_case.scale, cases)
-    assert one.of_events is not None
-    return expected_error(one.of_events.by_activity.size, one.of_events.scale, cases * one.of_events.bound)
+def _error(one: _Asked, member: Chosen, cases: int) -> float:
+    if isinstance(one.answer, Persisting):
+        return expected_error(one.answer.by_activity.size, one.answer.scale, cases * one.answer.bound)
+    # Of attributes that were asked together, each count of one is a sum of several.
+    size = len(one.answer.shares) if len(one.members) == 1 else member.coding().size + 1
+    return expected_error(size, one.answer.scale * (len(one.answer.shares) / size) ** 0.5, cases)

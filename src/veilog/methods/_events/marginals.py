@@ -11,6 +11,7 @@ likeliest one: Kiefer and Wolfowitz 1956).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,7 +25,7 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 
-__all__ = ["Marginal", "asked_bins", "asked_values", "believed", "case_values", "expected_error"]
+__all__ = ["Marginal", "asked_bins", "asked_values", "believed", "case_values", "expected_error", "joint_values"]
 
 LEVELS = (2, 5)
 CASES_A_LEVEL = 150
@@ -40,13 +41,23 @@ _STEPS = 40
 class Marginal:
     """How often an attribute has each value."""
 
-    coding: Coding
+    codings: tuple[Coding, ...]
+    """Of attributes that were asked together, several: their values are numbered as :func:`joint_values` does."""
     shares: FloatArray
     """Of each value, the last one of having none."""
     scale: float
     """Of the noise of each count."""
     cases: float
     """What all counts add up to, which is about the number of cases."""
+
+
+def joint_values(block: Cases, codings: tuple[Coding, ...]) -> IntArray:
+    """Return one number for the values that each case has of attributes; having none counts as the last value."""
+    found = np.zeros(len(block), dtype=np.int64)
+    for coding in codings:
+        values = case_values(block, coding.name)
+        found = found * (coding.size + 1) + np.where(values >= 0, values, coding.size)
+    return found
 
 
 def case_values(block: Cases, name: str) -> IntArray:
@@ -70,27 +81,25 @@ def expected_error(cells: int, scale: float, cases: float) -> float:
 # Questions ----------------------------------------------------------------------------------------------------------
 
 
-def asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> Marginal:
-    """Return how often cases have each value; a case adds 1 to one count."""
+def asked_values(curator: Curator, epsilon: Fraction, together: tuple[Chosen, ...], cases: int) -> Marginal:
+    """Return how often cases have each value, or all of several attributes; a case adds 1 to one count."""
+    purpose = f"values of {', '.join(one.column for one in together)} by case"
 
-    def asked(coding: Coding, share: Fraction) -> FloatArray:
+    def asked(codings: tuple[Coding, ...], share: Fraction) -> FloatArray:
         def of_cases(block: Cases) -> Triples:
-            values = case_values(block, coding.name)
-            one = np.ones(len(block), dtype=np.int64)
-            return np.arange(len(block)), np.where(values >= 0, values, coding.size), one
+            return np.arange(len(block)), joint_values(block, codings), np.ones(len(block), dtype=np.int64)
 
-        size = coding.size + 1
-        purpose = f"values of {chosen.column} by case"
-        return curator.events.sums(of_cases, size, 1, share, codings=(coding,), purpose=purpose).astype(np.float64)
+        size = math.prod(coding.size + 1 for coding in codings)
+        return curator.events.sums(of_cases, size, 1, share, codings=codings, purpose=purpose).astype(np.float64)
 
-    if chosen.numeric and chosen.range is not None:
-        coding, counts, scale = asked_bins(asked, epsilon, chosen, cases)
+    if together[0].range is not None:
+        coding, counts, scale = asked_bins(lambda one, share: asked((one,), share), epsilon, together[0], cases)
         total = max(float(counts.sum()), 1.0)
-        return Marginal(coding, least_squares(counts), scale, total)
-    coding = chosen.coding()
-    counts, scale = asked(coding, epsilon), 1 / float(epsilon)
+        return Marginal((coding,), least_squares(counts), scale, total)
+    codings = tuple(one.coding() for one in together)
+    counts, scale = asked(codings, epsilon), 1 / float(epsilon)
     found = believed(counts, np.full(len(counts), max(float(counts.sum()), 1.0) / len(counts)), scale)
-    return Marginal(coding, found / found.sum(), scale, max(float(counts.sum()), 1.0))
+    return Marginal(codings, found / found.sum(), scale, max(float(counts.sum()), 1.0))
 
 
 def asked_bins(

@@ -1,8 +1,9 @@
 """Attributes that events hold: in which events they are recorded, and how their values persist along a case.
 
-Where attributes are recorded is asked together. First which patterns there are: the activity of the first event of the
-case that has a value, whether all its events have one, and whether the value changes; a case adds 1, shared out among
-its attributes. Then which of the patterns found each attribute has; a case adds 1 for each attribute. An attribute that
+Where attributes are recorded is asked together. First which patterns there are: whether all events of a case have a
+value, whether it changes, and where neither is so the activity of the first event that has one; a case adds 1, shared
+out among its attributes. Then which attributes have which of the patterns found, but for the commonest; a case adds 1,
+shared out among those that do, which are few. An attribute that
 (nearly) never changes, or was said to belong to the case, has one value a case, which its events hold where it is
 recorded. The others have a memory of one step: how often a value stays as it was from one event that has one to the
 next, by the activity of the second, and which values events of each activity have. Transitions are made such that these
@@ -26,13 +27,15 @@ from veilog.methods._events.together import placed
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
+from veilog.privacy.events import CaseFeatures
 
 __all__ = ["Persisting", "Recorded", "asked_persisting", "asked_records", "courses"]
 
 PATTERNS = Fraction(1, 4)
 """Part of the price of where attributes are recorded that finds the patterns."""
 MOST_PATTERNS = 6
-PATTERN_NOISES = 4.0
+NOISES = 4.0
+"""So many noise scales a pattern has to have."""
 CONSTANT = 0.1
 """Up to this part of the cases in which its value changes an attribute is one of cases."""
 FINE = 4096
@@ -58,6 +61,18 @@ class Recorded:
     first: FloatArray
     """How often it is first recorded at each activity."""
 
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Return the activities at which it is recorded; none where it is everywhere."""
+        return () if self.everywhere else tuple(np.flatnonzero(self.first).tolist())
+
+    def cases(self, cases: Sequences) -> BoolArray:
+        """Return which cases have an event that may hold it."""
+        owners = np.repeat(np.arange(len(cases)), cases.lengths)
+        found = np.zeros(len(cases), dtype=np.bool_)
+        found[owners[self.events(cases)]] = True
+        return found
+
     def events(self, cases: Sequences) -> BoolArray:
         """Return which events hold it: all, or one a case: the first of the activity that holds it most often."""
         if self.everywhere:
@@ -72,26 +87,27 @@ class Recorded:
 
 
 def _patterns(block: Cases, name: str, activities: int) -> tuple[IntArray, IntArray]:
-    """Of each case in which an attribute is known: the case, and its pattern as a number."""
+    """Of each case in which an attribute is known: the case, and its pattern as a number. The first ones are of values
+    that stay the same and that some events hold, by the activity of the first of these."""
     values, owners = block.attributes[name], block.owners
     known = np.flatnonzero(values >= 0)
     of_known = owners[known]
     starts = np.flatnonzero(np.diff(of_known, prepend=-1))
-    rows = of_known[starts]
-    first = known[starts]
+    rows, first = of_known[starts], known[starts]
     number = np.bincount(of_known, minlength=len(block))
     same = values[known] == np.repeat(values[first], number[rows])
     changes = np.bincount(of_known[~same], minlength=len(block))[rows] > 0
     everywhere = number[rows] == block.lengths[rows]
     activity = np.where(block.codes[first] >= 0, block.codes[first], activities)
-    return rows, activity * 4 + 2 * everywhere + changes
+    of_all = activities + 1 + changes
+    return rows, np.where(everywhere, of_all, np.where(changes, activities + 3, activity))
 
 
 def asked_records(
-    curator: Curator, epsilon: Fraction, labels: tuple[str, ...], attributes: tuple[Chosen, ...]
+    curator: Curator, epsilon: Fraction, labels: tuple[str, ...], attributes: tuple[Chosen, ...], cases: int
 ) -> tuple[Recorded, ...]:
-    """Return where events hold each of these attributes."""
-    size = 4 * (len(labels) + 1)
+    """Return where events hold each of these attributes, of about so many cases."""
+    size = len(labels) + 4
     codings = tuple(
         one.coding(edges_of(one.lattice(FINE), one.unit) if one.range is not None else ()) for one in attributes
     )
@@ -102,56 +118,60 @@ def asked_records(
         return rows, cells, np.ones(len(rows), dtype=np.int64)
 
     price = epsilon * PATTERNS
-    asked = curator.events.sums(
-        of_all,
-        size,
-        1,
-        price,
-        alphabet=labels,
-        codings=codings,
-        resolution=RESOLUTION,
-        purpose="patterns of where attributes are recorded",
-    )
-    counts = asked / RESOLUTION
+    counts = _asked(curator, price, of_all, size, labels, codings, "patterns of where attributes are recorded")
     order = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
-    patterns = order[(counts[order] >= PATTERN_NOISES / float(price)) | (np.arange(len(order)) == 0)]
+    patterns = order[(counts[order] >= NOISES / float(price)) | (np.arange(len(order)) == 0)]
+    if len(codings) == 1:
+        return (_recorded(counts[patterns], patterns, len(labels), attributes[0]),)
     place = np.full(size, len(patterns))
     place[patterns] = np.arange(len(patterns))
     width = len(patterns) + 1
 
-    def of_each(block: Cases) -> Triples:
+    def of_others(block: Cases) -> Triples:
         found = [_patterns(block, coding.name, len(labels)) for coding in codings]
         rows = np.concatenate([rows for rows, _ in found])
         cells = np.concatenate([i * width + place[cells] for i, (_, cells) in enumerate(found)])
-        return rows, cells, np.ones(len(rows), dtype=np.int64)
+        others = cells % width > 0
+        return rows[others], cells[others], np.ones(int(others.sum()), dtype=np.int64)
 
-    tables = curator.events.sums(
-        of_each,
-        width * len(codings),
-        len(codings),
-        epsilon - price,
-        alphabet=labels,
-        codings=codings,
-        purpose="where each attribute is recorded",
-    ).reshape(-1, width)
-    return tuple(
-        _recorded(table.astype(np.float64), patterns, len(labels), len(codings) / float(epsilon - price), one)
-        for table, one in zip(tables, attributes, strict=True)
+    purpose = "attributes that are recorded in another way than most"
+    tables = _asked(curator, epsilon - price, of_others, width * len(codings), labels, codings, purpose)
+    least = max(NOISES / float(epsilon - price), CONSTANT * cases / len(codings))
+    tables = np.where(tables < least, 0.0, tables).reshape(-1, width)
+    tables *= max(1, int(tables.any(axis=1).sum()))
+    # An attribute has the commonest pattern where it has no other, unless values that stay the same have another.
+    staying = np.append(patterns < len(labels) + 2, False)[1:]
+    left = np.maximum(cases - tables.sum(axis=1), 0.0)
+    tables[:, 0] = np.where(tables[:, 1:][:, staying].any(axis=1), 0.0, left)
+    ways = np.append(patterns, size - 1)  # a pattern that was not found may be any: the model of what changes is
+    return tuple(_recorded(row, ways, len(labels), one) for row, one in zip(tables, attributes, strict=True))
+
+
+def _asked(
+    curator: Curator,
+    epsilon: Fraction,
+    features: CaseFeatures,
+    size: int,
+    labels: tuple[str, ...],
+    codings: tuple[Coding, ...],
+    purpose: str,
+) -> FloatArray:
+    """Noisy sums of what cases have, shared out where one has several."""
+    asked = curator.events.sums(
+        features, size, 1, epsilon, alphabet=labels, codings=codings, resolution=RESOLUTION, purpose=purpose
     )
+    return np.asarray(asked / RESOLUTION)
 
 
-def _recorded(counts: FloatArray, patterns: IntArray, activities: int, scale: float, chosen: Chosen) -> Recorded:
-    """Where an attribute is recorded, by the noisy numbers of cases that have each pattern."""
-    counts = np.where(counts >= np.minimum(scale, counts.max()), np.maximum(counts, 1e-9), 0.0)
-    counts, rest = counts[:-1], counts[-1]
-    changing, everywhere = patterns % 2 == 1, patterns % 4 >= 2
-    # What has a pattern of its own may change: the model of what changes holds for all.
-    changes = not chosen.of_case and counts[changing].sum() + rest > CONSTANT * (counts.sum() + rest)
-    counts = np.where(changing == changes, counts, 0.0) if not chosen.of_case else counts
-    first = np.zeros(activities + 1)
-    np.add.at(first, patterns[~everywhere] // 4, counts[~everywhere])
-    # A case that ends early may have all that there is: one event that is recorded looks like all of them.
-    return Recorded(bool(counts[everywhere].sum() > counts[~everywhere].sum()), bool(changes), first[:-1])
+def _recorded(counts: FloatArray, patterns: IntArray, activities: int, chosen: Chosen) -> Recorded:
+    """Where an attribute is recorded, by about how many cases have each pattern."""
+    changing = (patterns == activities + 2) | (patterns == activities + 3)
+    everywhere = (patterns == activities + 1) | (patterns == activities + 2)
+    first = np.zeros(activities + 4)
+    np.add.at(first, patterns, counts)
+    changes = not chosen.of_case and counts[changing].sum() > CONSTANT * counts.sum()
+    # A case of one event has all that it has everywhere: some activity must stand out.
+    return Recorded(bool(counts[everywhere].sum() >= first[:activities].sum()), bool(changes), first[:activities])
 
 
 # Values that change -------------------------------------------------------------------------------------------------
@@ -161,7 +181,7 @@ def _recorded(counts: FloatArray, patterns: IntArray, activities: int, scale: fl
 class Persisting:
     """Values of events: which each activity has, the last of having none, and how often a value stays."""
 
-    coding: Coding
+    codings: tuple[Coding]
     by_activity: FloatArray
     staying: FloatArray
     """The part of those events of each activity that follow one with a value."""
@@ -175,6 +195,13 @@ class Persisting:
         """The values of those events of each activity that have one."""
         values = self.by_activity[:, :-1]
         return np.asarray(values / np.maximum(values.sum(axis=1, keepdims=True), 1e-12))
+
+    @property
+    def first(self) -> FloatArray:
+        """The values of a case, the last of having none, by the activity of its first event that has one; in the last
+        row there is no such event."""
+        known = np.append(self.known, np.zeros((len(self.by_activity), 1)), axis=1)
+        return np.append(known, np.eye(known.shape[1])[-1:], axis=0)
 
 
 def asked_persisting(curator: Curator, epsilon: Fraction, cases: Sequences, chosen: Chosen) -> Persisting:
@@ -217,7 +244,7 @@ def asked_persisting(curator: Curator, epsilon: Fraction, cases: Sequences, chos
     table = _leaning(asked, scale)
     full = np.concatenate([table[:, group] * inside, table[:, -1:]], axis=1)
     staying = _asked_staying(curator, price, labels, coding, chosen)
-    return Persisting(coding, full, staying, scale, bound)
+    return Persisting((coding,), full, staying, scale, bound)
 
 
 def _of_events(curator: Curator, chosen: Chosen) -> Callable[[Coding, Fraction], FloatArray]:
@@ -229,16 +256,7 @@ def _of_events(curator: Curator, chosen: Chosen) -> Callable[[Coding, Fraction],
             values = block.attributes[coding.name][known]
             return block.owners[known], values, np.ones(len(known), dtype=np.int64)
 
-        sums = curator.events.sums(
-            of_events,
-            coding.size + 1,
-            1,
-            share,
-            codings=(coding,),
-            resolution=RESOLUTION,
-            purpose=f"values of {chosen.column}",
-        )
-        return np.asarray(sums / RESOLUTION)
+        return _asked(curator, share, of_events, coding.size + 1, (), (coding,), f"values of {chosen.column}")
 
     return asked
 
@@ -268,19 +286,8 @@ def _asked_staying(
         cells = 2 * codes + (values[at] == values[at - 1])
         return owners[at][codes >= 0], cells[codes >= 0], np.ones(int((codes >= 0).sum()), dtype=np.int64)
 
-    asked = (
-        curator.events.sums(
-            of_steps,
-            2 * len(labels),
-            1,
-            epsilon,
-            alphabet=labels,
-            codings=(coding,),
-            resolution=RESOLUTION,
-            purpose=f"whether {chosen.column} stays as it was",
-        ).reshape(-1, 2)
-        / RESOLUTION
-    )
+    purpose = f"whether {chosen.column} stays as it was"
+    asked = _asked(curator, epsilon, of_steps, 2 * len(labels), labels, (coding,), purpose).reshape(-1, 2)
     scale = 1 / float(epsilon)
     both = np.maximum(asked.sum(axis=0), 0.0)
     usual = (both[1] + scale) / (both.sum() + 2 * scale)
