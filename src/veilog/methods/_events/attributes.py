@@ -35,8 +35,11 @@ from veilog.privacy.mechanisms.noise import generator
 
 __all__ = ["ReleasedColumns", "released_attributes"]
 
-RECORDS, PAIRS = Fraction(1, 20), Fraction(3, 10)
-"""Parts of the epsilon: where events hold attributes, and tables of two; the rest is for each attribute by itself."""
+RECORDS = (Fraction(2, 100), Fraction(20, 100))
+CASES_OF_RECORDS = 75
+"""Part of the epsilon for where events hold attributes: so much that it times the cases is this, within these bounds."""
+PAIRS = Fraction(1, 4)
+"""Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
 FEW_VALUES, TOGETHER = 4, 256
 """Attributes of cases of up to so few values are asked together, up to so many combinations."""
 MOSTLY_NOISE = 0.25
@@ -68,7 +71,7 @@ class _Asked:
     group: IntArray
     """Of each value the number that stands for it in tables of two."""
     known: BoolArray | None = None
-    """Which events have a value that changes within cases."""
+    """Which events may hold it, or have a value that changes within cases."""
 
 
 def released_attributes(
@@ -83,7 +86,10 @@ def released_attributes(
     rng = generator(curator.randomness)
     flow = of_the_flow(cases)
     of_events = tuple(one for one in chosen if one.level == "event")
-    price = epsilon * RECORDS if of_events and cases.labels else Fraction(0)
+    least, most = RECORDS
+    price = epsilon * least if of_events and cases.labels else Fraction(0)
+    if price:
+        price = min(max(price, Fraction(CASES_OF_RECORDS, len(cases))), epsilon * most)
     records: dict[str, Recorded] = {}
     if price:
         found = asked_records(curator, price, cases.labels, of_events, len(cases))
@@ -133,7 +139,7 @@ def _together(chosen: tuple[Chosen, ...], records: dict[str, Recorded]) -> list[
 
 
 def _weight(part: tuple[Chosen, ...], records: Recorded | None, cases: Sequences) -> int:
-    """The part of the epsilon that attributes get: the more numbers are asked, the more, but less than in proportion."""
+    """The part of the epsilon that attributes get: more where more numbers are asked, but less than in proportion."""
     size = math.prod(one.coding().size + 1 for one in part) * (1 if part[0].range is None else 2)
     size *= len(cases.labels) if records is not None and records.changes else 1
     return int(100 * size ** (1 / 3))
@@ -154,9 +160,11 @@ def _asked(
         answer = asked_values(curator, epsilon, part, len(cases))
         group = grouped(answer.shares, a_pair, answer.cases, ordered=part[0].numeric)
         variable = _variable(part, answer.codings, group, answer.shares, len(cases))
-        if records is not None:
-            variable.parents.append(_given_recorded(records.cases(cases), _by_group(answer.shares[None, :], group)[0]))
-        return _Asked(part, records, answer, variable, group)
+        if records is None:
+            return _Asked(part, records, answer, variable, group)
+        held = records.events(cases, 1 - float(answer.shares[-1]), rng)
+        variable.parents.append(_given_recorded(held, cases, variable.shares))
+        return _Asked(part, records, answer, variable, group, held)
     answer = asked_persisting(curator, epsilon, cases, part[0])
     first, known = _first_known(answer, cases, rng)
     usual = np.bincount(first.drawn, minlength=first.size) @ answer.first / max(len(cases), 1)
@@ -175,13 +183,15 @@ def _variable(
     return Variable(name, size, lambda block: group[joint_values(block, codings)], of_group, drawn)
 
 
-def _given_recorded(held: BoolArray, shares: FloatArray) -> tuple[Variable, FloatArray]:
-    """Whether a released case has an event that may hold an attribute, and its shares given that: a case without one has
-    no value."""
+def _given_recorded(events: BoolArray, cases: Sequences, shares: FloatArray) -> tuple[Variable, FloatArray]:
+    """Whether a released case has an event that may hold an attribute, and its shares given that: a case without one
+    has no value."""
+    held = np.zeros(len(cases), dtype=np.int64)
+    held[np.repeat(np.arange(len(cases)), cases.lengths)[events]] = 1
     part = max(float(held.mean()), 1e-9)
     given = np.append(shares[:-1], max(part - float(shares[:-1].sum()), 0.0)) + 1e-12
     rows = np.stack([np.append(np.zeros(len(shares) - 1), 1.0), given / given.sum()])
-    return _known_flow("whether it is recorded", held.astype(np.int64), 2), rows
+    return _known_flow("whether it is recorded", held, 2), rows
 
 
 def _known_flow(name: str, drawn: IntArray, size: int) -> Variable:
@@ -237,7 +247,7 @@ def _columns(
         codes, origin = courses(one.answer, cases, one.known, first, rng)
         yield one.members[0], _column(one.members[0], one.answer.codings[0], codes, starts[owners], origin, rng)
         return
-    held = None if one.records is None else pa.array(owners, mask=~one.records.events(cases))
+    held = None if one.known is None else pa.array(owners, mask=~one.known)
     for member, coding in reversed(list(zip(one.members, one.answer.codings, strict=True))):
         values, codes = np.divmod(values, coding.size + 1)
         codes = np.where(codes < coding.size, codes, -1)

@@ -25,7 +25,16 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 
-__all__ = ["Marginal", "asked_bins", "asked_values", "believed", "case_values", "expected_error", "joint_values"]
+__all__ = [
+    "Marginal",
+    "asked_bins",
+    "asked_values",
+    "believed",
+    "case_values",
+    "evenly",
+    "expected_error",
+    "joint_values",
+]
 
 LEVELS = (2, 5)
 CASES_A_LEVEL = 150
@@ -98,7 +107,7 @@ def asked_values(curator: Curator, epsilon: Fraction, together: tuple[Chosen, ..
         return Marginal((coding,), least_squares(counts), scale, total)
     codings = tuple(one.coding() for one in together)
     counts, scale = asked(codings, epsilon), 1 / float(epsilon)
-    found = believed(counts, np.full(len(counts), max(float(counts.sum()), 1.0) / len(counts)), scale)
+    found, _ = believed(counts, evenly(counts), scale)
     return Marginal(codings, found / found.sum(), scale, max(float(counts.sum()), 1.0))
 
 
@@ -148,10 +157,19 @@ def _agreeing(
     return noisy + moved[parents], precision + np.where(parts[parents] == 1, known[parents], 0.0)
 
 
-def believed(noisy: FloatArray, expected: FloatArray, scale: float) -> FloatArray:
-    """Return counts as far as noise of this scale lets them be believed, in the shape of the noisy ones.
+def evenly(counts: FloatArray) -> FloatArray:
+    """Return what is expected of counts of which only the sum is known."""
+    return np.full(counts.shape, max(float(counts.sum()), 1.0) / counts.size)
 
-    A count is a ratio times what is expected of it; how ratios are spread is learnt from all counts.
+
+def believed(
+    noisy: FloatArray, expected: FloatArray, scale: float, *, typical: bool = False
+) -> tuple[FloatArray, float]:
+    """Return counts as far as noise of this scale lets them be believed, in the shape of the noisy ones, and the
+    logarithm of how likely the noisy ones are if so much is ``expected``.
+
+    A count is a ratio times what is expected of it; how ratios are spread is learnt from all counts. A count is then
+    its mean given the noisy one, or its median where it is to be ``typical``: of many that are mostly 0 means add up.
     """
     flat, usual = noisy.reshape(-1), np.maximum(expected.reshape(-1), 1e-9)
     most = max(float(((flat + scale) / usual).max()), 2.0)
@@ -159,15 +177,19 @@ def believed(noisy: FloatArray, expected: FloatArray, scale: float) -> FloatArra
     classes = np.concatenate([[0], 1 + np.arange(_RATIOS * _FINE) // _FINE])
     places = usual[:, None] * ratios
     logs = -np.abs(flat[:, None] - places) / scale
-    likely = np.exp(logs - logs.max(axis=1, keepdims=True))
-    inside = np.append(1.0, np.full(_RATIOS, 1 / _FINE))
-    by_class = np.zeros((len(flat), _RATIOS + 1))
-    by_class[:, 0] = likely[:, 0]
-    by_class[:, 1:] = likely[:, 1:].reshape(len(flat), _RATIOS, _FINE).mean(axis=2)
+    top = logs.max(axis=1, keepdims=True)
+    likely = np.exp(logs - top)
+    by_class = np.concatenate([likely[:, :1], likely[:, 1:].reshape(len(flat), _RATIOS, _FINE).mean(axis=2)], axis=1)
     weights = np.full(_RATIOS + 1, 1 / (_RATIOS + 1))
     for _ in range(_STEPS):
         given = by_class * weights
-        weights = (given / given.sum(axis=1, keepdims=True)).mean(axis=0)
-    chance = likely * (weights * inside)[classes]
-    found = (chance * places).sum(axis=1) / chance.sum(axis=1)
-    return np.asarray(np.maximum(found, 1e-12).reshape(noisy.shape))
+        total = given.sum(axis=1, keepdims=True)
+        weights = (given / total).mean(axis=0)
+    chance = likely * (weights / np.append(1.0, np.full(_RATIOS, _FINE)))[classes]
+    reached = np.cumsum(chance, axis=1)
+    if typical:
+        found = places[np.arange(len(flat)), (reached >= reached[:, -1:] / 2).argmax(axis=1)]
+    else:
+        found = (chance * places).sum(axis=1) / reached[:, -1]
+    evidence = float((np.log(total) + top).sum())
+    return np.asarray(np.maximum(found, 1e-12).reshape(noisy.shape)), evidence

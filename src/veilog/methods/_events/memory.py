@@ -13,7 +13,7 @@ hold: with p the shares of values before and q those wanted after, a value v sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,7 +22,7 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Sequences
 from veilog.methods._events.domains import Chosen, edges_of
-from veilog.methods._events.marginals import asked_bins, believed
+from veilog.methods._events.marginals import asked_bins, believed, evenly
 from veilog.methods._events.together import placed
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
@@ -31,7 +31,7 @@ from veilog.privacy.events import CaseFeatures
 
 __all__ = ["Persisting", "Recorded", "asked_persisting", "asked_records", "courses"]
 
-PATTERNS = Fraction(1, 4)
+PATTERNS = Fraction(1, 3)
 """Part of the price of where attributes are recorded that finds the patterns."""
 MOST_PATTERNS = 6
 NOISES = 4.0
@@ -45,9 +45,9 @@ EVENTS_A_CASE = (0.5, 3.0)
 where noise is no matter, up to the second part."""
 SMALL_LOG = 1_000
 STAYING = Fraction(1, 8)
-BINNING = Fraction(1, 4)
+BINNING = Fraction(2, 5)
 MOST_GROUPS = 48
-"""Bins of numbers are asked by activity in so many groups."""
+"""More values than that are asked by activity in so many groups, and by themselves without the activity."""
 RESOLUTION = 1024
 
 
@@ -66,23 +66,22 @@ class Recorded:
         """Return the activities at which it is recorded; none where it is everywhere."""
         return () if self.everywhere else tuple(np.flatnonzero(self.first).tolist())
 
-    def cases(self, cases: Sequences) -> BoolArray:
-        """Return which cases have an event that may hold it."""
-        owners = np.repeat(np.arange(len(cases)), cases.lengths)
-        found = np.zeros(len(cases), dtype=np.bool_)
-        found[owners[self.events(cases)]] = True
-        return found
+    def events(self, cases: Sequences, share: float, rng: np.random.Generator) -> BoolArray:
+        """Return which events may hold it: all, or one a case, the first of the activity that holds it most often.
 
-    def events(self, cases: Sequences) -> BoolArray:
-        """Return which events hold it: all, or one a case: the first of the activity that holds it most often."""
+        Cases without such an activity hold it in their first event, so many of them that a ``share`` of all cases does.
+        """
         if self.everywhere:
             return np.ones(len(cases.codes), dtype=np.bool_)
         weight = self.first[cases.codes]
         owners = np.repeat(np.arange(len(cases)), cases.lengths)
         order = np.lexsort((-weight, owners))
         firsts = order[np.flatnonzero(np.diff(owners, prepend=-1))]
+        holding = weight[firsts] > 0
+        lacking = rng.permutation(np.flatnonzero(~holding))
+        holding[lacking[: max(0, round(share * len(cases)) - int(holding.sum()))]] = True
         found = np.zeros(len(weight), dtype=np.bool_)
-        found[firsts[weight[firsts] > 0]] = True
+        found[firsts[holding]] = True
         return found
 
 
@@ -209,12 +208,10 @@ def asked_persisting(curator: Curator, epsilon: Fraction, cases: Sequences, chos
     labels, coding = cases.labels, chosen.coding()
     price, left = epsilon * STAYING, epsilon * (1 - STAYING)
     group, inside = np.arange(coding.size), np.ones(coding.size)
-    if chosen.numeric and chosen.range is not None:
-        coding, counts, _ = asked_bins(_of_events(curator, chosen), left * BINNING, chosen, len(cases))
+    if chosen.range is not None or coding.size > MOST_GROUPS:
+        coding, mass = _asked_values(curator, left * BINNING, chosen, len(cases))
         left -= left * BINNING
-        mass = np.maximum(counts[:-1], 0.0) + 1e-9
-        reached = (np.cumsum(mass) - mass / 2) / mass.sum()
-        group = np.unique((reached * MOST_GROUPS).astype(np.int64), return_inverse=True)[1]
+        group = _grouped(mass, ordered=chosen.numeric)
         inside = mass / np.bincount(group, weights=mass)[group]
     width = int(group.max()) + 2
     least, most = EVENTS_A_CASE
@@ -247,8 +244,8 @@ def asked_persisting(curator: Curator, epsilon: Fraction, cases: Sequences, chos
     return Persisting((coding,), full, staying, scale, bound)
 
 
-def _of_events(curator: Curator, chosen: Chosen) -> Callable[[Coding, Fraction], FloatArray]:
-    """The question about how often events have numbers in some bins; a case adds 1, shared out among its events."""
+def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> tuple[Coding, FloatArray]:
+    """How often events have each value, or numbers in bins; a case adds 1, shared out among its events."""
 
     def asked(coding: Coding, share: Fraction) -> FloatArray:
         def of_events(block: Cases) -> Triples:
@@ -258,17 +255,32 @@ def _of_events(curator: Curator, chosen: Chosen) -> Callable[[Coding, Fraction],
 
         return _asked(curator, share, of_events, coding.size + 1, (), (coding,), f"values of {chosen.column}")
 
-    return asked
+    if chosen.range is not None:
+        coding, counts, _ = asked_bins(asked, epsilon, chosen, cases)
+        return coding, np.maximum(counts[:-1], 0.0) + 1e-9
+    coding = chosen.coding()
+    counts = asked(coding, epsilon)[:-1]
+    return coding, believed(counts, evenly(counts), 1 / float(epsilon))[0]
+
+
+def _grouped(mass: FloatArray, *, ordered: bool) -> IntArray:
+    """Of each value its group: of numbers neighbours, of others each of the frequent ones, and the rest together."""
+    if ordered:
+        reached = (np.cumsum(mass) - mass / 2) / mass.sum()
+        return np.unique((reached * MOST_GROUPS).astype(np.int64), return_inverse=True)[1]
+    found = np.full(len(mass), MOST_GROUPS - 1)
+    found[np.argsort(-mass, kind="stable")[: MOST_GROUPS - 1]] = np.arange(MOST_GROUPS - 1)
+    return found
 
 
 def _leaning(noisy: FloatArray, scale: float) -> FloatArray:
-    """Each row as a distribution, believed as far as it stands out from that of all rows through the noise."""
-    totals = noisy.sum(axis=0)
-    total = believed(
-        totals, np.full(len(totals), max(float(totals.sum()), 1.0) / len(totals)), scale * len(noisy) ** 0.5
-    )
-    masses = np.maximum(noisy.sum(axis=1), scale)
-    found = believed(noisy, masses[:, None] * total / total.sum(), scale)
+    """Each row as a distribution: what is believed of it either beside the sums of all rows or by itself, whichever
+    makes the answer likelier."""
+    sums, masses = noisy.sum(axis=0), np.maximum(noisy.sum(axis=1), scale)
+    total, _ = believed(sums, evenly(sums), scale * len(noisy) ** 0.5)
+    ways = [masses[:, None] * total / total.sum(), evenly(noisy)]
+    found, _ = max((believed(noisy, way, scale, typical=True) for way in ways), key=operator.itemgetter(1))
+    found += 1e-9 * ways[0]
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 

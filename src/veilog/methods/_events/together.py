@@ -28,7 +28,7 @@ from veilog.privacy.curator import Curator
 __all__ = ["Variable", "drawn_together", "grouped", "of_the_flow", "rounds_paid"]
 
 MOST_PARENTS = 2
-CASES_A_ROUND = 200
+CASES_A_ROUND = 150
 """Epsilon for pairs times cases, for each pair that is asked."""
 SELECTING = Fraction(1, 5)
 MOST_GROUPS = 24
