@@ -107,7 +107,7 @@ def asked_values(curator: Curator, epsilon: Fraction, together: tuple[Chosen, ..
         return Marginal((coding,), least_squares(counts), scale, total)
     codings = tuple(one.coding() for one in together)
     counts, scale = asked(codings, epsilon), 1 / float(epsilon)
-    found, _ = believed(counts, evenly(counts), scale)
+    found, _ = believed(counts, evenly(counts), scale, typical=len(codings) > 1)
     return Marginal(codings, found / found.sum(), scale, max(float(counts.sum()), 1.0))
 
 
