@@ -14,7 +14,7 @@ few tables of two, chosen with noise, of attributes of cases with each other and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -24,20 +24,21 @@ import pyarrow as pa
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.variants import Sequences
-from veilog.methods._events.domains import Chosen, typed
+from veilog.methods._events.domains import PARTS, Chosen, typed
 from veilog.methods._events.marginals import Marginal, asked_values, expected_error, joint_values
 from veilog.methods._events.memory import Persisting, Recorded, asked_persisting, asked_records, courses
 from veilog.methods._events.together import Variable, drawn_together, grouped, of_the_flow, placed, rounds_paid
 from veilog.methods.method import advised
 from veilog.privacy.cases import Coding
 from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Values
 from veilog.privacy.mechanisms.noise import generator
 
-__all__ = ["ReleasedColumns", "released_attributes"]
+__all__ = ["ReleasedColumns", "foreseen_errors", "released_attributes"]
 
 RECORDS = (Fraction(2, 100), Fraction(20, 100))
 CASES_OF_RECORDS = 75
-"""Part of the epsilon for where events hold attributes: so much that it times the cases is this, within these bounds."""
+"""Part of the epsilon for where events hold attributes, such that it times the cases is this, within these bounds."""
 PAIRS = Fraction(1, 4)
 """Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
 FEW_VALUES, TOGETHER = 4, 256
@@ -295,6 +296,15 @@ def _numbers(one: Chosen, coding: Coding, codes: IntArray, rng: np.random.Genera
     unit = one.unit
     places = np.round(low / unit) + np.floor(u * np.round((high - low) / unit))
     return np.asarray(np.round(places * unit, max(0, -int(np.floor(np.log10(unit))))))
+
+
+def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int) -> dict[str, float]:
+    """Return about how large a part of the cases noise will put in a wrong value of each attribute, from its declared
+    domain and a number of cases: before anything is asked, as if all were attributes of cases that hang together."""
+    sizes = {name: 2 * PARTS if not isinstance(values[0], str) else len(values) + 1 for name, values in domains.items()}
+    weights = {name: size ** (1 / 3) for name, size in sizes.items()}
+    each = float(epsilon * (1 - PAIRS)) / max(sum(weights.values()), 1e-12)
+    return {name: expected_error(size, 1 / (each * weights[name]), cases) for name, size in sizes.items()}
 
 
 def _remark_errors(remark: Callable[[str], None], asked: list[_Asked], epsilon: float, cases: int) -> None:

@@ -84,8 +84,8 @@ class Chosen:
     def lattice(self, parts: int) -> IntArray:
         """Return edges of about even parts of its range, as places on the lattice."""
         assert self.range is not None
-        low, high = np.floor(self.range[0] / self.unit), np.floor(self.range[1] / self.unit) + 1
-        return np.unique(np.round(np.linspace(low, high, parts + 1)).astype(np.int64))
+        low, high = (np.floor(end / self.unit + 1e-6) for end in self.range)
+        return np.unique(np.round(np.linspace(low, high + 1, parts + 1)).astype(np.int64))
 
 
 def edges_of(places: IntArray, unit: float) -> tuple[float, ...]:

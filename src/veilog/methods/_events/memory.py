@@ -116,7 +116,7 @@ def asked_records(
         rows, cells = (np.concatenate(part) for part in zip(*found, strict=True))
         return rows, cells, np.ones(len(rows), dtype=np.int64)
 
-    price = epsilon * PATTERNS
+    price = epsilon * PATTERNS if len(attributes) > 1 else epsilon
     counts = _asked(curator, price, of_all, size, labels, codings, "patterns of where attributes are recorded")
     order = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
     patterns = order[(counts[order] >= NOISES / float(price)) | (np.arange(len(order)) == 0)]

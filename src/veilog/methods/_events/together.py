@@ -173,8 +173,10 @@ def _selected(
         less.append(round(chance + (one.size - 1) * (other.size - 1) / float(share * (1 - SELECTING))))
     starts = np.concatenate([[0], np.cumsum([_cells(pair) for pair in pairs])]).tolist()
 
+    variables = {id(one): one for pair in pairs for one in pair}
+
     def of_pairs(block: Cases) -> Triples:
-        values = {id(one): one.of_block(block) for pair in pairs for one in pair}
+        values = {key: one.of_block(block) for key, one in variables.items()}
         columns = [
             start + values[id(one)] * other.size + values[id(other)]
             for start, (one, other) in zip(starts, pairs, strict=False)
