@@ -196,8 +196,6 @@ def test_the_place_of_a_noisy_maximum_costs_epsilon_and_is_as_likely_as_said(eps
     mechanism = NoisyMaximum(Laplace(2 / epsilon))
     given = [np.array(one) for one in ((0, 0, 0), (1, 0, 2), (3, 3, 0))]
     for one in given:
-        likely = [evidence_of_maximum(mechanism, i, np.array([0, -(10**6), -(10**6)]), one) for i in range(3)]
-        assert sum(np.exp(likely[:1])) <= 1 + 1e-9
         for change in itertools.product((-1, 0, 1), repeat=3):
             found = [evidence_of_maximum(mechanism, i, one, one + np.array(change)) for i in range(3)]
             assert max(np.abs(found)) <= float(epsilon) + 1e-9

@@ -7,8 +7,8 @@ shared out among those that do, which are few. An attribute that
 (nearly) never changes, or was said to belong to the case, has one value a case, which its events hold where it is
 recorded. The others have a memory of one step: how often a value stays as it was from one event that has one to the
 next, by the activity of the second, and which values events of each activity have. Transitions are made such that these
-hold: with p the shares of values before and q those wanted after, a value v stays with a chance of the same part of
-``min(p_v, q_v) / p_v`` for all v, and else the next is drawn from what of q is left.
+hold: with p the shares of values before and q those wanted after, a value v is kept with a chance of the same part of
+``min(p_v, q_v) / p_v`` for all v, and else the next is drawn from what of q is left, which may be v again.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ BINNING = Fraction(2, 5)
 MOST_GROUPS = 48
 """More values than that are asked by activity in so many groups, and by themselves without the activity."""
 RESOLUTION = 1024
+_HALVINGS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,6 +309,20 @@ def _asked_staying(
     return np.asarray((stay + 2 * scale * usual) / (seen + 2 * scale))
 
 
+def _parts(before: FloatArray, after: FloatArray, both: FloatArray, staying: FloatArray) -> FloatArray:
+    """For each transition the part of what values before and after have in common that stays without being drawn, such
+    that with those drawn again by chance so many values stay; as near to that as can be."""
+    low, high = np.zeros(len(both)), np.ones(len(both))
+    common = both.sum(axis=1)
+    for _ in range(_HALVINGS):
+        part = (low + high) / 2
+        kept = part[:, None] * both
+        again = ((before - kept) * (after - kept)).sum(axis=1) / np.maximum(1 - part * common, 1e-12)
+        enough = part * common + again >= staying
+        low, high = np.where(enough, low, part), np.where(enough, part, high)
+    return np.asarray((low + high) / 2)
+
+
 def courses(
     persisting: Persisting, cases: Sequences, known: BoolArray, first: IntArray, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
@@ -327,7 +342,7 @@ def courses(
     shares = persisting.known
     before, after = shares[pairs // size], shares[pairs % size]
     both = np.minimum(before, after)
-    part = np.minimum(1.0, persisting.staying[pairs % size] / np.maximum(both.sum(axis=1), 1e-12))
+    part = _parts(before, after, both, persisting.staying[pairs % size])
     stays = part[:, None] * both / np.maximum(before, 1e-12)
     fresh = np.maximum(after - part[:, None] * both, 0.0) + 1e-12 * after + 1e-15
     pair = np.zeros(len(at), dtype=np.int64)
