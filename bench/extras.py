@@ -175,9 +175,10 @@ def declared(log: EventLog, name: str) -> tuple[str, ...] | tuple[float, float]:
     return tuple(sorted(str(text(value)) for value in column.unique().drop_null().to_pylist()))
 
 
-def outcomes(
-    log: EventLog, names: tuple[str, ...], labels: dict[str, dict[object, int]]
-) -> tuple[np.ndarray, list[str]]:
+Labels = dict[str, dict[object, int]]
+
+
+def outcomes(log: EventLog, names: tuple[str, ...], labels: Labels) -> tuple[np.ndarray, list[str]]:
     """The first known values of each case, and its last activity."""
     starts, ends = log.offsets[:-1].tolist(), log.offsets[1:].tolist()
     columns = []
