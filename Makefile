@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all oracles lint format bench mutants wheel docs clean
+.PHONY: demo test test-all oracles lint format bench mutants wheel words pictures constraints licences docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo
@@ -25,13 +25,13 @@ oracles:
 		--requirement tests/measures/purposes/oracles/requirements.txt
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests bench examples
-	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/ruff check src tests bench examples tools
+	$(BIN)/ruff format --check src tests bench examples tools
 	$(BIN)/mypy
 
 format: $(VENV)/.dev
-	$(BIN)/ruff check --fix src tests bench examples
-	$(BIN)/ruff format src tests bench examples
+	$(BIN)/ruff check --fix src tests bench examples tools
+	$(BIN)/ruff format src tests bench examples tools
 
 bench: $(VENV)/.bench
 	$(BIN)/python bench/run.py
@@ -40,12 +40,30 @@ bench: $(VENV)/.bench
 mutants: $(VENV)/.dev
 	$(BIN)/python bench/mutants.py
 
-# The wheel, installed where nothing else is: its command runs.
+# The sdist and the wheel that it gives, checked, and installed where nothing else is: the command runs.
 wheel: $(VENV)/.dev
 	rm -rf $(VENV)/wheel dist && $(PYTHON) -m venv $(VENV)/wheel
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	$(BIN)/python -m hatchling build --directory dist --target sdist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/veilog-*.tar.gz
+	$(BIN)/python tools/packages.py dist
 	$(VENV)/wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/veilog-*.whl
 	cd $(VENV) && wheel/bin/veilog --version && wheel/bin/veilog demo wheel/demo >wheel/demo.txt && tail -n 1 wheel/demo.txt
+
+# How long each page of the docs is.
+words:
+	$(PYTHON) tools/words.py
+
+# What the README shows.
+pictures: $(VENV)/.core
+	$(BIN)/python tools/pictures.py
+
+# The versions that are installed: PIP_CONSTRAINT=constraints.txt make test.
+constraints: $(VENV)/.dev $(VENV)/.docs
+	$(BIN)/python tools/dependencies.py constraints
+
+# The table of licences in the docs.
+licences: $(VENV)/.dev $(VENV)/.docs
+	$(BIN)/python tools/dependencies.py licences
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build

@@ -21,7 +21,6 @@ from veilog.methods import METHODS, measured
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
-README = ROOT / "README.md"
 NOTHING = {"next_activity": 0.0, "fitness": 0.0, "precision": 0.0, "f_score": 0.0, "rules": 1.0}
 """What methods are ranked by for purposes, and what a release of nothing is worth."""
 SENTENCES = Path(measured.__file__).with_name("measured.json")
@@ -43,11 +42,12 @@ def publish(experiment: Experiment, out: Path, quick: bool = False, options: Map
     place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows.values()))
     print(f"{experiment.name}: {len(new)} of {len(rows)} rows are of this run")
     tables = experiment.tables(list(rows.values()))
-    for name, page in pages(experiment).items():
+    if experiment.page:
+        page = DOCS / experiment.page
         after, placed = refreshed(page.read_text(), experiment.name, tables)
         if placed:
             page.write_text(after)
-        print(f"{name}: {placed} of {len(tables)} tables have a place there")
+        print(f"docs/{experiment.page}: {placed} of {len(tables)} tables have a place there")
     for plot in experiment.plots(list(rows.values())):
         picture = DOCS / "results" / f"{plot.name}.svg"
         if picture.exists():
@@ -57,11 +57,6 @@ def publish(experiment: Experiment, out: Path, quick: bool = False, options: Map
         SENTENCES.write_text(json.dumps(sentences(list(rows.values())), indent=1) + "\n")
         print(f"written: {SENTENCES.relative_to(ROOT)}")
     return 0
-
-
-def pages(experiment: Experiment) -> dict[str, Path]:
-    """The pages that may have tables of an experiment, by their names."""
-    return {f"docs/{experiment.page}": DOCS / experiment.page, "README.md": README} if experiment.page else {}
 
 
 def refreshed(page: str, name: str, tables: Sequence[Table]) -> tuple[str, int]:
@@ -182,10 +177,10 @@ def check(experiments: Sequence[Experiment], logs: Path | None) -> int:
         print(f"{experiment.name}: {len(stale)} of {len(rows)} rows are stale")
         for (log, method), number in sorted(Counter((row.cell.log, row.cell.method) for row in stale).items()):
             print(f"  {', '.join(part for part in (log, method) if part) or 'all'}: {number}")
-        for name, page in pages(experiment).items():
-            if refreshed(page.read_text(), experiment.name, experiment.tables(rows))[0] != page.read_text():
-                stale_ones += 1
-                print(f"  {name} does not have the tables of these rows: --publish {experiment.name}")
+        page = (DOCS / experiment.page).read_text() if experiment.page else ""
+        if refreshed(page, experiment.name, experiment.tables(rows))[0] != page:
+            stale_ones += 1
+            print(f"  docs/{experiment.page} does not have the tables of these rows: --publish {experiment.name}")
     return 1 if stale_ones else 0
 
 

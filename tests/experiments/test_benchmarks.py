@@ -19,6 +19,7 @@ from veilog.methods import METHODS
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "bench"
+RESULTS = BENCH / "results"
 LOGS = ("sepsis", "receipt", "bpic2013_incidents", "traffic_fines", "unrineweginfectie", "ccc19")
 NEEDS = ("ot", "httpx")
 
@@ -48,8 +49,6 @@ def published(bench: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> M
     module = importlib.import_module("published")
     monkeypatch.setattr(module, "RESULTS", tmp_path / "kept")
     monkeypatch.setattr(module, "DOCS", tmp_path)
-    monkeypatch.setattr(module, "README", tmp_path / "README.md")
-    (tmp_path / "README.md").write_text("# Read me\n")
     return module
 
 
@@ -106,7 +105,6 @@ PAGE = "# Toy\n\n<!-- python bench/run.py toy: All of it -->\nold\n<!-- end -->\
 
 def test_publishing_puts_tables_into_their_places_and_nothing_else(published: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "toy.md").write_text(PAGE)
-    (tmp_path / "README.md").write_text(PAGE)
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "toy.svg").write_text("of before")
     run(TOY, None, tmp_path / "out")
@@ -118,7 +116,6 @@ def test_publishing_puts_tables_into_their_places_and_nothing_else(published: Mo
     assert page.startswith("# Toy\n\n<!-- python bench/run.py toy: All of it -->\n\n| run |")
     assert page.endswith("<!-- end -->\n\nAfter.\n")
     assert published.refreshed(page, "toy", [])[0] == page
-    assert (tmp_path / "README.md").read_text() == page, "it has a place for the table, too"
     assert "drawn" in (tmp_path / "results" / "toy.svg").read_text(), "a picture that the docs have is drawn anew"
     assert not (tmp_path / "results" / "other.svg").exists()
     assert published.publish(replace(TOY, name="never-run"), tmp_path / "out") == 1
@@ -180,18 +177,37 @@ def test_what_is_published_is_what_the_kept_rows_say(program: ModuleType) -> Non
     """The tables of the docs between their marks, and the data of the sentences."""
     module = importlib.import_module("published")
     known = {experiment.name: experiment for experiment in (*program.benchmarks(), FRONTIER)}
-    kept = [folder.name for folder in (BENCH / "results").iterdir()]
+    kept = [folder.name for folder in RESULTS.iterdir()]
     assert {"claims", "frontier"} <= set(kept) <= set(known)
     for name in kept:
-        rows = kept_rows(kept_file(BENCH / "results", known[name]))
-        in_all = 0
-        for page in (path.read_text() for path in module.pages(known[name]).values()):
-            after, placed = module.refreshed(page, name, known[name].tables(rows))
-            in_all += placed
-            assert after == page, f"python bench/run.py --publish {name}"
-        assert in_all >= 1
+        rows = kept_rows(kept_file(RESULTS, known[name]))
+        page = (ROOT / "docs" / known[name].page).read_text()
+        after, placed = module.refreshed(page, name, known[name].tables(rows))
+        assert after == page, f"python bench/run.py --publish {name}"
+        assert placed >= 1
         if name == "frontier":
             assert json.loads(module.SENTENCES.read_text()) == json.loads(json.dumps(module.sentences(rows)))
+
+
+STALE = {
+    "frontier": "purposes can ask for alignments since then, which the frontier does not",
+    "claims": "audits of every method: hours, run again when methods are settled",
+    "prediction": "releases of before evolve's last changes; hours",
+    "prefix-tree-delta": "other code since, the same questions and noise",
+    "travag-program": "twenty minutes a training",
+}
+"""Published rows that other code than today's made, and why they still stand there."""
+
+
+@pytest.mark.slow
+def test_published_numbers_are_of_this_code(program: ModuleType) -> None:
+    """Or the list of exceptions says why not: run again (``bench/run.py NAME``) and publish, or give a reason."""
+    module = importlib.import_module("published")
+    known = {experiment.name: experiment for experiment in (*program.benchmarks(), FRONTIER)}
+    kept = {folder.name: kept_rows(kept_file(RESULTS, known[folder.name])) for folder in RESULTS.iterdir()}
+    stale = {name for name, rows in kept.items() if module.stale_rows(known[name], rows, {})}
+    assert stale - set(STALE) == set()
+    assert set(STALE) <= set(kept)
 
 
 def test_one_is_run_by_name(

@@ -166,16 +166,18 @@ def attempts(whole_logs: bool, cases: int = 1) -> Iterator[Attempt]:
 WORST_ALPHABET = tuple("abcdefghijklmnopqrst")
 WORST_LONGEST = 60
 """The declared facts about the logs of a white-box audit."""
-_WORST = (
-    ("an empty log, and a case of many equal steps", 0, ("a",) * (WORST_LONGEST - 1)),
-    ("one more of 100 cases of many equal steps", 100, ("a",) * (WORST_LONGEST - 1)),
-    ("one more of 200 cases of one event", 200, ("a",)),
-    ("one more of 3,000 cases of one event", 3000, ("a",)),
-    ("one more of 3,000 cases of two events", 3000, ("a", "a")),
+_LONG = ("a",) * (WORST_LONGEST - 1)
+_WORST: tuple[tuple[str, int, Trace, Trace], ...] = (
+    ("an empty log, and a case of many equal steps", 0, (), _LONG),
+    ("one more of 100 cases of many equal steps", 100, _LONG, _LONG),
+    ("one more of 200 cases of one event", 200, ("a",), ("a",)),
+    ("one more of 3,000 cases of one event", 3000, ("a",), ("a",)),
+    ("one more of 3,000 cases of two events", 3000, ("a", "a"), ("a", "a")),
 )
-_OF_VARIANTS: tuple[tuple[str, int, Trace], ...] = (
-    ("one more of 3,000 cases without events", 3000, ()),  # from its start to its end is one step
-    ("one more of so many cases that a float would round them", 2**24 + 1, ("a", "a")),
+_OF_VARIANTS: tuple[tuple[str, int, Trace, Trace], ...] = (
+    ("one more of 3,000 cases without events", 3000, (), ()),  # from its start to its end is one step
+    ("3,000 cases of one event, and one without events", 3000, ("a",), ()),  # it fits no model of the others
+    ("one more of so many cases that a float would round them", 2**24 + 1, ("a", "a"), ("a", "a")),
 )
 """Those of variants alone. Single precision has 24 binary digits."""
 
@@ -187,8 +189,8 @@ def worst_cases(whole_logs: bool) -> Iterator[Attempt]:
     prefix and length, and the sum of the one step that it takes again and again. Few or many cases, because what is
     asked depends on how many there seem to be. Where times are asked for too, also with all steps in one hour.
     """
-    for attack, number, trace in _WORST if whole_logs else (*_WORST, *_OF_VARIANTS):
-        before = [(trace, number)] if number else []
+    for attack, number, usual, trace in _WORST if whole_logs else (*_WORST, *_OF_VARIANTS):
+        before = [(usual, number)] if number else []
         if whole_logs:
             yield Attempt(attack, _log(before, ()), _log(before, [trace]), ())
             if len(trace) > 1:

@@ -111,6 +111,9 @@ def compare(
     pm4py: Annotated[
         bool, Parameter(negative="", help="Discover and replay that model by pm4py (extra 'models'), up to 300 s.")
     ] = False,
+    alignments: Annotated[
+        bool, Parameter(negative="", help="For discovery: fitness by optimal alignments, too (extra 'alignments').")
+    ] = False,
     anomalies: Annotated[
         bool, Parameter(negative="", help="Also the share of cases that look normal (extra 'anomalies').")
     ] = False,
@@ -135,7 +138,7 @@ def compare(
     if chart is not None:
         _check_chart(chart)
     wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
-    asked = _asked(wanted, model, predict, pm4py)
+    asked = _asked(wanted, Asked(model, predict, pm4py, alignments))
     first = read_log(named(original, reading), reading)
     second = read_log(named(released, reading), reading)
     with shown_progress() as progress:
@@ -155,20 +158,28 @@ def compare(
         out.show(f"chart written to {chart}")
 
 
-def _asked(wanted: tuple[str, ...], model: Path | None, predict: tuple[str, ...], pm4py: bool) -> Asked:
-    """What purposes are told; an option that none of them hears, or a model that cannot be read, is refused at once."""
-    for given, option, purpose in ((model, "--model", "conformance"), (predict, "--predict", "prediction")):
+def _asked(wanted: tuple[str, ...], asked: Asked) -> Asked:
+    """What purposes are told; an option that none of them hears, or that cannot be served, is refused at once."""
+    for given, option, purpose in (
+        (asked.model, "--model", "conformance"),
+        (asked.targets, "--predict", "prediction"),
+        (asked.alignments, "--alignments", "discovery"),
+    ):
         if given and purpose not in wanted:
             raise ParameterError(
                 f"{option} is for the purpose {purpose}, which is not asked for.",
                 parameter=option.strip("-"),
                 advice=f"Add --purposes {','.join((*wanted, purpose))}.",
             )
-    if model is not None:
+    if asked.model is not None:
         from veilog.measures.purposes.conformance import read_model  # only who has a model waits for it
 
-        read_model(model)
-    return Asked(model, predict, pm4py)
+        read_model(asked.model)
+    if asked.alignments:
+        from veilog.measures.process_model.alignments import check_alignments
+
+        check_alignments()
+    return asked
 
 
 def _check_chart(chart: Path) -> None:

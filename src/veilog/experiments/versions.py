@@ -47,6 +47,7 @@ def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., o
     return digest.hexdigest()[:16]
 
 
+@lru_cache(maxsize=1024)
 def code_of(text: str) -> str:
     """Return the lines of a source that can change a number: without docstrings, comments of their own and empty
     lines."""
@@ -77,14 +78,20 @@ def _closure(modules: tuple[str, ...], files: tuple[Path, ...] = ()) -> tuple[Pa
             continue
         found.add(path)
         beside = None if path.is_relative_to(_ROOT) else path.parent
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            names: list[str] = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            waiting += [file for name in names if (file := _file(name, beside)) is not None]
+        waiting += [file for name in _imported(path.read_bytes()) if (file := _file(name, beside)) is not None]
     return tuple(sorted(found))
+
+
+@lru_cache(maxsize=1024)
+def _imported(source: bytes) -> tuple[str, ...]:
+    """The names of what a source imports that may be modules."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(names)
 
 
 def _file(module: str, beside: Path | None = None) -> Path | None:

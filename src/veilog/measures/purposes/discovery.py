@@ -4,6 +4,8 @@ The model is the inductive miner's, without a filter and with one (noise thresho
 and precision of the original on it (:mod:`veilog.measures.process_model`). They are shown apart: a model of six
 frequent variants is precise because it leaves out what most cases do, and a model of everything fits because it allows
 everything. Each is held against that of the original's own model, which may have less of one of them.
+
+Where alignments are asked for, the fitness of the original is also found by these, beside that of token replay.
 """
 
 from __future__ import annotations
@@ -11,17 +13,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from veilog.errors import ParameterError
+from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
 from veilog.measures.process_model import model_quality
+from veilog.measures.process_model.alignments import TooManyStatesError, aligned_fitness, check_alignments
 from veilog.measures.process_model.quality import ModelQuality
 from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
+from veilog.mining.inductive import discover
+from veilog.mining.limits import Clock, OutOfTimeError
+from veilog.mining.petri import workflow_net
 
 __all__ = ["DISCOVERY"]
 
 FILTER = 0.2
 """Noise threshold of the filtered model, as in :mod:`veilog.measures.process_model`."""
 SECONDS = 60.0
-"""For each model, which is discovered and replayed."""
+"""For each model, which is discovered and replayed, and as long again for alignments."""
 
 
 def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
@@ -31,7 +38,23 @@ def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
     )
     if filtered.fitness is None and whole.fitness is None:
         raise ParameterError(filtered.not_computed["fitness"], parameter="released")
-    return {**_of(filtered, ""), **_of(whole, "_unfiltered")}
+    aligned = _aligned(used, judged) if asked.alignments else {}
+    return {**_of(filtered, ""), **_of(whole, "_unfiltered"), **aligned}
+
+
+def _aligned(used: Log, judged: Log) -> dict[str, float | None]:
+    """Of each model; None where the time was over."""
+    check_alignments()
+    used, judged = (log if isinstance(log, Variants) else log.variants for log in (used, judged))
+    found: dict[str, float | None] = {}
+    for name, noise in (("aligned", FILTER), ("aligned_unfiltered", 0.0)):
+        clock = Clock(SECONDS)
+        try:
+            net = workflow_net(discover(used, noise=noise, clock=clock))
+            found[name] = aligned_fitness(judged, net, clock)
+        except (OutOfTimeError, TooManyStatesError):
+            found[name] = None
+    return found
 
 
 def _of(quality: ModelQuality, which: str) -> dict[str, float | None]:
@@ -39,6 +62,7 @@ def _of(quality: ModelQuality, which: str) -> dict[str, float | None]:
 
 
 _FITS = "how far the original can be replayed on the model that the release gives"
+_ALIGNED = "how little the original's cases would have to be changed to fit the model that the release gives"
 _PRECISE = "how little that model allows which the original never does"
 
 DISCOVERY = Purpose(
@@ -49,6 +73,15 @@ DISCOVERY = Purpose(
         Aspect("precision", "precision", _PRECISE, "higher", "share", chief=True),
         Aspect("fitness_unfiltered", "fitness, model without filter", _FITS, "higher", "share"),
         Aspect("precision_unfiltered", "precision, model without filter", _PRECISE, "higher", "share"),
+        Aspect("aligned", "fitness by alignments", _ALIGNED, "higher", "share", on_request=True),
+        Aspect(
+            "aligned_unfiltered",
+            "fitness by alignments, model without filter",
+            _ALIGNED,
+            "higher",
+            "share",
+            on_request=True,
+        ),
     ),
     _scores,
     explained="The inductive miner's model of each log, with a filter of 0.2 and without; token replay and escaping "

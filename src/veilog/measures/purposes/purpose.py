@@ -48,6 +48,8 @@ class Asked:
     targets: tuple[str, ...] = ()
     """Case attributes whose prediction is wanted."""
     pm4py: bool = False
+    alignments: bool = False
+    """Whether fitness is found by optimal alignments, too."""
     progress: Progress = field(default=lambda text, fraction: None, repr=False)
 
 
@@ -67,6 +69,8 @@ class Aspect:
     """What a number of which less is better is held against: another sample of the original, or the original."""
     negligible: float = 0.0
     """A distance that matters to nobody, which counts as near as another sample."""
+    on_request: bool = False
+    """Whether it is there only where somebody asked for it."""
 
 
 Score: TypeAlias = Callable[[Log, Log, Asked], Mapping[str, float | None]]
@@ -190,6 +194,7 @@ class Purpose:
         found = {
             aspect.name: Judged(aspect, **{side: own.get(aspect.name) for side, own in numbers.items()})
             for aspect in self.aspects
+            if not aspect.on_request or any(aspect.name in own for own in numbers.values())
         }
         return Judgement(self, found)
 
@@ -202,7 +207,8 @@ class Purpose:
             aspect.name: [number for one in scored if (number := one.get(aspect.name)) is not None]
             for aspect in self.aspects
         }
-        return {name: sum(known) / len(known) if known else None for name, known in found.items()}
+        asked_for = {name for one in scored for name in one}
+        return {name: sum(known) / len(known) if known else None for name, known in found.items() if name in asked_for}
 
     def _scored(self, used: Log, judged: Log, asked: Asked, side: str) -> Mapping[str, float | None]:
         asked.progress(f"{self.title}: {_SIDES[side]}", None)

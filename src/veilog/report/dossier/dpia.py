@@ -17,7 +17,7 @@ _SOURCES = (
     "Opinion 05/2014 on anonymisation techniques, Article 29 Working Party (WP216)",
     "Guidelines on data protection impact assessment, Article 29 Working Party (WP248 rev. 01)",
     "NIST SP 800-226, Guidelines for evaluating differential privacy guarantees (2025)",
-    "What is proved of this release: veilog's pages “What is promised” and “Claims and guarantees”",
+    "What is proved of this release: veilog's pages “What is guaranteed” and “Guarantees”",
 )
 
 

@@ -1,0 +1,148 @@
+"""The README, walked as it is written: its two commands' second, then each of the three doors, in an empty folder."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+MOST_WORDS = 500
+PATIENCE = 60.0
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    return re.findall(r"^```(sh|python)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def door(begins: str) -> list[tuple[str, str]]:
+    """The blocks behind a door, which is a paragraph that begins with bold words."""
+    _, found, after = README.partition(f"**{begins}")
+    assert found
+    return blocks(re.split(r"^(?:\*\*|## )", after, flags=re.MULTILINE)[0])
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which the words of the README are programs, and a browser notes what it is opened with."""
+    folder = tmp_path_factory.mktemp("bin")
+    programs = {
+        "veilog": f'exec "{sys.executable}" -m veilog "$@"',
+        "python": f'exec "{sys.executable}" "$@"',
+        "browser": f'echo "$1" >"{folder}/opened.part" && mv "{folder}/opened.part" "{folder}/opened"',
+    }
+    for name, does in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{does}\n")
+        (folder / name).chmod(0o755)
+    home = tmp_path_factory.mktemp("home")
+    more = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "BROWSER": f"{folder}/browser %s", "HOME": str(home)}
+    more["PYTHONPATH"] = os.pathsep.join((str(ROOT / "src"), os.environ.get("PYTHONPATH", "")))
+    return {**os.environ, **more, "XDG_DATA_HOME": str(home / "data"), "COLUMNS": "100"}
+
+
+def walked(text: str, folder: Path, shell: dict[str, str]) -> str:
+    done = subprocess.run(
+        ["/bin/sh", "-e", "-c", text], cwd=folder, env=shell, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, shell: dict[str, str]) -> Path:
+    """Where the second of the two commands was run; the first installs what is here already."""
+    made = tmp_path_factory.mktemp("new user")
+    ((language, text),) = blocks(README.partition("## Two commands")[2].partition("\n## ")[0])
+    install, try_it = text.strip().splitlines()
+    assert (language, install) == ("sh", 'pip install ".[web]"')
+    walked(try_it, made, shell)
+    return made
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.split()) <= MOST_WORDS
+    assert README.count("![") == 2, "one picture of what it does, one figure"
+    assert len(re.findall(r"^- It does not", README, re.MULTILINE)) == 3
+
+
+@pytest.mark.slow
+def test_the_door_of_who_decides(folder: Path, shell: dict[str, str]) -> None:
+    ((language, text),) = door("You decide")
+    assert language == "sh"
+    serve, dossier = text.strip().splitlines()
+    page = opened(serve, folder, shell)
+    assert "<h1" in page and "veilog" in page
+    walked(dossier, folder, shell)
+    assert "<h1" in (folder / "demo/dossier.html").read_text()
+
+
+def opened(serve: str, folder: Path, shell: dict[str, str]) -> str:
+    """What the browser gets that the command opens by itself."""
+    httpx = pytest.importorskip("httpx")
+    address = Path(shell["BROWSER"].partition(" ")[0]).with_name("opened")
+    with server(serve, folder, shell) as running:
+        until = time.monotonic() + PATIENCE
+        while not address.exists():
+            assert running.poll() is None, "it has ended"
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        with httpx.Client(follow_redirects=True, timeout=PATIENCE) as browser:
+            answer = browser.get(address.read_text().strip())
+    assert answer.status_code == 200
+    return str(answer.text)
+
+
+class server:
+    """A command that goes on until Ctrl-C."""
+
+    def __init__(self, command: str, folder: Path, shell: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {command}"], cwd=folder, env=shell, stdout=subprocess.DEVNULL
+        )
+
+    def __enter__(self) -> subprocess.Popen[bytes]:
+        return self._process
+
+    def __exit__(self, *of: object) -> None:
+        self._process.terminate()
+        self._process.wait(PATIENCE)
+
+
+@pytest.mark.slow
+def test_the_door_of_who_analyses(folder: Path, shell: dict[str, str]) -> None:
+    ((language, text),) = door("You analyse")
+    assert language == "python"
+    assert len(text.strip().splitlines()) == 5
+    (folder / "five.py").write_text(text)
+    said = walked("python five.py", folder, shell)
+    assert "similarity" in said
+    assert (folder / "demo/again.xes").stat().st_size > 0
+
+
+@pytest.mark.slow
+def test_the_door_of_who_builds(folder: Path, shell: dict[str, str]) -> None:
+    ((language, text),) = door("You build")
+    assert language == "sh"
+    walked(text, folder, shell)
+    assert (folder / "demo/third.xes").stat().st_size > 0
+    command = text.splitlines()[0]
+    for change, status in ((("--epsilon 1", "--epsilon -1"), 1), (("--method", "--methot"), 2)):
+        other = folder / "other.xes"
+        wrong = command.replace(*change).replace("demo/third.xes", "other.xes")
+        done = subprocess.run(["/bin/sh", "-c", wrong], cwd=folder, env=shell, capture_output=True, check=False)
+        assert (done.returncode, other.exists()) == (status, False), done.stderr
+
+
+@pytest.mark.slow
+def test_the_picture_is_what_its_command_draws() -> None:
+    spec = importlib.util.spec_from_file_location("tools_pictures", ROOT / "tools" / "pictures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.drawn() == (ROOT / "docs/before-after.svg").read_text(encoding="utf-8"), "make pictures"

@@ -1,0 +1,177 @@
+"""The docs are short, in the field's words, and have numbers from a command: exceptions stand here with a reason."""
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from veilog.privacy.account.guessing import epsilon_of
+from veilog.privacy.account.strength import STRENGTHS
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+MOST_WORDS = 1800
+RESULTS_WORDS = 19_000
+
+LONG = {
+    "docs/command.md": "a row for every option of every command, which a test asks for",
+    "docs/methods/evolve.md": "to be cut to the template of a method's page",
+    "docs/results/evolve.md": "to be cut to what was found, its tables and the verdict",
+    "docs/results/times.md": "to be cut to what was found, its tables and the verdict",
+}
+OLD_WORDS = {
+    "docs/claims.md": "to be said when its tables are next written",
+    "docs/measures/singling-out.md": "to be said with the measures of risk",
+    "docs/methods/evolve.md": "to be cut",
+    "docs/report.md": "names headings of the report, which still have these words",
+    "docs/results/evolve.md": "to be cut",
+    "docs/serve.md": "names what the pages say, which still have these words",
+}
+BEFORE = "was measured before rows were kept; the command that the page names measures it again"
+TYPED = {
+    "docs/measures/disclosure.md": BEFORE,
+    "docs/methods/evolve.md": BEFORE,
+    "docs/models.md": BEFORE,
+    "docs/results/benchmarks.md": BEFORE,
+    "docs/results/evolve.md": BEFORE,
+    "docs/results/groups.md": BEFORE,
+    "docs/results/large-logs.md": BEFORE,
+    "docs/results/large-releases.md": BEFORE,
+    "docs/results/leak-line.md": BEFORE,
+    "docs/results/libra.md": BEFORE,
+    "docs/results/prefix-trees.md": BEFORE,
+    "docs/results/pripel.md": BEFORE,
+    "docs/results/times.md": BEFORE,
+    "docs/results/travag.md": BEFORE,
+    "docs/results/travas.md": BEFORE,
+    "docs/serve.md": BEFORE,
+    "docs/suggest.md": BEFORE,
+    "docs/guarantees.md": "the borders of strength, which test_docs.py compares with the code",
+    "docs/guessing.md": "what epsilon means, which test_docs.py and this file compare with the code",
+    "docs/how-to/choose-epsilon.md": "the borders of strength, which this file compares with the code",
+    "docs/measures/complexity.md": "three properties of public logs; the values are in tests/measures",
+    "docs/measures/models.md": "properties of public logs by our miner and pm4py's, which tests/measures compare",
+    "docs/measures/singling-out.md": "to get a command with the measures of risk",
+    "docs/methods/dpim.md": "to get a command: dpim beside its paper is no experiment yet",
+    "docs/methods/times-and-attributes.md": "shares of the budget, which the code has and no measurement gave",
+    "docs/mutants.md": "the run of bench/mutants.py that its text names",
+    "docs/results/experiments.md": "how long the runs on the other pages took",
+}
+"""Pages with numbers in tables that no command writes between marks."""
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("tools_words", ROOT / "tools" / "words.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOL = load()
+PAGES = {str(page.relative_to(ROOT)): page.read_text() for page in TOOL.pages()}
+
+
+def whole(text: str) -> bool:
+    """Whether a page is written whole by ``veilog experiment``, with its command and version in the third line."""
+    return (
+        re.search(r"^`veilog experiment [^`]*`, veilog \d[\w.]*, (?:full|quick) profile", text, re.MULTILINE)
+        is not None
+    )
+
+
+def test_no_page_is_long() -> None:
+    long = {name for name, text in PAGES.items() if TOOL.words(text) > MOST_WORDS}
+    assert long == set(LONG)
+
+
+def test_results_are_short_together() -> None:
+    assert sum(TOOL.words(text) for name, text in PAGES.items() if "results/" in name) < RESULTS_WORDS
+
+
+def test_no_page_has_retired_words() -> None:
+    found = {name: words for name, text in PAGES.items() if not whole(text) and (words := TOOL.retired(text))}
+    assert {name: words for name, words in found.items() if name not in OLD_WORDS} == {}
+    assert set(OLD_WORDS) - set(found) == set(), "no exception is needed any more"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Nobody knows.", ["nobody"]),
+        ("It leaves the\nhouse.", ["leaves the house"]),
+        ("`nobody-has-more` and `cells.jsonl`", []),
+        ("[here](promise.md)", []),
+        ("An attacker's promises", ["attacker's", "promises"]),
+        ("<!-- python bench/run.py x: y -->\n\nprotects nobody\n\n<!-- end -->", []),
+        ("cancelled, excellent", []),
+    ],
+)
+def test_retired_words_are_found_where_people_read_them(text: str, found: list[str]) -> None:
+    assert TOOL.retired(text) == found
+
+
+def test_what_is_counted_is_what_people_read() -> None:
+    text = (
+        "One two\n\n```sh\nthree four\n```\n\n| five | six |\n|---|---|\n| 7 | 8 |\n\n$$x = y$$\n\n[nine ten](else.md)"
+    )
+    assert TOOL.words(text) == 8
+    assert TOOL.words("<!-- make licences -->\n\n| a | b |\n\n<!-- end -->") == 0
+
+
+def measured(table: list[str]) -> bool:
+    """Whether most of what a table has after its first column are numbers."""
+    entries = [entry.strip(" *~") for row in table[2:] for entry in row.strip("|").split("|")[1:]]
+    told = [entry for entry in entries if entry]
+    form = re.compile(r"[<≥]?[-+]?[\d.,]+(?: ?(?:%|s|ms|x|GB|MB|kB|[±(\[].*))?")
+    numbers = [entry for entry in told if form.fullmatch(entry)]
+    return len(numbers) >= 4 and 2 * len(numbers) >= len(told)
+
+
+def tables(text: str) -> list[list[str]]:
+    """The tables of a page that no command writes."""
+    text = re.sub(r"<!-- (?:python|make) .*?<!-- end -->|^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    return [found.splitlines() for found in re.findall(r"(?:^\|.*\n)+", text + "\n", re.MULTILINE)]
+
+
+def test_numbers_in_tables_come_from_a_command() -> None:
+    typed = {name for name, text in PAGES.items() if not whole(text) and any(measured(t) for t in tables(text))}
+    assert typed - set(TYPED) == set(), "between <!-- python bench/run.py NAME: TITLE --> and <!-- end -->"
+    assert set(TYPED) - typed == set(), "no exception is needed any more"
+
+
+@pytest.mark.parametrize("name", [name for name, reason in TYPED.items() if reason == BEFORE])
+def test_numbers_of_before_name_their_command(name: str) -> None:
+    assert re.search(r"python bench/run\.py|make bench|veilog experiment", PAGES[name])
+
+
+def test_a_table_of_numbers_is_told_from_one_of_words() -> None:
+    numbers = ["| log | a | b |", "|---|---|---|", "| x | 0.5 ± 0.1 | **3** |", "| y | 12 % | 1,234 (0.9) |"]
+    assert measured(numbers)
+    assert tables("Text\n\n" + "\n".join(numbers) + "\n") == [numbers]
+    assert not measured(["| log | a |", "|---|---|", "| x | up to 3 |", "| y | see 12 |"])
+    assert tables("<!-- python bench/run.py x: y -->\n\n" + "\n".join(numbers) + "\n\n<!-- end -->\n") == []
+
+
+def test_the_table_of_advantages_is_that_of_the_code() -> None:
+    head, _, row = next(table for table in tables(PAGES["docs/guessing.md"]) if "guessing advantage" in table[0])
+    pairs = zip(head.strip("|").split("|")[1:], row.strip("|").split("|")[1:], strict=True)
+    for advantage, epsilon in pairs:
+        exact = float(epsilon_of(advantage.strip()))
+        assert float(epsilon) <= exact + 1e-12
+        assert float(epsilon) > exact - 1e-4, "rounded down"
+
+
+def test_the_table_to_choose_by_is_that_of_the_code() -> None:
+    page = PAGES["docs/how-to/choose-epsilon.md"]
+    rows = re.findall(r"^\| ([a-z ]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", page, re.MULTILINE)
+    borders = re.findall(
+        r"^\| ([a-z ]+) \| ([\d.]+) \| ([\d.]+) \| [\d.]+ \|$", PAGES["docs/guarantees.md"], re.MULTILINE
+    )
+    assert tuple(word for word, *_ in rows) == STRENGTHS[:-1]
+    assert [row[:3] for row in rows] == borders
+    for _, _, epsilon, chance in rows:
+        assert float(chance) == pytest.approx(1 / (1 + 2.718281828459045 ** -float(epsilon)), abs=0.006)

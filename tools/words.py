@@ -1,0 +1,75 @@
+"""Say how long each page of the docs is, and which retired words it has.
+
+    python tools/words.py
+
+Words are what people read: not code, not formulas set apart, not tables that a command writes (their cells are data).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RETIRED = {
+    "somebody": "a person, the adversary, the recipient",
+    "someone": "a person, the adversary, the recipient",
+    "whoever": "who, an adversary who",
+    "nobody": "no person",
+    "attacker": "adversary",
+    "promise": "guarantee",
+    "cell": "setting, run, place",
+    "failure": "delta, or what goes wrong",
+    "leaves the house": "is published",
+    "leave the house": "is published",
+}
+"""Words of ours that gave way to the field's, and what is said in their place."""
+_GENERATED = re.compile(r"<!-- (?:python|make|veilog) .*?<!-- end -->", re.DOTALL)
+_NOT_READ = (
+    _GENERATED,
+    re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE),
+    re.compile(r"^:::.*?^:::", re.DOTALL | re.MULTILINE),
+    re.compile(r"\$\$.*?\$\$", re.DOTALL),
+    re.compile(r"^\|[-:| ]+\|$", re.MULTILINE),
+)
+
+
+def pages() -> list[Path]:
+    """Return the README and all pages of the docs."""
+    found = (page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
+    return [ROOT / "README.md", *sorted(found)]
+
+
+def read(text: str) -> str:
+    """Return what people read of a page."""
+    for part in _NOT_READ:
+        text = part.sub("", text)
+    return re.sub(r"\]\([^)]*\)", "]", text).replace("|", " ")
+
+
+def words(text: str) -> int:
+    return len(read(text).split())
+
+
+def retired(text: str) -> list[str]:
+    """Return the retired words of a page, as they stand there; those between backticks are names."""
+    plain = re.sub(r"`[^`]*`", "", read(text))
+    forms = "|".join(rf"{word}(?:s|d|'s|’s)?" for word in RETIRED)
+    return [
+        " ".join(found.lower().split()) for found in re.findall(rf"(?i)\b(?:{forms})\b", re.sub(r"\s+", " ", plain))
+    ]
+
+
+def main() -> int:
+    rows = sorted(((words(page.read_text()), page) for page in pages()), key=lambda row: (row[0], str(row[1])))
+    for number, page in rows:
+        found = ", ".join(retired(page.read_text()))
+        print(f"{number:6,}  {page.relative_to(ROOT)}", f" ({found})" if found else "")
+    results = sum(number for number, page in rows if "results" in page.parts)
+    print(f"{sum(number for number, _ in rows):6,}  together, of which {results:,} of results")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
