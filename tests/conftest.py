@@ -4,11 +4,13 @@ HYPOTHESIS_PROFILE=search looks further than the usual run does, with fresh exam
 """
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="veilog-state-")  # what was released here is nobody's memory
 os.environ.pop("COLUMNS", None)  # the command would make its lines as wide as what runs the tests thinks
 
 settings.register_profile(

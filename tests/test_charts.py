@@ -135,5 +135,5 @@ def test_the_command_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_a_chart_that_cannot_be_written_is_refused_before_any_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
 ) -> None:
-    assert cli.main(["compare", "missing.xes", "missing.xes", "--chart", str(tmp_path / name)]) == 1
+    assert cli.main(["compare", "missing.xes", "missing.xes", "--chart", str(tmp_path / name)]) in (2, 5)
     assert words in " ".join(capsys.readouterr().err.split())

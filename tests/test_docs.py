@@ -120,7 +120,7 @@ def test_the_how_to_pages_run(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
         if f"import {needed}" in page.read_text():
             pytest.importorskip(needed)
     monkeypatch.chdir(tmp_path)
-    run_blocks(page, 2)
+    run_blocks(page, 1)
 
 
 PAGES = [*DOCS.glob("*.md"), *(DOCS / "methods").glob("*.md"), *(DOCS / "measures").glob("*.md")]

@@ -22,6 +22,7 @@ LONG = {
     "docs/results/times.md": "to be cut to what was found, its tables and the verdict",
 }
 OLD_WORDS = {
+    "docs/how-to/messy-files.md": "cells of workbooks, and messages of the program as they are",
     "docs/claims.md": "to be said when its tables are next written",
     "docs/measures/singling-out.md": "to be said with the measures of risk",
     "docs/methods/evolve.md": "to be cut",

@@ -18,7 +18,16 @@ from veilog._version import __version__
 if TYPE_CHECKING:
     from veilog import report
     from veilog.audits.auditing import AuditResult, audit
-    from veilog.errors import BudgetError, InputError, OutputError, ParameterError, UndeclaredError, VeilogError
+    from veilog.errors import (
+        BudgetError,
+        EmptyReleaseError,
+        InputError,
+        OutputError,
+        ParameterError,
+        UndeclaredError,
+        VeilogError,
+    )
+    from veilog.experiments.benchmark import Benchmark, benchmark
     from veilog.ledger.ledger import Account, Ledger
     from veilog.logs.eventlog import EventLog
     from veilog.logs.files import read, read_variants, validate, write
@@ -41,11 +50,13 @@ __all__ = [
     "METHODS",
     "Account",
     "AuditResult",
+    "Benchmark",
     "BudgetError",
     "Charge",
     "Comparison",
     "Condition",
     "Domain",
+    "EmptyReleaseError",
     "EventLog",
     "Finding",
     "Guarantee",
@@ -65,6 +76,7 @@ __all__ = [
     "VeilogError",
     "__version__",
     "audit",
+    "benchmark",
     "compare",
     "dossier",
     "plan",
@@ -82,11 +94,13 @@ __all__ = [
 _HOMES = {
     "Account": "veilog.ledger.ledger",
     "AuditResult": "veilog.audits.auditing",
+    "Benchmark": "veilog.experiments.benchmark",
     "BudgetError": "veilog.errors",
     "Charge": "veilog.privacy.account.guarantee",
     "Comparison": "veilog.measures",
     "Condition": "veilog.privacy.account.guarantee",
     "Domain": "veilog.privacy.domain",
+    "EmptyReleaseError": "veilog.errors",
     "EventLog": "veilog.logs.eventlog",
     "Finding": "veilog.logs.findings",
     "Guarantee": "veilog.privacy.account.guarantee",
@@ -106,6 +120,7 @@ _HOMES = {
     "Variants": "veilog.logs.variants",
     "VeilogError": "veilog.errors",
     "audit": "veilog.audits.auditing",
+    "benchmark": "veilog.experiments.benchmark",
     "compare": "veilog.measures",
     "dossier": "veilog.report.dossier",
     "plan": "veilog.releasing.plan",

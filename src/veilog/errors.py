@@ -2,15 +2,22 @@
 
 Every error is raised at the boundary where the mistake can still be named in the user's words: the file, the line,
 the parameter, what is wrong and what to do about it. Errors carry their facts as data, not only as text.
+
+Their texts are written in the words of the command (``--delta 1e-6``). The command prints them so
+(:meth:`VeilogError.in_command`); in Python ``str`` of an error says the same in Python's (``delta=1e-6``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import keyword
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 __all__ = [
     "BudgetError",
+    "EmptyReleaseError",
     "EngineError",
     "InputError",
     "MissingExtraError",
@@ -19,11 +26,90 @@ __all__ = [
     "SolverError",
     "UndeclaredError",
     "VeilogError",
+    "in_python",
+    "meant",
 ]
+
+_FLAGS = {"as-published", "weak-guarantee", "white-box", "lossy", "composed"}
+_OPTION = re.compile(
+    r"veilog [a-z]+(?: [a-z]+)?(?: [A-Z]+)*(?: --[a-z-]+ [^\s.,;)]+)*"  # a whole command stays one
+    r"|-p (?P<setting>\w+)=(?P<worth>\w+)"
+    r"|--no-(?P<no>[a-z-]+)"
+    r"|--(?P<name>[a-z][a-z-]+)"
+    r"(?: (?P<value>'[^']*'|@?[A-Z][A-Z0-9]*(?:[=,.|][^\s;)]*[^\s,;).])?(?: or @FILE)?|[0-9][^\s,;)]*[^\s,;).]|[0-9]"
+    r"|[\w-]+=[^\s,;)]+[^\s,;).]|[a-z]+:///?\S+|dd/mm/yyyy|mm/dd/yyyy"
+    r"|(?:complete|drop|duckdb|log|privately|spark)\b))?"
+)
+
+
+def in_python(text: str) -> str:
+    """Return a text that says options of the command with Python's words in their place.
+
+    >>> in_python("Give --delta 1e-6, or say --activities log and --as-published.")
+    "Give `delta=1e-6`, or say `activities='log'` and `as_published=True`."
+    """
+    return _OPTION.sub(_argument, text)
+
+
+_MOST = 10_000
+"""Among more names none is looked for: it would take longer than reading them."""
+
+
+def _argument(found: re.Match[str]) -> str:
+    if found["setting"]:
+        worth = found["worth"].capitalize() if found["worth"] in ("true", "false") else _quoted(found["worth"])
+        return f"`{found['setting']}{'_' * keyword.iskeyword(found['setting'])}={worth}`"
+    if found["no"]:
+        return f"`{found['no'].replace('-', '_')}=None`"
+    if not found["name"]:
+        return found[0]
+    name, value = found["name"].replace("-", "_"), found["value"]
+    if found["name"] in _FLAGS:
+        return f"`{name}=True`"
+    if value is None:
+        return f"`{name}`"
+    key, equals, inside = value.partition("=")
+    if name == "domain":
+        ends = inside.replace("..", "|").split("|")
+        return f'`domain=Domain(attributes={{"{key}": ({", ".join(map(_quoted, ends))})}})`'
+    if equals:  # RULE=POLICY
+        return f'`{"policies" if name == "on" else name}={{"{key}": "{inside}"}}`'
+    if "," in value:
+        return f"`{name}=[{', '.join(map(_quoted, value.removesuffix(' or @FILE').split(',')))}]`"
+    return f"`{name}={_quoted(value)}`"
+
+
+def _quoted(value: str) -> str:
+    if value in ("BYTES", "BUDGET", "NUMBER"):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return repr(value.strip("'"))
+    return value
+
+
+def meant(wrong: object, possible: Iterable[str]) -> str:
+    """Return "Did you mean ...?", with a space after it, where something that exists is much like what was said.
+
+    >>> meant("evolv", ["travas", "evolve"])
+    "Did you mean 'evolve'? "
+    """
+    said, folded = str(wrong).casefold(), {name.casefold(): name for name in reversed(list(possible))}
+    near = difflib.get_close_matches(said, folded, n=1, cutoff=0.7) if len(folded) <= _MOST else []
+    near += [name for name in reversed(folded) if len(said) > 2 and name.startswith(said)]  # eps
+    return f"Did you mean {folded[near[0]]!r}? " if near else ""
 
 
 class VeilogError(Exception):
     """Base of every error that veilog raises on purpose."""
+
+    def __str__(self) -> str:
+        return in_python(self.in_command())
+
+    def in_command(self) -> str:
+        """Return what is wrong and what to do, in the words of the command."""
+        return super().__str__()
 
 
 class InputError(VeilogError):
@@ -93,6 +179,10 @@ class OutputError(VeilogError):
         self.advice = advice
         text = problem if path is None else f"{path}: {problem}"
         super().__init__(text if advice is None else f"{text} {advice}")
+
+
+class EmptyReleaseError(OutputError):
+    """Nothing survived, so there is nothing to write; what was asked of the data is spent."""
 
 
 class BudgetError(VeilogError):

@@ -77,7 +77,7 @@ def test_info_counts_the_public_logs(capsys: pytest.CaptureFixture[str], logs: P
 
 def test_info_tells_all_its_fields(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     facts = as_json(capsys, "info", log)
-    of_columns = {"findings", "attributes", "lifecycle", "persons", "read_together"}
+    of_columns = {"findings", "attributes", "lifecycle", "persons", "read_together", "owner_only", "about"}
     counts = {"cases", "events", "activities", "variants", "uniqueness", "length", "start", "end"}
     assert set(facts) == counts | of_columns
     assert set(facts["length"]) == {"min", "median", "mean", "max"}
@@ -186,7 +186,7 @@ def test_one_method_is_told_in_full(capsys: pytest.CaptureFixture[str], monkeypa
     assert all(parameter.name in told for parameter in METHODS["laplace"].parameters)
     assert as_json(capsys, "methods", "laplace")["name"] == "laplace"
     status, _, err = run(capsys, "methods", "laplac")
-    assert status == 1
+    assert status == 2
     assert "laplac" in err
 
 
@@ -215,7 +215,9 @@ def test_compare_measures_the_model_unless_told_otherwise(
 
 
 def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    results = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
+    found = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
+    assert found["findings"] == []
+    results = found["results"]
     assert [(r["background"], r["size"]) for r in results] == [(b, s) for b in ("set", "sequence") for s in (1, 2, 3)]
     fields = "background size candidates case_disclosure trace_disclosure worst_case unique exact seconds"
     assert all(set(fields.split()) <= set(r) for r in results)
@@ -244,7 +246,7 @@ def test_senseless_questions_about_risk_are_refused(
     capsys: pytest.CaptureFixture[str], log: Path, wrong: list[str]
 ) -> None:
     status, out, err = run(capsys, "risk", log, *wrong)
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert err.startswith("Error: ")
 
 
@@ -355,7 +357,7 @@ def test_a_senseless_budget_is_refused(
 ) -> None:
     delta = [] if "--delta" in budget else ["--delta", "0.1"]
     status, out, err = run(capsys, "release", log, tmp_path / "out.xes", "--method", "travas", *budget, *delta)
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert re.match(r"Error: .*(epsilon|delta)", err)
     assert list(tmp_path.iterdir()) == []
 
@@ -365,7 +367,7 @@ def test_an_unwritable_target_is_refused_before_any_work(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, target: str
 ) -> None:
     status, _, err = run(capsys, "convert", log, tmp_path / target)
-    assert status == 1
+    assert status == 5
     assert err.startswith("Error: ")
 
 
@@ -373,7 +375,7 @@ def test_the_log_itself_is_never_overwritten(capsys: pytest.CaptureFixture[str],
     path = tmp_path / "log.xes"
     path.write_text(good_xes())
     status, _, err = run(capsys, "release", path, path, "--method", "travas", "--epsilon", 1, "--delta", 0.1)
-    assert status == 1
+    assert status == 5
     assert "overwrite" in err
     assert path.read_text() == good_xes()
 
@@ -384,7 +386,7 @@ def test_an_empty_release_is_an_error_and_no_file(capsys: pytest.CaptureFixture[
     status, _, err = run(
         capsys, "release", path, tmp_path / "o.xes", "--method", "travas", "--epsilon", 1, "--delta", "1e-12"
     )
-    assert status == 1
+    assert status == 4
     assert "empty" in err
     assert not (tmp_path / "o.xes").exists()
 
@@ -539,7 +541,7 @@ def test_the_life_cycle_and_the_classifier_are_options(capsys: pytest.CaptureFix
     apart = as_json(capsys, "info", visits, *drop, "--classifier", "activity lifecycle:transition")
     assert (apart["events"], apart["activities"]) == (240, 4)
     status, _, err = run(capsys, "info", visits, "--time-format", "yyyy")
-    assert status == 1
+    assert status == 2
     assert "dd/mm/yyyy or mm/dd/yyyy" in err
 
 
@@ -568,7 +570,7 @@ def test_a_disk_without_room_is_told_before_anything_is_paid_for(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**6, 10**6 - 5, 5))
     command = ("release", log, tmp_path / "out.xes", *TRAVAS, "--ledger", tmp_path / "account.ledger")
     status, _, err = run(capsys, *command)
-    assert status == 1 and "no room" in err and "Nothing was asked" in err
+    assert status == 5 and "no room" in err and "Nothing was asked" in err
     assert not (tmp_path / "account.ledger").exists() and not (tmp_path / "out.xes").exists()
 
 
@@ -586,5 +588,5 @@ def test_a_release_that_cannot_be_written_is_kept_elsewhere(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     status, _, err = run(capsys, "release", log, tmp_path / "out.xes", *TRAVAS)
     (kept,) = tmp_path.glob("veilog-kept-*/release.parquet")
-    assert status == 1 and "paid for" in " ".join(err.split()) and not (tmp_path / "out.xes").exists()
+    assert status == 5 and "paid for" in " ".join(err.split()) and not (tmp_path / "out.xes").exists()
     assert veilog.read(kept).variants.cases > 0

@@ -63,7 +63,7 @@ def test_without_a_guarantee_it_says_no_and_registers_nothing(
     assert "nothing is proven" in capsys.readouterr().out
     assert [file.name for file in tmp_path.iterdir()] == ["dossier.md"]
     record = tmp_path / "record.yaml"
-    assert main(["dossier", str(folder / "published.xes"), str(tmp_path / "b.md"), "--registry", str(record)]) == 1
+    assert main(["dossier", str(folder / "published.xes"), str(tmp_path / "b.md"), "--registry", str(record)]) == 5
     assert "nothing to register" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["dossier.md"]
 
@@ -86,7 +86,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
 ) -> None:
     monkeypatch.chdir(folder)
     before = sorted(file.name for file in folder.iterdir())
-    assert main(["dossier", *arguments]) == 1
+    assert main(["dossier", *arguments]) in (1, 5)
     assert words in " ".join(capsys.readouterr().err.split())
     assert sorted(file.name for file in folder.iterdir()) == before
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
 def test_a_release_refuses_a_dossier_it_could_not_write_before_anything_is_asked(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.xes"
     more = ["-m", "laplace", "--epsilon", "1", "--activities", "log", "-p", "depth=4"]
-    assert main(["release", str(folder / "log.xes"), str(out), *more, "--dossier", str(tmp_path / "log.xes")]) == 1
+    assert main(["release", str(folder / "log.xes"), str(out), *more, "--dossier", str(tmp_path / "log.xes")]) == 5
     same = ["--report-outside", str(tmp_path / "a.html"), "--dossier", str(tmp_path / "a.html")]
-    assert main(["release", str(folder / "log.xes"), str(out), *more, *same]) == 1
+    assert main(["release", str(folder / "log.xes"), str(out), *more, *same]) == 2
     assert list(tmp_path.iterdir()) == []

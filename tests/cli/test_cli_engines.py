@@ -99,5 +99,5 @@ def test_a_folder_of_anything_else_is_refused(warehouse: Path, capsys: pytest.Ca
     (warehouse / "empty").mkdir()
     assert cli.main(["info", "empty"]) == 1
     assert "no file in this folder" in capsys.readouterr().err
-    assert cli.main(["info", "warehouse", "--engine", "hive"]) == 1
+    assert cli.main(["info", "warehouse", "--engine", "hive"]) == 2
     assert "no engine 'hive'" in capsys.readouterr().err

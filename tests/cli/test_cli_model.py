@@ -60,7 +60,7 @@ def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str,
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     status, _, err = run(capsys, *arguments)
-    assert status == 1
+    assert status in (1, 2, 5)
     assert err.startswith("Error: ")
     assert "Traceback" not in err
     assert err.count("\n") == 1

@@ -37,7 +37,7 @@ def test_without_a_word_about_labels_nothing_is_asked_and_nothing_written(
     before = sorted(tmp_path.iterdir())
     account = str(tmp_path / "account.ledger")
     command = ["release", str(log), str(tmp_path / "out.xes"), "-m", "evolve", "--epsilon", "1", "--ledger", account]
-    assert main(command) == 1
+    assert main(command) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "--activities log" in said and "Nothing was asked of the data" in said
     assert sorted(tmp_path.iterdir()) == before
@@ -96,7 +96,7 @@ def test_labels_are_found_privately_with_a_delta(log: Path, tmp_path: Path) -> N
 def test_what_does_not_fit_is_refused_in_words(
     more: list[str], words: str, log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["release", str(log), str(tmp_path / "out.xes"), *more]) == 1
+    assert main(["release", str(log), str(tmp_path / "out.xes"), *more]) == 2
     assert words in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "out.xes").exists()
 
@@ -129,7 +129,7 @@ def test_columns_that_tell_persons_are_pointed_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 1)])
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 2)])
 def test_at_a_terminal_the_labels_are_shown_and_the_owner_is_asked(
     answer: str, status: int, log: Path, tmp_path: Path
 ) -> None:

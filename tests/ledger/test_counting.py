@@ -285,7 +285,7 @@ def test_rules_are_set_and_shown_by_the_command(tmp_path: Path, capsys: pytest.C
         ["--each-delta", "0"],
         ["--releases", "3", "--each", "1", "--delta", "1e-6", "--epsilon", "1"], ["--epsilon", "1", "--composed"],
     ):  # fmt: skip
-        assert main(["ledger", "set", str(log), *wrong]) == 1
+        assert main(["ledger", "set", str(log), *wrong]) == 2
     assert Ledger.open(f"{log}.ledger").show()[0].budget == (2, MILLIONTH)
 
 

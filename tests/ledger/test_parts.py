@@ -9,19 +9,21 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import openly
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ledger_tools import SMALL, guarantee
 
+import veilog
 from veilog.cli import main
 from veilog.errors import BudgetError
 from veilog.ledger.accounts import Account, as_csv, check_paid
 from veilog.ledger.costs import Cost
 from veilog.ledger.file import Entry
 from veilog.ledger.ledger import Ledger
-from veilog.logs.simulate import hospital
+from veilog.logs.simulate import ACTIVITIES, hospital
 from veilog.privacy.part import Part
 
 VALUES = {"month": ["2024-01", "2024-02", "none"], "ward": ["A", "B"]}
@@ -151,3 +153,95 @@ def test_the_part_is_shown_and_exported(path: Path, tmp_path: Path, capsys: pyte
     assert [release.get("part") for release in told["releases"]] == [None, "ward=[b]A"]
     rows = list(csv.DictReader(io.StringIO(as_csv(ledger.show()))))
     assert [row["part"] for row in rows] == ["", "ward=[b]A"]
+
+
+DAYS = [f"2024-03-{day:02}" for day in range(1, 8)]
+SPANS = [None, "ward=A", *(f"began={a}..{b}" for a, b in itertools.combinations(DAYS, 2))]
+
+
+@given(
+    releases=st.lists(st.tuples(st.sampled_from(SPANS), COSTS), max_size=8),
+    part=st.sampled_from([span for span in SPANS if span and span.startswith("began")]),
+)
+def test_of_spans_of_days_the_dearest_day_counts(releases: list[tuple[str | None, Cost]], part: str) -> None:
+    """For a case of each day, on the ward or not, what it lost; and of the days of a span alone."""
+    ends = {text: tuple(text.partition("=")[2].split("..")) for text in SPANS if text and "began" in text}
+
+    def lost(day: str, ward: bool) -> Cost:
+        def touched(text: str | None) -> bool:
+            if text is None or (text == "ward=A" and ward):
+                return True
+            return text in ends and ends[text][0] <= day < ends[text][1]
+
+        mine = [cost for text, cost in releases if touched(text)]
+        return sum((e for e, _ in mine), Fraction(0)), sum((d for _, d in mine), Fraction(0))
+
+    cases = {day: [lost(day, ward) for ward in (True, False)] for day in DAYS}
+    everybody = list(itertools.chain.from_iterable(cases.values()))
+    held = account(releases)
+    assert held.spent == (max(e for e, _ in everybody), max(d for _, d in everybody))
+    some = [one for day in DAYS if ends[part][0] <= day < ends[part][1] for one in cases[day]]
+    assert held.spent_on(part) == (max(e for e, _ in some), max(d for _, d in some))
+    if held.spent is not None and all(cost[1] == 0 for _, cost in releases):
+        together = held.together(Fraction(1, 10**6))
+        assert together.planned is not None and together.planned <= held.spent[0]
+
+
+def test_an_attribute_that_is_called_as_spans_are_adds_up() -> None:
+    cost = Fraction(1), Fraction(0)
+    assert account([("began=A", cost), ("began=2024-03-01..2024-03-02", cost)]).spent == (2, 0)
+
+
+def test_a_log_that_grows_every_night_stays_on_its_account(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without hands: a file of another name and with other cases each night, each day released once."""
+    whole = hospital(240, seed=1)
+    book, out = tmp_path / "book.ledger", tmp_path / "out.csv"
+    common = ["-m", "evolve", "--epsilon", "1", "--no-compare", "--quiet"]
+    common += ["--activities", ",".join(ACTIVITIES)]
+    common += ["--ledger", str(book)]
+    first = tmp_path / "0.xes"
+    veilog.write(whole.only(np.arange(20)), first)
+    assert main(["ledger", "set", str(first), "--epsilon", "1.5", "--ledger", str(book), "--account", "ward-7"]) == 0
+    for night, (since, until) in enumerate(
+        itertools.pairwise(["2024-01-01", "2024-01-03", "2024-01-05", "2024-01-08"])
+    ):
+        log = tmp_path / f"night-{night}.xes"
+        veilog.write(whole.only(np.arange(220 + 10 * night)), log)
+        arguments = ["release", str(log), str(out), *common, "--account", "ward-7", "--since", since, "--until", until]
+        assert main(arguments) == 0, capsys.readouterr().err
+    (one,) = Ledger.open(book).show()
+    assert (len(one.entries), one.spent) == (3, (1, 0))
+    again = [
+        "release",
+        str(log),
+        str(out),
+        *common,
+        "--account",
+        "ward-7",
+        "--since",
+        "2024-01-02",
+        "--until",
+        "2024-01-04",
+    ]
+    assert main(again) == 3
+    assert main(["release", str(log), str(out), *common, "--account", "ward-8"]) == 2
+    assert "Did you mean 'ward-7'" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--since", "2024-02-30"], "span of days"),
+        (["--since", "2024-03-02", "--until", "2024-03-01"], "holds no day"),
+        (["--until", "2024-03-02"], "--until needs --since"),
+        (["--since", "2024-03-02", "--part", "month=2024-03"], "both say which"),
+        (["--account", "ward-7"], "--ledger PATH"),
+        (["--account", "ward-7", "--no-ledger"], "exclude each other"),
+    ],
+)
+def test_spans_and_accounts_that_cannot_be_are_wrong_usage(
+    arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given_ = ["release", "log.xes", str(tmp_path / "out.csv"), "-m", "laplace", "--epsilon", "1", "--activities", "a"]
+    assert main([*given_, "--max-length", "5", *arguments]) == 2
+    assert words in " ".join(capsys.readouterr().err.split())

@@ -62,7 +62,7 @@ def test_gzip_carries_neither_time_nor_name(tmp_path: Path, log: EventLog) -> No
     assert header[4:8] == b"\0\0\0\0", "no time"
 
 
-@pytest.mark.parametrize("name", ["log.txt", "log", ".csv", "log.gz", "log.csv.zip"])
+@pytest.mark.parametrize("name", ["log.txt", "log", ".csv", "log.gz", "log.csv.br"])
 def test_an_unknown_suffix_is_refused_naming_the_known_ones(tmp_path: Path, log: EventLog, name: str) -> None:
     (tmp_path / name).write_text("case,activity,time\n1,a,2024-01-01\n")
     for attempt in (files.read, files.validate, files.read_variants, columns_of):

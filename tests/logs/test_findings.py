@@ -10,7 +10,7 @@ def test_the_policy_fail_stops_with_file_line_and_advice() -> None:
     with pytest.raises(InputError) as caught:
         Findings(path="log.csv").add("bad-timestamp", "'yesterday'", line=7)
     assert str(caught.value).startswith("log.csv:7: A timestamp cannot be read: 'yesterday'")
-    assert "--on bad-timestamp=drop|keep" in str(caught.value)
+    assert "--on bad-timestamp=drop|keep" in caught.value.in_command()
     assert (caught.value.path, caught.value.line) == ("log.csv", 7)
 
 

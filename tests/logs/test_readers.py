@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,14 @@ import veilog
 from veilog.errors import InputError
 from veilog.logs import reader as readers
 from veilog.logs.eventlog import EventLog
+from veilog.logs.ocel.reader import JSON, SQLITE, XML
 from veilog.logs.reader import Asked, Reader, known_suffixes, reader_of
 from veilog.logs.simulate import hospital
 from veilog.logs.source import Source
-from veilog.logs.tables.frames import ARROW, PANDAS
+from veilog.logs.tables.excel import EXCEL
+from veilog.logs.tables.frames import ARROW, PANDAS, POLARS
 from veilog.logs.tables.parquet import PARQUET
+from veilog.logs.tables.pm4py import PM4PY
 from veilog.logs.tables.reader import BATCH, TableReader
 from veilog.logs.tables.text import TEXT
 from veilog.logs.xes.read import XES
@@ -70,6 +75,113 @@ def test_readers_of_tables_in_memory_keep_the_contract(neighbours: tuple[EventLo
     tables = [log.to_arrow() for log in neighbours]
     check_reader(ARROW, tables)
     check_reader(PANDAS, [table.to_pandas() for table in tables])
+
+
+def workbook(rows: list[tuple[str, str, datetime]], path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [("case", "activity", "time"), *rows]:
+        book.active.append(row)
+    book.save(path)
+
+
+def object_centric(rows: list[tuple[str, str, datetime]], path: Path) -> None:
+    events = [
+        {"id": f"e{place}", "type": label, "time": time.isoformat(), "relationships": [{"objectId": case}]}
+        for place, (case, label, time) in enumerate(rows)
+    ]
+    objects = [{"id": case, "type": "case"} for case in dict.fromkeys(case for case, _, _ in rows)]
+    if path.suffix == ".json":
+        path.write_text(json.dumps({"objects": objects, "events": events}))
+        return
+    held = "".join(f"<object id='{thing['id']}' type='case'/>" for thing in objects)
+    told = "".join(
+        f"<event id='{one['id']}' type='{one['type']}' time='{one['time']}'><objects>"
+        f"<relationship object-id='{one['relationships'][0]['objectId']}'/></objects></event>"
+        for one in events
+    )
+    path.write_text(f"<log><objects>{held}</objects><events>{told}</events></log>")
+
+
+def database(rows: list[tuple[str, str, datetime]], path: Path) -> None:
+    base = sqlite3.connect(path)
+    for table in ("event", "object", "event_map_type", "object_map_type"):
+        columns = "ocel_type, ocel_type_map" if table.endswith("type") else "ocel_id, ocel_type"
+        base.execute(f"CREATE TABLE {table} ({columns})")
+    base.execute("CREATE TABLE event_object (ocel_event_id, ocel_object_id, ocel_qualifier)")
+    for place, label in enumerate(dict.fromkeys(label for _, label, _ in rows)):
+        base.execute(f"CREATE TABLE event_m{place} (ocel_id, ocel_time)")
+        base.execute("INSERT INTO event_map_type VALUES (?, ?)", (label, f"m{place}"))
+        for number, (case, other, time) in enumerate(rows):
+            if other == label:
+                base.execute("INSERT INTO event VALUES (?, ?)", (f"e{number}", label))
+                base.execute(f"INSERT INTO event_m{place} VALUES (?, ?)", (f"e{number}", time.isoformat()))
+                base.execute("INSERT INTO event_object VALUES (?, ?, '')", (f"e{number}", case))
+    for case in dict.fromkeys(case for case, _, _ in rows):
+        base.execute("INSERT INTO object VALUES (?, 'case')", (case,))
+    base.commit()
+    base.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reader", "suffix", "write"),
+    [
+        (EXCEL, ".xlsx", workbook),
+        (JSON, ".json", object_centric),
+        (XML, ".xml", object_centric),
+        (SQLITE, ".sqlite", database),
+    ],
+)
+def test_readers_of_formats_that_are_not_written_keep_the_contract(
+    tmp_path: Path,
+    neighbours: tuple[EventLog, EventLog],
+    reader: Reader,
+    suffix: str,
+    write: Callable[[list[tuple[str, str, datetime]], Path], None],
+) -> None:
+    paths = [tmp_path / f"{number}{suffix}" for number in range(2)]
+    for log, path in zip(neighbours, paths, strict=True):
+        table = log.to_arrow()
+        columns = (table[name].to_pylist() for name in ("case:concept:name", "concept:name", "time:timestamp"))
+        write([(case, label, time.replace(tzinfo=None)) for case, label, time in zip(*columns, strict=True)], path)
+    check_reader(reader, paths)
+    assert reader_of(Source(paths[0])) is reader
+    assert set(reader.suffixes) == {s for kinds in readers._READ_ONLY for s in kinds if suffix in kinds}
+
+
+@pytest.mark.slow
+def test_frames_of_polars_keep_the_contract(neighbours: tuple[EventLog, EventLog]) -> None:
+    pl = pytest.importorskip("polars")
+    frames = [pl.from_arrow(log.to_arrow()) for log in neighbours]
+    check_reader(POLARS, frames)
+    assert veilog.read(frames[0].lazy()).variants == neighbours[0].variants
+
+
+@pytest.mark.slow
+def test_logs_of_pm4py_keep_the_contract_and_all_cases(neighbours: tuple[EventLog, EventLog]) -> None:
+    objects = pytest.importorskip("pm4py.objects.log.obj")
+    logs = []
+    for log in neighbours:
+        whole = objects.EventLog()
+        for number, name in enumerate(log.cases["concept:name"].to_pylist()):
+            trace = objects.Trace(attributes={"concept:name": name, "age": number})
+            for place in range(*log.offsets[number : number + 2].tolist()):
+                row = {name: log.events[name][place].as_py() for name in ("concept:name", "time:timestamp")}
+                trace.append(objects.Event(row))
+            whole.append(trace)
+        logs.append(whole)
+    check_reader(PM4PY, logs)
+    assert veilog.read(logs[0]).variants == neighbours[0].variants
+    again = logs[0]
+    again.append(objects.Trace(attributes={"concept:name": "nothing", "age": 7}))
+    again.append(objects.Trace(list(again[0]), attributes=dict(again[0].attributes)))
+    again.classifiers["Activity"] = ["concept:name"]
+    read = veilog.read(again)
+    assert read.cases.num_rows == 32
+    assert read.cases["age"].to_pylist() == [*range(30), 7, 0]
+    assert {finding.rule for finding in read.findings} >= {"empty-trace", "duplicate-case-id"}
+    assert read.metadata.classifiers == (("Activity", "concept:name", "event"),)
 
 
 class Lines(TableReader):
@@ -183,7 +295,7 @@ def adding(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def test_a_reader_of_another_package_reads_what_none_of_ours_does(tmp_path: Path, adding: Any) -> None:
     path = written(tmp_path / "log.lines", 4)
-    with pytest.raises(InputError, match=r"Known suffixes: .*\.parquet\."):
+    with pytest.raises(InputError, match=r"Known suffixes: .*\.parquet, .*\.zip\."):
         veilog.read(path)
     adding(lines=Lines())
     log = veilog.read(path)

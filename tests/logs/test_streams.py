@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,50 @@ def test_progress_runs_from_zero_to_one(tmp_path: Path, pack: type[bytes]) -> No
     assert seen == sorted(seen)
     assert 0 <= seen[0] < 1
     assert seen[-1] == 1.0
+
+
+def _zip(folder: Path, content: bytes = CONTENT, name: str = "a.xes.zip") -> Path:
+    with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("folder/", b"")
+        archive.writestr("folder/a.xes", content)
+    return folder / name
+
+
+def test_the_one_file_in_a_zip_comes_out_of_it(tmp_path: Path) -> None:
+    with open_input(_zip(tmp_path)) as stream:
+        assert consumed_fraction(stream) < 0.9
+        assert stream.read() == CONTENT
+        assert consumed_fraction(stream) == 1
+    with open_input(_zip(tmp_path, gzip.compress(CONTENT))) as stream:
+        assert stream.read() == CONTENT
+
+
+@pytest.mark.parametrize("place", [0.3, 0.6])
+def test_a_damaged_zip_is_refused(tmp_path: Path, place: float) -> None:
+    path = _zip(tmp_path)
+    raw = bytearray(path.read_bytes())
+    at = int(len(raw) * place)
+    raw[at : at + 40] = bytes(40)
+    path.write_bytes(raw)
+    assert "The zip is damaged" in str(_refusal(path))
+    path.write_bytes(raw[:at])
+    assert "The zip cannot be read" in str(_refusal(path))
+
+
+def test_a_zip_without_a_file_or_with_an_encrypted_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("__MACOSX/._a", b"x")
+    assert "There is no file in this zip." in str(_refusal(path))
+    raw = bytearray(_zip(tmp_path, name="b.zip").read_bytes())
+    raw[raw.rfind(b"PK\x01\x02") + 8] |= 1
+    assert "is encrypted" in str(_refusal(_file(tmp_path, "c.zip", bytes(raw))))
+
+
+def test_a_zip_is_bounded_as_gzip_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _zip(tmp_path, bytes(3 << 20))
+    assert "unpacks to more than 1000 bytes" in str(_refusal(path, limit=1000))
+    monkeypatch.setattr(streams, "_RATIO_FROM", 1 << 20)
+    assert "as bombs do" in str(_refusal(path))
+    with open_input(path, limit=None) as stream:
+        assert len(stream.read()) == 3 << 20

@@ -2,6 +2,7 @@
 
 import calendar
 import datetime
+import itertools
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from test_stored_questions import in_pieces
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.simulate import hospital
 from veilog.logs.stored.store import StoredLog
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
@@ -236,3 +238,22 @@ def test_a_release_of_a_part_is_that_of_a_log_of_its_cases() -> None:
     stored = openly.release(in_pieces(whole, {50, 120}), "laplace", epsilon=1, seed=5, part=part, times="0.3")
     assert stored.log.cases.num_rows == stored.variants.cases and stored.details is not None
     assert 0 < part.of_log(whole).number_of_cases < whole.number_of_cases
+
+
+@pytest.mark.slow
+def test_a_span_of_days_is_its_days() -> None:
+    log = hospital(80, seed=2)
+    days = [datetime.date(2024, 1, 1) + datetime.timedelta(days=n) for n in range(0, 400, 40)]
+    spans = [Part.of(f"began={a}..{b}") for a, b in itertools.pairwise(days)]
+    counts = [span.of_log(log).number_of_cases for span in spans]
+    assert sum(counts) == Part.of(f"began={days[0]}..{days[-1]}").of_log(log).number_of_cases
+    january = Part.of("began=2024-01-01..2024-02-01").of_log(log).number_of_cases
+    assert january == Part.of("month=2024-01").of_log(log).number_of_cases > 0
+    assert spans[0].of_time and "started from 2024-01-01 on and before 2024-02-10" in spans[0].in_words
+    assert Part.of("case:began=x").rule == "case:began"
+
+
+@pytest.mark.parametrize("text", ["began=none", "began=2024-03-01", "began=20240301..20240302", "began=a..b..c"])
+def test_what_is_no_span_of_days_is_refused(text: str) -> None:
+    with pytest.raises(ParameterError, match="no span of days"):
+        Part.of(text)

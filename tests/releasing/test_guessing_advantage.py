@@ -89,7 +89,7 @@ def test_the_command_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     out.unlink()
     capsys.readouterr()
     for more, words in ((["--epsilon", "1"], "two names"), (["-p", "guessing_advantage=0.1"], "has no parameter")):
-        assert cli.main([*arguments, *more]) == 1
+        assert cli.main([*arguments, *more]) == 2
         assert words in " ".join(capsys.readouterr().err.split())
         assert not out.exists()
 

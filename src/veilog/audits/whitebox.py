@@ -171,7 +171,7 @@ def audit_inside(
         raise ParameterError(
             "A white-box audit needs a derived epsilon for one case.",
             parameter="white_box",
-            advice="Attack releases instead, which needs no guarantee: leave out --white-box (white_box=True).",
+            advice="Attack releases instead, which needs no guarantee: leave out --white-box.",
         )
     _check_runs(runs, derived, confidence)
     codes = {condition.code for condition in derived.conditions}
@@ -182,7 +182,7 @@ def audit_inside(
             "changes a fact taken from the log.",
             parameter="log",
             advice="Declare the facts (--activities, --max-length); or attack releases, which looks at such neighbours "
-            "too: leave out --white-box (white_box=True).",
+            "too: leave out --white-box.",
         )
     report = progress or (lambda text, fraction: None)
     started = time.perf_counter()

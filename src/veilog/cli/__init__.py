@@ -1,21 +1,24 @@
 """The command ``veilog``: every job of the library for people (tables) and for machines (--json).
 
-Exit status: 0 success; 1 an error of the user's input or data, with a message on stderr and nothing written; 2 wrong
-usage; 130 interrupted.
+Exit status: 0 success; 1 input that cannot be used, and whatever else goes wrong; 2 wrong usage; 3 refused by a budget;
+4 a release that is empty, and paid for; 5 nowhere to write; 130 interrupted. Of 1 to 5 one message is on stderr.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import itertools
 import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
 from veilog._version import __version__
-from veilog.cli.terminal import SafeConsole, error_line
-from veilog.errors import VeilogError
+from veilog.cli.pipes import cleared, without_folder
+from veilog.cli.terminal import CALL, Call, SafeConsole, error_line
+from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
 
 __all__ = ["application", "main"]
 
@@ -38,27 +41,68 @@ _COMMANDS = {
     "demo": "release:demo",
     "serve": "serve:serve",
     "ledger": "ledger:app",
+    "completion": "completion:completion",
 }
 """Where each command lives: it is imported when it is called."""
 
 
-def application(*, whole: bool = False) -> App:
-    """Return the command; ``whole`` imports all of its parts at once, so that help knows what each does."""
+_QUIET = "--quiet"
+_GROUPS = {
+    "Look at a log": ("info", "validate", "risk", "convert"),
+    "Release it": ("suggest", "methods", "release", "train", "sample", "inspect", "demo", "serve"),
+    "Check a release": ("compare", "report", "dossier", "audit"),
+    "Keep account": ("ledger",),
+    "Research": ("experiment",),
+}
+_STATUS = ((BudgetError, 3), (EmptyReleaseError, 4), (OutputError, 5), (ParameterError, 2), (VeilogError, 1))
+"""The first that fits: refused by a budget; paid for, and nothing came of it; nowhere to write; wrong usage; input."""
+_MORE = "With every command: --quiet prints errors only; --json FILE (or -) writes the result or the error as JSON."
+_EXAMPLES = {
+    "": ("info hospital.csv", "release hospital.csv out.xes -m evolve --epsilon 1 --activities @list.txt"),
+    "info": ("info hospital.csv", "info export.csv --case Fallnummer --activity Schritt"),
+    "risk": ("risk hospital.csv", "risk hospital.csv --size 1-6 --details"),
+    "suggest": ("suggest hospital.csv --epsilon 1", "suggest hospital.csv --epsilon 1 --for prediction"),
+    "release": (
+        "release hospital.csv out.xes -m evolve --epsilon 1 --activities @list.txt",
+        "release hospital.csv out.xes -m travas --epsilon 1 --delta 1e-6",
+        "release hospital.csv out.xes -m evolve --epsilon 1 --unit Patient --max-cases 2",
+    ),
+    "compare": ("compare hospital.csv out.xes", "compare hospital.csv out.xes --purposes all"),
+    "report": ("report out.xes page.html", "report out.xes mine.html --original hospital.csv"),
+    "ledger": ("ledger set hospital.csv --epsilon 2", "ledger show hospital.csv"),
+    "completion": ("completion bash > ~/.local/share/bash-completion/completions/veilog",),
+}
+
+
+def application(command: str = "", *, whole: bool = False) -> App:
+    """Return the command, with examples of what is called; ``whole`` imports all of its parts at once, so that help
+    knows what each does."""
+    examples = "\n".join(f"  veilog {example}" for example in _EXAMPLES.get(command, ()))
     app = App(
         name="veilog",
         help="Share event logs of a process without giving away the people in them.",
         version=__version__,
         version_flags=["--version"],
         help_format="plaintext",
+        help_epilogue=f"Examples:\n{examples}\n\n{_MORE}" if examples else _MORE,
         result_action="return_value",
         suppress_keyboard_interrupt=False,
+        default_parameter=Parameter(negative_iterable="", show_default=False),
+        group_commands=Group("More", sort_key=len(_GROUPS)),
     )
+    groups = {title: Group(title, sort_key=place) for place, title in enumerate(_GROUPS)}
     for name, place in _COMMANDS.items():
         module, _, part = place.partition(":")
-        if whole:
-            app.command(getattr(importlib.import_module(f"veilog.cli.{module}"), part))
-        else:
+        if not whole:
             app.command(f"veilog.cli.{place}", name=name)
+            continue
+        found = getattr(importlib.import_module(f"veilog.cli.{module}"), part)
+        group = next((groups[title] for title, names in _GROUPS.items() if name in names), None)
+        if isinstance(found, App):
+            found.group = () if group is None else (group,)
+            app.command(found)
+        else:
+            app.command(found, group=group)
     return app
 
 
@@ -66,16 +110,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     errors = SafeConsole(stderr=True, highlight=False)
     given = list(sys.argv[1:] if arguments is None else arguments)
-    app = application(whole=not given or given[0] in ("-h", "--help"))
+    quiet = _QUIET in given
+    given = [word for word in given if word != _QUIET]
+    app = application(_called(given).partition(" ")[0], whole=not given or given[0] in ("-h", "--help"))
+    before = CALL.set(Call(_called(given), quiet))
+    try:
+        with cleared():
+            return _run(app, given, errors)
+    finally:
+        CALL.reset(before)
+
+
+def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
+    """Run it; what goes wrong is told, and is a status."""
     try:
         app(given, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        errors.print(f"{error}", markup=False, soft_wrap=True)
-        errors.print("See veilog --help.", markup=False)
-        return 2
+        message = _usage(error, _called(given))
+        errors.print(message, markup=False, soft_wrap=True)
+        return _failed(given, 2, error, message)
     except VeilogError as error:
-        error_line(errors, str(error))
-        return 1
+        error_line(errors, without_folder(error.in_command()))
+        return _failed(given, next(status for kind, status in _STATUS if isinstance(error, kind)), error)
     except KeyboardInterrupt:
         error_line(errors, "interrupted; nothing half written was left.")
         return 130
@@ -84,3 +140,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return 0
+
+
+def _usage(error: CycloptsError, command: str) -> str:
+    """What is wrong with the words of a command, and where to look."""
+    said = str(error)
+    argument = error.argument if isinstance(error, MissingArgumentError) else None
+    if argument is not None and argument.parameter.name and "or similar" not in said and "Did you mean" not in said:
+        name = (
+            argument.name if argument.field_info.kind is argument.field_info.KEYWORD_ONLY else argument.name[2:].upper()
+        )
+        example = f" For example: veilog {_EXAMPLES[command][0]}." if command in _EXAMPLES else ""
+        said = f"{name} is missing.{example}"
+    return f"{said}\nSee veilog {command} --help.".replace("  ", " ")
+
+
+def _called(given: Sequence[str]) -> str:
+    """The command that was called: "release", or "ledger set"."""
+    words = list(itertools.takewhile(lambda word: word.isidentifier(), given))
+    return " ".join(words[: 2 if words[:1] == ["ledger"] else 1]) if words and words[0] in _COMMANDS else ""
+
+
+def _failed(given: Sequence[str], status: int, error: Exception, message: str = "") -> int:
+    """Write what went wrong as JSON, where that was asked for; returns the status."""
+    places = [word.partition("=")[2] for word in given if word.startswith("--json=")]
+    places += [place for option, place in itertools.pairwise(given) if option == "--json"]
+    if not places:
+        return status
+    from veilog.cli.common import Output, about  # what wrote results, if any were
+
+    names = ("problem", "advice", "path", "line", "column", "parameter", "account", "facts", "extra")
+    facts = {name: value for name in names if (value := getattr(error, name, None)) is not None}
+    said = {
+        "kind": type(error).__name__ if isinstance(error, VeilogError) else "UsageError",
+        "status": status,
+        "message": error.in_command() if isinstance(error, VeilogError) else message,
+    }
+    with contextlib.suppress(VeilogError):  # nowhere to write to, which the line on stderr says
+        Output(places[-1]).write({"error": said | facts, "about": about()})
+    return status

@@ -31,7 +31,9 @@ def audit(
     runs: Annotated[
         int | None, Parameter(help="Releases of each of the two neighbouring logs; 20,000, or 4,000 with --white-box.")
     ] = None,
-    confidence: Annotated[float, Parameter(help="With which the proved epsilon is a lower bound.")] = 0.99,
+    confidence: Annotated[
+        float, Parameter(help="With which the proved epsilon is a lower bound.", show_default=True)
+    ] = 0.99,
     log: Annotated[
         Path | None, Parameter(help="Attack with this log, with and without one of its cases; else made-up logs.")
     ] = None,

@@ -39,7 +39,11 @@ class Budget:
     ] = None
     delta: Annotated[
         str,
-        Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed; below one over the cases."),
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Probability of failure that is allowed; below one over the cases.",
+            show_default=True,
+        ),
     ] = "0"
     as_published: Annotated[
         bool, Parameter(negative="", help="The paper's own calibration, for comparison; see what is derived.")
@@ -47,7 +51,10 @@ class Budget:
     seed: Annotated[int | None, Parameter(help="Make a run repeatable, for experiments: voids the guarantee.")] = None
     unit: Annotated[
         str,
-        Parameter(help="Who is protected: case; the column that names a person; or person, see --max-cases."),
+        Parameter(
+            help="Who is protected: case; the column that names a person; or person, see --max-cases.",
+            show_default=True,
+        ),
     ] = "case"
     max_cases: Annotated[
         int | None,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,9 @@ from rich.text import Text
 
 from veilog import display
 from veilog._files import atomic_target, check_writable
-from veilog.cli.terminal import SafeConsole
+from veilog._version import __version__
+from veilog.cli.pipes import is_pipe, outgoing, received
+from veilog.cli.terminal import CALL, SafeConsole
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
 from veilog.logs.engines.engine import Grouped
@@ -27,7 +31,7 @@ from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.reader import Asked
 from veilog.logs.reading import grouped, roles_of, whole
 from veilog.logs.roles import Declared
-from veilog.logs.source import Means, Progress, Source
+from veilog.logs.source import AS_FOUND, Layout, Means, Progress, Source
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 
@@ -40,6 +44,9 @@ __all__ = [
     "Log",
     "Output",
     "Reading",
+    "Target",
+    "To",
+    "about",
     "check_target",
     "named",
     "pair",
@@ -52,7 +59,32 @@ __all__ = [
     "shown_progress",
 ]
 
-Log = Annotated[Path, Parameter(help="Event log: .xes, .csv, .tsv (each also .gz) or .parquet.")]
+
+def _no_option(kind: Any, path: Path) -> None:
+    """Refuse an option that is taken for a file because a file may be called - ."""
+    if str(path).startswith("-") and not is_pipe(path):
+        raise ValueError(f"There is no option {path}.")
+
+
+Log = Annotated[
+    Path,
+    Parameter(
+        help="Event log: .xes, .csv, .tsv, .parquet, .xlsx, OCEL 2.0, or one of them in a .zip; - for standard input.",
+        allow_leading_hyphen=True,
+        validator=_no_option,
+    ),
+]
+Target = Annotated[
+    Path,
+    Parameter(
+        help="File to write to, its suffix says how; - for standard output.",
+        allow_leading_hyphen=True,
+        validator=_no_option,
+    ),
+]
+To = Annotated[
+    str | None, Parameter(help="Format of what goes to standard output, where that of what comes in is another.")
+]
 
 
 @Parameter(name="*")
@@ -75,6 +107,16 @@ class Reading:
     time_format: Annotated[str | None, Parameter(help="What 5/6/2024 means, for tables: dd/mm/yyyy or mm/dd/yyyy.")] = (
         None
     )
+    header: Annotated[
+        int | None, Parameter(help="Line with the names of the columns, for tables; 0 where there is none.")
+    ] = None
+    sheet: Annotated[str | None, Parameter(help="Sheet of a workbook.")] = None
+    object_type: Annotated[
+        str | None, Parameter(help="Type of the objects that are the cases of an object-centric log.")
+    ] = None
+    format: Annotated[
+        str | None, Parameter(help="Format of a log that is - , standard input or output: csv, xes, parquet, ...")
+    ] = None
     on: Annotated[
         tuple[str, ...],
         Parameter(
@@ -95,6 +137,9 @@ class Reading:
 
     def declared(self) -> Declared:
         return Declared(self.case, self.activity, self.timestamp, self.lifecycle, self.classifier, self.time_format)
+
+    def layout(self) -> Layout:
+        return Layout(self.header, self.sheet, self.object_type)
 
     def most(self) -> int:
         """The bytes that a compressed log may unpack to."""
@@ -117,12 +162,18 @@ class Grouping:
     """Who groups a table's events into variants: the same options for every command that variants are enough for."""
 
     engine: Annotated[
-        str, Parameter(help="duckdb, spark, duckdb:FILE or a URL that Ibis connects to; LOG is then a table there.")
+        str,
+        Parameter(
+            help="duckdb, spark, duckdb:FILE or a URL that Ibis connects to; LOG is then a table there.",
+            show_default=True,
+        ),
     ] = "duckdb"
     index: Annotated[
         str | None, Parameter(help="Column that orders events of equal time, for tables of a database.")
     ] = None
-    memory_limit: Annotated[str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.")] = "1GB"
+    memory_limit: Annotated[
+        str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.", show_default=True)
+    ] = "1GB"
     temp_directory: Annotated[
         Path | None, Parameter(help="Folder for what does not fit into that memory; by default the system's.")
     ] = None
@@ -151,30 +202,69 @@ Details = Annotated[bool, Parameter(name="--details", negative="", help="Show al
 _LARGE_FILE = 64 << 20
 
 
-class Output:
-    """Where results go: tables to stdout, unless the JSON goes there."""
+SCHEMA = 1
+"""The number of the form of what is written as JSON; it changes where a program would have to."""
 
-    def __init__(self, target: str | None) -> None:
-        self.target = target
+
+class Output:
+    """Where results go: tables to stdout, unless the JSON goes there, or ``log``, a log that is written; and which
+    files they are ``of``."""
+
+    def __init__(self, target: str | None, *of: Path, log: Path | None = None) -> None:
+        self.target, self.of = target, of
+        piped = log is not None and is_pipe(log)
+        if piped and target == "-":
+            raise ParameterError(
+                "The log and the JSON would both go to standard output.",
+                parameter="json",
+                advice="Give one of them a file.",
+            )
         if target is not None and target != "-":
             check_writable(target)
-        own = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
-        self.console = SafeConsole(highlight=False, width=None if own else 140)
+        own = (sys.stderr if piped else sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdecimal()
+        self.console = SafeConsole(highlight=False, width=None if own else 140, stderr=piped)
 
-    def json(self, value: object) -> None:
+    def json(self, value: object, *wrote: Path) -> None:
+        """Write a result as JSON: an object with what it is ``about``, and beside it what only the owner may know."""
         if self.target is None:
             return
+        if isinstance(value, dict):
+            read = {"owner_only": {**value.get("owner_only", {}), "input": _hashed(self.of)}} if self.of else {}
+            value = value | read | {"about": about() | {"output": _hashed(wrote)}}
+        self.write(value)
+
+    def write(self, value: object) -> None:
+        """Write a value as JSON to where it was asked for."""
         text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         if self.target == "-":
             sys.stdout.write(text)
             sys.stdout.flush()
-        else:
+        elif self.target is not None:
             with atomic_target(self.target) as file:
                 file.write(text.encode())
 
     def show(self, what: Any) -> None:
-        if self.target != "-":
+        if self.target != "-" and not CALL.get().quiet:
             self.console.print(what)
+
+
+def about() -> dict[str, object]:
+    """Return what every result says of itself."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"schema": SCHEMA, "command": CALL.get().command, "veilog": __version__, "time": now}
+
+
+def _hashed(files: Iterable[Path]) -> list[dict[str, str | None]]:
+    """Files with the SHA-256 of what is in them; None of what is no file."""
+    return [{"path": str(path), "sha256": _sha256(path)} for path in files]
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() if path.is_file() else None
+    except OSError:
+        return None
 
 
 @contextmanager
@@ -182,7 +272,7 @@ def shown_progress() -> Iterator[Callable[[str, float | None], None]]:
     """A progress display on stderr for people; silent where stderr is not a terminal."""
     console = SafeConsole(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal or CALL.get().quiet) as bar:
         task = bar.add_task("", total=None)
 
         def show(text: str, fraction: float | None) -> None:
@@ -191,9 +281,13 @@ def shown_progress() -> Iterator[Callable[[str, float | None], None]]:
         yield show
 
 
-def named(log: Path, reading: Reading, grouping: Grouping = HERE) -> Source:
-    """The log that the command is about, which is opened once."""
-    return Source(log, engine=grouping.engine, means=grouping.means(), limit=reading.most())
+def named(log: Path, reading: Reading, grouping: Grouping = HERE, *, released: bool = False) -> Source:
+    """The log that the command is about, which is opened once. Where in its file it is need not be said of one that was
+    ``released``."""
+    if is_pipe(log):
+        log = received(reading.format, reading.most())
+    layout = AS_FOUND if released else reading.layout()
+    return Source(log, engine=grouping.engine, means=grouping.means(), limit=reading.most(), layout=layout)
 
 
 def read_log(source: Source, reading: Reading) -> EventLog:
@@ -225,7 +319,7 @@ def show_columns(out: Output, source: Source, reading: Reading) -> None:
 def show_findings(out: Output, findings: tuple[Finding, ...], log: Path) -> None:
     """What was noticed while reading, and what was left out because of it; nothing where there is nothing."""
     if findings:
-        out.show(display.findings_table(findings, source=log.name))
+        out.show(display.findings_table(findings, source="standard input" if is_pipe(log) else log.name))
 
 
 def processes(source: Source) -> int:
@@ -241,8 +335,12 @@ def pair(text: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def check_target(target: Path, log: Path) -> None:
-    """Before any work: the target can be written, and is not the log itself."""
+def check_target(target: Path, log: Path, format_: str | None) -> Path:
+    """Before any work: the target can be written, and is not the log itself. Return where to write it: the target, or
+    for standard output a file whose content is sent there in the end."""
+    if is_pipe(target):
+        return outgoing(format_)
     files.check_target(target)
     if target.exists() and log.exists() and target.samefile(log):
         raise OutputError("This would overwrite the log itself.", path=target, advice="Give another file.")
+    return target

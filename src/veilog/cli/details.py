@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from veilog.cli.common import pair
 from veilog.errors import InputError, ParameterError
 from veilog.privacy.domain import Values, Window
+from veilog.privacy.part import SPAN
 
 __all__ = ["NOTHING_MORE", "Beyond", "declared_list"]
 
@@ -52,6 +53,28 @@ class Beyond:
         ),
     ] = None
 
+    since: Annotated[
+        str | None,
+        Parameter(
+            help="Release the cases alone that began on this day (2024-03-14, UTC) or later, and before --until."
+        ),
+    ] = None
+    until: Annotated[
+        str | None, Parameter(help="With --since: the day before which they began; by default today, so whole days.")
+    ] = None
+
+    @property
+    def chosen(self) -> str | None:
+        """The part of the cases, in the words of ``--part``."""
+        if self.until is not None and self.since is None:
+            raise ParameterError("--until needs --since.", parameter="until")
+        if self.since is None:
+            return self.part
+        if self.part is not None:
+            raise ParameterError("--part and --since both say which cases.", parameter="since", advice="Give one.")
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        return f"{SPAN}={self.since}..{self.until or today}"
+
     @property
     def wanted(self) -> bool:
         return self.times is not None or self.attributes is not None
@@ -64,7 +87,7 @@ class Beyond:
             "window": None if self.window is None else _window(self.window),
             "attributes": names,
             "attributes_share": self.attributes_share,
-            "part": self.part,
+            "part": self.chosen,
         }
 
     def domains(self) -> dict[str, Values]:
@@ -95,6 +118,10 @@ def _values(text: str) -> Values:
 
 def _window(text: str) -> Window | str:
     start, dots, end = text.partition("..")
+    if not dots and text != "log":
+        raise ParameterError(
+            f"--window takes START..END, such as 2024-01-01..2025-01-01, or log, not {text!r}.", parameter="window"
+        )
     if not dots:
         return text
     return _time(start), _time(end)

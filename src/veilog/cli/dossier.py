@@ -43,7 +43,7 @@ def dossier(
     check_dossier(target)
     place = registry or target.with_suffix(".registry.yaml")
     _check_registry(place)
-    log = read_log(named(released, reading), reading)
+    log = read_log(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else read_log(named(original, reading), reading)
     account = None if original is None or before is None else entered(original, before)
@@ -54,7 +54,8 @@ def dossier(
     write(made, target)
     kept = None if made.registry is None else str(place)
     edition = "owner" if made.owner_only else "outside"
-    out.json({"dossier": str(target), "edition": edition, "registry": kept, "guarantee": json_of(told.guarantee)})
+    facts = {"dossier": str(target), "edition": edition, "registry": kept, "guarantee": json_of(told.guarantee)}
+    out.json(facts, target)
     whom = (
         "for you only: it holds exact numbers of the log" if made.owner_only else "it may go where the release may go"
     )

@@ -30,6 +30,7 @@ from veilog.cli.common import (
     show_columns,
     shown_progress,
 )
+from veilog.cli.pipes import is_pipe
 from veilog.errors import InputError, ParameterError
 from veilog.ledger.accounts import in_figures
 from veilog.ledger.costs import Cost
@@ -65,17 +66,32 @@ class Keeping:
     no_ledger: Annotated[
         bool, Parameter(negative="", help="Enter it nowhere: for experiments that you show to nobody.")
     ] = False
+    account: Annotated[
+        str | None,
+        Parameter(help="Enter it in the account of this name, which a log that grows every night stays on."),
+    ] = None
 
     def of(self, log: Path, waiting: Waiting | None = None) -> Ledger | None:
         """The ledger to use, checked; None if there is none to use. A new one is made by its first entry."""
         if self.no_ledger:
-            if self.ledger is not None:
-                raise ParameterError("--ledger and --no-ledger exclude each other.", parameter="no_ledger")
+            for given, option in ((self.ledger, "--ledger"), (self.account, "--account")):
+                if given is not None:
+                    raise ParameterError(f"{option} and --no-ledger exclude each other.", parameter="no_ledger")
             return None
         if self.ledger is not None:
-            return Ledger.open(self.ledger, create=True, waiting=waiting, name=log.name)
+            return Ledger.open(self.ledger, create=True, waiting=waiting, name=log.name, account=self.account)
+        if is_pipe(log) and self.account is None:
+            return None
         place = _beside(log)
-        return Ledger.open(place, waiting=waiting, name=log.name) if os.path.lexists(place) else None
+        if os.path.lexists(place):
+            return Ledger.open(place, waiting=waiting, name=log.name, account=self.account)
+        if self.account is not None:
+            raise ParameterError(
+                "An account is in a ledger, and there is none beside this log.",
+                parameter="account",
+                advice="Name one with --ledger PATH; it is made if there is none.",
+            )
+        return None
 
 
 AS_THERE_IS = Keeping()
@@ -180,8 +196,11 @@ def set_(
         str | None, Parameter(help="Whom the budget protects, as releases name it with --unit: case, or a column.")
     ] = None,
     account: Annotated[
-        int | None,
-        Parameter(help="Put the log on this account of the ledger: for a log about the same people, grown or changed."),
+        str | None,
+        Parameter(
+            help="Put the log on this account of the ledger, by number: for a log about the same people, grown or "
+            "changed. Or the name of an account, which is opened if there is none."
+        ),
     ] = None,
     ledger: Place = None,
     reading: Reading = AS_USUAL,
@@ -203,8 +222,10 @@ def set_(
     show_columns(out, source, reading)
     data = read_variants(source, reading)
     with shown_progress() as progress:
-        kept = Ledger.open(place, create=True, waiting=progress, name=log.name)
-        found = limits.set(kept, data, unit, account)
+        number = int(account) if account is not None and account.isdecimal() else None
+        called = account if number is None else None
+        kept = Ledger.open(place, create=True, waiting=progress, name=log.name, account=called)
+        found = limits.set(kept, data, unit, number)
     out.json({"ledger": str(kept.path)} | found.to_json())
     out.show(account_view(kept.path, found))
 
@@ -224,7 +245,7 @@ def export(
         raise ParameterError("This would overwrite the ledger itself.", parameter="target", advice="Give another file.")
     kept.export(target)
     releases = sum(len(account.entries) for account in kept.show())
-    out.json({"ledger": str(kept.path), "releases": releases})
+    out.json({"ledger": str(kept.path), "releases": releases}, target)
     out.show(display.key_values([("releases", releases), ("written to", str(target))]))
 
 
@@ -346,6 +367,10 @@ def _cost(cost: Cost, *, down: bool = False) -> str:
 
 def _beside(log: Path) -> Path:
     """The ledger beside a log: where the log really is, so that a link to a log is no way around its account."""
+    if is_pipe(log):
+        raise ParameterError(
+            "There is no place beside standard input.", parameter="ledger", advice="Add --ledger PATH."
+        )
     try:
         return Path(os.path.realpath(log) + ".ledger")
     except (OSError, ValueError) as error:

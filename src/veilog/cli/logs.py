@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -16,6 +15,8 @@ from veilog.cli.common import (
     Log,
     Output,
     Reading,
+    Target,
+    To,
     check_target,
     named,
     read_grouped,
@@ -24,6 +25,7 @@ from veilog.cli.common import (
     shown_progress,
 )
 from veilog.cli.large import fits
+from veilog.cli.pipes import in_words, is_pipe, send
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
@@ -42,7 +44,7 @@ def info(
     json: Json = None,
 ) -> None:
     """Count cases, events, activities and variants of a log."""
-    out = Output(json)
+    out = Output(json, log)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     whole = read_log(source, reading) if fits(source) else None
@@ -52,18 +54,22 @@ def info(
     else:
         statistics, variants, findings = whole.statistics, whole.variants, whole.findings
     persons = () if whole is None else person_columns(whole)
+    attributes = None if whole is None else attributes_of(whole)
+    transitions = None if whole is None else transitions_of(whole)
     out.json(
         statistics.to_json()
         | {"findings": [finding.to_json() for finding in findings]}
         | {
-            "attributes": None if whole is None else [attribute.to_json() for attribute in attributes_of(whole)],
-            "lifecycle": None if whole is None else transitions_of(whole),
+            "attributes": None if attributes is None else [attribute.to_json() for attribute in attributes],
+            "lifecycle": transitions,
             "persons": None if whole is None else [person.to_json() for person in persons],
             "read_together": list(variants.read_together),
         }
     )
-    out.show(display.info_table(statistics, str(log)))
+    out.show(display.info_table(statistics, variants, in_words(log)))
     out.show(display.variants_table(variants))
+    if attributes:
+        out.show(display.attributes_table(attributes, transitions))
     if persons:
         out.show(display.persons_lines(persons))
     if findings:
@@ -77,7 +83,7 @@ def validate(
     json: Json = None,
 ) -> None:
     """Say everything that is noteworthy or wrong about a log, and what reading it does about that."""
-    out = Output(json)
+    out = Output(json, log)
     source = named(log, reading)
     show_columns(out, source, reading)
     findings = Findings(reading.policies(), source.name, collect_all=True)
@@ -97,23 +103,26 @@ def validate(
 
 def convert(
     log: Log,
-    target: Annotated[Path, Parameter(help="File to write; its suffix says how.")],
+    target: Target,
     *,
+    to: To = None,
     lossy: Annotated[bool, Parameter(negative="", help="Accept that a CSV cannot hold all of this log.")] = False,
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
     """Write a log in another format. Nothing is anonymised."""
-    out = Output(json)
-    check_target(target, log)
+    out = Output(json, log, log=target)
+    place = check_target(target, log, to or reading.format)
     source = named(log, reading)
     show_columns(out, source, reading)
     event_log = read_log(source, reading)
     with shown_progress() as progress:
-        progress(f"writing {target.name}", None)
-        files.write(event_log, target, lossy=lossy)
+        progress(f"writing {place.name}", None)
+        files.write(event_log, place, lossy=lossy)
+    if is_pipe(target):
+        send(place)
     facts = {"cases": event_log.cases.num_rows, "events": len(event_log)}
-    out.json(facts)
-    out.show(display.key_values([*facts.items(), ("written to", str(target))]))
+    out.json(facts, place)
+    out.show(display.key_values([*facts.items(), ("written to", in_words(target, out=True))]))
     if event_log.findings:
         out.show(display.findings_table(event_log.findings))

@@ -39,10 +39,10 @@ __all__ = ["compare", "risk"]
 def risk(
     log: Log,
     *,
-    background: Annotated[str, Parameter(help="What is known of a person: set, multiset, sequence; or several.")] = (
-        "set,multiset,sequence"
-    ),
-    size: Annotated[str, Parameter(help="How many activities are known: 1,2,3 or 1-6.")] = "1,2,3",
+    background: Annotated[
+        str, Parameter(help="What is known of a person: set, multiset, sequence; or several.", show_default=True)
+    ] = ("set,multiset,sequence"),
+    size: Annotated[str, Parameter(help="How many activities are known: 1,2,3 or 1-6.", show_default=True)] = "1,2,3",
     weight: Annotated[
         tuple[str, ...],
         Parameter(name="--weight", negative="", help="ACTIVITY=NUMBER: how much an activity counts. Repeatable."),
@@ -56,7 +56,7 @@ def risk(
     json: Json = None,
 ) -> None:
     """Measure how far people of a log are exposed to someone who knows a few of their activities."""
-    out = Output(json)
+    out = Output(json, log)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     found, findings = read_grouped(source, reading)
@@ -70,7 +70,9 @@ def risk(
             arrangements=arrangements,
             progress=progress,
         )
-    out.json([result.to_json() for result in results])
+    out.json(
+        {"results": [result.to_json() for result in results], "findings": [finding.to_json() for finding in findings]}
+    )
     out.show(display.risk_lines(variants, results))
     if details:
         out.show(display.risk_table(results))
@@ -134,13 +136,13 @@ def compare(
     json: Json = None,
 ) -> None:
     """Measure what a release kept of the original. The numbers are raw statistics: keep them inside."""
-    out = Output(json)
+    out = Output(json, original, released)
     if chart is not None:
         _check_chart(chart)
     wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
     asked = _asked(wanted, Asked(model, predict, pm4py, alignments))
     first = read_log(named(original, reading), reading)
-    second = read_log(named(released, reading), reading)
+    second = read_log(named(released, reading, released=True), reading)
     with shown_progress() as progress:
         miner: bool | Literal["pm4py"] = "pm4py" if models and pm4py else models
         result = compare_logs(
@@ -148,7 +150,7 @@ def compare(
         )
     told = {"original": first.findings, "released": second.findings}
     findings = {name: [finding.to_json() for finding in found] for name, found in told.items()}
-    out.json(result.to_json() | {"findings": findings})
+    out.json(result.to_json() | {"findings": findings}, *(() if chart is None else (chart,)))
     out.show(display.comparison_table(result) if details else display.comparison_view(result))
     for log, found in ((original, first), (released, second)):
         show_findings(out, found.findings, log)

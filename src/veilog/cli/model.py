@@ -78,7 +78,7 @@ def train(
     json: Json = None,
 ) -> None:
     """Train a model of a log, once, within a budget; veilog sample then draws from it without the log."""
-    out = Output(json)
+    out = Output(json, log)
     _check_files(log, model, checkpoint)
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
     # Before a large log is read: what can be refused without it.
@@ -111,7 +111,7 @@ def train(
     seconds = time.perf_counter() - started
     account = None if trained.entry is None else trained.entry.account()
     facts = _facts(trained) | {"owner_only": {"seconds": seconds}}
-    out.json(facts | ({} if account is None else {"account": account.totals()}))
+    out.json(facts | ({} if account is None else {"account": account.totals()}), model)
     out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
     if trained.entry is not None and account is not None:
         out.show(account_view(trained.entry.path, account))
@@ -152,7 +152,7 @@ def sample(
         drawn = loaded.write(target, cases, seed=seed, progress=progress)
     seconds = time.perf_counter() - started
     counts = {"cases": drawn.cases, "events": drawn.events, "variants": len(drawn)}
-    out.json({**_facts(loaded), **counts, "seconds": seconds})
+    out.json({**_facts(loaded), **counts, "seconds": seconds}, target)
     out.show(
         display.key_values(
             [

@@ -21,6 +21,8 @@ from veilog.cli.common import (
     Log,
     Output,
     Reading,
+    Target,
+    To,
     check_target,
     named,
     pair,
@@ -32,6 +34,7 @@ from veilog.cli.common import (
 from veilog.cli.details import NOTHING_MORE, Beyond
 from veilog.cli.large import fits, read_events
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_line, account_view
+from veilog.cli.pipes import in_words, is_pipe, send
 from veilog.cli.report import NO_REPORT, Reports
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
@@ -44,6 +47,7 @@ from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.methods.method import Progress
 from veilog.privacy.part import Part
+from veilog.releasing.memory import noticed, remembered
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
 
@@ -75,7 +79,7 @@ def methods(
 
 def release(
     log: Log,
-    target: Annotated[Path, Parameter(help="File to write the release to; its suffix says how.")],
+    target: Target,
     *,
     method: Annotated[str, Parameter(name=["--method", "-m"], help="See veilog methods.")],
     p: Annotated[
@@ -91,12 +95,13 @@ def release(
         bool, Parameter(negative="--no-compare", help="Show what was kept, for you only; never written.")
     ] = True,
     reports: Reports = NO_REPORT,
+    to: To = None,
     details: Details = False,
     json: Json = None,
 ) -> None:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
-    out = Output(json)
-    check_target(target, log)
+    out = Output(json, log, log=target)
+    place = check_target(target, log, to or reading.format)
     reports.check()
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
     # Before a large log is read: what can be refused without it.
@@ -111,23 +116,28 @@ def release(
     original = _original(source, planned, reading)
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
-    _check_room(target, original)
+    _check_room(place, original)
     with shown_progress() as progress:
         progress(f"releasing with {method}", None)
         released = planned.run(original, ledger=keeping.of(log, progress), progress=progress)
-        progress(f"writing {target.name}", None)
-        _save(released, target, progress)
+        if not keeping.no_ledger:
+            released = noticed(released, original, remembered())
+        progress(f"writing {place.name}", None)
+        _save(released, place, progress)
+    if is_pipe(target):
+        _send(place)
     account = None if released.entry is None else released.entry.account()
-    out.json(released.to_json() | ({} if account is None else {"account": account.totals()}))
+    out.json(released.to_json() | ({} if account is None else {"account": account.totals()}), place)
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
     with shown_progress() as progress:
-        pages = list(reports.write(released, target, beside, comparison, progress))
+        pages = list(reports.write(released, place, beside, comparison, progress))
+    shown = in_words(target, out=True)
     if not details:
         left = "" if account is None else account_line(account)
-        out.show(display.release_brief(released, [str(target), *pages], comparison, left, _next(target, comparison)))
+        out.show(display.release_brief(released, [shown, *pages], comparison, left, _next(target, comparison)))
         return
-    out.show(display.release_view(released, str(target)))
+    out.show(display.release_view(released, shown))
     if released.entry is not None and account is not None:
         out.show(account_view(released.entry.path, account))
     if comparison is not None:
@@ -193,6 +203,17 @@ def _save(released: Release, target: Path, progress: Progress) -> None:
         ) from error
 
 
+def _send(place: Path) -> None:
+    """Send the release to standard output; where nobody takes it, it is paid for all the same, so it is kept."""
+    try:
+        send(place)
+    except (OutputError, BrokenPipeError) as error:
+        kept = Path(tempfile.mkdtemp(prefix="veilog-kept-")) / f"release{suffix_of(place)}"
+        shutil.copyfile(place, kept)
+        problem = f"Standard output was closed. The release is paid for, so it was written to {kept} instead."
+        raise OutputError(problem) from error
+
+
 def _mark(path: Path) -> tuple[int, int] | None:
     """Return what a file is recognised by, None where there is none."""
     found = path.stat() if path.exists() else None
@@ -239,6 +260,8 @@ def _kept(original: EventLog | Variants, released: Release) -> Comparison | None
 
 def _next(target: Path, comparison: Comparison | None) -> str:
     """What to do after a release."""
+    if is_pipe(target):
+        return ""
     page = f"veilog report {target} {target.name.partition('.')[0]}.html writes a page to send with it"
     if comparison is None:
         return f"{page}; veilog compare LOG {target} says what was kept"

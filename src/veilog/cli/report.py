@@ -91,14 +91,14 @@ def report(
     """Write a page about a release from its file: what it is, what it guarantees, what nobody may conclude from it."""
     out = Output(json)
     _check_page(target, "TARGET")
-    log = read_log(named(released, reading), reading)
+    log = read_log(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else read_log(named(original, reading), reading)
     account = None if original is None or before is None else entered(original, before)
     with shown_progress() as progress:
         write(log, target, before, files=(released,), account=account, progress=progress)
     version = "outside" if before is None else "inside"
-    out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)})
+    out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)}, target)
     whom = "it may go where the release may go" if before is None else "for you only: it holds exact numbers of the log"
     out.show(Text(f"report written to {target} ({whom})"))
 

@@ -26,6 +26,7 @@ from veilog.cli.common import (
 )
 from veilog.cli.large import fits
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
+from veilog.cli.pipes import in_words
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.releasing.owner_notes import unprotected_persons
 from veilog.releasing.suggest import Suggestion
@@ -44,14 +45,22 @@ def suggest(
         str, Parameter(allow_leading_hyphen=True, help="What may be spent in all, on the suggestion and the release.")
     ],
     delta: Annotated[
-        str, Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed in all.")
+        str,
+        Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed in all.", show_default=True),
     ] = "0",
     share: Annotated[
-        str, Parameter(allow_leading_hyphen=True, help="Share of both that the suggestion costs; the rest is left.")
+        str,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Share of both that the suggestion costs; the rest is left.",
+            show_default=True,
+        ),
     ] = "0.1",
     for_: Annotated[
         Literal["similarity", "prediction", "discovery", "conformance"],
-        Parameter("--for", help="What the release is for: methods are ranked by what was measured for it."),
+        Parameter(
+            "--for", help="What the release is for: methods are ranked by what was measured for it.", show_default=True
+        ),
     ] = "similarity",
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
@@ -59,7 +68,7 @@ def suggest(
     json: Json = None,
 ) -> None:
     """Suggest a method for a log, by noisy answers that cost a share of the budget, and say why."""
-    out = Output(json)
+    out = Output(json, log)
     parse_epsilon(epsilon)
     parse_delta(delta)
     parse_share(share, "share")
@@ -76,7 +85,7 @@ def suggest(
     notes = [] if whole is None else unprotected_persons(whole)
     facts = found.to_json() | {"owner_only": {"notes": notes}}
     out.json(facts | ({} if account is None else {"account": account.totals()}))
-    out.show(_view(found, str(log)))
+    out.show(_view(found, in_words(log)))
     for note in notes:
         out.show(Text(f"For you only: {note}", style="magenta"))
     if found.entry is not None and account is not None:

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-__all__ = ["SafeConsole", "error_line"]
+__all__ = ["CALL", "Call", "SafeConsole", "error_line"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One run of the command: what was called, and whether it is to be quiet."""
+
+    command: str = ""
+    quiet: bool = False
+
+
+CALL: ContextVar[Call] = ContextVar("call", default=Call())  # noqa: B039 - frozen
 
 _VISIBLE = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
 _VISIBLE |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from veilog.display.audits import audit_view
 from veilog.display.comparisons import comparison_table, comparison_view
-from veilog.display.logs import findings_table, info_table, persons_lines, variants_table
+from veilog.display.logs import attributes_table, findings_table, info_table, persons_lines, variants_table
 from veilog.display.methods import method_view, methods_table
 from veilog.display.releases import guarantee_panel, release_brief, release_view, strength_style
 from veilog.display.risks import risk_lines, risk_table
 from veilog.display.tables import key_values
 
 __all__ = [
+    "attributes_table",
     "audit_view",
     "comparison_table",
     "comparison_view",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from rich.console import Group
 from rich.markup import escape
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from veilog.charts import lasting, times_view
 from veilog.display.tables import figure
-from veilog.measures import MEASURES, Comparison
+from veilog.measures import Comparison
 from veilog.measures.purposes import Grade, Judgement
 from veilog.measures.singling_out import Rate, SinglingOut
 
@@ -131,19 +130,10 @@ def _reach(rate: Rate) -> str:
     return "" if rate.low == rate.high else f" [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
 
 
-def _lines(result: Comparison, names: Iterable[str]) -> Iterable[tuple[str, Any, str]]:
-    """What is printed of each measure: its numbers with their words, or between which numbers it lies.
-
-    One that has to be asked for, or has several numbers, is left out where it has no value.
-    """
-    for name in names:
-        measure, found = MEASURES[name], result.results.get(name)
-        if found is None or (found.value is None and (measure.extra or any(q.of for q in measure.quantities))):
-            continue
-        whence = f" (added by {result.added[name]})" if name in result.added else ""
-        for quantity in measure.quantities:
-            number = quantity.number(found.value)
-            shown: Any = lasting(number) if quantity.form == "hours" and number is not None else number
-            if found.value is None and found.interval is not None:
-                shown = " to ".join(map(figure, found.interval))
-            yield quantity.title, shown, quantity.says(found.value) + whence
+def _lines(result: Comparison, names: Iterable[str]) -> Iterable[tuple[str, str, str]]:
+    """What is printed of each measure: its numbers with their words, or between which numbers it lies."""
+    for line in result.lines(names):
+        whence = f" (added by {result.added[line.measure]})" if line.measure in result.added else ""
+        hours = line.quantity.form == "hours" and line.value is not None
+        shown = lasting(line.value) if hours and line.value is not None else line.shown
+        yield line.quantity.title, shown, line.meaning + whence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -12,17 +12,18 @@ from rich.text import Text
 
 from veilog.display.tables import key_values
 from veilog.logs.eventlog import Statistics
-from veilog.logs.facts import PersonColumn
+from veilog.logs.facts import Attribute, PersonColumn
 from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
 
-__all__ = ["findings_table", "info_table", "persons_lines", "variants_table"]
+__all__ = ["attributes_table", "findings_table", "info_table", "persons_lines", "variants_table"]
 
 _SEVERITY = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 
-def info_table(statistics: Statistics, source: str) -> Table:
+def info_table(statistics: Statistics, variants: Variants, source: str) -> Table:
     s = statistics
+    alone = int((variants.counts == 1).sum()) / s.cases if s.cases else 0.0
     lengths = f"{s.length_min} to {s.length_max}, median {s.length_median:g}, mean {s.length_mean:.2f}"
     rows: list[tuple[str, Any]] = [
         ("cases", s.cases),
@@ -30,12 +31,32 @@ def info_table(statistics: Statistics, source: str) -> Table:
         ("activities", s.activities),
         ("variants", s.variants),
         ("uniqueness", f"{s.uniqueness:.1%} (variants per case)"),
+        ("alone", f"{alone:.1%} of the cases have a variant that no other case has"),
         ("events per case", lengths),
     ]
     if s.start is not None and s.end is not None:
-        rows.append(("from", s.start))
-        rows.append(("to", s.end))
+        rows.append(("from", f"{_utc(s.start)} (UTC)"))
+        rows.append(("to", f"{_utc(s.end)} (UTC)"))
     return key_values(rows, title=escape(source))
+
+
+def _utc(time: str) -> str:
+    """A time of a log, which are all kept in UTC, to the second."""
+    return time[:19].replace("T", " ")
+
+
+def attributes_table(attributes: Iterable[Attribute], transitions: Mapping[str, int] | None) -> RenderableType:
+    """What the columns of a log hold beside activities and times, and its life cycle."""
+    table = Table(title="attributes", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for name in ("name", "of", "holds", "values", "missing"):
+        table.add_column(name, justify="right" if name in ("values", "missing") else "left", no_wrap=name != "name")
+    for a in attributes:
+        table.add_row(escape(a.name), a.level, a.kind, f"{a.values:,}", f"{a.missing:,}")
+    shown: list[RenderableType] = [] if table.row_count == 0 else [table]
+    if transitions:
+        told = ", ".join(f"{name} {count:,}" for name, count in list(transitions.items())[:5])
+        shown.append(Text(f"life cycle, events of each transition: {told}"))
+    return Group(*shown)
 
 
 def variants_table(variants: Variants) -> Table:

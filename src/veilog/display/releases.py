@@ -78,8 +78,7 @@ def _brief(released: Release, kept: Comparison | None) -> Iterator[tuple[str, st
         yield "asked for", f"{pair(g.nominal_epsilon, g.nominal_delta)}; derived: {pair(g.epsilon, g.delta)}"
     if g.proven:
         yield "whom", g.protects + ("" if g.part is None else f" The release is of the {g.part.in_words} alone.")
-    for condition in g.conditions:
-        yield "holds if", Text(sentences(condition.text)[0], style="yellow")
+    yield from _first("holds if", [sentences(condition.text)[0] for condition in g.conditions], "yellow")
     for statement in g.statements:
         yield "instead", f"{statement.holds} {statement.does_not_protect}"
     name = released.method + (" (as published)" if released.as_published else "")
@@ -87,16 +86,21 @@ def _brief(released: Release, kept: Comparison | None) -> Iterator[tuple[str, st
     if kept is not None:
         model = ""
         if kept.fitness is not None and kept.precision is not None:
-            model = f" Its model: fitness {kept.fitness:.2f}, precision {kept.precision:.2f} of the original."
+            model = f" Its model: fitness {kept.fitness:.2f}, precision {kept.precision:.2f}."
         yield "kept", Text(sentences(kept.verdict)[0] + model, style="bold")
         if kept.case_durations is not None:
             yield "durations", _durations(kept.case_durations)
         if kept.singling_out is not None:
             yield "at risk", sentences(in_words(kept.singling_out))[-1]
-    for remark in released.remarks:
-        yield "note", Text(sentences(remark)[0], style="yellow")
-    for note in _for_the_owner(released):
-        yield "for you", Text(note, style="magenta")
+    yield from _first("note", [sentences(remark)[0] for remark in released.remarks], "yellow")
+    yield from _first("for you", _for_the_owner(released), "magenta")
+
+
+def _first(name: str, texts: Sequence[str], style: str) -> Iterator[tuple[str, Text]]:
+    """The first of several texts, and how many more there are."""
+    more = f" ({len(texts) - 1} more with --details)" if len(texts) > 1 else ""
+    for text in texts[:1]:
+        yield name, Text(text + more, style=style)
 
 
 def _sizes(variants: Variants) -> str:

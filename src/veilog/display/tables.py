@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from veilog._notebook import figure
 from veilog.privacy.account.figures import up
 
 __all__ = ["counted", "figure", "key_values", "pair", "sentences"]
@@ -29,18 +30,6 @@ def pair(epsilon: float | None, delta: float | None) -> str:
     if epsilon is None:
         return "none"
     return f"epsilon = {up(epsilon)}" + (f", delta = {up(delta)}" if delta else "")
-
-
-def figure(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.0f}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return str(value)
 
 
 def counted(number: int, what: str) -> str:

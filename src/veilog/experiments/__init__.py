@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 from veilog.experiments.experiment import Experiment
 from veilog.experiments.frontier import FRONTIER
 from veilog.experiments.papers.amun_table_6 import AMUN_TABLE_6
@@ -35,6 +35,8 @@ def experiment_named(name: str) -> Experiment:
     """The experiment of this name; a :class:`ParameterError` that lists them all where there is none."""
     if name not in EXPERIMENTS:
         raise ParameterError(
-            f"There is no experiment {name!r}.", parameter="name", advice=f"Experiments: {', '.join(EXPERIMENTS)}."
+            f"There is no experiment {name!r}.",
+            parameter="name",
+            advice=f"{meant(name, EXPERIMENTS)}Experiments: {', '.join(EXPERIMENTS)}.",
         )
     return EXPERIMENTS[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from veilog.methods import METHODS
 from veilog.methods.method import DeltaOptional
 from veilog.privacy.account.accounting import compose
 
-__all__ = ["CERTIFIED", "FRONTIER", "best"]
+__all__ = ["CERTIFIED", "FRONTIER", "best", "compared", "judged", "made"]
 
 EPSILONS = ("2", "1", "0.1", "0.01")
 DELTA = "1e-4"
@@ -49,25 +49,28 @@ CERTIFIED = tuple(m.name for m in METHODS.values() if m.certified and m.takes_ep
 Settings = tuple[tuple[str, Value], ...]
 
 
-def _columns() -> dict[str, tuple[str, Settings]]:
-    """What is compared, by its name: a method, its delta and what else is set. Methods that can use a delta are there
-    without one and with one; evolve also releasing only real variants."""
+def compared(methods: Iterable[str], delta: str | None) -> dict[str, tuple[str, Settings]]:
+    """Return what is compared, by its name: a method, its delta and what else is set. Methods that can use a delta are
+    there without one and with one; evolve also releasing only real variants. Without a delta those that need one are
+    not there."""
     columns: dict[str, tuple[str, Settings]] = {}
-    for name in CERTIFIED:
-        if METHODS[name].needs_delta:
-            columns[f"{name}, delta {DELTA}"] = (name, (("delta", DELTA),))
-        else:
+    for name in methods:
+        if not METHODS[name].needs_delta:
             columns[name] = (name, (("delta", "0"),))
+        if delta is None:
+            continue
         budget = METHODS[name].budget
-        if name == "evolve":
-            columns[f"{name}, delta {DELTA}"] = (name, (("delta", DELTA), ("only_real", False)))
-            columns[f"{name}, only real, delta {DELTA}"] = (name, (("delta", DELTA), ("only_real", True)))
+        if METHODS[name].needs_delta:
+            columns[f"{name}, delta {delta}"] = (name, (("delta", delta),))
+        elif name == "evolve":
+            columns[f"{name}, delta {delta}"] = (name, (("delta", delta), ("only_real", False)))
+            columns[f"{name}, only real, delta {delta}"] = (name, (("delta", delta), ("only_real", True)))
         elif isinstance(budget, DeltaOptional) and budget.of_use(METHODS[name].settings()):
-            columns[f"{name}, delta {DELTA}"] = (name, (("delta", DELTA),))
+            columns[f"{name}, delta {delta}"] = (name, (("delta", delta),))
     return columns
 
 
-COLUMNS = _columns()
+COLUMNS = compared(CERTIFIED, DELTA)
 UNIFORM = ("weights", "drawn")
 """The two readings of the leak line: each variant of the raw log once, and as many draws from them as it has cases."""
 _SHORT = {
@@ -119,17 +122,26 @@ def uniform(original: Variants, reading: Value, seed: int) -> Variants:
 def measure(given: Given, cell: Cell) -> Measured:
     """Everything about one release; an empty one has similarity 0."""
     original = given.log.variants
-    values: dict[str, Number] = {}
-    made = uniform(original, cell.get("uniform"), cell.run) if cell.get("uniform") else original
     if cell.method:
-        used = time.process_time()
-        release = released(given, cell)
-        used = time.process_time() - used
-        made = release.variants
-        epsilon, delta = compose(release.guarantee.charges)
-        values = {"derived_epsilon": float(epsilon), "derived_delta": float(delta)}
-        values |= {"seconds": release.owner_only.seconds, "cpu_seconds": used}
-        values |= certainty(original, release)
+        release, values = made(given, cell)
+        return judged(original, release, cell, values)
+    reading = cell.get("uniform")
+    return judged(original, uniform(original, reading, cell.run) if reading else original, cell, {})
+
+
+def made(given: Given, cell: Cell) -> tuple[Variants, dict[str, Number]]:
+    """Return what the cell's method releases, what that cost, and how much of it is real."""
+    used = time.process_time()
+    release = released(given, cell)
+    used = time.process_time() - used
+    epsilon, delta = compose(release.guarantee.charges)
+    values: dict[str, Number] = {"derived_epsilon": float(epsilon), "derived_delta": float(delta)}
+    values |= {"seconds": release.owner_only.seconds, "cpu_seconds": used}
+    return release.variants, values | certainty(given.log.variants, release)
+
+
+def judged(original: Variants, made: Variants, cell: Cell, values: dict[str, Number]) -> Measured:
+    """Return how a release compares with the original, beside the ``values`` that are known of it."""
     values |= {"size_ratio": made.cases / original.cases, "variants": len(made)}
     if made.events == 0:
         return Measured({**values, "similarity": 0.0}, "Nothing was released; that counts as similarity 0.")

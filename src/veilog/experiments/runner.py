@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from veilog.errors import OutputError, ParameterError
+from veilog.errors import OutputError, ParameterError, meant
 from veilog.experiments.experiment import Cell, Experiment, Plan, Row
 from veilog.experiments.known_logs import find, missing
 from veilog.experiments.versions import file_digest, machine, version_of
@@ -90,7 +90,9 @@ def _chosen_logs(
     unknown = [name for name in only if name not in there]
     if unknown:
         raise ParameterError(
-            f"There is no log {unknown[0]!r} in the folder.", parameter="only", advice=f"There are: {', '.join(there)}."
+            f"There is no log {unknown[0]!r} in the folder.",
+            parameter="only",
+            advice=f"{meant(unknown[0], there)}There are: {', '.join(there)}.",
         )
     if only:
         return only
@@ -104,7 +106,9 @@ def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) 
     if unknown:
         possible = f"It has: {', '.join(experiment.methods)}." if experiment.methods else "It has none."
         raise ParameterError(
-            f"Experiment {experiment.name!r} has no method {unknown[0]!r}.", parameter="methods", advice=possible
+            f"Experiment {experiment.name!r} has no method {unknown[0]!r}.",
+            parameter="methods",
+            advice=f"{meant(unknown[0], experiment.methods)}{possible}",
         )
     cells = [cell for cell in experiment.cells(plan) if not methods or cell.method in ("", *methods)]
     if not cells:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from veilog.errors import InputError, ParameterError
+from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.accounts import Account
 from veilog.ledger.costs import Cost
 from veilog.ledger.counting import Counting, read
@@ -27,6 +27,7 @@ __all__ = [
     "limit",
     "lost",
     "note_answers",
+    "on_named",
     "opened",
     "plain",
     "put_together",
@@ -79,6 +80,29 @@ def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
         execute("UPDATE releases SET account = ? WHERE account = ?", (account, old))
         execute("DELETE FROM accounts WHERE account = ?", (old,))
     return account
+
+
+def on_named(book: Book, mark: bytes, known: int | None, name: str) -> int | None:
+    """Put data that are on no account yet on the one of this name; None where there is none of this name yet."""
+    found = [number for number, row in book.accounts.items() if row.name == name]
+    if len(found) > 1:
+        numbers = ", ".join(map(str, sorted(found)))
+        raise ParameterError(
+            f"Several accounts are called {name!r}: {numbers}.",
+            parameter="account",
+            advice="Put the log on one by its number: veilog ledger set LOG --account NUMBER.",
+        )
+    if known is not None and known not in found:
+        raise ParameterError(
+            f"These data are on account {known}, which is called {book.accounts[known].name!r} and not {name!r}.",
+            parameter="account",
+            advice=meant(name, [book.accounts[known].name])
+            + "Leave out --account, or put them there with all that they have spent: veilog ledger set LOG --account "
+            "NUMBER.",
+        )
+    if known is None and found:
+        put_together(book, mark, None, found[0])
+    return found[0] if found else None
 
 
 def limit(book: Book, account: int, budget: Cost | None, counting: Counting | None = None) -> None:

@@ -6,24 +6,28 @@ of its parts, and no case loses more than
 
     the sum over the whole log + for each rule the largest sum over the releases of one of its parts.
 
+Spans of days (``began=START..END``) overlap, so each counts for every day that it holds, and of these days the dearest.
 Parts of different rules are not disjoint, so what they cost is added up. Persons have cases in several parts: for them
 all releases are added up.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
 from veilog.ledger.file import Entry
+from veilog.privacy.part import SPAN
 
-__all__ = ["Cost", "most_of_a_case", "rule_of", "short"]
+__all__ = ["Cost", "disjoint", "most_of_a_case", "rule_of", "short"]
 
 Cost = tuple[Fraction, Fraction]
 """Epsilon and delta, exactly."""
 
 _FINEST = 10**150
+_SPANS = re.compile(SPAN + r"=\d{4}-\d\d-\d\d\.\.\d{4}-\d\d-\d\d")
 
 
 def most_of_a_case(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost], part: str | None = None) -> Cost:
@@ -31,19 +35,32 @@ def most_of_a_case(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], 
 
     Each of the two numbers is the largest of its own: they may be those of different cases.
     """
-    whole = Fraction(0), Fraction(0)
+    nothing = whole = Fraction(0), Fraction(0)
     parts: dict[str, dict[str, Cost]] = defaultdict(dict)
+    entries = list(entries)
+    pieces = disjoint([*(entry.part for entry in entries if entry.part is not None), *([] if part is None else [part])])
     for entry in entries:
         if entry.part is None or unit != "case":
             whole = _added(whole, cost(entry))
         else:
             of_rule = parts[rule_of(entry.part)]
-            of_rule[entry.part] = _added(of_rule.get(entry.part, (Fraction(0), Fraction(0))), cost(entry))
+            for piece in pieces[entry.part]:
+                of_rule[piece] = _added(of_rule.get(piece, nothing), cost(entry))
     if part is not None and unit == "case":
-        parts[rule_of(part)] = {part: parts[rule_of(part)].get(part, (Fraction(0), Fraction(0)))}
+        parts[rule_of(part)] = {piece: parts[rule_of(part)].get(piece, nothing) for piece in pieces[part]}
     for of_rule in parts.values():
         whole = _added(whole, (max(e for e, _ in of_rule.values()), max(d for _, d in of_rule.values())))
     return whole
+
+
+def disjoint(parts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return of each part the parts without overlap that it is made of: itself; of a span of days the spans between
+    any two ends that lie next to each other, each named by its first day."""
+    parts = list(parts)
+    spans = {part: tuple(part.partition("=")[2].split("..")) for part in parts if rule_of(part) == SPAN}
+    ends = sorted({end for span in spans.values() for end in span})  # ISO dates sort as text
+    found = {part: (part,) for part in parts}
+    return found | {part: tuple(day for day in ends if first <= day < end) for part, (first, end) in spans.items()}
 
 
 def _added(one: Cost, other: Cost) -> Cost:
@@ -51,8 +68,9 @@ def _added(one: Cost, other: Cost) -> Cost:
 
 
 def rule_of(part: str) -> str:
-    """Return the rule of a part as it is spelled."""
-    return part.partition("=")[0]
+    """Return the rule of a part as it is spelled; an attribute that is called as that of spans is another rule."""
+    rule = part.partition("=")[0]
+    return f"case:{rule}" if rule == SPAN and not _SPANS.fullmatch(part) else rule
 
 
 def short(value: Fraction) -> Fraction:

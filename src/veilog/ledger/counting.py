@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilog.errors import ParameterError
-from veilog.ledger.costs import Cost, most_of_a_case, rule_of
+from veilog.ledger.costs import Cost, disjoint, most_of_a_case, rule_of
 from veilog.ledger.file import Entry
 from veilog.privacy.account.composing import (
     ORDERS,
@@ -204,11 +204,14 @@ def _dearest(entries: Iterable[Entry], unit: str) -> Counter[Cost]:
     second, and so on."""
     found: Counter[Cost] = Counter()
     parts: dict[str, dict[str, list[Cost]]] = defaultdict(lambda: defaultdict(list))
+    entries = list(entries)
+    pieces = disjoint([entry.part for entry in entries if entry.part is not None])
     for entry in entries:
         if entry.part is None or unit != "case":
             found[_cost(entry)] += 1
-        else:
-            parts[rule_of(entry.part)][entry.part].append(_cost(entry))
+            continue
+        for piece in pieces[entry.part]:
+            parts[rule_of(entry.part)][piece].append(_cost(entry))
     for of_rule in parts.values():
         ranked = [sorted(costs, reverse=True) for costs in of_rule.values()]
         for place in range(max(map(len, ranked))):

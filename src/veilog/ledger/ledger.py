@@ -36,6 +36,7 @@ from veilog.ledger.book import (
     limit,
     lost,
     note_answers,
+    on_named,
     opened,
     plain,
     put_together,
@@ -71,6 +72,8 @@ class Ledger:
     waiting: Waiting | None = None
     name: str | None = None
     """What an account is called that is opened for data that do not know their file."""
+    account_name: str | None = None
+    """The account that data are entered in which are not known yet: a log that grows, about the same people."""
     create: bool = False
     """Whether the first entry makes the file, if there is none."""
 
@@ -82,12 +85,14 @@ class Ledger:
         patience: float = _PATIENCE,
         waiting: Waiting | None = None,
         name: str | None = None,
+        account: str | None = None,
     ) -> Ledger:
         """The ledger in this file, read once to see that it is one. With ``create`` there need not be a file yet: the
-        first entry makes it."""
+        first entry makes it. ``account`` names the account that releases are entered in, so that a log that grows
+        stays on one; it is opened where there is none of this name."""
         place = ledger_file.located(path)
         fresh = create and not place.exists()
-        ledger = Ledger(place, patience, waiting, name, create=fresh)  # one that was there is never made anew
+        ledger = Ledger(place, patience, waiting, name, account, create=fresh)  # one that was there is never made anew
         if fresh:
             check_writable(place)
         else:
@@ -199,6 +204,8 @@ class Ledger:
         self._made()
         with self._writing() as book:
             number = book.data.get(book.digest(known))
+            if self.account_name is not None:
+                number = on_named(book, known, number, plain(self.account_name))
             if number is None:
                 check_unknown(book.accounts.values())
                 number = opened(book, known, plain(unit), self._name_of(data))
@@ -246,6 +253,8 @@ class Ledger:
         self._made()
         with self._writing() as book:
             number = book.data.get(book.digest(mark))
+            if self.account_name is not None:
+                number = on_named(book, mark, number, plain(self.account_name))
             if account is not None:
                 number = put_together(book, mark, number, account)
             elif number is None:
@@ -272,6 +281,8 @@ class Ledger:
             file.write(text.encode("utf-8", "replace"))
 
     def _name_of(self, data: Data) -> str:
+        if self.account_name is not None:
+            return plain(self.account_name)
         source = (None if isinstance(data, Variants) else data.source) or self.name
         return plain(Path(source or "").name) or "data"
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._typing import IntArray
-from veilog.errors import InputError, MissingExtraError, ParameterError
+from veilog.errors import InputError, MissingExtraError, ParameterError, meant
 from veilog.logs.findings import Finding
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Variants
@@ -137,9 +137,38 @@ class EventLog:
     def __repr__(self) -> str:
         return f"EventLog({self.cases.num_rows} cases, {len(self)} events)"
 
+    def _repr_html_(self) -> str:
+        from veilog._notebook import bar, card, facts, table
+
+        s, variants = self.statistics, self.variants
+        rows: list[tuple[str, object]] = [
+            ("cases", s.cases),
+            ("events", s.events),
+            ("activities", s.activities),
+            ("variants", s.variants),
+            ("events per case", f"{s.length_min} to {s.length_max}, median {s.length_median:g}"),
+        ]
+        rows += [] if s.start is None else [("from", s.start), ("to", s.end)]
+        frequent = [
+            (int(variants.counts[i]), bar(int(variants.counts[i]) / s.cases), " > ".join(variants.sequences[i]))
+            for i in variants.by_frequency()[:5].tolist()
+        ]
+        shown = [table(("cases", "", "most frequent variants"), frequent, numbers=(0,))] if frequent else []
+        return card("Event log", facts(rows), *shown)
+
     @property
     def number_of_cases(self) -> int:
         return int(self.cases.num_rows)
+
+    def head(self, events: int = 10) -> pd.DataFrame:
+        """Return the first events as a DataFrame with pm4py's columns.
+
+        >>> from veilog.logs.simulate import hospital
+        >>> hospital(20, seed=1).head(2)["concept:name"].tolist()
+        ['Registration', 'Triage']
+        """
+        rows = self.events.slice(0, max(0, events))
+        return replace(self, events=rows).to_pandas()
 
     @property
     def shape(self) -> EventLog:
@@ -168,10 +197,11 @@ class EventLog:
         """Variants by a classifier: the values of these event attributes, joined by ``+`` as XES does."""
         for key in keys:
             if key not in self.events.column_names:
+                known = [c for c in self.events.column_names if ":index" not in c]
                 raise ParameterError(
                     f"The log has no event attribute {key!r}.",
                     parameter="classifier",
-                    advice=f"It has: {', '.join(c for c in self.events.column_names if ':index' not in c)}.",
+                    advice=f"{meant(key, known)}It has: {', '.join(known)}.",
                 )
         if keys == (ACTIVITY,):
             labels, codes = self.activity_codes

@@ -7,23 +7,27 @@ import gzip
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 import pyarrow as pa
 
 from veilog._files import atomic_target, check_writable
-from veilog.errors import OutputError
+from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.reader import SUFFIXES, Asked, Writer, writer_of
 from veilog.logs.reading import grouped, whole
 from veilog.logs.roles import Declared
-from veilog.logs.source import Given, Means, Progress, Source, suffix_of
+from veilog.logs.source import Given, Layout, Means, Progress, Source, is_ibis, suffix_of
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 
 __all__ = [
     "SUFFIXES",
+    "AnyLog",
+    "HasLog",
+    "as_log",
     "check_target",
     "read",
     "read_variants",
@@ -31,6 +35,32 @@ __all__ = [
     "write",
     "write_pieces",
 ]
+
+
+class HasLog(Protocol):
+    """What has a log, such as a release."""
+
+    @property
+    def log(self) -> EventLog: ...
+
+
+AnyLog: TypeAlias = "EventLog | Variants | HasLog | Given"
+"""What somebody may give where a log is wanted: a log, its variants, a release, a DataFrame, a table or a file."""
+
+
+def as_log(given: AnyLog | StoredLog) -> Any:
+    """Return the log or the variants that somebody gives; what was not read yet is read as :func:`read` does."""
+    if isinstance(given, EventLog | Variants | StoredLog):
+        return given
+    held = getattr(given, "log", None)
+    if isinstance(held, EventLog):
+        return held
+    if is_ibis(given):
+        raise InputError(
+            "This is a table of an engine, not a log.",
+            advice="Give what veilog.read_variants(table, ...) makes of it there, or veilog.read(table, ...) here.",
+        )
+    return read(cast(Given, given))
 
 
 def read(
@@ -43,29 +73,40 @@ def read(
     lifecycle: str | None = None,
     classifier: str | None = None,
     time_format: str | None = None,
+    header: int | None = None,
+    sheet: str | None = None,
+    object_type: str | None = None,
     policies: Mapping[str, Policy] | None = None,
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
     progress: Progress | None = None,
 ) -> EventLog:
-    """The event log in a file (by its suffix), a pandas DataFrame, an Arrow table or a table of Ibis.
+    """The event log in a file (by its suffix), a DataFrame of pandas or polars, an Arrow table, an EventLog of pm4py or
+    a table of Ibis.
 
-    ``case``, ``activity`` and ``timestamp`` name the columns of a table whose names do not say it. ``lifecycle`` keeps
-    only the events of that transition (``"complete"``). ``classifier`` names the attributes whose values make an
-    activity (``"concept:name lifecycle:transition"``), or a classifier of the log. ``time_format`` says what
-    ``5/6/2024`` means: ``"dd/mm/yyyy"`` or ``"mm/dd/yyyy"``. ``policies`` sets what happens on a finding
-    (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come out of a compressed file, ``processes`` may be
-    more than 1 for large XES files. A table of Ibis comes here with all its columns, so it is refused beyond five
-    million events; ``index`` names its column that orders events of equal time.
+    ``case``, ``activity`` and ``timestamp`` name the columns of a table whose names do not say it; a date and a time of
+    day in two columns are ``timestamp="Date+Time"``. ``header`` is the line with the names of the columns, 0 where
+    there is none, ``sheet`` one of a workbook, ``object_type`` the type of objects that are the cases of an
+    object-centric log. ``lifecycle`` keeps only the events of that transition (``"complete"``), ``"all"`` every one.
+    ``classifier`` names the attributes whose values make an activity (``"concept:name lifecycle:transition"``), or a
+    classifier of the log. ``time_format`` says what ``5/6/2024`` means: ``"dd/mm/yyyy"`` or ``"mm/dd/yyyy"``.
+    ``policies`` sets what happens on a finding (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come
+    out of a compressed file, ``processes`` may be more than 1 for large XES files. A table of Ibis comes here with all
+    its columns, so it is refused beyond five million events; ``index`` names its column that orders events of equal
+    time.
     """
     declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
-    named = Source(source, means=Means(index=index), limit=limit)
+    layout = Layout(header, sheet, object_type)
+    named = Source(source, means=Means(index=index), limit=limit, layout=layout)
     return whole(named, Asked(declared, Findings(policies or {}, named.name), None, processes, progress))
 
 
 def validate(
     source: Given,
     *,
+    header: int | None = None,
+    sheet: str | None = None,
+    object_type: str | None = None,
     policies: Mapping[str, Policy] | None = None,
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
@@ -74,10 +115,10 @@ def validate(
 ) -> tuple[Finding, ...]:
     """Everything that reading this log notices, without stopping at the first; what cannot be read at all raises.
 
-    ``declared`` is what :func:`read` takes of ``case``, ``activity``, ``timestamp``, ``lifecycle``, ``classifier`` and
-    ``time_format``.
+    ``header``, ``sheet`` and ``object_type`` are as for :func:`read`, ``declared`` is what it takes of ``case``,
+    ``activity``, ``timestamp``, ``lifecycle``, ``classifier`` and ``time_format``.
     """
-    named = Source(source, limit=limit)
+    named = Source(source, limit=limit, layout=Layout(header, sheet, object_type))
     findings = Findings(policies or {}, named.name, collect_all=True)
     return whole(named, Asked(Declared(**declared), findings, None, processes, progress)).findings
 
@@ -92,6 +133,9 @@ def read_variants(
     lifecycle: str | None = None,
     classifier: str | None = None,
     time_format: str | None = None,
+    header: int | None = None,
+    sheet: str | None = None,
+    object_type: str | None = None,
     engine: str = "duckdb",
     policies: Mapping[str, Policy] | None = None,
     memory_limit: str = "1GB",
@@ -110,7 +154,8 @@ def read_variants(
     names the column of a table that orders events of equal time. ``lifecycle`` and ``classifier`` are for files.
     """
     declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
-    named = Source(source, engine=engine, means=Means(memory_limit, threads, temp_directory, index), limit=limit)
+    means, layout = Means(memory_limit, threads, temp_directory, index), Layout(header, sheet, object_type)
+    named = Source(source, engine=engine, means=means, limit=limit, layout=layout)
     return grouped(named, Asked(declared, Findings(policies or {}, named.name), None, processes, progress)).variants
 
 

@@ -65,6 +65,29 @@ _RULES = (
     Rule("lifecycle-transitions", "activities have several transitions, such as start and complete", "warning",
          "keep", ("keep", "fail"), "Every one counts as an event. --lifecycle complete keeps only those that are "
          "complete; --classifier 'concept:name lifecycle:transition' tells them apart."),
+    Rule("title-lines", "lines stand before the header of a table", "info", "drop", ("drop", "fail"),
+         "They are left out. --header LINE says where the header is, --header 0 that there is none."),
+    Rule("date-and-time", "the date and the time of day are in two columns", "info", "keep", ("keep", "fail"),
+         "Both together are the time of the event. --timestamp NAME takes one column alone."),
+    Rule("epoch-numbers", "timestamps are numbers", "info", "keep", ("keep", "fail"),
+         "They are counted from the beginning of 1970 in UTC; how large they are tells the unit."),
+    Rule("start-and-end", "each row has a start and an end", "info", "keep", ("keep", "fail"),
+         "The end is the time of the event, the start stays as its attribute. --lifecycle start takes the starts as "
+         "times, --lifecycle all makes two events of a row, start and complete."),
+    Rule("other-sheets", "a workbook has further sheets with data", "info", "drop", ("drop", "fail"),
+         "They are not read. --sheet NAME chooses one."),
+    Rule("event-without-object", "an event has no object of the type that is the case", "warning", "drop",
+         ("drop", "fail"), "It belongs to no case and is left out. --object-type NAME chooses another type."),
+    Rule("object-without-event", "an object of the type that is the case has no event", "info", "drop",
+         ("drop", "fail"), "It is left out, so it is no case."),
+    Rule("event-in-several-cases", "an event has several objects of the type that is the case", "warning", "keep",
+         ("keep", "fail"), "It counts once in each of their cases (convergence), so activities seem to happen more "
+         "often than they did, and whoever is in several cases is protected in one of them only."),
+    Rule("events-of-other-objects", "a case has an activity several times, for different other objects", "info",
+         "keep", ("keep", "fail"), "The flat log does not say which belong together (divergence): it looks as if the "
+         "activity was repeated."),
+    Rule("not-flat", "a part of an object-centric log has no place in a flat one", "warning", "drop",
+         ("drop", "fail"), "It is left out."),
     Rule("unknown-element", "an element is not part of XES", "warning", "drop", ("drop", "fail"),
          "It is left out with everything inside it."),
     Rule("unknown-attribute", "an element has an XML attribute that is not part of XES", "info", "drop",
@@ -83,6 +106,10 @@ _THINGS = {
     "bad-value": "value",
     "duplicate-case-id": "case",
     "empty-trace": "case",
+    "title-lines": "line",
+    "other-sheets": "sheet",
+    "event-without-object": "event",
+    "object-without-event": "object",
 }
 """What a rule leaves out."""
 

@@ -18,10 +18,12 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import LIFECYCLE
 from veilog.logs.findings import Findings
 
-__all__ = ["Transitions", "joined", "no_life_cycle"]
+__all__ = ["EVERY", "Transitions", "joined", "no_life_cycle"]
 
 
 _COMPLETE = "complete"
+EVERY = "all"
+"""What is asked for where every transition is to count: then nothing need be said about it."""
 
 
 class Transitions:
@@ -30,6 +32,7 @@ class Transitions:
     def __init__(self, wanted: str | None) -> None:
         self._wanted = None if wanted is None else wanted.strip().casefold()
         self._said = wanted
+        self._every = self._wanted == EVERY
         self._counts: Counter[tuple[str, str]] = Counter()
 
     @staticmethod
@@ -46,7 +49,7 @@ class Transitions:
         found, counts = np.unique(pairs, return_counts=True)
         for pair, count in zip(found.tolist(), counts.tolist(), strict=True):
             self._counts[label.names[pair // len(step.names)], step.names[pair % len(step.names)]] += count
-        if self._wanted is None:
+        if self._wanted is None or self._every:
             return np.ones(len(pairs), dtype=np.bool_)
         fits = np.array([name.strip().casefold() == self._wanted for name in step.names], dtype=np.bool_)
         return np.asarray(fits[step.codes], dtype=np.bool_)
@@ -54,6 +57,8 @@ class Transitions:
     def done(self, findings: Findings, *, told_apart: bool) -> None:
         """After the last block: a finding where activities have several transitions, all of which count, unless a
         classifier tells them apart; :class:`ParameterError` where no event has the transition that was asked for."""
+        if self._every:
+            return
         totals: Counter[str] = Counter()
         for (_, step), count in self._counts.items():
             totals[step] += count
@@ -76,7 +81,7 @@ class Transitions:
 
     def wanted(self) -> list[str]:
         """How the transition that was asked for is written in the log."""
-        return sorted({step for _, step in self._counts if step.strip().casefold() == self._wanted})
+        return sorted({step for _, step in self._counts if self._every or step.strip().casefold() == self._wanted})
 
     def _repeated(self) -> bool:
         """Whether some activity has several transitions."""

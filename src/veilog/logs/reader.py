@@ -22,6 +22,7 @@ from veilog.errors import InputError, VeilogError
 from veilog.logs.findings import Findings
 from veilog.logs.roles import AS_IT_IS, Declared, Roles
 from veilog.logs.source import Progress, Source, suffix_of
+from veilog.logs.streams import zipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,20 +46,48 @@ __all__ = [
 GROUP = "veilog.readers"
 """The group of entry points that other packages name their readers in."""
 
-_BY_SUFFIX = {
+_WRITTEN = {
     (".xes", ".xes.gz"): "veilog.logs.xes.read:XES",
     (".csv", ".csv.gz", ".tsv", ".tsv.gz"): "veilog.logs.tables.text:TEXT",
     (".parquet",): "veilog.logs.tables.parquet:PARQUET",
 }
+_READ_ONLY = {
+    (".xlsx", ".xlsm"): "veilog.logs.tables.excel:EXCEL",
+    (".json", ".json.gz", ".jsonocel"): "veilog.logs.ocel.reader:JSON",
+    (".xml", ".xml.gz", ".xmlocel"): "veilog.logs.ocel.reader:XML",
+    (".sqlite",): "veilog.logs.ocel.reader:SQLITE",
+}
+_BY_SUFFIX = _WRITTEN | _READ_ONLY
 _OF_TABLES = {
     "pyarrow": "veilog.logs.tables.frames:ARROW",
     "pandas": "veilog.logs.tables.frames:PANDAS",
+    "polars": "veilog.logs.tables.frames:POLARS",
+    "pm4py": "veilog.logs.tables.pm4py:PM4PY",
     "ibis": "veilog.logs.engines.ibis:IBIS",
 }
 """By the package whose tables they are."""
 
-SUFFIXES = tuple(suffix for suffixes in _BY_SUFFIX for suffix in suffixes)
+SUFFIXES = tuple(suffix for suffixes in _WRITTEN for suffix in suffixes)
 """Of the files that veilog itself reads and writes."""
+_ZIP = ".zip"
+
+_AS_XLSX = "Open it in Excel or LibreOffice and save it as .xlsx or .csv."
+_UNPACK = "Unpack it, or pack it as .gz, or alone as .zip."
+_OTHERS = {
+    ".xls": ("This is a workbook of Excel before 2007, which is not read.", _AS_XLSX),
+    ".xlsb": ("This is a binary workbook of Excel, which is not read.", _AS_XLSX),
+    ".ods": ("This is a workbook of LibreOffice, which is not read.", _AS_XLSX),
+    ".numbers": ("This is a workbook of Numbers, which is not read.", "Export it as .xlsx or .csv."),
+    ".7z": ("This is a 7z archive, which is not read.", _UNPACK),
+    ".rar": ("This is a RAR archive, which is not read.", _UNPACK),
+    ".tar": ("This is a tar archive, which is not read.", _UNPACK),
+    ".tgz": ("This is a tar archive, which is not read.", _UNPACK),
+    ".bz2": ("bzip2 is not read.", _UNPACK),
+    ".xz": ("xz is not read.", _UNPACK),
+    ".zst": ("zstd is not read.", _UNPACK),
+    ".txt": ("The name does not say what format this is.", "If its columns have a delimiter, call it .csv or .tsv."),
+}
+"""What is known and not read: what is wrong, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +140,14 @@ def reader_of(source: Source) -> Reader:
 
 def writer_of(target: Path) -> Writer | None:
     """Return what writes files of this name; None if nothing does."""
-    place = _place_of(suffix_of(target))
-    return None if place is None else cast(Writer, _loaded(place))
+    suffix = suffix_of(target)
+    return cast(Writer, _loaded(_place_of(suffix) or "")) if suffix in SUFFIXES else None
 
 
 def known_suffixes() -> tuple[str, ...]:
     """Return how the names of all logs end that can be read, those of other packages last."""
-    return tuple(dict.fromkeys((*SUFFIXES, *(suffix for other in added() for suffix in other.value.suffixes))))
+    ours = (suffix for suffixes in _BY_SUFFIX for suffix in suffixes)
+    return tuple(dict.fromkeys((*ours, _ZIP, *(suffix for other in added() for suffix in other.value.suffixes))))
 
 
 def _place_of(suffix: str) -> str | None:
@@ -160,7 +190,8 @@ def _reader_of_table(source: Source) -> Reader:
     if found is None:
         raise InputError(
             f"A {type(source.given).__name__} is not a log.",
-            advice="Give a path, a pandas DataFrame, a pyarrow Table or a table of Ibis.",
+            advice="Give a path, a pandas DataFrame, a pyarrow Table, a polars DataFrame, a pm4py EventLog or a table "
+            "of Ibis.",
         )
     return found
 
@@ -181,10 +212,13 @@ def _reader_of_file(source: Source) -> Reader:
         raise InputError(f"The file cannot be read: {reason(error)}.", path=str(path)) from error
     found = _found(source)
     if found is None:
+        problem, advice = _OTHERS.get(source.format, ("The suffix is not known.", ""))
+        if source.zipped:
+            problem = f"The suffix of {zipped(path)!r} in this zip is not known."
         raise InputError(
-            "The suffix is not known." if exists else "There is no such file.",
+            problem if exists else "There is no such file.",
             path=source.name,
-            advice=f"Known suffixes: {', '.join(known_suffixes())}.",
+            advice=f"{advice} Known suffixes: {', '.join(known_suffixes())}.".strip(),
         )
     if not exists:
         raise InputError("There is no such file.", path=source.name)

@@ -11,7 +11,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.reader import Asked, blaming, not_ours, reader_of
 from veilog.logs.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_roles
 from veilog.logs.source import Source, is_ibis, silent
-from veilog.logs.tables.reader import table_reader_of
+from veilog.logs.tables.reader import note, table_reader_of
 
 __all__ = ["ATTRIBUTES_TOGETHER", "grouped", "roles_of", "whole"]
 
@@ -33,7 +33,10 @@ def whole(source: Source, asked: Asked) -> EventLog:
     reader = reader_of(source)
     with blaming(source):
         tabular = table_reader_of(source)
+        _check_layout(source)
         roles = None if tabular is None else _roles(tabular.columns(source), asked.declared, source)
+        if roles is not None:
+            note(source, roles, asked.findings)
         log = reader.read(source, replace(asked, roles=roles))
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
@@ -47,7 +50,10 @@ def grouped(source: Source, asked: Asked) -> Grouped:
         log = whole(source, asked)
         return Grouped(log.variants, *log.span)
     with blaming(source):
+        _check_layout(source)
         roles = _roles(engine.columns(), asked.declared, source)
+        if source.engine == "duckdb" and source.name is not None:
+            note(source, roles, asked.findings)
         result = engine.group(roles, asked.findings, asked.progress or silent)
     # An engine elsewhere has no reader, so none of another package.
     others = not_ours(source) if source.name is not None and source.engine in ("duckdb", "spark") else ()
@@ -61,6 +67,22 @@ def roles_of(source: Source, declared: Declared = AS_IT_IS) -> Roles | None:
     with blaming(source):
         names = _columns(source) if engine is None else engine.columns()
         return None if names is None else _roles(names, replace(declared, classifier=None), source)
+
+
+def _check_layout(source: Source) -> None:
+    """Refuse what is said about the inside of a file that has no such thing."""
+    here = source.name is not None and source.engine in ("duckdb", "spark")
+    heeds = getattr(reader_of(source.files()[0]), "heeds", ()) if here else ()
+    for name, what in _LAYOUT.items():
+        if getattr(source.layout, name) is not None and name not in heeds:
+            raise ParameterError(
+                f"This log has no {what}, so --{name.replace('_', '-')} says nothing.",
+                parameter=name,
+                advice="Leave it away.",
+            )
+
+
+_LAYOUT = {"header": "line of a header that could be told", "sheet": "sheets", "object_type": "types of objects"}
 
 
 def _columns(source: Source) -> list[str] | None:

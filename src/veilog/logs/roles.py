@@ -8,12 +8,23 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from veilog.errors import InputError, ParameterError
+from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
-from veilog.logs.lifecycle import no_life_cycle
+from veilog.logs.lifecycle import EVERY, no_life_cycle
 from veilog.logs.tables.times import DayOrder
 
-__all__ = ["AS_IT_IS", "Classifiers", "Declared", "Found", "Roles", "classifier_keys", "declared_roles", "guess_roles"]
+__all__ = [
+    "AS_IT_IS",
+    "Classifiers",
+    "Declared",
+    "Found",
+    "Roles",
+    "classifier_keys",
+    "declared_roles",
+    "guess_roles",
+    "header_among",
+    "usual",
+]
 
 Found = Literal["given", "pm4py", "guessed"]
 Classifiers = Sequence[tuple[str, str, str]]
@@ -73,12 +84,31 @@ class Roles:
     """The columns whose values make an activity; the one of the activity alone where this is empty."""
     day_order: DayOrder | None = None
     """What ``5/6/2024`` means, where somebody said so."""
+    clock: str | None = None
+    """The column of the time of day, where that of the timestamp has the date alone."""
+    start: str | None = None
+    """The column of the start, where that of the timestamp is the end."""
+
+    @property
+    def two_events(self) -> bool:
+        """Whether a row is two events, its start and its end."""
+        return self.start is not None and self.lifecycle == EVERY
+
+    @property
+    def remarks(self) -> tuple[tuple[str, str], ...]:
+        """What must be said about two columns that are one time, or two times: rules of findings with examples."""
+        if self.clock is not None:
+            return (("date-and-time", f"{self.timestamp!r} and {self.clock!r} are read as one time"),)
+        if self.start is not None and self.lifecycle is None:
+            return (("start-and-end", f"{self.timestamp!r} is the time of the event, {self.start!r} its attribute"),)
+        return ()
 
     @property
     def named(self) -> tuple[str, ...]:
         """All columns whose values decide which events there are, in which order, and what they are called."""
-        extra = () if self.transition is None else (self.transition,)
-        return tuple(dict.fromkeys((self.case, self.activity, self.timestamp, *extra, *self.classifier)))
+        extra = (self.transition, self.clock, self.start if self.two_events else None)
+        found = (self.case, self.activity, self.timestamp, *extra, *self.classifier)
+        return tuple(dict.fromkeys(name for name in found if name is not None))
 
     @property
     def guessed(self) -> bool:
@@ -86,55 +116,82 @@ class Roles:
         return "guessed" in (self.case_found, self.activity_found, self.timestamp_found)
 
     def __str__(self) -> str:
+        clock = "" if self.clock is None else f" with {self.clock!r}"
         return (
             f"case {self.case!r} ({self.case_found}), activity {self.activity!r} ({self.activity_found}), "
-            f"timestamp {self.timestamp!r} ({self.timestamp_found})"
+            f"timestamp {self.timestamp!r}{clock} ({self.timestamp_found})"
         )
 
 
-# Names without case, spaces and signs; the first row with a match decides, two matches in it are ambiguous.
+# Names without case, accents, spaces and signs; the first row with a match decides, two matches in it are ambiguous.
 _CASE = (
     "caseid casenumber caseno casenr casekey caseidentifier fallid fallnummer fallnr zaakid zaaknummer zaaknr",
     "case trace traceid fall zaak dossier dossiernummer processinstance processinstanceid",
     "patientid patientnumber patientnr patientnummer patient visitid encounterid stayid hadmid admissionid "
     "incidentid srnumber ticketid orderid applicationid",
+    "cas casid idcas idducas numerocas numerodecas nocas numerodossier numerodedossier iddossier numdossier "
+    "idpatient numeropatient numerodesejour idsejour sejour casus casusid casusnummer zaaknaam patientid "
+    "patientennummer opnamenummer behandeltrajectnummer fallid fallkennung fallidentifikation aufnahmenummer "
+    "vorgangsnummer vorgangsid auftragsnummer aktenzeichen episode episodeid admission ticket ticketnumber",
 )
 _ACTIVITY = (
     "activity activityname aktivitat aktivitaet activiteit activiteitnaam",
     "event eventname task taskname taak ereignis vorgang tatigkeit taetigkeit gebeurtenis handeling",
     "eventtype activityid activitycode action step schritt stap operation",
+    "activite nomactivite libelleactivite tache etape evenement acte libelleacte activiteitomschrijving "
+    "activiteitsnaam verrichting processtap massnahme aktion arbeitsschritt prozessschritt leistung "
+    "leistungsbezeichnung ereignisname processstep stepname",
 )
 _TIMESTAMP = (
     "timestamp zeitstempel tijdstempel tijdstip eventtimestamp eventtime",
     "completetimestamp completetime completiontime endtimestamp endtime enddate endzeit eindtijd einddatum",
     "starttimestamp starttime startdate startzeit starttijd startdatum",
     "time datetime date zeitpunkt zeit datum tijd",
+    "horodatage dateheure datetheure dateevenement dateheureevenement heure datumtijd tijdstipgebeurtenis "
+    "datumuhrzeit datumzeit ereigniszeit ereigniszeitpunkt occurredat createdat eventdate eventdatetime",
 )
+_COMPLETIONS, _STARTS = _TIMESTAMP[1], _TIMESTAMP[2] + " start begin beginn beginzeit begintijd debut datedebut"
+_DATE = "date datum tag jour dag eventdate eventdatum ereignisdatum dateevenement datumgebeurtenis activitydate"
+_CLOCK = "time uhrzeit zeit heure uur tijd timeofday clock clocktime tageszeit heureevenement eventtime ereigniszeit"
+"""Of a date and of a time of day that are two columns."""
 _TRANSITION = ("lifecycletransition", "lifecycle transition lifecyclephase")
 
 
 def guess_roles(
     columns: Sequence[str], *, case: str | None = None, activity: str | None = None, timestamp: str | None = None
 ) -> Roles:
-    """The roles of these columns: those given, else pm4py's names, else common names in English, German and Dutch.
+    """The roles of these columns: those given, else pm4py's names, else usual names (English, German, Dutch, French).
 
-    Of several time columns the completion counts, as in pm4py. Raises :class:`InputError` that lists the columns when
-    a role is missing or two columns have equally good names.
+    Of several time columns the completion counts, as in pm4py. A date and a time of day in two columns are one time,
+    where their names say so or ``timestamp`` is both names with a ``+`` between. Raises :class:`InputError` that lists
+    the columns when a role is missing or two columns have equally good names.
     """
     repeated = sorted({name for name in columns if columns.count(name) > 1})
     if repeated:
         raise InputError(f"Two columns are called {repeated[0]!r}.", advice="Rename one of them.")
     case_, case_found = _find("case", columns, case, CASE, _CASE)
     activity_, activity_found = _find("activity", columns, activity, ACTIVITY, _ACTIVITY)
-    timestamp_, timestamp_found = _find("timestamp", columns, timestamp, TIMESTAMP, _TIMESTAMP)
+    both = _date_and_clock(columns, timestamp)
+    timestamp_, clock = both or (timestamp, None)
+    timestamp_, timestamp_found = _find("timestamp", columns, timestamp_, TIMESTAMP, _TIMESTAMP)
+    if both is not None and timestamp is None:
+        timestamp_found = "guessed"
     if len({case_, activity_, timestamp_}) < 3:
         raise InputError(
             f"Case {case_!r}, activity {activity_!r} and timestamp {timestamp_!r} must be three columns.",
             advice=_say(columns),
         )
-    others = [name for name in columns if name not in (case_, activity_, timestamp_)]
+    others = [name for name in columns if name not in (case_, activity_, timestamp_, clock)]
     return Roles(
-        case_, activity_, timestamp_, case_found, activity_found, timestamp_found, transition=_transition(others)
+        case_,
+        activity_,
+        timestamp_,
+        case_found,
+        activity_found,
+        timestamp_found,
+        transition=_transition(others),
+        clock=clock,
+        start=_start(others, timestamp_) if clock is None else None,
     )
 
 
@@ -142,14 +199,26 @@ def declared_roles(columns: Sequence[str], declared: Declared, classifiers: Clas
     """The roles of these columns, with what the owner declares of life cycle, classifier and format of times."""
     roles = guess_roles(columns, case=declared.case, activity=declared.activity, timestamp=declared.timestamp)
     if declared.lifecycle is not None and roles.transition is None:
-        raise no_life_cycle(declared.lifecycle)
+        roles = _of_rows(roles, declared.lifecycle)
+    else:
+        roles = replace(roles, lifecycle=declared.lifecycle)
     keys: tuple[str, ...] = ()
     if declared.classifier is not None:
-        meant = {ACTIVITY: roles.activity, TIMESTAMP: roles.timestamp, CASE: roles.case}
-        known = [*columns, *(name for name in meant if name not in columns)]
+        standing = {ACTIVITY: roles.activity, TIMESTAMP: roles.timestamp, CASE: roles.case}
+        known = [*columns, *(name for name in standing if name not in columns)]
         found = classifier_keys(declared.classifier, known, classifiers)
-        keys = tuple(key if key in columns else meant[key] for key in found)
-    return replace(roles, lifecycle=declared.lifecycle, classifier=keys, day_order=declared.day_order)
+        keys = tuple(key if key in columns else standing[key] for key in found)
+    return replace(roles, classifier=keys, day_order=declared.day_order)
+
+
+def _of_rows(roles: Roles, lifecycle: str) -> Roles:
+    """The roles where each row has a start and an end, one of which, or both, are asked for."""
+    wanted = lifecycle.strip().casefold()
+    if roles.start is None or wanted not in ("start", "complete", EVERY):
+        raise no_life_cycle(lifecycle)
+    if wanted == EVERY:
+        return replace(roles, lifecycle=EVERY)
+    return replace(roles, timestamp=roles.start if wanted == "start" else roles.timestamp, start=None)
 
 
 def classifier_keys(text: str, known: Collection[str], classifiers: Classifiers = ()) -> tuple[str, ...]:
@@ -167,11 +236,65 @@ def classifier_keys(text: str, known: Collection[str], classifiers: Classifiers 
             raise ParameterError(
                 f"The classifier names {words[0]!r}, which is no attribute of the events.",
                 parameter="classifier",
-                advice=f"There are: {', '.join(list(known)[:30])}." + (f" Classifiers: {names}." if names else ""),
+                advice=f"{meant(words[0], known)}There are: {', '.join(list(known)[:30])}."
+                + (f" Classifiers: {names}." if names else ""),
             )
         found.append(" ".join(words[:size]))
         words = words[size:]
     return tuple(found)
+
+
+def header_among(rows: Sequence[Sequence[str]]) -> int:
+    """The place of the header among the first rows of a table: lines of a title may stand before it.
+
+    The first row is the header, unless it has fewer than three names, which are no three columns, or a later row that
+    has usual names has more fields than any before it, which rows of data never have.
+    """
+    wide = [place for place, row in enumerate(rows) if sum(bool(name.strip()) for name in row) >= 3]
+    if not wide or (wide[0] and any(map(_DATA.search, rows[wide[0]]))):
+        return 0
+    first = wide[0]
+    if usual(rows[first]):
+        return first
+    widest = max(map(len, rows[: first + 1]))
+    for place in range(first + 1, len(rows)):
+        if len(rows[place]) > widest and usual(rows[place]):
+            return place
+        widest = max(widest, len(rows[place]))
+    return first
+
+
+def usual(row: Sequence[str]) -> bool:
+    """Return whether the names of these columns say which is the case, the activity and the time."""
+    if any(map(_DATA.search, row)):
+        return False
+    try:
+        guess_roles([name for name in row if name.strip()])
+    except InputError:
+        return False
+    return True
+
+
+def _date_and_clock(columns: Sequence[str], given: str | None) -> tuple[str, str] | None:
+    """The columns of the date and of the time of day, where these are two."""
+    if given is not None:
+        cuts = (place for place, sign in enumerate(given) if sign == "+" and given not in columns)
+        pairs = ((given[:place].strip(), given[place + 1 :].strip()) for place in cuts)
+        return next((pair for pair in pairs if pair[0] in columns and pair[1] in columns), None)
+    plain = {name: _plain(name) for name in columns}
+    better = {name for tier in _TIMESTAMP[:3] for name in tier.split()}
+    if TIMESTAMP in columns or better.intersection(plain.values()):
+        return None
+    dates, clocks = ([name for name in columns if plain[name] in names.split()] for names in (_DATE, _CLOCK))
+    return (dates[0], clocks[0]) if len(dates) == len(clocks) == 1 else None
+
+
+def _start(columns: Sequence[str], timestamp: str) -> str | None:
+    """The column of the start, where that of the timestamp is called the end or nothing but the time of the event."""
+    if timestamp != TIMESTAMP and _plain(timestamp) not in _COMPLETIONS.split():
+        return None
+    matches = [name for name in columns if _plain(name) in _STARTS.split()]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _transition(columns: Sequence[str]) -> str | None:
@@ -189,7 +312,9 @@ def _find(
 ) -> tuple[str, Found]:
     if given is not None:
         if given not in columns:
-            raise InputError(f"There is no column {given!r} for the {role}.", advice=_say(columns))
+            raise InputError(
+                f"There is no column {given!r} for the {role}.", advice=meant(given, columns) + _say(columns)
+            )
         return given, "given"
     if standard in columns:
         return standard, "pm4py"
@@ -213,4 +338,15 @@ def _plain(name: str) -> str:
 def _say(columns: Sequence[str]) -> str:
     shown = [repr(name if len(name) <= 60 else name[:57] + "...") for name in columns[:30]]
     more = f" and {len(columns) - 30} more" if len(columns) > 30 else ""
+    data = [name for name in columns if _DATA.search(name)]
+    if len(data) > 1 or (data and _TIME.search(data[0])):
+        return (
+            f"The first line looks like data, not like names of columns: {', '.join(shown)}{more}. If there is no "
+            "header, say so, --header 0, and which column is what: --case 'column 1' and so on."
+        )
     return f"Say which with --case NAME --activity NAME --timestamp NAME. Columns: {', '.join(shown)}{more}."
+
+
+_TIME = re.compile(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(\D|$)")
+_DATA = re.compile(rf"{_TIME.pattern}|^\s*[-+]?\d+([.,]\d+)?\s*$")
+"""What no column is called: a date, a number."""

@@ -14,16 +14,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar, cast
 
 from veilog.errors import InputError, ParameterError
-from veilog.logs.streams import DEFAULT_LIMIT, open_input, resumed
+from veilog.logs.streams import DEFAULT_LIMIT, open_input, resumed, zipped
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
+    from pm4py.objects.log.obj import EventLog as Traces
 
-__all__ = ["AT_HAND", "Given", "Means", "Progress", "Source", "is_ibis", "refuse_unread", "silent", "suffix_of"]
+__all__ = [
+    "AS_FOUND",
+    "AT_HAND",
+    "Given",
+    "Layout",
+    "Means",
+    "Progress",
+    "Source",
+    "is_ibis",
+    "silent",
+    "suffix_of",
+]
 
-Given: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | ir.Table"
+Given: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | pl.DataFrame | pl.LazyFrame | Traces | ir.Table"
 """What somebody may give for a log."""
 Progress = Callable[[str, float | None], None]
 T = TypeVar("T")
@@ -53,11 +66,40 @@ class Means:
 AT_HAND = Means()
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Where in a file the log is, as far as its owner says so."""
+
+    header: int | None = None
+    """The line with the names of the columns, from 1 on; 0 where there is none; None: it is looked for."""
+    sheet: str | None = None
+    """Of a workbook."""
+    object_type: str | None = None
+    """Of an object-centric log: the objects of this type are the cases."""
+
+    def __post_init__(self) -> None:
+        if self.header is not None and self.header < 0:
+            raise ParameterError(
+                f"There is no line {self.header}.",
+                parameter="header",
+                advice="Give the line of the header, from 1 on, or 0 if there is none.",
+            )
+
+
+AS_FOUND = Layout()
+
+
 class Source:
     """One log, as somebody names it, and what was found out of it so far."""
 
     def __init__(
-        self, given: object, *, engine: str = "duckdb", means: Means = AT_HAND, limit: int | None = DEFAULT_LIMIT
+        self,
+        given: object,
+        *,
+        engine: str = "duckdb",
+        means: Means = AT_HAND,
+        limit: int | None = DEFAULT_LIMIT,
+        layout: Layout = AS_FOUND,
     ) -> None:
         self.given: Any = given
         self.engine = engine
@@ -65,6 +107,7 @@ class Source:
         self.means = means
         self.limit = limit
         """The bytes that may come out of a compressed file."""
+        self.layout = layout
         self.name = _name_of(given)
         """Of a file, of several, or of a table of an engine; None for a table in memory, which has none."""
         self._known: dict[Callable[[Source], object], object] = {}
@@ -84,8 +127,11 @@ class Source:
 
     @property
     def suffix(self) -> str:
-        """The last part of the file's name in lower case, with ``.gz`` where it has that: ``.csv.gz``; or nothing."""
-        return "" if self.name is None else suffix_of(self.path)
+        """The last part of the file's name in lower case, with ``.gz`` where it has that: ``.csv.gz``; or nothing. Of a
+        zip, that of the file in it, or where that says nothing, what stands before ``.zip``."""
+        if self.name is None:
+            return ""
+        return self.once(_suffix_in_zip) if self.zipped else suffix_of(self.path)
 
     @property
     def format(self) -> str:
@@ -93,9 +139,14 @@ class Source:
         return self.suffix.removesuffix(".gz")
 
     @property
+    def zipped(self) -> bool:
+        """Whether this is a zip with the log in it."""
+        return self.name is not None and self.name.lower().endswith(".zip") and self.is_file
+
+    @property
     def packed(self) -> bool:
         """Whether the file says that it is compressed."""
-        return self.suffix.endswith(".gz")
+        return self.zipped or self.suffix.endswith(".gz")
 
     @property
     def is_file(self) -> bool:
@@ -139,6 +190,17 @@ class Source:
         self._begun = begun, stream, weakref.finalize(self, stream.close)
         return begun
 
+    def content(self, most: int) -> bytes:
+        """Return all bytes of the file, unpacked, where they are no more than ``most``; for formats that need them."""
+        with self.stream() as stream:
+            found = stream.read(most + 1)
+        if len(found) > most:
+            packed = " unpacked" if self.packed else ""
+            raise InputError(
+                f"This format is read as a whole, and there are{packed} over {most >> 20} MB.", path=self.path
+            )
+        return found
+
     def stream(self) -> BinaryIO:
         """Return the bytes of the file from their start, unpacked, for the caller to close.
 
@@ -168,7 +230,13 @@ def _files(source: Source) -> tuple[Source, ...]:
         found = [path for path in matches if not path.is_dir()]
         if not found:
             raise InputError("No file matches this pattern.", path=source.name)
-    return tuple(Source(path, means=source.means, limit=source.limit) for path in sorted(found))
+    return tuple(Source(path, means=source.means, limit=source.limit, layout=source.layout) for path in sorted(found))
+
+
+def _suffix_in_zip(source: Source) -> str:
+    inside = suffix_of(Path(zipped(source.path)))
+    before = suffix_of(Path(source.path.name[: -len(".zip")]))
+    return inside if inside not in ("", ".txt", ".dat") else before or inside
 
 
 def _hidden(path: Path) -> bool:
@@ -187,17 +255,3 @@ def suffix_of(path: Path) -> str:
 def is_ibis(given: object) -> bool:
     """Whether this is a table of Ibis, told by its module so that Ibis is not imported for it."""
     return any(kind.__module__.startswith("ibis.expr.types") for kind in type(given).__mro__)
-
-
-def refuse_unread(log: object) -> None:
-    """Raise about what somebody may give for a log although it was not read yet."""
-    if is_ibis(log):
-        raise InputError(
-            "This is a table of an engine, not a log.",
-            advice="Give what veilog.read_variants(table, ...) makes of it there, or veilog.read(table, ...) here.",
-        )
-    if isinstance(log, str | os.PathLike) or hasattr(log, "__dataframe__"):
-        raise InputError(
-            f"This is a {type(log).__name__}, not a log.",
-            advice="Give veilog.read(...) or veilog.read_variants(...) of it.",
-        )

@@ -1,9 +1,11 @@
-"""Input files as byte streams: plain or gzip, told apart by their first bytes, with a limit on what may come out."""
+"""Input files as byte streams: plain, gzip (told by its first bytes) or the one file in a zip, with a limit on what may
+come out."""
 
 from __future__ import annotations
 
 import io
 import os
+import zipfile
 import zlib
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -11,7 +13,7 @@ from typing import BinaryIO, cast
 from veilog._files import reason
 from veilog.errors import InputError
 
-__all__ = ["DEFAULT_LIMIT", "MAX_VALUE", "consumed_fraction", "open_input", "resumed"]
+__all__ = ["DEFAULT_LIMIT", "MAX_VALUE", "check_unpacked", "consumed_fraction", "open_input", "resumed", "zipped"]
 
 DEFAULT_LIMIT = 64 << 30
 """Bytes that may come out of a compressed file unless the caller says otherwise: 64 GiB."""
@@ -30,24 +32,23 @@ _BUFFER = 1 << 18
 
 
 def open_input(path: Path, *, limit: int | None = DEFAULT_LIMIT) -> BinaryIO:
-    """Open a plain or gzip-compressed file for reading from the start to the end, whatever its suffix.
+    """Open a plain or gzip-compressed file, or the one file in a zip, for reading from the start to the end.
 
-    Raises :class:`InputError` for a file that is missing, a directory, unreadable, called ``.gz`` but not gzip, and,
-    while reading, for a gzip stream that is truncated, corrupt, followed by something else, or that yields more than
-    ``limit`` bytes (``None``: any number). With the default limit a file that unpacks to more than 1 GiB and to more
-    than 250 times its size is refused as well.
+    Raises :class:`InputError` for a file that is missing, a directory, unreadable, called ``.gz`` but not gzip, a zip
+    with several files, and, while reading, for compressed data that are truncated, corrupt, followed by something else,
+    or that yield more than ``limit`` bytes (``None``: any number). With the default limit a file that unpacks to more
+    than 1 GiB and to more than 250 times its size is refused as well.
     """
     path = Path(path)
+    if path.suffix.lower() == ".zip":
+        file: BinaryIO = cast(BinaryIO, io.BufferedReader(_Unzip(path, limit), _BUFFER))
+    else:
+        file = _opened(path)
     try:
-        file = io.BufferedReader(path.open("rb", buffering=0), _BUFFER)
-    except FileNotFoundError:
-        raise InputError("There is no such file.", path=path) from None
-    except IsADirectoryError:
-        raise InputError("This is a directory, not a file.", path=path) from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
-    try:
-        magic = file.peek(2)[:2]
+        magic = cast(io.BufferedReader, file).peek(2)[:2]
+    except InputError:
+        file.close()
+        raise
     except OSError as error:
         file.close()
         raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
@@ -63,6 +64,65 @@ def open_input(path: Path, *, limit: int | None = DEFAULT_LIMIT) -> BinaryIO:
     return file
 
 
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return cast(BinaryIO, io.BufferedReader(path.open("rb", buffering=0), _BUFFER))
+    except FileNotFoundError:
+        raise InputError("There is no such file.", path=path) from None
+    except IsADirectoryError:
+        raise InputError("This is a directory, not a file.", path=path) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
+
+
+def zipped(path: Path) -> str:
+    """Return the name of the one file in a zip; :class:`InputError` where there is none, or several, which it lists."""
+    file, _, member = _member(path)
+    file.close()
+    return member.filename
+
+
+def _member(path: Path) -> tuple[BinaryIO, zipfile.ZipFile, zipfile.ZipInfo]:
+    """The file, for the caller to close, the zip in it, and the one file in that."""
+    file = _opened(path)
+    try:
+        archive = zipfile.ZipFile(file)
+        found = [member for member in archive.infolist() if not member.is_dir() and not _beside(member.filename)]
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        file.close()
+        raise InputError(f"The zip cannot be read ({error}).", path=path, advice="Fetch or pack it again.") from error
+    if len(found) == 1 and not found[0].flag_bits & 1:
+        return file, archive, found[0]
+    file.close()
+    if not found:
+        raise InputError("There is no file in this zip.", path=path)
+    if len(found) == 1:
+        raise InputError("The file in this zip is encrypted.", path=path, advice="Unpack it first, with its password.")
+    names = ", ".join(repr(member.filename) for member in found[:10]) + (", ..." if len(found) > 10 else "")
+    raise InputError(
+        f"There are {len(found)} files in this zip: {names}.",
+        path=path,
+        advice="Unpack it and give the one that is the log, or pack that one alone.",
+    )
+
+
+def _beside(name: str) -> bool:
+    """Whether a file in a zip is what systems put beside data, and no data."""
+    *folders, last = name.split("/")
+    return "__MACOSX" in folders or last in (".DS_Store", "Thumbs.db", "desktop.ini")
+
+
+def check_unpacked(produced: int, packed: int, limit: int | None, path: Path) -> None:
+    """Raise :class:`InputError` where so many bytes come out of so few packed ones that the file must be refused."""
+    advice = "If you trust the file, allow more with --limit BYTES, or unpack it first."
+    if limit is not None and produced > limit:
+        raise InputError(f"The file unpacks to more than {limit} bytes.", path=path, advice=advice)
+    if limit == DEFAULT_LIMIT and produced > _RATIO_FROM and produced > _RATIO * max(packed, 1):
+        raise InputError(
+            f"The file unpacks to more than {_RATIO} times its size, as bombs do.", path=path, advice=advice
+        )
+
+
 def resumed(begun: bytes, rest: BinaryIO) -> BinaryIO:
     """Return a stream of these first bytes and what follows them, so that a file whose start was read goes on."""
     return cast(BinaryIO, io.BufferedReader(_Resumed(begun, rest), _BUFFER))
@@ -74,7 +134,7 @@ def consumed_fraction(stream: BinaryIO) -> float:
     if isinstance(raw, _Resumed):
         return consumed_fraction(raw.rest)
     try:
-        if isinstance(raw, _Gunzip):
+        if isinstance(raw, _Gunzip | _Unzip):
             position, size = raw.consumed, raw.size
         else:
             position, size = stream.tell(), os.fstat(stream.fileno()).st_size
@@ -101,6 +161,46 @@ class _Resumed(io.RawIOBase):
         view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
         data, self._begun = self._begun[: len(view)], self._begun[len(view) :]
         view[: len(data)] = data
+        return len(data)
+
+
+class _Unzip(io.RawIOBase):
+    """The one file in a zip as a raw stream; every fault is an InputError that names the zip.
+
+    No more bytes come out of it than the zip says that it has, which is checked against the limit as they come.
+    """
+
+    def __init__(self, path: Path, limit: int | None) -> None:
+        self._path = path
+        self._limit = limit
+        self._file, archive, member = _member(path)
+        self._packed = member.compress_size
+        self.size = member.file_size
+        self.consumed = 0
+        try:
+            self._stream = archive.open(member)
+        except (zipfile.BadZipFile, NotImplementedError, OSError, RuntimeError) as error:
+            self.close()
+            raise InputError(f"The zip cannot be read ({error}).", path=path, advice="Unpack it first.") from error
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        try:
+            data = self._stream.read(len(view))
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            raise InputError(
+                f"The zip is damaged ({error}).", path=self._path, advice="Fetch or pack it again."
+            ) from error
+        view[: len(data)] = data
+        self.consumed += len(data)
+        check_unpacked(self.consumed, self._packed, self._limit, self._path)
         return len(data)
 
 
@@ -133,7 +233,7 @@ class _Gunzip(io.RawIOBase):
         data = self._next(len(view)) if len(view) else b""
         view[: len(data)] = data
         self._produced += len(data)
-        self._guard()
+        check_unpacked(self._produced, self.consumed, self._limit, self._path)
         return len(data)
 
     def _next(self, size: int) -> bytes:
@@ -183,19 +283,3 @@ class _Gunzip(io.RawIOBase):
             raise InputError(f"The file cannot be read: {reason(error)}.", path=self._path) from error
         self.consumed += len(block)
         return block
-
-    def _guard(self) -> None:
-        advice = (
-            "If you trust the file, allow more with --limit BYTES (in Python limit=BYTES, or None for no limit), "
-            "or unpack it first."
-        )
-        if self._limit is not None and self._produced > self._limit:
-            raise InputError(f"The file unpacks to more than {self._limit} bytes.", path=self._path, advice=advice)
-        if (
-            self._limit == DEFAULT_LIMIT
-            and self._produced > _RATIO_FROM
-            and self._produced > _RATIO * max(self.consumed, 1)
-        ):
-            raise InputError(
-                f"The file unpacks to more than {_RATIO} times its size, as bombs do.", path=self._path, advice=advice
-            )

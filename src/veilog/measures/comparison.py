@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, overload
 
+from veilog._notebook import card, figure, frame, paragraph, table
 from veilog.errors import VeilogError
-from veilog.measures.measure import Found, Measure, Miner, Pair, Progress
+from veilog.logs.files import AnyLog, as_log
+from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity
 from veilog.measures.process_model.quality import MEASURES as OF_MODELS
-from veilog.measures.purposes import Asked, Judgement, judge, named
+from veilog.measures.purposes import Asked, Grade, Judgement, judge, named
 from veilog.measures.registry import MEASURES
 
 if TYPE_CHECKING:
-    from veilog.logs.eventlog import EventLog
-    from veilog.logs.variants import Variants
+    import pandas as pd
+
     from veilog.measures.directly_follows import Coverage, EdgeShare
     from veilog.measures.durations import ActiveCases, CaseDurations
     from veilog.measures.overlap import VariantCounts
     from veilog.measures.singling_out import SinglingOut
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "Line", "compare"]
 
 T = TypeVar("T")
 
@@ -46,6 +48,34 @@ class _Value(Generic[T]):
             return self
         value: Any = comparison.results.get(self._name, _NOT_ASKED).value
         return value  # type: ignore[no-any-return]
+
+
+class Line(NamedTuple):
+    """One number of a comparison with its words."""
+
+    measure: str
+    quantity: Quantity
+    value: float | int | None
+    interval: tuple[float, float] | None
+    """Between which numbers it lies, where it is only bounded."""
+    meaning: str
+
+    @property
+    def shown(self) -> str:
+        """The number as people read it."""
+        if self.value is None and self.interval is not None:
+            return " to ".join(map(figure, self.interval))
+        return figure(self.value) + (" h" if self.quantity.form == "hours" and self.value is not None else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the number and its words by name."""
+        low, high = (self.value, self.value) if self.interval is None else self.interval
+        told = (self.value, low, high, self.quantity.better, self.meaning)
+        return {"measure": self.measure, "title": self.quantity.title} | dict(zip(_NUMBERS, told, strict=True))
+
+
+_NUMBERS = ("value", "low", "high", "better", "meaning")
+_EDGES: Mapping[Grade, str] = {"good": "good", "limited": "fair", "poor": "bad", "not judged": "s"}
 
 
 @dataclass(frozen=True)
@@ -112,6 +142,39 @@ class Comparison:
         """The measures that other distributions add, and which distribution each is of."""
         return {name: by for name in self.results if (by := MEASURES.added_by(name))}
 
+    def lines(self, names: Iterable[str] | None = None) -> Iterator[Line]:
+        """Yield the numbers of these measures (all) with their words.
+
+        A measure that has to be asked for, or has several numbers, is left out where it has no value.
+        """
+        for name in self.results if names is None else names:
+            measure, found = MEASURES[name], self.results.get(name)
+            if found is None or (found.value is None and (measure.extra or any(q.of for q in measure.quantities))):
+                continue
+            for quantity in measure.quantities:
+                number = quantity.number(found.value)
+                yield Line(name, quantity, number, found.interval, quantity.says(found.value))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each number: what it is called, its value or between which numbers it lies, and its words.
+
+        >>> import veilog
+        >>> from veilog.logs.simulate import hospital
+        >>> log = hospital(50, seed=1)
+        >>> frame = veilog.compare(log, log, models=False).to_frame().set_index("measure")
+        >>> float(frame.value["relative_log_similarity"])
+        1.0
+        """
+        return frame((line.to_json() for line in self.lines()), ("measure", "title", *_NUMBERS))
+
+    def _repr_html_(self) -> str:
+        """Return the verdict, what the release is good for, and every number."""
+        purposes = [paragraph(judged.verdict, _EDGES[judged.grade]) for judged in self.purposes.values()]
+        rows = [(line.quantity.title, line.shown, line.meaning) for line in self.lines()]
+        sizes = f"{self.original_cases:,} cases before, {self.released_cases:,} after."
+        numbers = table(("measure", "value", ""), rows, numbers=(1,))
+        return card("Comparison", paragraph(self.verdict), *purposes, numbers, paragraph(sizes, "s"))
+
     def to_json(self) -> dict[str, object]:
         """Return everything as plain values; measures of other distributions are under ``added``."""
         out: dict[str, object] = {"original_cases": self.original_cases, "released_cases": self.released_cases}
@@ -140,8 +203,8 @@ def _plain(value: Any) -> Any:
 
 
 def compare(
-    original: EventLog | Variants,
-    released: EventLog | Variants,
+    original: AnyLog,
+    released: AnyLog,
     *,
     models: bool | Literal["pm4py"] = True,
     anomalies: bool = False,
@@ -152,6 +215,16 @@ def compare(
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare a release with its original by all measures.
+
+    Both may be a log, a :class:`Release`, variants, a DataFrame or a file.
+
+    >>> import veilog
+    >>> from veilog.logs.simulate import hospital
+    >>> log = hospital(200, seed=1)
+    >>> released = veilog.release(log, "evolve", epsilon=1, activities="log", seed=1)
+    >>> found = veilog.compare(log, released)
+    >>> 0.5 < found.relative_log_similarity < 1
+    True
 
     Quality of the process model discovered from the release is found here within ``model_seconds`` (30 unless told
     otherwise) unless ``models`` is False; with ``"pm4py"`` (extra ``models``) by pm4py, in a process beside the other
@@ -164,7 +237,9 @@ def compare(
     wanted = named(purposes)
     miner: Miner = "pm4py" if models == "pm4py" else "veilog"
     seconds = _MODEL_SECONDS[miner] if model_seconds is None else model_seconds
-    pair = Pair(original, released, progress or (lambda text, fraction: None), seconds, model_memory, miner)
+    pair = Pair(
+        as_log(original), as_log(released), progress or (lambda text, fraction: None), seconds, model_memory, miner
+    )
     extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}
     left_out = () if models else OF_MODELS
     taken = [measure for name, measure in MEASURES.items() if measure.extra in extras and name not in left_out]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -207,9 +207,10 @@ class Method:
         """Whether such a method can do with a log that is kept on disk."""
         return isinstance(self.releases, WholeLog) and self.releases.in_pieces
 
-    def parse(self, values: Mapping[str, Any]) -> Settings:
-        """Return its settings with the given values read and checked, and defaults for the rest."""
-        return self.settings.parse(values, of=self.name)
+    def parse(self, values: Mapping[str, Any], beside: Iterable[str] = ()) -> Settings:
+        """Return its settings with the given values read and checked, and defaults for the rest; ``beside`` them other
+        names can be said, one of which may have been meant."""
+        return self.settings.parse(values, of=self.name, beside=beside)
 
     def spends_delta(self, settings: Settings) -> bool:
         """Return whether the release can cost delta with these settings."""

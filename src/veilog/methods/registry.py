@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from veilog._plugins import Registry
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 from veilog.methods.method import Method
 
 __all__ = ["METHODS", "method_named"]
@@ -50,6 +50,8 @@ def method_named(name: str) -> Method:
     """Return the method of this name, or raise a :class:`ParameterError` that lists them all."""
     if name not in METHODS:
         raise ParameterError(
-            f"There is no method {name!r}.", parameter="method", advice=f"Methods: {', '.join(METHODS)}."
+            f"There is no method {name!r}.",
+            parameter="method",
+            advice=f"{meant(name, METHODS)}Methods: {', '.join(METHODS)}.",
         )
     return METHODS[name]

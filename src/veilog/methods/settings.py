@@ -13,11 +13,11 @@ from __future__ import annotations
 import keyword
 import math
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 
 __all__ = ["Bounds", "Choices", "LargestLog", "Parameter", "Settings", "in_python"]
 
@@ -103,15 +103,20 @@ class Settings:
         return _parameters(cls)
 
     @classmethod
-    def parse(cls, values: Mapping[str, Any], of: str = "this method") -> Self:
-        """Return the settings with the given values read and checked, and defaults for the rest."""
+    def parse(cls, values: Mapping[str, Any], of: str = "this method", beside: Iterable[str] = ()) -> Self:
+        """Return the settings with the given values read and checked, and defaults for the rest.
+
+        ``beside`` them other names can be said where they are, one of which may have been meant.
+        """
         known = {parameter.name: parameter for parameter in cls.parameters()}
         values = {_in_words(name): value for name, value in values.items()}
         for name in values:
             if name not in known:
                 possible = ", ".join(known) if known else "it has none"
                 raise ParameterError(
-                    f"Method {of!r} has no parameter {name!r}.", parameter=name, advice=f"Possible: {possible}."
+                    f"Method {of!r} has no parameter {name!r}.",
+                    parameter=name,
+                    advice=f"{meant(name, (*known, *beside))}Possible: {possible}.",
                 )
         return cls(**{in_python(name): p.parse(values.get(name, p.default)) for name, p in known.items()})
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.privacy.domain import Domain
 
@@ -109,7 +109,7 @@ def attribute_level(log: EventLog, name: str) -> Level:
     raise ParameterError(
         f"The log has no attribute {name!r}.",
         parameter="attributes",
-        advice=f"It has: {', '.join(known) or 'none'}.",
+        advice=f"{meant(name, known)}It has: {', '.join(known) or 'none'}.",
     )
 
 

@@ -11,6 +11,10 @@ seeing earlier releases. So of all releases of parts of one rule only those of t
 and what they cost together, with the releases of the whole log, is what c loses: at most the largest sum of any part.
 Of two rules c is in one part each, so their largest sums add up.
 
+*Spans of days.* The parts of the rule ``began`` are the days on which cases start, and a release of a span of days
+is one of all of them together: it can tell D from D' only if c starts within it. So of the releases of spans those
+that hold the first day of c are what c loses, with those of the whole log: at most the largest sum of any day.
+
 That c is in one part only is meant of all that is ever released of it: where a log grows or is corrected, a case must
 keep its part. A case that started in March still did when April's events have been added to it.
 
@@ -30,14 +34,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
 
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["NONE", "RULES_OF_TIME", "Part"]
+__all__ = ["NONE", "RULES_OF_TIME", "SPAN", "Part"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -46,6 +50,9 @@ NONE = "none"
 
 RULES_OF_TIME = {"month": "2024-03", "week": "2024-W11", "quarter": "2024-Q1", "year": "2024"}
 """The rules about the start of a case, each with an example of a value."""
+
+SPAN = "began"
+"""The rule of spans of days: ``began=2024-03-01..2024-03-08`` are seven, the last one excluded."""
 
 _PREFIX = "case:"
 _RESERVED = frozenset({ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED})
@@ -76,14 +83,15 @@ class Part:
         rule = rule.strip()
         if not equals or not rule or not value.strip():
             raise ParameterError(f"A part is RULE=VALUE, not {text!r}.", parameter="part", advice=_ADVICE)
-        if rule in RULES_OF_TIME:
+        if rule in RULES_OF_TIME or rule == SPAN:
             _check_time(rule, value)
             return Part(rule, value)
         name = rule.removeprefix(_PREFIX)
         if not name or name in _RESERVED or not value.isprintable() or not rule.isprintable() or len(text) > _LONGEST:
             raise ParameterError(f"{text[:_LONGEST]!r} names no part of the cases.", parameter="part", advice=_ADVICE)
         # One attribute is one rule, however it is spelled.
-        return Part(_PREFIX + name if name in RULES_OF_TIME or name.startswith(_PREFIX) else name, value)
+        taken = name in RULES_OF_TIME or name == SPAN or name.startswith(_PREFIX)
+        return Part(_PREFIX + name if taken else name, value)
 
     def __str__(self) -> str:
         return f"{self.rule}={self.value}"
@@ -91,11 +99,14 @@ class Part:
     @property
     def of_time(self) -> bool:
         """Whether the rule looks at the start of a case, and not at an attribute."""
-        return self.rule in RULES_OF_TIME
+        return self.rule in RULES_OF_TIME or self.rule == SPAN
 
     @property
     def in_words(self) -> str:
         """Which cases these are."""
+        if self.rule == SPAN:
+            first, _, end = self.value.partition("..")
+            return f"cases that started from {first} on and before {end} (UTC)"
         if self.of_time:
             return "cases without a start time" if self.value == NONE else f"cases that started in {self.value} (UTC)"
         name = self.rule.removeprefix(_PREFIX)
@@ -156,7 +167,8 @@ class Part:
             raise ParameterError(
                 f"The log has no attribute {self.rule!r} that could part its cases.",
                 parameter="part",
-                advice=f"It has: {', '.join(known) or 'none'}. Or take a rule of time: {_ADVICE}",
+                advice=f"{meant(self.rule, known)}It has: {', '.join(known) or 'none'}. "
+                f"Or take a rule of time: {_ADVICE}",
             )
         for column, _ in columns:
             if not _has_texts(column.type):
@@ -192,18 +204,26 @@ _NEVER = int(np.iinfo(np.int64).max)
 
 
 def _check_time(rule: str, value: str) -> None:
-    if value == NONE:
+    if value == NONE and rule != SPAN:
         return
     try:
-        _days(rule, value)
+        first, end = _days(rule, value)
     except (ValueError, OverflowError):
-        raise ParameterError(
-            f"{value!r} is no {rule}.", parameter="part", advice=f"Write {rule}={RULES_OF_TIME[rule]}."
-        ) from None
+        example = RULES_OF_TIME.get(rule, "2024-03-01..2024-03-08")
+        what = "span of days" if rule == SPAN else rule
+        raise ParameterError(f"{value!r} is no {what}.", parameter="part", advice=f"Write {rule}={example}.") from None
+    if first >= end:
+        raise ParameterError(f"{value!r} holds no day.", parameter="part", advice="Its last day is excluded.")
 
 
 def _days(rule: str, value: str) -> tuple[int, int]:
     """The first day and the day after the last, counted from 1970; :class:`ValueError` for what is none."""
+    if rule == SPAN:
+        texts = value.split("..")
+        start, stop = (datetime.date.fromisoformat(text) for text in texts)
+        if [start.isoformat(), stop.isoformat()] != texts:  # one spelling, which a ledger can compare
+            raise ValueError(value)
+        return (start - _EPOCH).days, (stop - _EPOCH).days
     match = _TEXTS[rule].fullmatch(value)
     if match is None:
         raise ValueError(value)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.errors import InputError, ParameterError
+from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy.account.guarantee import NEIGHBOURS, Charge, Condition
@@ -222,7 +222,7 @@ def _owners(log: EventLog, column: str) -> pa.ChunkedArray:
         raise ParameterError(
             f"The log has no attribute {column!r} that could name a person.",
             parameter="unit",
-            advice=f"It has: {', '.join(known) or 'none'}.",
+            advice=f"{meant(column, known)}It has: {', '.join(known) or 'none'}.",
         )
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from veilog.errors import meant
 from veilog.logs.eventlog import EventLog
 from veilog.logs.facts import person_columns
 from veilog.logs.stored.store import StoredLog
@@ -61,7 +62,10 @@ def undeclared_activities(variants: Variants, declared: Domain) -> list[str]:
     shown = ", ".join(f"{name} ({lost[name]:,})" for name in sorted(lost, key=lambda name: -lost[name])[:_NAMED])
     more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
     activities = "activity" if len(missing) == 1 else "activities"
+    unknown = [name for name in declared.alphabet if name not in variants.labels]
+    near = [f"{name!r}: {said.strip()}" for name in unknown if (said := meant(name, missing))][:_NAMED]
     return [
         f"The declaration leaves out {len(missing)} {activities} of the log: {shown}{more}. "
-        f"{sum(lost.values()):,} of {variants.events:,} events were not used."
+        f"{sum(lost.values()):,} of {variants.events:,} events were not used.",
+        *([f"Some that it names are not in the log. {' '.join(near)}"] if near else []),
     ]

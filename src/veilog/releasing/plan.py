@@ -6,6 +6,7 @@ the command, a form or JSON, and from then on passed as one value.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -15,9 +16,8 @@ from typing import Any
 
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
-from veilog.logs.eventlog import EventLog
+from veilog.logs.files import AnyLog, as_log
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.variants import Variants
 from veilog.methods import Method, Settings, method_named
 from veilog.methods._events.assemble import Wanted
 from veilog.methods.method import Progress
@@ -50,13 +50,13 @@ class Plan(Planned):
 
     def run(
         self,
-        log: EventLog | StoredLog | Variants,
+        log: AnyLog | StoredLog,
         *,
         ledger: Ledger | str | Path | None = None,
         progress: Progress | None = None,
     ) -> Release:
         """Release a log as planned; with a ``ledger`` the release is entered there, and may be refused."""
-        return run_plan(self, log, ledger=ledger, progress=progress)
+        return run_plan(self, as_log(log), ledger=ledger, progress=progress)
 
     def command(self, log: str = "LOG", target: str = "RELEASE.xes", options: Iterable[tuple[str, str]] = ()) -> str:
         """Return the command that does the same; ``options`` say how the log is read; one may come twice."""
@@ -116,7 +116,7 @@ def plan(
     if isinstance(wanted.window, tuple):
         declared = replace(declared, window=wanted.window)
         wanted = replace(wanted, window=declared.window)
-    settings = chosen.parse(parameters)
+    settings = chosen.parse(parameters, beside=inspect.signature(plan).parameters)
     _check_privately(chosen, settings, declared, as_published)
     protected = Unit.of(unit, max_cases)
     if protected is not ONE_CASE:
@@ -175,7 +175,7 @@ def _budget(
         raise ParameterError(
             f"epsilon = {up(eps)} protects nobody in practice: who is in the log can nearly be read off the release.",
             parameter="epsilon",
-            advice="Take 2 or less; or say --weak-guarantee (weak_guarantee=True) if that is what you want.",
+            advice="Take 2 or less; or say --weak-guarantee if that is what you want.",
         )
     if method.needs_delta and failure == 0:
         raise ParameterError(

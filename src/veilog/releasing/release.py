@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from veilog.ledger.ledger import Ledger
-from veilog.logs.eventlog import EventLog
+from veilog.logs.files import AnyLog, as_log
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.variants import Variants
 from veilog.methods.method import Progress
 from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.part import Part
+from veilog.releasing.memory import noticed
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
 
@@ -21,7 +21,7 @@ __all__ = ["release"]
 
 
 def release(
-    log: EventLog | StoredLog | Variants,
+    log: AnyLog | StoredLog,
     method: str | Plan,
     *,
     epsilon: Number | None = None,
@@ -45,7 +45,14 @@ def release(
 ) -> Release:
     """Release a log with a method, or as a :class:`Plan` says.
 
-    The log may be a :class:`StoredLog`, whose events are never all in memory.
+    The log may be an :class:`EventLog`, its variants, a DataFrame, a file, a :class:`Release`, or a
+    :class:`StoredLog`, whose events are never all in memory.
+
+    >>> import veilog
+    >>> from veilog.logs.simulate import hospital
+    >>> released = veilog.release(hospital(200, seed=1), "evolve", epsilon=1, activities="log")
+    >>> released.guarantee.epsilon
+    1.0
 
     ``epsilon`` and ``delta`` are the budget: certified (the default) they are what the guarantee derives; with
     ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
@@ -97,4 +104,5 @@ def release(
             part=part,
             **parameters,
         )
-    return planned.run(log, ledger=ledger, progress=progress)
+    held = as_log(log)
+    return noticed(planned.run(held, ledger=ledger, progress=progress), held)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from veilog._notebook import card, facts, paragraph, table
 from veilog._plain import ToJson, to_json
 from veilog._typing import Int32Array
 from veilog._version import __version__
-from veilog.errors import OutputError, VeilogError
+from veilog.errors import EmptyReleaseError, OutputError, VeilogError
 from veilog.ledger.ledger import Entered
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
@@ -26,6 +27,7 @@ from veilog.logs.variants import Variants
 from veilog.logs.xes.columns import legal_keys
 from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of, rows_of
 from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.strength import Strength
 from veilog.releasing.meaning import json_of
 
 if TYPE_CHECKING:
@@ -35,6 +37,10 @@ __all__ = ["Operation", "OwnerOnly", "Release", "as_released"]
 
 Progress = Callable[[str, float | None], None]
 
+_EDGES: Mapping[Strength, str] = {
+    "strong": "good", "good": "good", "moderate": "fair", "weak": "bad", "none in practice": "bad",
+}  # fmt: skip
+"""How the words about a guarantee are marked, by what it is worth."""
 _PRIVACY = ("Privacy", "privacy", "http://www.xes-standard.org/privacy.xesext")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _COMPLETE = "complete"
@@ -97,6 +103,21 @@ class Release:
         details = self.details or Details(rows_of(self.variants.sequences, self.order))
         return as_released(assembled(details, Metadata()), _metadata(self))
 
+    def _repr_html_(self) -> str:
+        """Return what was released and its guarantee; nothing that only the owner may know."""
+        g, v = self.guarantee, self.variants
+        name = self.method + (" (as published)" if self.as_published else "")
+        rows = [(int(v.counts[i]), " > ".join(v.sequences[i]) or "(no events)") for i in v.by_frequency()[:5].tolist()]
+        said = [paragraph(f"Holds only if: {condition.text}", "s") for condition in g.conditions]
+        return card(
+            f"Release by {name}",
+            paragraph(g.in_words(), _EDGES[g.strength]),
+            *said,
+            facts([("cases", v.cases), ("events", v.events), ("variants", len(v))]),
+            *([table(("cases", "most frequent variants"), rows, numbers=(0,))] if rows else []),
+            *(paragraph(remark, "s") for remark in self.remarks),
+        )
+
     def to_pandas(self) -> pd.DataFrame:
         """The released events as a DataFrame with pm4py's columns."""
         return self.log.to_pandas()
@@ -109,11 +130,14 @@ class Release:
         was kept on disk).
         """
         if self.variants.cases == 0:
-            raise OutputError(
+            raise EmptyReleaseError(
                 "The release is empty, so there is nothing to write.",
                 path=path,
                 advice=" ".join(
-                    ["Its budget is spent nevertheless; a larger epsilon or delta lets more through.", *self.remarks]
+                    [
+                        "Its budget is spent nevertheless; a larger epsilon or delta lets more through.",
+                        *(remark for remark in self.remarks if not remark.startswith("Nothing survived:")),
+                    ]
                 ),
             )
         # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.

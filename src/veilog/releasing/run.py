@@ -16,7 +16,6 @@ from veilog._typing import Int32Array
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger, Reservation, settling
 from veilog.logs.eventlog import EventLog
-from veilog.logs.source import refuse_unread
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
@@ -56,7 +55,6 @@ def run_plan(
     ``watched`` puts something between the method and its curator, for those who look at what is asked (audits, the
     contract of methods); the guarantee is the curator's.
     """
-    refuse_unread(log)
     planned.check(log)
     source = noise.operating_system() if planned.seed is None else noise.seeded(planned.seed)
     held = bounded(log, planned.unit, source, planned.part)

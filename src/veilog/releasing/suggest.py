@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from veilog._notebook import frame
 from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Entered, Ledger, settling
@@ -33,6 +34,9 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import noise
 from veilog.releasing.ranking import SIMILARITY, Ranked, Ranking
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["SHARE", "Suggestion", "suggest"]
 
@@ -88,6 +92,15 @@ class Suggestion(ToJson):
         delta = f" --delta {exact(self.delta_left)}" if self.delta_left and self.spends_delta else ""
         told = "".join(f" -p {name}={str(value).lower()}" for name, value in self.settings)
         return f"--method {self.method} --epsilon {exact(self.epsilon_left)}{delta}{told}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each method that was considered: what was measured for the purpose, the best first; for
+        similarity, what was weighed."""
+        if not self.ranking:
+            said = self.considered.items()
+            return frame(({"method": name, "weighed": words} for name, words in said), ("method", "weighed"))
+        numbers = tuple(dict.fromkeys(name for one in self.ranking for name in one.numbers))
+        return frame(({"method": one.name} | dict(one.numbers) for one in self.ranking), ("method", *numbers))
 
 
 def suggest(

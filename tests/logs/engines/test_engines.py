@@ -229,7 +229,7 @@ def test_a_disk_that_fills_up_is_told_and_nothing_is_left(tmp_path: Path) -> Non
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, hard))
     try:
-        with pytest.raises(EngineError, match=r"is full.*--temp-directory"):
+        with pytest.raises(EngineError, match=r"is full.*`temp_directory`"):
             files.read_variants(tmp_path / "log.csv", temp_directory=tmp_path / "spill")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -92,7 +92,7 @@ def test_whole_numbers_and_dates_are_taken_as_they_are_elsewhere() -> None:
 @pytest.mark.slow
 def test_open_ties_are_refused_and_counted_unless_they_make_no_difference() -> None:
     events = table([("1", "a", 0), ("1", "b", 0), ("2", "c", 1), ("2", "c", 1), ("3", "x", 0), ("3", "y", 0)])
-    with pytest.raises(InputError, match=r"^2 times, a case has several activities at once.*--index"):
+    with pytest.raises(InputError, match=r"^2 times, a case has several activities at once.*`index="):
         files.read_variants(on_duckdb(events))
     with pytest.raises(InputError, match="several activities at once"):
         files.read(on_duckdb(events))
@@ -130,7 +130,7 @@ def test_gaps_are_counted_and_refused_or_left_out(column: str, rule: str) -> Non
     assert rule in str(caught.value)
     assert files.read_variants(there, index="seq", policies={rule: "drop"}).to_dict() == {("a",): 1, ("c",): 1}
     if rule != "event-without-activity":
-        with pytest.raises(ParameterError, match=f"{rule}=drop"):
+        with pytest.raises(ParameterError, match=f"{rule}.: .drop"):
             files.read_variants(there, index="seq", policies={rule: "keep"})
 
 
@@ -184,9 +184,9 @@ def test_what_was_not_read_yet_is_no_log_to_release_or_judge(tmp_path: Path) -> 
         veilog.release(there, "evolve", epsilon=1)
     with pytest.raises(InputError, match="read_variants"):
         veilog.risk(there)
-    for other in ("log.csv", tmp_path, table([("1", "a", 0)])):
-        with pytest.raises(InputError, match="not a log"):
-            veilog.release(other, "evolve", epsilon=1)
+    for other in ("log.csv", tmp_path, 3):
+        with pytest.raises(InputError):
+            veilog.release(other, "evolve", epsilon=1, activities=["a"])
 
 
 @pytest.mark.slow

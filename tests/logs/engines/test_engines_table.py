@@ -59,7 +59,7 @@ def test_a_view_with_open_ties_needs_an_index(tmp_path: Path) -> None:
     events = events_of([("1", "z", 0), ("1", "a", 0), ("2", "a", 0), ("2", "a", 0)])
     more = ("CREATE VIEW v AS SELECT * FROM log", "CREATE VIEW w AS SELECT * FROM log WHERE \"case\" = '2'")
     engine = database(tmp_path, events, *more)
-    with pytest.raises(InputError, match=r"^.*v: 1 times, a case has several activities at once.*--index"):
+    with pytest.raises(InputError, match=r"^.*v: 1 times, a case has several activities at once.*`index="):
         files.read_variants("v", engine=engine)
     assert files.read_variants("v", engine=engine, index="seq").to_dict() == {("z", "a"): 1, ("a", "a"): 1}
     assert files.read_variants("w", engine=engine).to_dict() == {("a", "a"): 1}
@@ -83,7 +83,7 @@ def test_gaps_are_counted_and_refused_or_left_out(tmp_path: Path) -> None:
     engine = database(tmp_path, events_of([("1", "a", 0)]), *sql)
     with pytest.raises(InputError, match=r"2 rows.*case-without-name"):
         files.read_variants("gaps", engine=engine)
-    with pytest.raises(ParameterError, match="case-without-name=drop"):
+    with pytest.raises(ParameterError, match=r"case-without-name.: .drop"):
         files.read_variants("gaps", engine=engine, policies={"case-without-name": "keep"})
     drop = dict.fromkeys(("case-without-name", "event-without-activity", "missing-timestamp"), "drop")
     assert files.read_variants("gaps", engine=engine, policies=drop).to_dict() == {("a",): 1}

@@ -54,7 +54,7 @@ def test_given_columns_win_and_how_each_was_found_is_said() -> None:
         (["a", "b"], {}, "No column looks like the case"),
         (["case", "activity"], {}, "No column looks like the timestamp"),
         (["case id", "case number", "activity", "time"], {}, "Several columns could be the case"),
-        (["case", "activity", "time", "date"], {}, "Several columns could be the timestamp"),
+        (["case", "activity", "time", "zeitpunkt"], {}, "Several columns could be the timestamp"),
         (["case", "activity", "time"], {"activity": "Activity"}, "no column 'Activity' for the activity"),
         (["case", "activity", "time"], {"activity": "case"}, "must be three columns"),
         (["case", "case", "activity", "time"], {}, "Two columns are called 'case'"),
@@ -64,7 +64,8 @@ def test_missing_or_ambiguous_roles_are_refused_with_the_way_out(columns, given_
     with pytest.raises(InputError, match=problem) as caught:
         guess_roles(columns, **given_)
     if "Two columns" not in problem:
-        assert "--case NAME --activity NAME --timestamp NAME" in str(caught.value)
+        assert "--case NAME --activity NAME --timestamp NAME" in caught.value.in_command()
+        assert "Say which with `case='NAME'` `activity='NAME'`" in str(caught.value)
         assert all(repr(name) in str(caught.value) for name in columns)
 
 
@@ -189,7 +190,7 @@ def test_day_and_month_are_never_told_by_other_cases(tmp_path: Path) -> None:
     assert times(read(tmp_path, HEADER + "1,a,06/25/2024\n"))[0] == "2024-06-25T00:00:00+00:00"
     doubtful = HEADER + "1,a,05/06/2024\n1,b,13/06/2024\n"
     for attempt in (files.read, files.read_variants):
-        with pytest.raises(InputError, match=r"'05/06/2024'.*--time-format dd/mm/yyyy, as '13/06/2024' seems"):
+        with pytest.raises(InputError, match=r"'05/06/2024'.*`time_format='dd/mm/yyyy'`, as '13/06/2024' seems"):
             read(tmp_path, doubtful)
             attempt(tmp_path / "log.csv")
     assert times(read(tmp_path, doubtful, time_format="dd/mm/yyyy"))[0] == "2024-06-05T00:00:00+00:00"

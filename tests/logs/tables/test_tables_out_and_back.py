@@ -79,7 +79,7 @@ def test_policies_for_cases_hold_in_parquet(tmp_path: Path, rule: str, names: li
     assert again.events[EVENT_INDEX].to_pylist() == events
     assert files.read_variants(tmp_path / "log.parquet", policies=policies) == again.variants
     for attempt in (files.read, files.read_variants):
-        with pytest.raises(InputError, match=f"--on {rule}"):
+        with pytest.raises(InputError, match=f'`policies={{"{rule}"'):
             attempt(tmp_path / "log.parquet", policies={**policies, rule: "fail"})
 
 
@@ -236,7 +236,7 @@ def test_foreign_types_become_the_types_of_a_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.bool_()])
 def test_numbers_are_no_timestamps(kind: pa.DataType) -> None:
     table = pa.table({"case": ["1"], "activity": ["a"], "time": pa.array([1]).cast(kind)})
-    with pytest.raises(InputError, match="--timestamp NAME"):
+    with pytest.raises(InputError, match="`timestamp='NAME'`"):
         files.read(table)
 
 

@@ -197,7 +197,7 @@ def test_a_disk_without_room_is_an_error_that_says_so(monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "open", full)
-    with pytest.raises(EngineError, match=r"No space left.*--temp-directory"):
+    with pytest.raises(EngineError, match=r"No space left.*`temp_directory`"):
         openly.release(stored, "amun", as_published=True, seed=1)
 
 

@@ -136,7 +136,7 @@ def _plain_parquet(
     connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
 ) -> Events | None:
     """The files as DuckDB reads them itself, the fast way; None unless every column is plain and nothing is wrong."""
-    if roles.lifecycle is not None or roles.classifier:
+    if roles.lifecycle is not None or roles.classifier or roles.clock is not None:
         return None
     stepped = roles.transition is not None
     alike: dict[tuple[pa.DataType, pa.DataType], list[tuple[Path, int]]] = {}

@@ -101,7 +101,7 @@ def refuse_ties(ties: int, index: str | None, path: str | None) -> None:
         raise InputError(
             f"{ties} times, a case has several activities at once, and nothing says in which order.",
             path=path,
-            advice="Name a column that orders them: --index NAME, or index=NAME in Python.",
+            advice="Name a column that orders them: --index NAME.",
         )
     raise InputError(
         f"{ties} times, a case has several activities with the same time and the same {index!r}.",
@@ -112,6 +112,12 @@ def refuse_ties(ties: int, index: str | None, path: str | None) -> None:
 
 def refuse_life_cycle(roles: Roles) -> None:
     """Raise about what is declared of events where an engine groups them as they are."""
+    if roles.clock is not None:
+        raise ParameterError(
+            f"The date {roles.timestamp!r} and the time of day {roles.clock!r} are two columns.",
+            parameter="timestamp",
+            advice="Make one of them in a view there, or name one column with --timestamp NAME.",
+        )
     for name, said in (("lifecycle", roles.lifecycle), ("classifier", roles.classifier)):
         if said:
             raise ParameterError(

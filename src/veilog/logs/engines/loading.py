@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +47,7 @@ def load(connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: 
             state.kept -= state.absent
     if state.rows and not state.kept:
         raise InputError("Not one event is left.", path=files[0].path)
-    count_times(findings, state.kept, naive=state.naive, offsets=state.offsets, cut=state.cut)
+    count_times(findings, state.kept, naive=state.naive, offsets=state.offsets, cut=state.cut, epochs=state.epochs)
     case = "c, o" if state.nameless else "c"
     if state.indexed:
         _note_index(connection, f"FROM events {where} GROUP BY {case} HAVING bool_or(g IS NULL)", findings)
@@ -82,6 +83,7 @@ class _Loading:
     cut: int = 0
     empty_cases: int = 0
     offsets: set[int] = field(default_factory=set)
+    epochs: Counter[str] = field(default_factory=Counter)
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading, findings: Findings) -> None:
@@ -108,6 +110,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading
     state.naive += times.naive
     state.cut += times.cut
     state.offsets |= times.offsets
+    state.epochs.update(times.epochs)
 
     encoded = labels.dictionary_encode().combine_chunks()
     encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded

@@ -69,7 +69,7 @@ def _no_index(means: Means) -> None:
         raise ParameterError(
             "Rows of files have an order, which decides events of equal time.",
             parameter="index",
-            advice="Leave --index away; it is for tables of a database.",
+            advice="Leave out --index; it is for tables of a database.",
         )
 
 

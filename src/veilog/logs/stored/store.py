@@ -35,7 +35,7 @@ from veilog.logs.roles import Declared, Roles, declared_roles
 from veilog.logs.source import Means, Progress, Source, silent
 from veilog.logs.tables.columns import is_text, plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
-from veilog.logs.tables.reader import table_reader_of
+from veilog.logs.tables.reader import note, table_reader_of
 from veilog.logs.tables.rows import log_from_table
 from veilog.logs.variants import Variants
 
@@ -182,6 +182,7 @@ def stored(source: Source, asked: Asked) -> StoredLog | None:
             done += table.num_rows
             progress(f"sorting {path.name}: {done:,} of {rows:,} events", done / rows)
 
+    note(source, roles, findings)
     with connected(source.means) as connection:
         events = _chosen(connection, path, roles, findings)
         if not rows or _has_gaps(connection, events, roles):
@@ -218,6 +219,8 @@ def keep(pieces: Iterable[EventLog], *, temp_directory: str | os.PathLike[str] |
 
 def _is_plain(schema: pa.Schema, roles: Roles) -> bool:
     """Whether these columns mean the same to DuckDB, which ignores case in names, and one by one."""
+    if roles.clock is not None or roles.two_events:
+        return False
     names = [*schema.names, "file_row_number", "veilog_place"]
     if len({name.lower() for name in names}) < len(names) or EVENT_INDEX in schema.names:
         return False

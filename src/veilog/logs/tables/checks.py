@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from veilog.logs.tables.times import Times
 __all__ = ["LineOf", "Rows", "blank", "check_absent", "check_bad", "check_names", "count_times"]
 
 LineOf = Callable[[int], int | None]
+NO_NUMBERS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,16 @@ def check_absent(times: Times, keep: BoolArray, rows: Rows) -> BoolArray:
     return keep
 
 
-def count_times(findings: Findings, timed: int, *, naive: int = 0, offsets: Iterable[int] = (), cut: int = 0) -> None:
-    """The remarks about zones and precision of this many timestamps."""
+def count_times(
+    findings: Findings,
+    timed: int,
+    *,
+    naive: int = 0,
+    offsets: Iterable[int] = (),
+    cut: int = 0,
+    epochs: Mapping[str, int] = NO_NUMBERS,
+) -> None:
+    """The remarks about zones, precision and units of this many timestamps."""
     if naive:
         findings.add("timestamp-without-zone", "timestamps are read as UTC", count=naive)
     offsets = sorted(offsets)
@@ -99,6 +108,9 @@ def count_times(findings: Findings, timed: int, *, naive: int = 0, offsets: Iter
         findings.add("mixed-time-zones", f"offsets {shown}", count=max(timed, 1))
     if cut:
         findings.add("precision-lost", "timestamps are cut to microseconds", count=cut)
+    if epochs:
+        units = " and ".join(sorted(epochs, key=lambda unit: -epochs[unit]))
+        findings.add("epoch-numbers", f"{units} since 1970", count=sum(epochs.values()))
 
 
 def _shorten(text: str) -> str:

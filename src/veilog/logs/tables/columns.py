@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -69,14 +68,14 @@ def read_times(column: Any, name: str, path: str | None, order: DayOrder | None 
     if pa.types.is_null(column.type) or not len(column):
         column = column.cast(pa.string()) if len(column) else pa.chunked_array([[]], pa.string())
     if not is_text(column.type):
-        return _joined([convert_times(chunk, name, path) for chunk in column.chunks])
+        return Times.joined([convert_times(chunk, name, path) for chunk in column.chunks])
     column = column.cast(pa.string())
     if order is None:
         evidence = Evidence()
         for chunk in column.chunks:
             gather_evidence(chunk, evidence)
         order = evidence.order(path)
-    return _joined([parse_times(chunk, order) for chunk in column.chunks])
+    return Times.joined([parse_times(chunk, order) for chunk in column.chunks])
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -86,17 +85,6 @@ def is_text(kind: pa.DataType) -> bool:
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """Return the type of the values, whether or not they stand in a dictionary."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _joined(parts: list[Times]) -> Times:
-    return Times(
-        np.concatenate([part.micros for part in parts]),
-        np.concatenate([part.known for part in parts]),
-        np.concatenate([part.bad for part in parts]),
-        sum(part.naive for part in parts),
-        frozenset().union(*(part.offsets for part in parts)),
-        sum(part.cut for part in parts),
-    )
 
 
 def plain_column(column: Any, name: str, findings: Findings) -> Any:
@@ -115,7 +103,7 @@ def plain_column(column: Any, name: str, findings: Findings) -> Any:
     if pa.types.is_boolean(kind):
         return column
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        times = _joined([convert_times(chunk, name, None) for chunk in column.chunks])
+        times = Times.joined([convert_times(chunk, name, None) for chunk in column.chunks])
         if times.cut:
             findings.add("precision-lost", f"column {name!r} is cut to microseconds", count=times.cut)
         if not times.bad.any():
@@ -159,7 +147,7 @@ def typed(column: Any) -> Any:
     if _all_match(present, r"^(true|false)$") or _all_match(present, r"^(True|False)$"):
         return present.cast(pa.bool_())
     if _all_match(present, _TIME):
-        times = _joined([parse_times(chunk) for chunk in present.chunks])
+        times = Times.joined([parse_times(chunk) for chunk in present.chunks])
         if not times.bad.any():
             return pa.chunked_array([pa.array(times.micros, pa.int64(), mask=~times.known).cast(TIMESTAMP_TYPE)])
     return column

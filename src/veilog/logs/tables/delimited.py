@@ -22,14 +22,16 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from veilog.errors import InputError
+from veilog.logs.roles import header_among, usual
 from veilog.logs.source import Source
 from veilog.logs.streams import MAX_VALUE, consumed_fraction
+from veilog.logs.tables.decoding import ENDS, FALLBACK, VALUE, as_utf8, decoded
+from veilog.logs.tables.reader import Remark
 
-__all__ = ["Dialect", "Foreign", "batches", "line_of_row", "sniffed", "write_rows"]
+__all__ = ["Dialect", "Foreign", "batches", "line_of_row", "sniffed", "titles", "write_rows"]
 
 _SAMPLE = 1 << 16
 _BLOCK = 4 << 20
-_FALLBACK = "cp1252"
 
 
 Foreign = Callable[[int, int], None]
@@ -43,64 +45,87 @@ class Dialect:
     delimiter: str
     encoding: str
     columns: tuple[str, ...]
+    line: int = 1
+    """Where the header is, or where there is none, the first row."""
+    headed: bool = True
+    titles: int = 0
+    """How many rows stand before the header, on the lines before its own."""
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """How one delimiter cuts the first lines of a file: its header, the line that it starts on, and the rows before."""
+
+    columns: list[str]
+    line: int = 1
+    titles: int = 0
+
+    def better(self, other: _Cut) -> bool:
+        """Whether this header has usual names and the other has not, or else more columns."""
+        if len(self.columns) < 3 or not other.columns or usual(self.columns) == usual(other.columns):
+            return len(self.columns) > len(other.columns)
+        return usual(self.columns)
 
 
 def sniffed(source: Source) -> Dialect:
     """Find the encoding by the first bytes, and delimiter and columns by the header: of the delimiters that cut it into
-    the most columns the first; in a file called .tsv a tab goes before the others."""
+    the most columns, or into columns with usual names, the first; in a file called .tsv a tab goes before the others.
+    Lines of a title may stand before the header (see :func:`veilog.logs.roles.header_among`)."""
     path, sample = source.path, source.begin(_SAMPLE)
     preferred = ("\t", ",", ";", "|") if source.format == ".tsv" else (",", ";", "\t", "|")
     if not sample:
         raise InputError("The file is empty.", path=path)
-    encoding, text = _decode_sample(sample, path)
+    encoding, text = decoded(sample, path)
     whole = len(sample) < _SAMPLE
-    lines = text.lstrip("\ufeff").splitlines(keepends=True)
+    lines = list(io.StringIO(text.lstrip("\ufeff"), newline=""))
     if not whole and len(lines) > 1:
         lines.pop()
-    best: list[str] = []
+    best = _Cut([])
     chosen = preferred[0]
     for delimiter in preferred:
-        try:
-            header = next((row for row in csv.reader(lines[:50], delimiter=delimiter) if row), None)
-        except csv.Error:
-            continue
-        if header is None:
-            raise InputError("The file is empty.", path=path)
-        if len(header) > len(best):
-            best, chosen = header, delimiter
-    if not best:
+        found = _cut(lines[:_LINES], delimiter, source)
+        if found is not None and found.better(best):
+            best, chosen = found, delimiter
+    if not best.columns:
         raise InputError("The first line is too long for a header.", path=path)
-    names = tuple(name or f"column {i + 1}" for i, name in enumerate(best))
-    return Dialect(chosen, encoding, names)
+    headed = source.layout.header != 0
+    names = tuple((name if headed else "") or f"column {i + 1}" for i, name in enumerate(best.columns))
+    return Dialect(chosen, encoding, names, best.line, headed, best.titles)
 
 
-def _decode_sample(sample: bytes, path: Path) -> tuple[str, str]:
-    for mark, encoding in (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16"),
-        (codecs.BOM_UTF16_BE, "utf-16"),
-    ):
-        if sample.startswith(mark) and encoding != "utf-8":
-            return encoding, codecs.getincrementaldecoder(encoding)("replace").decode(sample)
-    if b"\0" in sample:
-        raise InputError("This is not a text file.", path=path, advice="Export the log as CSV, in UTF-8.")
-    text = _VALUE.sub(lambda match: _as_utf8(match[0], "replace")[0], sample.removeprefix(codecs.BOM_UTF8))
-    return "utf-8", text.decode("utf-8", "replace")
+_LINES = 50
+"""Of a file that are looked at."""
 
 
-_VALUE = re.compile(rb"""(?<![^,;\t|\r\n"])[^,;\t|\r\n"\x80-\xff]*[\x80-\xff][^,;\t|\r\n"]*""")
-"""What stands between delimiters, quotes and ends of lines, and is not all ASCII. Any delimiter ends it, not only the
-one of the file: what matters is that it lies within one value."""
-_ENDS = (b",", b";", b"\t", b"|", b"\r", b"\n", b'"')
-
-
-def _as_utf8(value: bytes, errors: str = "strict") -> tuple[bytes, bool]:
-    """A value in UTF-8, and whether it was in Windows-1252 before."""
+def _cut(lines: list[str], delimiter: str, source: Source) -> _Cut | None:
+    """The header that this delimiter finds; None where it cannot read the lines."""
+    reader = csv.reader(lines, delimiter=delimiter)
+    rows, starts, line = [], [], 1
     try:
-        value.decode("utf-8")
-    except UnicodeDecodeError:
-        return value.decode(_FALLBACK, errors).encode("utf-8"), True
-    return value, False
+        for row in reader:
+            if row:
+                rows.append(row)
+                starts.append(line)
+            line = reader.line_num + 1
+    except csv.Error:
+        if not rows:
+            return None
+    if not rows:
+        raise InputError("The file is empty.", path=source.path)
+    wanted = source.layout.header
+    if not wanted:
+        place = header_among(rows) if wanted is None else 0
+    elif wanted in starts:
+        place = starts.index(wanted)
+    else:
+        raise InputError(
+            f"No row starts on line {wanted} of the first {starts[-1]}.",
+            path=source.path,
+            advice="Say on which line the names of the columns are: --header LINE.",
+        )
+    # What stands before is skipped by its line feeds. Where lines end otherwise, there is nothing to go by.
+    before = "".join(lines[: starts[place] - 1]).count("\n")
+    return _Cut(rows[place], starts[place], place) if place and before == starts[place] - 1 else _Cut(rows[0])
 
 
 def batches(
@@ -116,7 +141,9 @@ def batches(
         try:
             reader = arrow_csv.open_csv(
                 checked,
-                read_options=arrow_csv.ReadOptions(block_size=_BLOCK),
+                read_options=arrow_csv.ReadOptions(
+                    block_size=_BLOCK, column_names=None if dialect.headed else list(dialect.columns)
+                ),
                 parse_options=arrow_csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
                 convert_options=arrow_csv.ConvertOptions(
                     column_types=dict.fromkeys([*dialect.columns, ""], pa.string()),
@@ -160,7 +187,8 @@ def _explain(source: Source, error: Exception) -> None:
     for line, row in _rows(source):
         if len(row) != len(dialect.columns):
             raise InputError(
-                f"This row has {len(row)} fields, the header has {len(dialect.columns)}.",
+                f"This row has {len(row)} fields, the {'header' if dialect.headed else 'first'} has "
+                f"{len(dialect.columns)}.",
                 path=path,
                 line=line,
                 advice=f"The delimiter is {dialect.delimiter!r}; a field that contains it needs quotes.",
@@ -174,10 +202,19 @@ def _explain(source: Source, error: Exception) -> None:
 
 def line_of_row(source: Source, row: int) -> int | None:
     """The line on which a row (0 is the first after the header) starts."""
+    before = int(source.once(sniffed).headed)
     for number, (line, _) in enumerate(_rows(source)):
-        if number == row + 1:
+        if number == row + before:
             return line
     return None
+
+
+def titles(source: Source) -> tuple[Remark, ...]:
+    """Return what must be said of the lines before the header."""
+    dialect = source.once(sniffed)
+    if not dialect.titles:
+        return ()
+    return (Remark("title-lines", f"the header is on line {dialect.line}", dialect.titles, 1),)
 
 
 def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
@@ -188,12 +225,13 @@ def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
         text = io.TextIOWrapper(checked, encoding="utf-8", newline="")
         # Of a line without end only so much, which is more than any row may have.
         reader = csv.reader(iter(lambda: text.readline(2 * _BLOCK), ""), delimiter=dialect.delimiter)
-        line = 1
+        before = dialect.line - 1
+        line = dialect.line
         try:
             for row in reader:
                 if row:
                     yield line, row
-                line = reader.line_num + 1
+                line = before + reader.line_num + 1
         except csv.Error:
             return
 
@@ -219,6 +257,7 @@ class _Checked(io.RawIOBase):
         self._allowed = np.zeros(256, dtype=np.bool_)
         self._allowed[[ord(dialect.delimiter), 10, 13, 34]] = True
         self._started = False
+        self._titles = dialect.line - 1
         self._line = 1
         self._inside = 0
         self._opened = 1
@@ -246,9 +285,19 @@ class _Checked(io.RawIOBase):
             raw = self._source.read(size)
             data = self._decode(raw if self._started else raw.removeprefix(codecs.BOM_UTF8))
             self._started = True
+            if self._titles:
+                data = self._below_titles(data)
             if data or not raw:
                 self._watch(data)
                 return data
+
+    def _below_titles(self, data: bytes) -> bytes:
+        """The bytes after the lines that stand before the header."""
+        while self._titles and (end := data.find(b"\n")) >= 0:
+            data = data[end + 1 :]
+            self._titles -= 1
+            self._line += 1
+        return b"" if self._titles else data
 
     def _decode(self, raw: bytes) -> bytes:
         if self._decoder is None:
@@ -270,7 +319,7 @@ class _Checked(io.RawIOBase):
             return raw
         data = self._held + raw
         if raw:
-            cut = max(data.rfind(end) for end in _ENDS) + 1
+            cut = max(data.rfind(end) for end in ENDS) + 1
             data, self._held = data[:cut], data[cut:]
         else:
             self._held = b""
@@ -279,17 +328,17 @@ class _Checked(io.RawIOBase):
         try:
             data.decode("utf-8")
         except UnicodeDecodeError:
-            return _VALUE.sub(lambda match: self._one(match, data), data)
+            return VALUE.sub(lambda match: self._one(match, data), data)
         return data
 
     def _one(self, match: re.Match[bytes], data: bytes) -> bytes:
         line = self._line
         try:
-            value, foreign = _as_utf8(match[0])
+            value, foreign = as_utf8(match[0])
         except UnicodeDecodeError as error:
             line += data.count(b"\n", 0, match.start())
             raise InputError(
-                f"Byte 0x{error.object[error.start]:02x} can be read neither as utf-8 nor as {_FALLBACK}.",
+                f"Byte 0x{error.object[error.start]:02x} can be read neither as utf-8 nor as {FALLBACK}.",
                 path=self._path,
                 line=line,
                 advice="Export the file again in UTF-8.",

@@ -21,7 +21,7 @@ Mask = npt.NDArray[np.bool_]
 
 def check_flat(log: EventLog, path: Path) -> None:
     """Refuse to write a log to CSV that CSV cannot hold."""
-    advice = "Write .xes.gz or .parquet, or accept the loss (--lossy, in Python lossy=True)."
+    advice = "Write .xes.gz or .parquet, or accept the loss (--lossy)."
     empty = int((np.diff(log.offsets) == 0).sum())
     if empty:
         raise OutputError(f"{empty} cases have no event, and CSV cannot hold them.", path=path, advice=advice)

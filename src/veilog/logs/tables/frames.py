@@ -1,7 +1,8 @@
-"""The readers of tables in memory: Arrow, whose columns have types, and pandas, whose columns may hold anything."""
+"""The readers of tables in memory: Arrow and polars, whose columns have types, and pandas, which may hold anything."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from veilog.logs.reader import Asked
 from veilog.logs.source import Source
 from veilog.logs.tables.reader import TableReader
 
-__all__ = ["ARROW", "PANDAS"]
+__all__ = ["ARROW", "PANDAS", "POLARS", "from_values"]
 
 
 class _Arrow(TableReader):
@@ -28,11 +29,34 @@ class _Arrow(TableReader):
         return source.given
 
 
+class _Polars(TableReader):
+    """A frame, eager or lazy, by way of Arrow: polars is never imported, but asked."""
+
+    name = "polars"
+    typed = True
+
+    def recognises(self, source: Source) -> bool:
+        kinds = [kind for kind in type(source.given).__mro__ if kind.__module__.partition(".")[0] == "polars"]
+        return any(kind.__name__ in ("DataFrame", "LazyFrame") for kind in kinds)
+
+    def columns(self, source: Source) -> list[str]:
+        return list(source.once(_collected).column_names)
+
+    def table(self, source: Source, asked: Asked) -> pa.Table:
+        return source.once(_collected)
+
+
+def _collected(source: Source) -> pa.Table:
+    frame = source.given
+    return (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
+
+
 class _Pandas(TableReader):
     name = "pandas"
 
     def recognises(self, source: Source) -> bool:
-        return any(kind.__name__ == "DataFrame" for kind in type(source.given).__mro__)
+        kinds = [kind for kind in type(source.given).__mro__ if kind.__module__.partition(".")[0] == "pandas"]
+        return any(kind.__name__ == "DataFrame" for kind in kinds)
 
     def columns(self, source: Source) -> list[str]:
         return list(map(str, source.given.columns))
@@ -51,10 +75,22 @@ def _from_pandas(series: Any, name: str, findings: Findings) -> tuple[Any, bool]
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
         # A column of objects of several types, or of integers beyond 64 bits: as text, nothing is lost.
         missing = series.isna().to_numpy()
-        text = [None if gone else _as_text(value) for value, gone in zip(series, missing, strict=True)]
-        example = f"column {name!r} mixes types or holds huge numbers"
-        kept = findings.add("bad-value", example, count=max(1, len(text))) != "drop"
-        return pa.array(text, pa.string()), kept
+        return _in_text([None if gone else value for value, gone in zip(series, missing, strict=True)], name, findings)
+
+
+def from_values(values: Sequence[Any], name: str, findings: Findings) -> tuple[Any, bool]:
+    """Return a column of these Python values, and whether it stays."""
+    try:
+        return pa.array(values), True
+    except (pa.ArrowException, OverflowError, ValueError, TypeError):
+        return _in_text(values, name, findings)
+
+
+def _in_text(values: Sequence[Any], name: str, findings: Findings) -> tuple[Any, bool]:
+    text = [None if value is None else _as_text(value) for value in values]
+    example = f"column {name!r} mixes types or holds huge numbers"
+    kept = findings.add("bad-value", example, count=max(1, len(text))) != "drop"
+    return pa.array(text, pa.string()), kept
 
 
 def _as_text(value: Any) -> str:
@@ -65,4 +101,5 @@ def _as_text(value: Any) -> str:
 
 
 ARROW = _Arrow()
+POLARS = _Polars()
 PANDAS = _Pandas()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -21,7 +22,6 @@ import pyarrow.parquet as pq
 
 from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
-from veilog.logs.findings import Findings
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.reader import Asked
 from veilog.logs.source import Source
@@ -31,6 +31,8 @@ from veilog.logs.tables.reader import BATCH, Notes, TableReader, table_reader_of
 __all__ = ["PARQUET", "is_parquet", "opened"]
 
 _KEY = b"veilog"
+_UNZIPPED = 1 << 30
+"""Bytes that a file in a zip may have, which is held in memory."""
 _GROUP = 1 << 19
 """Rows of a group in the files written."""
 
@@ -62,10 +64,6 @@ class _Parquet(TableReader):
     ) -> Iterator[pa.RecordBatch]:
         yield from opened(source).iter_batches(size, columns=None if columns is None else list(columns))
 
-    def read(self, source: Source, asked: Asked) -> EventLog:
-        log, notes = super().read(source, asked), self.notes(source)
-        return log if notes.case_key is None else _with_empty_cases(log, notes.empty, asked.findings)
-
     def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:
         """Write the flat table with everything needed to get the same log back."""
         eventless = None
@@ -84,8 +82,8 @@ PARQUET = _Parquet()
 
 
 def is_parquet(source: Source) -> bool:
-    """Return whether this log is a Parquet file, by its name."""
-    return table_reader_of(source) is PARQUET
+    """Return whether this log is a Parquet file that others can open, too, by its name."""
+    return table_reader_of(source) is PARQUET and not source.zipped
 
 
 def opened(source: Source) -> pq.ParquetFile:
@@ -98,7 +96,7 @@ def _opened(source: Source) -> pq.ParquetFile:
     try:
         if path.stat().st_size == 0:
             raise InputError("The file is empty.", path=path)
-        return pq.ParquetFile(path)
+        return pq.ParquetFile(io.BytesIO(source.content(_UNZIPPED)) if source.zipped else path)
     except FileNotFoundError:
         raise InputError("There is no such file.", path=path) from None
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -129,31 +127,6 @@ def _notes(source: Source) -> Notes:
             path=source.path,
             advice="Convert the log again from its source.",
         ) from error
-
-
-def _with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) -> EventLog:
-    """Put every case where ``case:index`` says, under the rules for empty and for repeated cases."""
-    cases = log.cases
-    if empty is not None and empty.num_rows:
-        policy = findings.add("empty-trace", f"{empty.num_rows} cases", count=empty.num_rows)
-        if policy != "drop":
-            cases = pa.concat_tables([cases, empty], promote_options="permissive")
-    order = np.argsort(cases[CASE_INDEX].to_numpy(), kind="stable")
-    names = cases[ACTIVITY].cast(pa.string()).take(pa.array(order)).to_pylist()
-    first = {name: position for position, name in reversed(list(enumerate(names)))}
-    repeated = np.array([first[name] != position for position, name in enumerate(names)], dtype=np.bool_)
-    if repeated.any():
-        example = repr(names[int(repeated.argmax())])
-        if findings.add("duplicate-case-id", example, count=int(repeated.sum())) == "drop":
-            order = order[~repeated]
-    rank = np.full(cases.num_rows, -1, dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    case = rank[log.events[CASE_INDEX].to_numpy()]
-    rows = np.argsort(case, kind="stable")
-    rows = pa.array(rows[np.searchsorted(case[rows], 0) :])
-    events = log.events.set_column(0, CASE_INDEX, pa.array(case, pa.int64())).take(rows)
-    cases = cases.take(pa.array(order)).drop_columns([CASE_INDEX])
-    return EventLog(events, cases, log.metadata, findings.result(), log.source)
 
 
 def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table | None) -> None:

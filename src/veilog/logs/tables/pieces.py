@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from veilog.logs.lifecycle import joined
 from veilog.logs.reader import Asked
 from veilog.logs.roles import Roles
 from veilog.logs.source import Source
+from veilog.logs.tables.checks import LineOf
 from veilog.logs.tables.columns import is_text, text_column, whole_numbers
 from veilog.logs.tables.reader import TableReader, table_reader_of
+from veilog.logs.tables.shaping import shaped
 from veilog.logs.tables.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 
 __all__ = ["Piece", "pieces"]
@@ -37,7 +39,7 @@ class Piece:
     joined: Any = None
     """The activities by a classifier."""
     key: Any = None
-    line_of: Callable[[int], int | None] | None = None
+    line_of: LineOf | None = None
     empty_cases: int = 0
 
 
@@ -58,12 +60,14 @@ def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> 
     if empty and findings.add("empty-trace", f"{empty} cases", count=empty) == "drop":
         empty = 0
     line_of = reader.line_of(source)
-    for batch in reader.batches(source, Asked(findings=findings), list(dict.fromkeys([*roles.named, *extra]))):
+    given = roles
+    for batch in reader.batches(source, Asked(findings=findings), list(dict.fromkeys([*given.named, *extra]))):
+        batch, roles, line_of = _shaped(batch, given, line_of)
         stamps = _plain(batch.column(roles.timestamp))
         if is_text(stamps.type) or pa.types.is_null(stamps.type):
             stamps = stamps.cast(pa.string())
             if order is None and _has_doubt(stamps):
-                order = _day_order(reader, source, roles.timestamp)
+                order = _day_order(reader, source, given)
             times = parse_times(stamps, order or "day first")
         else:
             times = convert_times(stamps, roles.timestamp, str(source.path))
@@ -73,6 +77,15 @@ def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> 
     if empty:  # a file of nothing else
         none = pa.array([], pa.string())
         yield Piece(none, none, none, parse_times(none), empty_cases=empty)
+
+
+def _shaped(batch: pa.RecordBatch, roles: Roles, line_of: LineOf | None) -> tuple[pa.RecordBatch, Roles, LineOf | None]:
+    if roles.clock is None and not roles.two_events:
+        return batch, roles, line_of
+    table, roles, line_of = shaped(pa.Table.from_batches([batch]), roles, line_of)
+    columns = [part.combine_chunks() for part in table.columns]
+    columns = [part.chunk(0) if isinstance(part, pa.ChunkedArray) else part for part in columns]
+    return pa.RecordBatch.from_arrays(columns, names=table.column_names), roles, line_of
 
 
 def _plain(stamps: Any) -> Any:
@@ -104,9 +117,11 @@ def _has_doubt(stamps: Any) -> bool:
     return any((evidence.doubtful, evidence.day_first, evidence.month_first))
 
 
-def _day_order(reader: TableReader, source: Source, column: str) -> DayOrder:
+def _day_order(reader: TableReader, source: Source, roles: Roles) -> DayOrder:
     """The order of day and month that every date of the column says by itself; a second pass over the file."""
     evidence = Evidence()
-    for part in reader.batches(source, Asked(findings=Findings(collect_all=True)), [column]):
-        gather_evidence(_plain(part.column(0)).cast(pa.string()), evidence)
+    columns = [roles.timestamp] if not roles.two_events or roles.start is None else [roles.timestamp, roles.start]
+    for part in reader.batches(source, Asked(findings=Findings(collect_all=True)), columns):
+        for column in part.columns:
+            gather_evidence(_plain(column).cast(pa.string()), evidence)
     return evidence.order(str(source.path))

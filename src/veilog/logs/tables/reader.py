@@ -9,16 +9,28 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from veilog.logs.eventlog import EventLog
+from veilog.logs.findings import Findings
 from veilog.logs.metadata import Metadata
 from veilog.logs.reader import Asked, reader_of
+from veilog.logs.roles import Roles
 from veilog.logs.source import Source
 from veilog.logs.tables.checks import LineOf
-from veilog.logs.tables.rows import log_from_table
+from veilog.logs.tables.rows import log_from_table, with_empty_cases
 
-__all__ = ["BATCH", "Notes", "TableReader", "table_reader_of"]
+__all__ = ["BATCH", "Notes", "Remark", "TableReader", "note", "table_reader_of"]
 
 BATCH = 1 << 17
 """Rows of a batch, unless somebody wants fewer."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something about a file as a whole that must be said: a rule of findings, and an example."""
+
+    rule: str
+    example: str
+    count: int = 1
+    line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,7 @@ class Notes:
     """The column that tells cases apart, where their names do not."""
     empty: pa.Table | None = None
     """The cases without events, with their ``case:index``."""
+    remarks: tuple[Remark, ...] = ()
 
 
 class TableReader(ABC):
@@ -42,6 +55,8 @@ class TableReader(ABC):
     name: str
     suffixes: tuple[str, ...] = ()
     typed: bool = False
+    heeds: tuple[str, ...] = ()
+    """What of a :class:`veilog.logs.source.Layout` means something in this format."""
 
     def recognises(self, source: Source) -> bool:
         return source.suffix in self.suffixes
@@ -77,7 +92,7 @@ class TableReader(ABC):
         """Return the log in all rows, with all columns as attributes."""
         assert asked.roles is not None, "the columns of a table have roles"
         notes = self.notes(source)
-        return log_from_table(
+        log = log_from_table(
             self.table(source, asked),
             asked.roles,
             asked.findings,
@@ -86,6 +101,17 @@ class TableReader(ABC):
             metadata=notes.metadata,
             case_key=notes.case_key,
         )
+        return log if notes.case_key is None else with_empty_cases(log, notes.empty, asked.findings)
+
+
+def note(source: Source, roles: Roles, findings: Findings) -> None:
+    """Say what must be said of a table before its rows are read: about its file, and about its columns of times."""
+    for file in source.files():
+        reader = table_reader_of(file)
+        for remark in () if reader is None else reader.notes(file).remarks:
+            findings.add(remark.rule, remark.example, line=remark.line, count=remark.count)
+    for rule, example in roles.remarks:
+        findings.add(rule, example)
 
 
 def table_reader_of(source: Source) -> TableReader | None:

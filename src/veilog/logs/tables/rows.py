@@ -26,9 +26,10 @@ from veilog.logs.metadata import Metadata
 from veilog.logs.roles import Roles
 from veilog.logs.tables.checks import LineOf, Rows, check_absent, check_bad, check_names, count_times
 from veilog.logs.tables.columns import plain_column, read_times, text_column, whole_numbers
+from veilog.logs.tables.shaping import shaped
 from veilog.logs.tables.times import Times
 
-__all__ = ["log_from_table"]
+__all__ = ["log_from_table", "with_empty_cases"]
 
 
 _PREFIX = "case:"
@@ -45,6 +46,7 @@ def log_from_table(
     case_key: str | None = None,
 ) -> EventLog:
     """The event log in a flat table whose columns have these roles; ``case_key`` tells cases of one name apart."""
+    table, roles, line_of = shaped(table, roles, line_of)
     if table.num_rows == 0:  # columns without a chunk are a case of their own everywhere
         table = pa.Table.from_arrays(
             [pa.chunked_array([pa.array([], field.type)]) for field in table.schema], schema=table.schema
@@ -102,7 +104,8 @@ def _checked(table: pa.Table, roles: Roles, rows: Rows, source: str | None) -> t
     times = read_times(table[roles.timestamp], roles.timestamp, source, roles.day_order)
     keep = check_bad(times, table[roles.timestamp], keep, rows)
     keep = check_absent(times, keep, rows)
-    count_times(findings, int((times.known & keep).sum()), naive=times.naive, offsets=times.offsets, cut=times.cut)
+    timed = int((times.known & keep).sum())
+    count_times(findings, timed, naive=times.naive, offsets=times.offsets, cut=times.cut, epochs=times.epochs)
     if len(keep) and not keep.any():
         raise InputError("Not one event is left.", path=source)
     return names, labels, times, keep
@@ -219,3 +222,28 @@ def _assemble(columns: dict[str, Any]) -> pa.Table:
         fields.append(field)
         arrays.append(array)
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) -> EventLog:
+    """Put every case where ``case:index`` says, under the rules for empty and for repeated cases."""
+    cases = log.cases
+    if empty is not None and empty.num_rows:
+        policy = findings.add("empty-trace", f"{empty.num_rows} cases", count=empty.num_rows)
+        if policy != "drop":
+            cases = pa.concat_tables([cases, empty], promote_options="permissive")
+    order = np.argsort(cases[CASE_INDEX].to_numpy(), kind="stable")
+    names = cases[ACTIVITY].cast(pa.string()).take(pa.array(order)).to_pylist()
+    first = {name: position for position, name in reversed(list(enumerate(names)))}
+    repeated = np.array([first[name] != position for position, name in enumerate(names)], dtype=np.bool_)
+    if repeated.any():
+        example = repr(names[int(repeated.argmax())])
+        if findings.add("duplicate-case-id", example, count=int(repeated.sum())) == "drop":
+            order = order[~repeated]
+    rank = np.full(cases.num_rows, -1, dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    case = rank[log.events[CASE_INDEX].to_numpy()]
+    rows = np.argsort(case, kind="stable")
+    rows = pa.array(rows[np.searchsorted(case[rows], 0) :])
+    events = log.events.set_column(0, CASE_INDEX, pa.array(case, pa.int64())).take(rows)
+    cases = cases.take(pa.array(order)).drop_columns([CASE_INDEX])
+    return EventLog(events, cases, log.metadata, findings.result(), log.source)

@@ -16,7 +16,7 @@ from veilog.logs.tables import delimited
 from veilog.logs.tables.checks import LineOf
 from veilog.logs.tables.columns import typed, written
 from veilog.logs.tables.flat import check_flat, flat_table
-from veilog.logs.tables.reader import BATCH, TableReader
+from veilog.logs.tables.reader import BATCH, Notes, TableReader
 
 __all__ = ["TEXT"]
 
@@ -28,6 +28,7 @@ class _Text(TableReader):
 
     name = "CSV"
     suffixes = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+    heeds = ("header",)
 
     def columns(self, source: Source) -> list[str]:
         return list(source.once(delimited.sniffed).columns)
@@ -46,6 +47,9 @@ class _Text(TableReader):
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows as text, in batches of some megabytes, whatever ``size`` says."""
         yield from delimited.batches(source, columns=columns, foreign=_noting(asked.findings))
+
+    def notes(self, source: Source) -> Notes:
+        return Notes(remarks=delimited.titles(source))
 
     def line_of(self, source: Source) -> LineOf:
         return lambda row: delimited.line_of_row(source, row)

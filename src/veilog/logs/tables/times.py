@@ -2,15 +2,19 @@
 
 Read are ISO 8601 (``2024-03-01``, ``2024-03-01 14:05``, ``2024-03-01T14:05:09.123456+01:00``, also with ``/`` or
 ``.``), ``dd.mm.yyyy``, and ``dd/mm/yyyy`` or ``mm/dd/yyyy`` (also with ``-``), each with an optional time of day, AM or
-PM, and offset. A time without offset is taken as UTC, and counted. ``25/12/2024`` says by itself which number is the
-day; what ``5/6/2024`` means is never taken from the times of other cases: it is declared, or refused.
+PM, and offset, and numbers that count from the beginning of 1970 in seconds, milliseconds, microseconds or nanoseconds:
+how large a number is tells which, each value by itself. A time without offset is taken as UTC, and counted.
+``25/12/2024`` says by itself which number is the day; what ``5/6/2024`` means is never taken from the times of other
+cases: it is declared, or refused.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -50,6 +54,26 @@ class Times:
     """The offsets met, in minutes."""
     cut: int = 0
     """How many were finer than a microsecond."""
+    epochs: Mapping[str, int] = field(default_factory=dict)
+    """How many were numbers, by their unit."""
+
+    @staticmethod
+    def joined(parts: Sequence[Times]) -> Times:
+        """Return the times of a column that came in these parts, at least one."""
+        if len(parts) == 1:
+            return parts[0]
+        epochs: Counter[str] = Counter()
+        for part in parts:
+            epochs.update(part.epochs)
+        return Times(
+            np.concatenate([part.micros for part in parts]),
+            np.concatenate([part.known for part in parts]),
+            np.concatenate([part.bad for part in parts]),
+            sum(part.naive for part in parts),
+            frozenset().union(*(part.offsets for part in parts)),
+            sum(part.cut for part in parts),
+            epochs,
+        )
 
 
 @dataclass
@@ -68,7 +92,7 @@ class Evidence:
                 f"Day and month change places: {self.day_first!r} and {self.month_first!r}.",
                 path=path,
                 advice="Write timestamps as yyyy-mm-dd hh:mm:ss, or say which is meant: --time-format dd/mm/yyyy, or "
-                "mm/dd/yyyy (in Python time_format=).",
+                "mm/dd/yyyy.",
             )
         if self.doubtful:
             example, hint = self.day_first or self.month_first, "dd/mm/yyyy, or mm/dd/yyyy"
@@ -77,7 +101,7 @@ class Evidence:
             raise InputError(
                 f"{self.doubtful!r} does not say whether it means day/month or month/day.",
                 path=path,
-                advice=f"Say it: --time-format {hint} (in Python time_format=). Other cases do not decide it.",
+                advice=f"Say it: --time-format {hint}. Other cases do not decide it.",
             )
         return "month first" if self.month_first else "day first"
 
@@ -119,6 +143,10 @@ def _parse_iso(text: Any) -> Times | None:
 def convert_times(column: pa.Array, name: str, path: str | None) -> Times:
     """The times in an Arrow array of a time, date or text-free type."""
     kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        numbers = _converted(column)
+        if numbers.known.any():
+            return numbers
     if pa.types.is_date(kind):
         column = pc.cast(column, pa.timestamp("ms"))
         kind = column.type
@@ -183,7 +211,52 @@ def _parse_slowly(text: Any, order: DayOrder) -> Times:
         naive += int((valid & ~zoned).sum())
         cut += int((valid & finer).sum())
         offsets.update(np.unique(offset[valid & zoned]).tolist())
-    return Times(micros, known, present & ~known, naive, frozenset(offsets), cut)
+    epochs: Mapping[str, int] = {}
+    fits = present & ~known
+    if fits.any():
+        fits &= pc.fill_null(pc.match_substring_regex(text, _DIGITS), False).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(fits)
+    if len(rows):
+        parts = pc.extract_regex(text.take(pa.array(rows)), _DIGITS)
+        fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(parts.field("f"), 6, "0"), 0, 6)
+        numbers = _epochs(_number(parts.field("w")), _number(fraction), fits[rows])
+        micros[rows], known[rows], epochs, cut = numbers.micros, numbers.known, numbers.epochs, cut + numbers.cut
+    return Times(micros, known, present & ~known, naive, frozenset(offsets), cut, epochs)
+
+
+_DIGITS = r"^(?P<w>\d{9,18}|[1-8]\d{18})(?:\.(?P<f>\d+))?$"
+_UNITS = (("seconds", 10**8, 10**6), ("milliseconds", 10**11, 10**3), ("microseconds", 10**14, 1))
+"""Numbers from here on up to a hundred times as many are of that unit, from 1973 to 2286; its microseconds."""
+_NANOSECONDS = 10**17
+
+
+def _converted(column: Any) -> Times:
+    """The times that whole numbers or floats are."""
+    known = pc.is_valid(column).to_numpy(zero_copy_only=False)
+    values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
+    if not pa.types.is_floating(column.type):
+        return _epochs(np.where(values > _LARGEST, 0, values).astype(np.int64), np.zeros(len(values), np.int64), known)
+    values = np.where(np.abs(values.astype(np.float64)) < _LARGEST, values, 0.0)
+    floor = np.floor(values)
+    return _epochs(floor.astype(np.int64), np.round((values - floor) * 1e6).astype(np.int64), known)
+
+
+_LARGEST = 9 * 10**18
+
+
+def _epochs(whole: IntArray, millionths: IntArray, given: BoolArray) -> Times:
+    """The times that these numbers and millionths are, by how large each is; what is no such time is bad."""
+    nanos = given & (whole >= _NANOSECONDS)
+    micros, known, finer = np.where(nanos, whole // 1000, 0), nanos, nanos & (whole % 1000 != 0)
+    epochs = {"nanoseconds": int(nanos.sum())} if nanos.any() else {}
+    for unit, least, size in _UNITS:
+        fits = given & (whole >= least) & (whole < 100 * least)
+        if fits.any():
+            micros[fits] = whole[fits] * size + millionths[fits] * size // 10**6
+            finer |= fits & (millionths * size % 10**6 != 0)
+            known = known | fits
+            epochs[unit] = int(fits.sum())
+    return Times(micros, known, given & ~known, cut=int(finer.sum()), epochs=epochs)
 
 
 def _assemble(fields: dict[str, Any], swap: BoolArray) -> tuple[IntArray, BoolArray, IntArray, BoolArray, BoolArray]:

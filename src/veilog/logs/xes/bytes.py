@@ -16,7 +16,7 @@ from veilog.errors import InputError
 from veilog.logs.streams import MAX_VALUE
 from veilog.logs.xes.text import Unusual
 
-__all__ = ["Fast", "Plain", "Source", "count_lines", "too_long"]
+__all__ = ["CheckedParser", "Fast", "Plain", "Source", "count_lines", "too_long"]
 
 _TRUNCATED = {
     expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS],
@@ -53,7 +53,7 @@ def too_long(path: str, line: int, column: int | None = None) -> InputError:
     )
 
 
-class _Checked:
+class CheckedParser:
     """An expat parser whose faults are InputErrors."""
 
     def __init__(self, path: str) -> None:
@@ -120,7 +120,7 @@ class Fast:
     """Passes UTF-8 through; comments and processing instructions become the line ends they held."""
 
     def __init__(self, path: str) -> None:
-        self._checked = _Checked(path)
+        self._checked = CheckedParser(path)
         parser = self._checked.parser
         parser.StartDoctypeDeclHandler = self._unusual
         parser.StartCdataSectionHandler = self._unusual
@@ -178,7 +178,7 @@ class Plain:
     """Writes the document anew in the form that the scanner knows, line by line where it was."""
 
     def __init__(self, path: str) -> None:
-        self._checked = _Checked(path)
+        self._checked = CheckedParser(path)
         parser = self._checked.parser
         parser.ordered_attributes = True
         parser.buffer_text = True

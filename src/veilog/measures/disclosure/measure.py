@@ -19,20 +19,17 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal, get_args
 
 import numpy as np
 
-from veilog._plain import InJson, ToJson
 from veilog._typing import FloatArray
-from veilog.errors import ParameterError
-from veilog.logs.eventlog import EventLog
-from veilog.logs.source import refuse_unread
+from veilog.errors import ParameterError, meant
+from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure.estimate import Interval, estimate
+from veilog.measures.disclosure.estimate import estimate
 from veilog.measures.disclosure.patterns import Level, levels, single_activities
+from veilog.measures.disclosure.results import BACKGROUNDS, Background, Intervals, RiskResult, Risks
 from veilog.measures.disclosure.short import short_sequences
 from veilog.measures.disclosure.spaces import (
     Space,
@@ -44,22 +41,7 @@ from veilog.measures.disclosure.spaces import (
 )
 from veilog.measures.measure import Progress
 
-__all__ = ["BACKGROUNDS", "EXPLAINED", "KNOWN", "WORK_LIMIT", "Background", "Intervals", "RiskResult", "risk"]
-
-Background = Literal["set", "multiset", "sequence"]
-BACKGROUNDS: tuple[Background, ...] = get_args(Background)
-KNOWN: Mapping[str, str] = {
-    "set": "which activities",
-    "multiset": "which and how often",
-    "sequence": "which, in their order",
-}
-"""What is known of a person, for each background, in words."""
-EXPLAINED: Mapping[str, str] = {
-    "case disclosure": "how far such knowledge narrows the cases down (1 = to one)",
-    "trace disclosure": "how far it tells the whole trace",
-    "unique": "cases that some such knowledge singles out",
-}
-"""What the numbers mean, for those who look at them."""
+__all__ = ["WORK_LIMIT", "risk"]
 
 WORK_LIMIT = 4e9
 """Default limit of the work on one background, about 5 nanoseconds a unit."""
@@ -67,46 +49,8 @@ TABLE_BYTES = 512 << 20
 """Largest tables of the exact computation."""
 
 
-@dataclass(frozen=True)
-class Intervals:
-    """95 % confidence intervals of an estimate."""
-
-    candidates: Interval
-    case_disclosure: Interval | None
-    trace_disclosure: Interval | None
-
-
-_IF_ANY = InJson(left_out="at its default")
-
-
-@dataclass(frozen=True)
-class RiskResult(ToJson):
-    """Disclosure against one kind and size of background knowledge. What is None has its reason in ``reason``."""
-
-    background: Background
-    size: int
-    candidates: int
-    """Number of candidates; an estimate when not ``exact``."""
-    case_disclosure: float | None
-    trace_disclosure: float | None
-    worst_case: float | None
-    """1 / the fewest cases that match a candidate; a lower bound when not ``exact``."""
-    worst_trace: float | None
-    """The largest trace disclosure of a candidate; a lower bound when not ``exact``."""
-    unique: int
-    """Cases that some candidate singles out; a lower bound when not ``exact``."""
-    cases: int
-    """Cases of the log."""
-    exact: bool
-    seconds: float
-    sampled: Annotated[int | None, _IF_ANY] = None
-    """Candidates that an estimate rests on."""
-    interval: Annotated[Intervals | None, _IF_ANY] = None
-    reason: Annotated[str | None, _IF_ANY] = None
-
-
 def risk(
-    log: EventLog | Variants,
+    log: AnyLog,
     background: str | Iterable[str] = BACKGROUNDS,
     size: int | Iterable[int] = (1, 2, 3),
     *,
@@ -116,8 +60,16 @@ def risk(
     samples: int = 2000,
     seed: int = 0,
     progress: Progress | None = None,
-) -> tuple[RiskResult, ...]:
+) -> Risks:
     """The disclosure risks of a log against these kinds and sizes of background knowledge, in the order given.
+
+    The log may also be a :class:`Release`, variants, a DataFrame or a file.
+
+    >>> import veilog
+    >>> from veilog.logs.simulate import hospital
+    >>> (found,) = veilog.risk(hospital(100, seed=1), "sequence", 3)
+    >>> found.unique <= found.cases
+    True
 
     ``weights`` gives activities a weight (1 where none is given): candidates weigh the mean of their activities'
     weights, means are weighted, and candidates of weight 0 count neither as worst case nor as unique. ``arrangements``
@@ -128,8 +80,8 @@ def risk(
     ``samples`` candidates drawn with ``seed`` (and at most ``work_limit`` more work). The log is not changed, and
     exact values are functions of its multiset of variants. Cases without events match nothing.
     """
-    refuse_unread(log)
-    variants = log if isinstance(log, Variants) else log.variants
+    held = as_log(log)
+    variants = held if isinstance(held, Variants) else held.variants
     backgrounds, sizes = _backgrounds(background), _sizes(size)
     weight = _weights(weights, variants)
     if samples < 2:
@@ -148,7 +100,7 @@ def risk(
             if (kind, k) not in results:
                 rng = np.random.default_rng([seed, k, zlib.crc32(kind.encode())])
                 results[kind, k] = _estimated(variants, kind, k, weight, arrangements, work_limit, samples, rng, say)
-    return tuple(results[kind, k] for kind in backgrounds for k in sizes)
+    return Risks(results[kind, k] for kind in backgrounds for k in sizes)
 
 
 def _exactly(
@@ -299,7 +251,9 @@ def _backgrounds(background: str | Iterable[str]) -> list[Background]:
     for name in names:
         if name not in known:
             raise ParameterError(
-                f"There is no background {name!r}.", parameter="background", advice=f"Take {', '.join(BACKGROUNDS)}."
+                f"There is no background {name!r}.",
+                parameter="background",
+                advice=f"{meant(name, known)}Take {', '.join(BACKGROUNDS)}.",
             )
     if not names:
         raise ParameterError("No background was given.", parameter="background", advice="Take set, multiset, sequence.")
@@ -321,7 +275,8 @@ def _weights(weights: Mapping[str, float] | None, variants: Variants) -> FloatAr
     code = {label: i for i, label in enumerate(variants.labels)}
     for label, weight in (weights or {}).items():
         if label not in code:
-            raise ParameterError(f"The log has no activity {label!r} to weigh.", parameter="weights")
+            near = meant(label, variants.labels).strip() or None
+            raise ParameterError(f"The log has no activity {label!r} to weigh.", parameter="weights", advice=near)
         if not (np.isfinite(weight) and weight >= 0.0):
             raise ParameterError(f"The weight of {label!r} is {weight}; it must be 0 or more.", parameter="weights")
         out[code[label]] = weight

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from veilog._plugins import Registry
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 from veilog.measures.measure import Pair
 from veilog.measures.purposes.purpose import Asked, Aspect, Grade, Judged, Judgement, Purpose
 
@@ -34,7 +34,7 @@ def named(names: Sequence[str]) -> tuple[str, ...]:
         raise ParameterError(
             f"There is no purpose {unknown[0]!r}.",
             parameter="purposes",
-            advice=f"There are {', '.join(PURPOSES)}, and all.",
+            advice=f"{meant(unknown[0], PURPOSES)}There are {', '.join(PURPOSES)}, and all.",
         )
     return tuple(dict.fromkeys(names))
 

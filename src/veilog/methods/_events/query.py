@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Variants
@@ -55,7 +55,7 @@ def variant_query(name: str, parameters: str | None) -> Query:
         raise ParameterError(
             f"There is no variant method {name!r} to take as query.",
             parameter="query",
-            advice=f"Possible: {', '.join(possible)}.",
+            advice=f"{meant(name, possible)}Possible: {', '.join(possible)}.",
         )
     given: dict[str, str] = {}
     for text in names_in(parameters):

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from veilog._typing import IntArray
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Sequences
 from veilog.methods._events.query import (
@@ -166,7 +166,7 @@ def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[l
             raise ParameterError(
                 f"The log has no attribute {name!r}.",
                 parameter="attribute_names",
-                advice=f"It has: {', '.join(known) or 'none'}.",
+                advice=f"{meant(name, known)}It has: {', '.join(known) or 'none'}.",
             )
     chosen: tuple[list[str], list[str]] = ([], [])
     for level, table, columns in ((0, log.events, of_events), (1, log.cases, of_cases)):

@@ -8,6 +8,7 @@ answers to questions that cost (epsilon_i, delta_i), each possibly chosen after 
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -46,7 +47,9 @@ def _fraction(value: Number, name: str) -> Fraction:
         else:
             number = Decimal(repr(float(value)))
     except (InvalidOperation, TypeError, ValueError):
-        raise ParameterError(f"{name} must be a number, not {value!r}.", parameter=name) from None
+        point = str(value).replace(",", ".", 1)
+        advice = f"Write {point}." if re.fullmatch(r"[0-9]*[.][0-9]+", point) else None
+        raise ParameterError(f"{name} must be a number, not {value!r}.", parameter=name, advice=advice) from None
     if not number.is_finite():
         raise ParameterError(f"{name} must be a finite number, not {value}.", parameter=name)
     if number != 0 and abs(number.adjusted()) > 400:
@@ -86,8 +89,9 @@ def parse_delta(value: Number, name: str = "delta") -> Fraction:
 
 
 def parse_share(value: Number, name: str) -> Fraction:
-    """A part of a budget: above 0 and below 1, as written."""
-    share = _fraction(value, name)
+    """A part of a budget: above 0 and below 1, as written; ``"30%"`` is 0.3."""
+    percent = isinstance(value, str) and value.strip().endswith("%")
+    share = _fraction(value.strip()[:-1], name) / 100 if isinstance(value, str) and percent else _fraction(value, name)
     if not 0 < share < 1:
         raise ParameterError(f"{name} must be a share above 0 and below 1, not {value}.", parameter=name)
     return share

@@ -6,6 +6,7 @@ A :class:`Charge` is a frozen description of what one question spent; a :class:`
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
@@ -197,6 +198,11 @@ class Guarantee:
         first = f"Differentially private for one {self.unit}{given}, {pair}: protection is {self.strength}."
         only = "" if self.part is None else f" The release is of the {self.part.in_words} alone."
         return f"{first}{self._guessing()} {self.protects}{only}"
+
+    def _repr_html_(self) -> str:
+        """Return the words as HTML in the colours of the notebook: escaped, as they may hold the owner's."""
+        said = [self.in_words(), *(f"Holds only if: {condition.text}" for condition in self.conditions)]
+        return "".join(f"<p>{html.escape(text)}</p>" for text in said)
 
     def _guessing(self) -> str:
         if self.guessing_advantage is None:

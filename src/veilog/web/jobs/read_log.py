@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from veilog.measures.disclosure.measure import RiskResult
+from veilog.measures.disclosure import RiskResult
 from veilog.report.flow_map import FlowMap
 
 __all__ = [

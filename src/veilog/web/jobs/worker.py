@@ -100,7 +100,7 @@ def _answer(task: Task, settings: Settings, work: Work, say: _Said) -> dict[str,
         return {"problem": MEMORY}
     except VeilogError as error:
         full = error.__cause__ is not None and is_full(error.__cause__)
-        return {"problem": str(DISK_FULL) if full else say.named(str(error))}
+        return {"problem": str(DISK_FULL) if full else say.named(error.in_command())}
     except Exception as error:  # noqa: BLE001  # whatever it is, somebody waits for words
         if is_full(error):
             return {"problem": str(DISK_FULL)}

@@ -112,7 +112,7 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
     except TimeoutError:
         tried, late = None, True
     except VeilogError as error:
-        return Refused(clean(str(error)))
+        return Refused(clean(error.in_command()))
     cost = (planned.epsilon, planned.delta) if planned.bounded else None
     proven = cost is not None and (late or (tried is not None and tried.proven))
     return DryRun(
@@ -177,7 +177,7 @@ def _foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Settin
         part = None if planned.part is None else str(planned.part)
         refused = _refused(ledger, account, cost, planned.unit.column or planned.unit.name, part)
     except (VeilogError, ValueError) as error:
-        return InAccount(shared, problem=clean(str(error)))
+        return InAccount(shared, problem=clean(error.in_command() if isinstance(error, VeilogError) else str(error)))
     before = (Fraction(0), Fraction(0)) if account is None else account.spent_on(part)
     strength = None
     if cost is not None:
@@ -205,7 +205,7 @@ def _refused(ledger: Ledger, account: Account | None, cost: Cost | None, unit: s
         else:
             check_paid(account, cost, unit, part)
     except (BudgetError, ParameterError) as error:
-        return clean(str(error))
+        return clean(error.in_command())
     return None
 
 

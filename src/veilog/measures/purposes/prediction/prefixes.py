@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.durations import timed
@@ -126,10 +126,11 @@ def outcomes(used: EventLog, judged: EventLog, attribute: str) -> tuple[IntArray
     used does not have it. Of an attribute of events the last known value counts."""
     known = _values(judged, attribute)
     if known is None:
+        names = judged.cases.column_names
         raise ParameterError(
             f"The original log has no attribute {attribute!r}.",
             parameter="targets",
-            advice=f"Its cases have: {', '.join(judged.cases.column_names)}.",
+            advice=f"{meant(attribute, names)}Its cases have: {', '.join(names)}.",
         )
     own = _values(used, attribute)
     if own is None:

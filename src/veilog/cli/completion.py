@@ -1,0 +1,19 @@
+"""The command that writes what a shell needs to complete commands and options."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+__all__ = ["completion"]
+
+
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="The shell that is to complete.")], /
+) -> None:
+    """Write a script to stdout by which a shell completes the commands and options of veilog."""
+    from veilog.cli import application  # which knows this command
+
+    sys.stdout.write(application(whole=True).generate_completion(shell=shell))

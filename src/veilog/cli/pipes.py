@@ -1,0 +1,121 @@
+"""Standard input and output as logs: ``-`` for LOG, or for TARGET.
+
+Reading needs a file that can be looked at twice, and writing one that is whole or not there. So what comes in is kept
+in a folder of this process's own until the command ends, and what goes out is written there first.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from veilog._files import reason
+from veilog.errors import InputError, OutputError, ParameterError
+
+__all__ = ["cleared", "in_words", "is_pipe", "outgoing", "received", "send", "without_folder"]
+
+_PIPE = Path("-")
+_BLOCK = 1 << 20
+_folders: list[Path] = []
+"""What this command keeps until it ends."""
+_handlers: list[Any] = []
+"""What was done about SIGTERM before."""
+
+
+def is_pipe(path: Path) -> bool:
+    """Return whether this stands for standard input or output."""
+    return path == _PIPE
+
+
+def in_words(path: Path, *, out: bool = False) -> str:
+    """Return what a log is called where it is shown."""
+    return ("standard output" if out else "standard input") if is_pipe(path) else str(path)
+
+
+def received(format_: str | None, limit: int) -> Path:
+    """Return a file with what comes from standard input, in a log's format; it is gone when the command ends."""
+    from veilog.logs.reader import known_suffixes  # readers are loaded with numbers, for which a start does not wait
+
+    suffix = _suffix(format_, known_suffixes(), "comes from standard input")
+    if any(place.name.startswith("stdin") for folder in _folders for place in folder.iterdir()):
+        raise ParameterError("Standard input can be read once, so only one log is - .", parameter="log")
+    place = _folder() / f"stdin{suffix}"
+    size = 0
+    try:
+        with place.open("xb") as file:
+            while block := sys.stdin.buffer.read(_BLOCK):
+                size += len(block)
+                if size > limit:
+                    raise InputError(f"More than {limit} bytes came from standard input.", advice="Raise --limit.")
+                file.write(block)
+    except OSError as error:
+        raise InputError(f"Standard input cannot be kept: {reason(error)}.") from error
+    return place
+
+
+def outgoing(format_: str | None) -> Path:
+    """Return a file to write what goes to standard output to; :func:`send` sends it."""
+    from veilog.logs.reader import SUFFIXES
+
+    return _folder() / f"stdout{_suffix(format_, SUFFIXES, 'goes to standard output')}"
+
+
+def send(place: Path) -> None:
+    """Send this file to standard output."""
+    try:
+        with place.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer, _BLOCK)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"Standard output cannot be written: {reason(error)}.") from error
+
+
+def without_folder(text: str) -> str:
+    """Return a message that names what is kept here without the folder, which is nobody's business."""
+    for folder in _folders:
+        text = text.replace(f"{folder}/", "")
+    return text
+
+
+@contextmanager
+def cleared() -> Iterator[None]:
+    """Remove at the end what was kept in this block."""
+    try:
+        yield
+    finally:
+        while _folders:
+            shutil.rmtree(_folders.pop(), ignore_errors=True)
+        while _handlers:
+            signal.signal(signal.SIGTERM, _handlers.pop())
+
+
+def _ended(number: int, frame: object) -> None:
+    """End as the signal says, but not without removing what is kept, which may be a log with people in it."""
+    raise SystemExit(128 + number)
+
+
+def _folder() -> Path:
+    if not _folders and threading.current_thread() is threading.main_thread():
+        _handlers.append(signal.signal(signal.SIGTERM, _ended))
+    _folders.append(Path(tempfile.mkdtemp(prefix="veilog-pipe-")))
+    return _folders[-1]
+
+
+def _suffix(format_: str | None, known: tuple[str, ...], what: str) -> str:
+    suffix = "" if format_ is None else f".{format_.strip().lower().removeprefix('.')}"
+    if suffix in known:
+        return suffix
+    formats = ", ".join(name.removeprefix(".") for name in known)
+    problem = f"Nothing says in what format a log {what}."
+    if format_ is not None:
+        problem = f"No log {what} in the format {format_!r}."
+    raise ParameterError(problem, parameter="format", advice=f"Say it: --format csv, or another of {formats}.")

@@ -1,0 +1,188 @@
+"""``veilog.benchmark``: methods, budgets and runs compared on one log, as the frontier compares them on many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from veilog._notebook import card, frame, paragraph, table
+from veilog.errors import ParameterError, VeilogError
+from veilog.experiments.experiment import Cell, Given, Measured, Number, Row, known, mean, of
+from veilog.experiments.frontier import CERTIFIED, compared, judged, made
+from veilog.experiments.plots import lines
+from veilog.logs.eventlog import EventLog
+from veilog.logs.files import AnyLog, as_log
+from veilog.logs.variants import Variants
+from veilog.measures.measure import Pair, Progress
+from veilog.measures.purposes import judge, named
+from veilog.methods import method_named
+from veilog.privacy.account.accounting import Number as Budget
+from veilog.privacy.account.accounting import parse_delta, parse_epsilon
+from veilog.privacy.account.figures import exact
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Benchmark", "benchmark"]
+
+_MODEL_SECONDS = 30.0
+_NAME = "compared"
+_FIRST = (_NAME, "method", "epsilon", "delta", "run", "similarity")
+_AXES = ("epsilon", "relative log similarity: mean, lowest, highest run")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What :func:`benchmark` measured: a row for each method, budget and run."""
+
+    rows: tuple[Row, ...]
+    compared: tuple[str, ...]
+    """What was compared: methods, those that can use a delta without one and with one."""
+    epsilons: tuple[str, ...]
+    """As they were given, in their order."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of :meth:`to_frame`: of a release the log's own facts, then what was measured."""
+        measured = dict.fromkeys(name for row in self.rows for name in row.values)  # noqa: PD011
+        return (*_FIRST, *(name for name in measured if name not in _FIRST), "problem")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each release; what has no value has its reason under ``problem``."""
+        return frame(map(_told, self.rows), self.columns)
+
+    def plot(self, measure: str = "similarity") -> str:
+        """Return a picture (SVG) of one measure at every epsilon, with the spread of the runs."""
+        if measure not in self.columns:
+            raise ParameterError(
+                f"Nothing called {measure!r} was measured.",
+                parameter="measure",
+                advice=f"There are: {', '.join(self.columns[len(_FIRST) - 1 : -1])}.",
+            )
+        places = sorted(self.epsilons, key=float)
+        series = {name: [self._point(name, epsilon, measure) for epsilon in places] for name in self.compared}
+        axes = _AXES if measure == "similarity" else (_AXES[0], f"{measure}: mean, lowest, highest run")
+        return lines("Methods at equal epsilon", places, series, axes)
+
+    def _repr_html_(self) -> str:
+        """Return the means of the similarities, and the picture."""
+        rows = [(name, *(self._mean(name, epsilon) for epsilon in self.epsilons)) for name in self.compared]
+        rows.sort(key=lambda row: -max((value for value in row[1:] if isinstance(value, float)), default=0.0))
+        head = ("relative log similarity, mean", *(f"epsilon {epsilon}" for epsilon in self.epsilons))
+        problems = dict.fromkeys(f"{row.texts[_NAME]}: {row.problem}" for row in self.rows if row.problem)
+        said = [paragraph(text, "s") for text in problems]
+        return card("Benchmark", table(head, rows, numbers=range(1, len(head))), *said) + self.plot()
+
+    def _of(self, name: str, epsilon: str) -> list[Row]:
+        return [row for row in of(self.rows, epsilon=epsilon) if row.texts[_NAME] == name]
+
+    def _mean(self, name: str, epsilon: str) -> float | None:
+        return mean(self._of(name, epsilon), "similarity")
+
+    def _point(self, name: str, epsilon: str, measure: str) -> tuple[float, float, float] | None:
+        values = [value for value in known(self._of(name, epsilon), measure) if math.isfinite(value)]
+        return (min(values), math.fsum(values) / len(values), max(values)) if values else None
+
+
+def benchmark(
+    log: AnyLog,
+    methods: Iterable[str] | str | None = None,
+    *,
+    epsilons: Iterable[Budget] = ("1", "0.1"),
+    delta: Budget | None = None,
+    runs: int = 3,
+    purposes: Sequence[str] = (),
+    models: bool = False,
+    progress: Progress | None = None,
+) -> Benchmark:
+    """Compare certified methods on a log: seeded releases, measured as the frontier of the docs measures them.
+
+    ``methods`` are all that have an epsilon unless some are named. With a ``delta`` those that can use one are there
+    without it and with it, and those that need one are there at all. ``purposes`` (``prediction`` and others, or
+    ``all``) add how much is kept of what the original gives, and ``models`` the quality of the discovered model. It
+    releases nothing and guarantees nothing: what it finds tells of the raw log, so it is for the log's owner alone, and
+    to choose a method by it is covered by no guarantee. Choose by a log that is not secret.
+
+    >>> import veilog
+    >>> from veilog.logs.simulate import hospital
+    >>> found = veilog.benchmark(hospital(100, seed=1), ["evolve", "laplace"], epsilons=[1], runs=1)
+    >>> found.to_frame()["compared"].tolist()
+    ['evolve', 'laplace']
+    """
+    held = as_log(log)
+    if not isinstance(held, EventLog):
+        raise ParameterError("A benchmark needs the log itself, not its variants.", parameter="log")
+    if held.variants.events == 0:
+        raise ParameterError("The log has no events, so there is nothing to compare with.", parameter="log")
+    if runs < 1:
+        raise ParameterError(f"{runs} runs show nothing.", parameter="runs", advice="3 to 10 are usual.")
+    budgets = tuple(dict.fromkeys(exact(parse_epsilon(epsilon)) for epsilon in epsilons))
+    if not budgets:
+        raise ParameterError("No epsilon was given.", parameter="epsilons", advice="0.1 to 1 are usual.")
+    columns = compared(_chosen(methods), None if delta is None else exact(parse_delta(delta)))
+    if not columns:
+        raise ParameterError("These methods need a delta.", parameter="delta", advice="Give one, such as --delta 1e-6.")
+    wanted = named(purposes)
+    cells = list(_cells(columns, budgets, runs, _MODEL_SECONDS if models else 0.0))
+    say = progress or (lambda text, fraction: None)
+    rows = []
+    for done, (name, cell) in enumerate(cells):
+        say(f"{done} of {len(cells)} releases: {cell.in_words()}", done / len(cells))
+        found = _measured(held, cell, wanted)
+        rows.append(Row(cell, found.values, found.problem, 0.0, "", {_NAME: name}))
+    return Benchmark(tuple(rows), tuple(columns), budgets)
+
+
+def _chosen(methods: Iterable[str] | str | None) -> tuple[str, ...]:
+    if methods is None:
+        return CERTIFIED
+    names = tuple(dict.fromkeys([methods] if isinstance(methods, str) else methods))
+    for name in names:
+        if not (method_named(name).certified and method_named(name).takes_epsilon):
+            raise ParameterError(
+                f"Method {name!r} has no certified release with an epsilon, so there is no budget to compare it at.",
+                parameter="methods",
+                advice=f"There are: {', '.join(CERTIFIED)}.",
+            )
+    return names
+
+
+def _cells(
+    columns: Mapping[str, tuple[str, tuple[tuple[str, Any], ...]]], epsilons: Sequence[str], runs: int, models: float
+) -> Iterator[tuple[str, Cell]]:
+    for name, (method, settings) in columns.items():
+        for epsilon in epsilons:
+            for run in range(runs):
+                yield name, Cell("", method, (("epsilon", epsilon), *settings), run, models)
+
+
+def _measured(log: EventLog, cell: Cell, purposes: tuple[str, ...]) -> Measured:
+    """What is found of one release; a method that refuses this log or budget says why."""
+    try:
+        released, values = made(Given(None, part=log), cell)
+        found = judged(log.variants, released, cell, values)
+        return replace(found, values={**found.values, **_kept(log, released, purposes)})  # noqa: PD011
+    except VeilogError as error:
+        return Measured({}, str(error))
+
+
+def _kept(log: EventLog, released: Variants, purposes: tuple[str, ...]) -> dict[str, Number]:
+    """How much a release keeps of what the original gives, by purpose."""
+    if not purposes or released.events == 0:
+        return {}
+    pair = Pair(log, released)
+    with pair.closing():
+        judgements = judge(pair, purposes)
+    return {name: None if found.chief is None else found.chief.share for name, found in judgements.items()}
+
+
+def _told(row: Row) -> dict[str, Any]:
+    budget = {name: float(row.cell.get(name)) for name in ("epsilon", "delta")}
+    first = {**row.texts, "method": row.cell.method, **budget, "run": row.cell.run}
+    return {**first, **row.values, "problem": row.problem}  # noqa: PD011

@@ -1,0 +1,65 @@
+"""An object-centric log in memory: events, each with objects, and objects, each of a type."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+__all__ = ["Event", "ObjectCentricLog", "Thing", "in_text"]
+
+
+@dataclass
+class Event:
+    """Something that happened to objects."""
+
+    name: str
+    activity: str | None
+    time: str | None
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    objects: list[str] = field(default_factory=list)
+    """Their names, each once, in the order of the file."""
+
+
+@dataclass
+class Thing:
+    """An object: its type, its attributes as they were first, and how much of it has no place in a flat log."""
+
+    kind: str | None
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    changes: int = 0
+    """Later values of attributes."""
+    relations: int = 0
+    """To other objects."""
+
+    def holds(self, name: str, value: object) -> None:
+        """Take the next value of an attribute: the first one stays."""
+        if name in self.attributes:
+            self.changes += 1
+        else:
+            self.attributes[name] = in_text(value)
+
+
+@dataclass
+class ObjectCentricLog:
+    """Events in the order of the file, and the objects by their names."""
+
+    events: list[Event] = field(default_factory=list)
+    objects: dict[str, Thing] = field(default_factory=dict)
+
+    def kinds(self) -> dict[str, tuple[int, int]]:
+        """Return the types of objects: of how many objects, and in how many events, the most frequent first."""
+        objects = Counter(thing.kind for thing in self.objects.values() if thing.kind is not None)
+        events: Counter[str] = Counter()
+        for event in self.events:
+            found = {self.objects[name].kind for name in event.objects if name in self.objects}
+            events.update(kind for kind in found if kind is not None)
+        return {kind: (count, events[kind]) for kind, count in objects.most_common()}
+
+
+def in_text(value: object) -> str | None:
+    """Return a value as it would be written in a table of text."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

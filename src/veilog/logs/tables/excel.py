@@ -1,0 +1,255 @@
+"""The reader of workbooks of Excel (``.xlsx``, ``.xlsm``): one sheet, whose cells say themselves what type they have.
+
+A workbook is a zip. What it says that it unpacks to is checked before anything is unpacked, and no more comes out.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from veilog.errors import InputError, MissingExtraError
+from veilog.logs.reader import Asked
+from veilog.logs.roles import header_among
+from veilog.logs.source import Source
+from veilog.logs.streams import check_unpacked
+from veilog.logs.tables.checks import LineOf
+from veilog.logs.tables.reader import Notes, Remark, TableReader
+
+__all__ = ["EXCEL"]
+
+_UNZIPPED = 1 << 30
+_LOOKED_AT = 50
+"""Rows of a sheet that tell where its header is."""
+_CELLS = 60_000_000
+"""Of a sheet: more than its million rows have in a log, and little enough for memory."""
+_SHARED = 512 << 20
+"""Bytes of the texts that cells share, which are all held in memory."""
+_OLD = b"\xd0\xcf\x11\xe0"
+
+_Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """One sheet: its rows as a table, and on which line of the sheet each is."""
+
+    table: pa.Table
+    lines: list[int]
+    remarks: tuple[Remark, ...]
+
+
+class _Excel(TableReader):
+    name = "Excel"
+    suffixes = (".xlsx", ".xlsm")
+    heeds = ("header", "sheet")
+
+    def columns(self, source: Source) -> list[str]:
+        return list(source.once(_read).table.column_names)
+
+    def table(self, source: Source, asked: Asked) -> pa.Table:
+        return source.once(_read).table
+
+    def rows(self, source: Source) -> int:
+        return len(source.once(_read).lines)
+
+    def notes(self, source: Source) -> Notes:
+        return Notes(remarks=source.once(_read).remarks)
+
+    def line_of(self, source: Source) -> LineOf:
+        lines = source.once(_read).lines
+        return lambda row: lines[row]
+
+
+EXCEL = _Excel()
+
+
+def _read(source: Source) -> _Sheet:
+    """The sheet that is meant; whatever a workbook's faults are, they become an InputError."""
+    file = _checked(source)
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise MissingExtraError("Reading a workbook of Excel", extra="excel") from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and extensions that a table has no use for
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            try:
+                return _sheet(book, source)
+            finally:
+                book.close()
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # a damaged workbook fails wherever its XML is used
+        raise InputError(
+            f"This workbook cannot be read ({type(error).__name__}: {str(error).partition(chr(10))[0][:200]}).",
+            path=source.path,
+            advice="Open it in Excel or LibreOffice and save it again, as .xlsx or .csv.",
+        ) from error
+
+
+def _checked(source: Source) -> Any:
+    """What openpyxl is to open, once it is known that it is a zip that may be unpacked."""
+    path = source.path
+    file = io.BytesIO(source.content(_UNZIPPED)) if source.zipped else path
+    try:
+        if not source.zipped and path.stat().st_size == 0:
+            raise InputError("The file is empty.", path=path)
+        with zipfile.ZipFile(file) as parts:
+            members = parts.infolist()
+    except FileNotFoundError:
+        raise InputError("There is no such file.", path=path) from None
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        begun = b"" if source.zipped else source.begin(4)
+        if begun == _OLD:
+            raise InputError(
+                "This workbook has a password, or is one of Excel before 2007.",
+                path=path,
+                advice="Open it in Excel and save it as .xlsx without a password, or as .csv.",
+            ) from error
+        raise InputError(f"This is no workbook of Excel ({error}).", path=path, advice="Export it again.") from error
+    for part in members:
+        check_unpacked(part.file_size, part.compress_size, source.limit, path)
+        if part.filename.endswith("sharedStrings.xml") and part.file_size > _SHARED:
+            raise InputError(
+                f"The texts of this workbook take more than {_SHARED >> 20} MB.", path=path, advice="Save it as .csv."
+            )
+    check_unpacked(
+        sum(part.file_size for part in members), sum(part.compress_size for part in members), source.limit, path
+    )
+    return file
+
+
+def _sheet(book: Any, source: Source) -> _Sheet:
+    """The sheet that was named, or the only one with a table."""
+    begun: dict[str, list[_Row]] = {}
+    for sheet in book.worksheets:
+        sheet.reset_dimensions()  # what a file says of its size is wrong in some exports, which would lose columns
+        begun[sheet.title] = list(islice(sheet.iter_rows(values_only=True), _LOOKED_AT))
+    wanted = source.layout.sheet
+    tables = [name for name, rows in begun.items() if any(_filled(row) >= 3 for row in rows)]
+    if wanted is None and len(tables) > 1:
+        raise InputError(
+            f"There are {len(tables)} sheets with data: {', '.join(map(repr, tables))}.",
+            path=source.path,
+            advice="Choose with --sheet NAME, or save that sheet alone.",
+        )
+    if wanted is not None and wanted not in begun:
+        raise InputError(
+            f"There is no sheet {wanted!r}.",
+            path=source.path,
+            advice=f"The workbook has: {', '.join(map(repr, begun))}.",
+        )
+    chosen = wanted if wanted is not None else next(iter(tables), None)
+    if chosen is None:
+        raise InputError(
+            "No sheet of this workbook has a table with three columns.",
+            path=source.path,
+            advice=f"A log needs case, activity and time. The workbook has: {', '.join(map(repr, begun))}.",
+        )
+    if not any(map(_filled, begun[chosen])):
+        raise InputError(f"The sheet {chosen!r} is empty.", path=source.path)
+    others = [name for name, rows in begun.items() if name != chosen and any(map(_filled, rows))]
+    said = [Remark("other-sheets", ", ".join(map(repr, others)), len(others))] if others else []
+    place = _header_of(begun[chosen], source)
+    if place:
+        titles = sum(map(bool, map(_filled, begun[chosen][: place - 1])))
+        said += [Remark("title-lines", f"the header is on line {place}", titles, 1)] if titles else []
+    lines, columns = _columns(book[chosen].iter_rows(values_only=True, min_row=place + 1), place, source)
+    names = begun[chosen][place - 1] if place else ()
+    return _Sheet(_table(names, columns), lines, tuple(said))
+
+
+def _header_of(rows: list[_Row], source: Source) -> int:
+    """The line of the header, from 1 on; 0 where there is none."""
+    declared = source.layout.header
+    if declared is None:
+        width = max(map(len, rows))
+        return 1 + header_among([[*map(_text, row), *[""] * (width - len(row))] for row in rows])
+    if declared > len(rows):
+        raise InputError(f"There is no header on line {declared} of the sheet.", path=source.path)
+    return declared
+
+
+def _filled(row: _Row) -> int:
+    return sum(value is not None and value != "" for value in row)
+
+
+def _columns(rows: Iterable[_Row], place: int, source: Source) -> tuple[list[int], list[list[Any]]]:
+    """The rows that are not blank, by column, and the lines they are on."""
+    lines: list[int] = []
+    columns: list[list[Any]] = []
+    cells = 0
+    for line, row in enumerate(rows, place + 1):
+        cells += len(row) + 1
+        if cells > _CELLS:
+            raise InputError(
+                f"The sheet has more than {_CELLS // 1_000_000} million cells.",
+                path=source.path,
+                line=line,
+                advice="Delete what lies beside the table, or save it as .csv.",
+            )
+        width = next((place for place in range(len(row), 0, -1) if row[place - 1] not in (None, "")), 0)
+        if not width:
+            continue
+        while len(columns) < width:
+            columns.append([None] * len(lines))
+        for column, value in zip(columns, (*row[:width], *[None] * (len(columns) - width)), strict=True):
+            column.append(value)
+        lines.append(line)
+    return lines, columns
+
+
+def _table(header: _Row, columns: list[list[Any]]) -> pa.Table:
+    names = [_text(value) for value in header]
+    while names and not names[-1]:
+        names.pop()
+    rows = len(columns[0]) if columns else 0
+    columns = columns + [[None] * rows for _ in range(len(names) - len(columns))]
+    names += [""] * (len(columns) - len(names))
+    shown = [name or f"column {place}" for place, name in enumerate(names, 1)]
+    return pa.Table.from_arrays(list(map(_typed, columns)), names=shown)
+
+
+def _typed(values: list[Any]) -> Any:
+    """A column in the type that all its cells have, else as text."""
+    kinds = {type(value) for value in values if value is not None}
+    try:
+        if kinds and kinds <= {datetime, date}:
+            stamps = (datetime(v.year, v.month, v.day) if type(v) is date else v for v in values)  # noqa: DTZ001
+            return pa.array(list(stamps), pa.timestamp("us"))
+        if kinds == {bool}:
+            return pa.array(values, pa.bool_())
+        if kinds == {int}:
+            return pa.array(values, pa.int64())
+        if kinds and kinds <= {int, float}:
+            return pa.array(values, pa.float64())
+    except (pa.ArrowException, OverflowError, ValueError):
+        pass  # whole numbers beyond 64 bits, times with a zone beside times without: as text
+    return pa.array([None if value is None else _text(value) for value in values], pa.string())
+
+
+def _text(value: Any) -> str:
+    """A cell as text: what it would be in a CSV file, with times as in ISO 8601."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat(" ") if value.time() != time(0) else value.date().isoformat()
+    if isinstance(value, timedelta):
+        return str(value)
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,76 @@
+"""Which logs were released before without a ledger, so that the second release of one is noticed.
+
+Python remembers while it runs. The command remembers in a file of its user, by digests under a key that is in that file
+alone: somebody who has a log can tell whether it is meant, and the file tells nothing else but when.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hmac
+import json
+import os
+import secrets
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from veilog._files import atomic_target
+from veilog.errors import VeilogError
+from veilog.ledger.file import Data, fingerprint
+from veilog.releasing.result import Release
+
+__all__ = ["noticed", "remembered"]
+
+_HERE: dict[str, Any] = {"key": secrets.token_hex(32), "seen": {}}
+_MOST = 10_000
+"""Logs that are remembered; the longest ago are forgotten."""
+
+
+def noticed(released: Release, log: Data, place: Path | None = None) -> Release:
+    """Return a release with a note for the owner if the log was released before without a ledger, and remember it: in
+    this file, or while this process runs."""
+    if released.entry is not None or not released.guarantee.proven:
+        return released
+    held = _HERE if place is None else _read(place)
+    mark = hmac.new(bytes.fromhex(held["key"]), fingerprint(log), "sha256").hexdigest()
+    before = held["seen"].pop(mark, None)
+    times, now = (before[0] if before else 0), datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    held["seen"][mark] = [times + 1, now]
+    held["seen"] = dict(list(held["seen"].items())[-_MOST:])
+    if place is not None:
+        _write(place, held)
+    if before is None:
+        return released
+    often = "once" if times == 1 else f"{times} times"
+    note = (
+        f"This log was released {often} before without a ledger, last {before[1]}: what the releases cost adds up. "
+        "`veilog ledger set LOG --epsilon BUDGET` keeps account of those to come."
+    )
+    return replace(released, owner_only=replace(released.owner_only, notes=(note, *released.owner_only.notes)))
+
+
+def remembered() -> Path:
+    """Return where the command remembers: in the folder for the state of its user's programs."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "veilog" / "released.json"
+
+
+def _read(place: Path) -> dict[str, Any]:
+    """What is remembered; nothing where the file is not there or not ours."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        held = json.loads(place.read_text())
+        bytes.fromhex(held["key"])
+        seen = {str(mark): [int(times), str(last)] for mark, (times, last) in held["seen"].items()}
+        return {"key": held["key"], "seen": seen}
+    return {"key": secrets.token_hex(32), "seen": {}}
+
+
+def _write(place: Path, held: dict[str, Any]) -> None:
+    """Keep it, for its user alone; where that cannot be, nothing is remembered."""
+    with contextlib.suppress(OSError, VeilogError):
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with atomic_target(place) as file:
+            file.write(json.dumps(held).encode())
+        place.chmod(0o600)

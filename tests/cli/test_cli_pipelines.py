@@ -1,0 +1,124 @@
+"""What programs that call the command rely on: status, errors as JSON, what a result is about, quiet, completion."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog.cli import application, main
+from veilog.logs.simulate import hospital
+
+COUNTS = ["-m", "laplace", "-p", "depth=3", "--no-compare"]
+PUBLIC = ["--activities", "log"]
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    veilog.write(hospital(40, seed=1), "log.xes")
+    return Path("log.xes")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "status", "kind", "facts"),
+    [
+        (["info", "gone.xes"], 1, "InputError", {"path": "gone.xes"}),
+        (["release", "log.xes", "x.xes"], 2, "UsageError", {}),
+        (["release", "log.xes", "x.xes", "-m", "evolv"], 2, "ParameterError", {"parameter": "method"}),
+        (["release", "log.xes", "x.xes", *COUNTS, "--epsilon", "1"], 2, "UndeclaredError", {"facts": ["activities"]}),
+        (
+            ["release", "log.xes", "x.xes", *COUNTS, *PUBLIC, "--epsilon", "2", "--ledger", "a.ledger"],
+            3,
+            "BudgetError",
+            {"account": 1},
+        ),
+        (["release", "log.xes", "x.xes", "-m", "travas", "--epsilon", "0.01", "--delta", "1e-9"], 4,
+         "EmptyReleaseError", {"path": "x.xes"}),
+        (["release", "log.xes", "no/x.xes", *COUNTS, "--epsilon", "1"], 5, "OutputError", {"path": "no/x.xes"}),
+    ],
+)  # fmt: skip
+def test_a_failure_has_its_status_and_its_json(
+    arguments: list[str],
+    status: int,
+    kind: str,
+    facts: dict[str, object],
+    log: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    veilog.Ledger.open("a.ledger", create=True).set_budget(veilog.read(log), 1)
+    assert main([*arguments, "--json", "-"]) == status
+    out, err = capsys.readouterr()
+    error = json.loads(out)["error"]
+    assert (error["kind"], error["status"]) == (kind, status)
+    assert facts.items() <= error.items()
+    assert " ".join(error["message"].split())[:40] in " ".join(err.split())
+    assert main([*arguments, "--json=told.json"]) == status
+    assert json.loads(Path("told.json").read_text())["error"]["kind"] == kind
+    assert not Path("x.xes").exists()
+
+
+def test_a_result_says_what_it_is_about_and_of_the_raw_log_to_its_owner_alone(log: Path) -> None:
+    assert main(["release", "log.xes", "out.xes", *COUNTS, *PUBLIC, "--epsilon", "1", "--json", "told.json"]) == 0
+    told = json.loads(Path("told.json").read_text())
+    about, owner_only = told.pop("about"), told.pop("owner_only")
+    assert (about["schema"], about["command"], about["veilog"]) == (1, "release", veilog.__version__)
+    made, read = (hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in ("out.xes", "log.xes"))
+    assert about["output"] == [{"path": "out.xes", "sha256": made}]
+    assert owner_only["input"] == [{"path": "log.xes", "sha256": read}]
+    assert read not in json.dumps([told, about])
+
+
+def test_quiet_prints_errors_only(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--quiet", "info", "log.xes"]) == 0
+    assert main(["info", "log.xes", "--quiet", "--json", "told.json"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert json.loads(Path("told.json").read_text())["cases"] == 40
+    assert main(["info", "gone.xes", "--quiet"]) == 1
+    assert capsys.readouterr().err.startswith("Error: gone.xes")
+    assert main(["info", "log.xes"]) == 0
+    assert "most frequent" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(word in script for word in ("release", "guessing-advantage", "export"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--epsilon", "0,5"], "Write 0.5."),
+        (["--epsilon", "1", "--window", "2024", "--times", "30%"], "such as 2024-01-01..2025-01-01"),
+        (["--epsilon", "1", "--times", "130%"], "above 0 and below 1, not 130%"),
+        (["--epsilon", "1", "-p", "round=2"], "Did you mean 'rounds'?"),
+    ],
+)
+def test_small_slips_are_told_what_to_write(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["release", "log.xes", "x.xes", "-m", "evolve", *arguments]) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_keyword_of_another_name_is_found() -> None:
+    with pytest.raises(veilog.ParameterError, match="Did you mean 'epsilon'"):
+        veilog.plan("evolve", eps=1)
+
+
+def test_a_share_may_be_a_percentage() -> None:
+    plan = veilog.plan("evolve", epsilon=1, times="30%", activities=["a"])
+    assert plan.wanted.times == veilog.plan("evolve", epsilon=1, times="0.3", activities=["a"]).wanted.times
+
+
+@pytest.mark.slow
+def test_every_command_of_the_help_is_in_a_group() -> None:
+    app = application(whole=True)
+    titles = {name: {group.name for group in app[name].group} for name in app if not name.startswith("-")}
+    assert titles.pop("completion") == set()
+    assert all(titles.values()) and titles["ledger"] == {"Keep account"}

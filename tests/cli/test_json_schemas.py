@@ -1,0 +1,164 @@
+"""The JSON Schemas of the docs are those of what the command writes.
+
+``python tests/cli/test_json_schemas.py`` writes them anew, from results of many kinds.
+"""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.cli.common import SCHEMA
+from veilog.logs.simulate import hospital
+
+DOCS = Path(__file__).parents[2] / "docs" / "schemas"
+LAPLACE = ["-m", "laplace", "-p", "depth=3", "--epsilon", "1", "--no-compare"]
+CALLS: dict[str, list[list[str]]] = {
+    "info": [["info", "log.csv"], ["info", "odd.csv"]],
+    "validate": [["validate", "log.csv"], ["validate", "odd.csv"]],
+    "risk": [["risk", "log.csv", "--size", "1,60"], ["risk", "odd.csv", "--size", "1"]],
+    "release": [
+        ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log"],
+        ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--seed", "1", "--no-ledger"],
+        ["release", "log.csv", "out.xes", "-m", "pretsa", "-p", "k=3", "--as-published", "--no-compare"],
+        ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--ledger", "own.ledger"],
+    ],
+    "compare": [["compare", "log.csv", "out.xes"], ["compare", "odd.csv", "odd.csv", "--purposes", "discovery"]],
+    "suggest": [
+        ["suggest", "log.csv", "--epsilon", "1"],
+        ["suggest", "log.csv", "--epsilon", "1", "--for", "discovery"],
+    ],
+    "ledger-show": [["ledger", "show", "own.ledger"]],
+    "error": [
+        ["info", "nowhere.csv"], ["info", "bad.csv"], ["release", "log.csv", "x.xes"], ["methods", "evolv"],
+        ["release", "log.csv", "no/x.xes", *LAPLACE, "--activities", "log"],
+        ["release", "log.csv", "x.xes", *LAPLACE],
+        ["release", "log.csv", "x.xes", "-m", "laplace", "-p", "depth=3", "--epsilon", "9", "--activities", "log",
+         "--ledger", "small.ledger"],
+    ],
+}  # fmt: skip
+STATUS = {"error": {1, 2, 3, 5}}
+MAPS = {
+    "lifecycle",
+    "parameters",
+    "considered",
+    "not_computed",
+    "intervals",
+    "settings",
+    "not_ranked",
+    "numbers",
+    "aspects",
+}
+"""Objects whose names depend on what was asked or what there is."""
+
+
+def prepared() -> None:
+    veilog.write(hospital(60, seed=1), "log.csv", lossy=True)
+    odd = ["case,activity,timestamp,Patient,lifecycle:transition"]
+    odd += [
+        f"{case},{a},{t},p{case % 4},{s}"
+        for case in range(12)
+        for a, t, s in (("in", "2024-01-01", "start"), ("out", "2024-02-01", "complete"))
+    ]
+    Path("odd.csv").write_text("\n".join(odd))
+    Path("bad.csv").write_text("case,activity,timestamp\n1,a,yesterday\n")
+    veilog.Ledger.open("small.ledger", create=True).set_budget(veilog.read("log.csv"), 1)
+
+
+def written(arguments: list[str], of: str) -> Any:
+    """What a call writes as JSON."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        status = main([*arguments, "--json", "-"])
+    assert status in STATUS.get(of, {0}), (arguments, status)
+    found = json.loads(out.getvalue())
+    assert found["about"]["schema"] == SCHEMA
+    return found
+
+
+def schema_of(samples: list[Any], name: str = "") -> dict[str, Any]:
+    """The narrowest schema of these forms that all samples have."""
+    kinds = sorted({_kind(sample) for sample in samples})
+    found: dict[str, Any] = {"type": kinds[0] if len(kinds) == 1 else kinds}
+    objects = [sample for sample in samples if isinstance(sample, dict)]
+    if objects and name in MAPS:
+        values = [value for sample in objects for value in sample.values()]
+        found["additionalProperties"] = schema_of(values) if values else {}
+    elif objects:
+        names = list(dict.fromkeys(key for sample in objects for key in sample))
+        found["properties"] = {key: schema_of([s[key] for s in objects if key in s], key) for key in names}
+        found["required"] = [key for key in names if all(key in sample for sample in objects)]
+    items = [item for sample in samples if isinstance(sample, list) for item in sample]
+    if items:
+        found["items"] = schema_of(items)
+    return found
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    names = {dict: "object", list: "array", str: "string", int: "number", float: "number", type(None): "null"}
+    return names[type(value)]
+
+
+def misfits(value: Any, schema: dict[str, Any], place: str = "$") -> list[str]:
+    """Where a value does not fit a schema of the forms that are used here."""
+    kinds = schema.get("type", _kind(value))
+    if _kind(value) not in ([kinds] if isinstance(kinds, str) else kinds):
+        return [f"{place} is {_kind(value)}, not {kinds}"]
+    found = []
+    if isinstance(value, dict):
+        found += [f"{place} has no {key}" for key in schema.get("required", []) if key not in value]
+        for key, item in value.items():
+            inner = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
+            found += [f"{place} has {key}"] if inner is None else misfits(item, inner, f"{place}.{key}")
+    if isinstance(value, list):
+        for item in value:
+            found += misfits(item, schema.get("items", {}), f"{place}[]")
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_written_fits_its_schema(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepared()
+    if name in ("compare", "ledger-show"):
+        written(CALLS["release"][3], "release")
+    schema = json.loads((DOCS / f"{name}.json").read_text())
+    assert schema["$id"].endswith(f"/{SCHEMA}/{name}.json")
+    for arguments in CALLS[name]:
+        assert misfits(written(arguments, name), schema) == [], arguments
+
+
+def test_a_schema_refuses_what_is_not_so() -> None:
+    schema = schema_of([{"a": 1, "b": [None, "x"]}, {"a": 2.5, "b": []}])
+    assert misfits({"a": 3, "b": ["y"]}, schema) == []
+    assert misfits({"b": [1]}, schema) == ["$ has no a", "$.b[] is number, not ['null', 'string']"]
+    assert misfits({"a": True, "b": [], "c": 1}, schema) == ["$.a is boolean, not number", "$ has c"]
+
+
+def write_anew() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        os.chdir(place)
+        prepared()
+        for name, calls in CALLS.items():
+            schema = schema_of([written(arguments, name) for arguments in calls])
+            head = {
+                "$schema": "https://json-schema.org/draft/2020-12/schema",
+                "$id": f"veilog/{SCHEMA}/{name}.json",
+                "title": f"veilog {name.replace('-', ' ')} --json" if name != "error" else "An error, with --json",
+            }
+            (DOCS / f"{name}.json").write_text(json.dumps(head | schema, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(write_anew())

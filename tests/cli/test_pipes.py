@@ -1,0 +1,177 @@
+"""Standard input and output as logs: the same as with files, nothing but the log on stdout, nothing left behind."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.logs import simulate
+
+RELEASE = (
+    "-m",
+    "evolve",
+    "--epsilon",
+    "1",
+    "--activities",
+    "log",
+    "--max-length",
+    "log",
+    "--seed",
+    "3",
+    "--no-compare",
+)
+
+
+class Stream(io.StringIO):
+    """Standard input or output with bytes below."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        super().__init__()
+        self.buffer = io.BytesIO(content)
+
+
+class Pipes:
+    """Runs the command with bytes as standard input; keeps what comes out, as bytes and as words."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.monkeypatch, self.folder = monkeypatch, folder
+        folder.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(folder))
+
+    def __call__(self, *arguments: object, given: bytes = b"") -> int:
+        out, err = Stream(), io.StringIO()
+        with self.monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", Stream(given))
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            status = main([str(argument) for argument in arguments])
+        self.out, self.words, self.err = out.buffer.getvalue(), out.getvalue(), err.getvalue()
+        assert [path.name for path in self.folder.iterdir() if path.name.startswith("veilog-pipe")] == []
+        return status
+
+
+@pytest.fixture
+def pipes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pipes:
+    return Pipes(monkeypatch, tmp_path / "temporary")
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("logs")
+    for suffix in ("xes", "csv", "parquet"):
+        veilog.write(simulate.hospital(60, seed=3), folder / f"log.{suffix}")
+    return folder
+
+
+@pytest.mark.parametrize("format_", ["xes", "csv", "parquet"])
+def test_a_log_from_standard_input_is_the_log_of_the_file(pipes: Pipes, logs: Path, format_: str) -> None:
+    path = logs / f"log.{format_}"
+    for command in ("info", "validate"):
+        assert pipes(command, path, "--json", "-") == 0
+        of_file = json.loads(pipes.words)
+        assert pipes(command, "-", "--format", format_, "--json", "-", given=path.read_bytes()) == 0
+        assert json.loads(pipes.words) == of_file
+        assert pipes.err == ""
+
+
+def test_nothing_but_the_log_goes_to_standard_output(pipes: Pipes, logs: Path, tmp_path: Path) -> None:
+    path = logs / "log.csv"
+    assert pipes("convert", path, tmp_path / "whole.xes") == 0
+    assert pipes("convert", "-", "-", "--format", "csv", "--to", "xes", given=path.read_bytes()) == 0
+    assert pipes.out == (tmp_path / "whole.xes").read_bytes()
+    assert pipes.words == ""
+    assert "standard output" in pipes.err
+    assert "veilog-pipe" not in pipes.err
+    assert pipes("convert", path, "-", "--format", ".parquet") == 0
+    assert pipes.out[:4] == b"PAR1"
+
+
+@pytest.mark.slow
+def test_a_release_from_and_to_pipes_is_the_release_of_files(pipes: Pipes, logs: Path, tmp_path: Path) -> None:
+    path, ledger = logs / "log.csv", tmp_path / "log.ledger"
+    assert pipes("release", path, tmp_path / "released.xes", *RELEASE, "--no-ledger") == 0
+    arguments = ("release", "-", "-", "--format", "csv", "--to", "xes", *RELEASE, "--ledger", ledger)
+    assert pipes(*arguments, given=path.read_bytes()) == 0
+    assert pipes.out == (tmp_path / "released.xes").read_bytes()
+    assert pipes.words == ""
+    assert "protection" in pipes.err
+    assert ledger.exists()
+    assert (
+        pipes("compare", "-", tmp_path / "released.xes", "--format", "csv", "--json", "-", given=path.read_bytes()) == 0
+    )
+    assert 0 < json.loads(pipes.words)["relative_log_similarity"] <= 1
+    assert pipes("risk", "-", "--format", "csv", given=path.read_bytes()) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("info", "-"), 1, "in what format a log comes from standard input"),
+        (("info", "-", "--format", "docx"), 1, "in the format 'docx'"),
+        (("convert", "LOG", "-"), 1, "in what format a log goes to standard output"),
+        (("convert", "LOG", "-", "--format", "xlsx"), 1, "in the format 'xlsx'"),
+        (("convert", "LOG", "-", "--format", "csv", "--json", "-"), 1, "would both go to standard output"),
+        (("compare", "-", "-", "--format", "csv"), 1, "can be read once"),
+        (("info", "--bad"), 2, "no option --bad"),
+        (("info", "-", "--format", "csv"), 1, "stdin.csv: The file is empty."),
+        (("info", "-", "--format", "csv", "--limit", "0"), 1, "--limit must be at least 1"),
+        (("ledger", "set", "-", "--format", "csv", "--epsilon", "1"), 1, "Add --ledger PATH"),
+        (("info", "LOG", "--sheet", "A"), 1, "has no sheets"),
+        (("info", "LOG", "--header", "-1"), 1, "There is no line -1"),
+    ],
+)
+def test_what_is_missing_is_said(pipes: Pipes, logs: Path, arguments: tuple[str, ...], status: int, said: str) -> None:
+    content = (logs / "log.csv").read_bytes() if "compare" in arguments else b""
+    given = [str(logs / "log.csv") if argument == "LOG" else argument for argument in arguments]
+    assert pipes(*given, given=content) == status
+    assert said in " ".join(pipes.err.split())
+    assert pipes.out == b""
+
+
+def test_standard_input_may_bring_no_more_than_is_allowed(pipes: Pipes, logs: Path) -> None:
+    content = (logs / "log.csv").read_bytes()
+    assert pipes("info", "-", "--format", "csv", "--limit", "100", given=content) == 1
+    assert "More than 100 bytes came" in pipes.err
+
+
+@pytest.mark.slow
+def test_a_signal_leaves_nothing_of_the_log_behind(tmp_path: Path) -> None:
+    code = "from veilog.cli.pipes import cleared, received\nwith cleared(): received('csv', 1 << 30)"
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    assert process.stdin is not None
+    process.stdin.write(b"case,activity,time\n" * 200_000)
+    process.stdin.flush()
+    for _ in range(200):
+        if list(tmp_path.glob("veilog-pipe-*/stdin.csv")):
+            break
+        time.sleep(0.1)
+    assert list(tmp_path.glob("veilog-pipe-*/stdin.csv"))
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_release_that_nobody_takes_is_kept(pipes: Pipes, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(place: Path) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("veilog.cli.release.send", closed)
+    assert pipes("release", logs / "log.csv", "-", "--format", "csv", *RELEASE, "--no-ledger") == 1
+    assert "The release is paid for, so it was written to" in pipes.err
+    (kept,) = pipes.folder.glob("veilog-kept-*/release.csv")
+    assert veilog.read(kept).cases.num_rows

@@ -1,0 +1,99 @@
+"""What people see, at 80 and 140 columns: screens that are kept, so that a change of one is looked at.
+
+``python tests/cli/test_screens.py`` writes them anew.
+"""
+
+import contextlib
+import io
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.logs.simulate import hospital
+
+SCREENS = Path(__file__).parent / "screens"
+RELEASE = ["release", "hospital.xes", "out.xes", "-m", "evolve", "--epsilon", "1", "--activities", "log"]
+SHOWN: dict[str, list[str]] = {
+    "help": ["--help"],
+    "release-help": ["release", "--help"],
+    "info": ["info", "hospital.xes"],
+    "risk": ["risk", "hospital.xes", "--size", "3"],
+    "methods": ["methods"],
+    "release": [*RELEASE, "--seed", "1", "--no-ledger"],
+    "compare": ["compare", "hospital.xes", "out.xes", "--no-models"],
+    "mistake": ["release", "hospital.xes", "x.xes", "-m", "evolv", "--epsilon", "1"],
+    "usage": ["release", "hospital.xes", "x.xes"],
+    "ledger": ["ledger", "show", "hospital.xes"],
+}
+WIDTHS = (80, 140)
+LIGHT = ("help", "release-help", "mistake", "usage")
+"""What needs no log."""
+
+
+def screen(arguments: list[str], width: int) -> str:
+    """What is printed, in a terminal so wide; how long something took is left out."""
+    out = io.StringIO()
+    wide = mock.patch.dict(os.environ, {"COLUMNS": str(width)})
+    with wide, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        status = main(arguments)
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    text = re.sub(r"\d+\.\d+ s\b", "N s", "\n".join(lines))
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:]+\+00:00(?= )", "TIME", text)
+    return f"{text}\n[status {status}]\n"
+
+
+def prepared(folder: Path) -> None:
+    veilog.write(hospital(300, seed=1), folder / "hospital.xes")
+    log = veilog.read(folder / "hospital.xes")
+    released = veilog.release(log, "evolve", epsilon=1, activities="log", seed=1)
+    released.save(folder / "out.xes")
+    veilog.Ledger.open(folder / "hospital.xes.ledger", create=True).set_budget(log, 2)
+
+
+def compared(name: str, width: int, folder: Path) -> None:
+    found = screen(SHOWN[name], width)
+    assert found == (SCREENS / f"{name}-{width}.txt").read_text(), "look at it; then write the screens anew"
+    assert max(map(len, found.splitlines())) <= width or name in ("mistake", "usage")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("screens")
+    prepared(place)
+    return place
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", LIGHT)
+def test_a_screen_that_needs_no_log(name: str, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    compared(name, width, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", [name for name in SHOWN if name not in LIGHT])
+def test_a_screen_is_as_it_was(name: str, width: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    compared(name, width, folder)
+
+
+def write_anew() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        prepared(Path(place))
+        os.chdir(place)
+        for name, arguments in SHOWN.items():
+            for width in WIDTHS:
+                (SCREENS / f"{name}-{width}.txt").write_text(screen(arguments, width))
+
+
+if __name__ == "__main__":
+    SCREENS.mkdir(exist_ok=True)
+    sys.exit(write_anew())

@@ -1,0 +1,176 @@
+"""Workbooks of Excel: cells as what they are, the sheet that is meant, and no more unpacked than they say."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import zipfile
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from table_tools import found, times
+
+import veilog
+from veilog.errors import InputError, MissingExtraError
+from veilog.logs.tables import excel
+
+openpyxl = pytest.importorskip("openpyxl")
+
+HEADER = ["case", "activity", "timestamp"]
+AT = datetime(2024, 3, 13, 8, 15)
+
+
+def written(folder: Path, *rows: list[Any], name: str = "log.xlsx", **sheets: list[list[Any]]) -> Path:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    for title, more in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in more:
+            sheet.append(row)
+    book.save(folder / name)
+    return folder / name
+
+
+def changed(path: Path, part: str, change: Any) -> Path:
+    """The workbook with another part in it."""
+    with zipfile.ZipFile(path) as old:
+        parts = {item.filename: old.read(item) for item in old.infolist()}
+    parts[part] = change(parts[part])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, content in parts.items():
+            new.writestr(name, content)
+    return path
+
+
+def test_cells_keep_their_types(tmp_path: Path) -> None:
+    cells = {
+        "text": ["007", "1e5", None],
+        "whole": [1, 2, None],
+        "number": [1.5, 2, None],
+        "truth": [True, False, None],
+        "day": [date(2024, 3, 1), None, AT],
+        "clock": [time(8, 15), time(9, 0, 30), None],
+        "span": [timedelta(hours=30), None, None],
+        "mixed": [1, "a", AT],
+        "nothing": [None, None, None],
+    }
+    rows = [[1, "a", AT + timedelta(hours=place), *(cells[name][place] for name in cells)] for place in range(3)]
+    log = veilog.read(written(tmp_path, [*HEADER, *cells], *rows))
+    assert log.cases["concept:name"].to_pylist() == ["1"]
+    assert times(log)[0] == "2024-03-13T08:15:00+00:00"
+    held = {name: log.events[name].to_pylist() for name in cells}
+    day = [None if found_ is None else found_.strftime("%Y-%m-%d %H:%M") for found_ in held.pop("day")]
+    assert day == ["2024-03-01 00:00", None, "2024-03-13 08:15"]
+    assert held == {
+        "text": ["007", "1e5", None],
+        "whole": [1, 2, None],
+        "number": [1.5, 2.0, None],
+        "truth": [True, False, None],
+        "clock": ["08:15:00", "09:00:30", None],
+        "span": ["1 day, 6:00:00", None, None],
+        "mixed": ["1", "a", "2024-03-13 08:15:00"],
+        "nothing": [None, None, None],
+    }
+
+
+def test_lines_are_those_of_the_sheet(tmp_path: Path) -> None:
+    """Blank rows count for the line, and are no rows."""
+    path = written(tmp_path, ["Export"], [], HEADER, [1, "a", AT], [], [1, "b", "soon"])
+    with pytest.raises(InputError, match=r"log\.xlsx:6: A timestamp cannot be read: 'soon'"):
+        veilog.read(path)
+    assert found(veilog.read(path, policies={"bad-timestamp": "drop"}))["title-lines"] == 1
+
+
+def test_a_size_that_a_file_says_wrongly_loses_no_column(tmp_path: Path) -> None:
+    path = written(tmp_path, [*HEADER, "ward"], [1, "a", AT, "x"])
+    changed(path, "xl/worksheets/sheet1.xml", lambda xml: re.sub(rb'ref="[A-Z0-9:]+"', b'ref="A1"', xml))
+    assert veilog.read(path).events["ward"].to_pylist() == ["x"]
+
+
+def test_a_header_may_be_told_and_columns_beyond_it_have_places(tmp_path: Path) -> None:
+    path = written(tmp_path, ["a", "b", "c"], ["k", "l", "m"], [1, "x", AT, "more"])
+    log = veilog.read(path, header=2, case="k", activity="l", timestamp="m")
+    assert log.events["column 4"].to_pylist() == ["more"]
+    names = {"case": "column 1", "activity": "column 2", "timestamp": "column 3"}
+    assert len(veilog.read(written(tmp_path, [1, "x", AT]), header=0, **names)) == 1
+    with pytest.raises(InputError, match="no header on line 7"):
+        veilog.read(path, header=7)
+
+
+def test_a_sheet_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    path = written(tmp_path, HEADER, [1, "a", AT], Notes=[["x"]])
+    with pytest.raises(InputError, match=r"There is no sheet 'Log'\. The workbook has: 'Sheet', 'Notes'"):
+        veilog.read(path, sheet="Log")
+    with pytest.raises(InputError, match="The sheet 'Empty' is empty"):
+        veilog.read(written(tmp_path, HEADER, [1, "a", AT], Empty=[]), sheet="Empty")
+    with pytest.raises(InputError, match="No sheet of this workbook has a table"):
+        veilog.read(written(tmp_path, ["only", "two"]))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "The file is empty."),
+        (b"case,activity,timestamp\n", "This is no workbook of Excel"),
+        (b"PK\x03\x04" + bytes(100), "This is no workbook of Excel"),
+    ],
+)
+def test_what_is_no_workbook_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "log.xlsx"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        veilog.read(path)
+    with pytest.raises(InputError, match="There is no such file"):
+        veilog.read(tmp_path / "none.xlsx")
+
+
+def test_a_zip_of_something_else_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "log.xlsx", "w") as archive:
+        archive.writestr("a.txt", "a")
+    with pytest.raises(InputError, match="This workbook cannot be read"):
+        veilog.read(tmp_path / "log.xlsx")
+
+
+def test_a_damaged_part_is_refused(tmp_path: Path) -> None:
+    path = changed(written(tmp_path, HEADER, [1, "a", AT]), "xl/worksheets/sheet1.xml", lambda xml: xml[:-40])
+    with pytest.raises(InputError, match="This workbook cannot be read"):
+        veilog.read(path)
+
+
+def test_a_workbook_unpacks_to_no_more_than_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, HEADER, *([1, "a", AT] for _ in range(2000)))
+    with pytest.raises(InputError, match="unpacks to more than 5000 bytes"):
+        veilog.read(path, limit=5000)
+    monkeypatch.setattr(excel, "_CELLS", 4000)
+    with pytest.raises(InputError, match=r"log\.xlsx:\d+: The sheet has more than"):
+        veilog.read(path)
+    monkeypatch.setattr(excel, "_SHARED", 10)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("xl/sharedStrings.xml", bytes(11))
+    with pytest.raises(InputError, match="The texts of this workbook"):
+        veilog.read(path)
+
+
+def test_a_size_that_is_a_lie_brings_no_more_out(tmp_path: Path) -> None:
+    """What the directory of a zip says is what comes out of it: a part that is larger is cut off and refused."""
+    path = written(tmp_path, HEADER, *([1, "a", AT] for _ in range(500)))
+    raw = bytearray(path.read_bytes())
+    with zipfile.ZipFile(io.BytesIO(bytes(raw))) as archive:
+        size = archive.getinfo("xl/worksheets/sheet1.xml").file_size
+    place = raw.rfind(b"xl/worksheets/sheet1.xml") - 46 + 24  # in the directory at the end
+    assert int.from_bytes(raw[place : place + 4], "little") == size
+    raw[place : place + 4] = (size // 4).to_bytes(4, "little")
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match="This workbook cannot be read"):
+        veilog.read(path)
+
+
+def test_without_openpyxl_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, HEADER, [1, "a", AT])
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(MissingExtraError, match=r"veilog\[excel\]"):
+        veilog.read(path)

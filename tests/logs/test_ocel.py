@@ -1,0 +1,203 @@
+"""Object-centric logs: flattened as pm4py does it, and what that loses is counted."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sqlite3
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import veilog
+from veilog.errors import InputError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EventLog
+
+OBJECTS = {"o1": "order", "o2": "order", "o3": "order", "i1": "item", "i2": "item"}
+EVENTS = (
+    ("e1", "place", "2023-05-01T10:00:00Z", ("o1", "i1", "i2"), "web"),
+    ("e2", "pick", "2023-05-01T11:00:00Z", ("o1", "i1"), "Ann"),
+    ("e3", "pick", "2023-05-01T12:00:00Z", ("o1", "i2"), "Bob"),
+    ("e4", "ship", "2023-05-02T12:00:00Z", ("o1", "o2"), "van"),
+    ("e5", "restock", "2023-05-03T12:00:00Z", ("i2",), "Bob"),
+)
+FINDINGS = {
+    "event-in-several-cases": (1, "'e4' is in 2 cases"),
+    "event-without-object": (1, "'e5' (restock) has no object of the type 'order'"),
+    "object-without-event": (1, "'order' 'o3'"),
+    "events-of-other-objects": (1, "case 'o1' has 'pick' 2 times, for different objects"),
+    "not-flat": (4, "objects of other types: 2, relations between objects: 1, later values of attributes: 1"),
+}
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    objects = [{"id": name, "type": kind} for name, kind in OBJECTS.items()]
+    price = [
+        {"name": "price", "time": f"{year}-01-01T00:00:00Z", "value": value} for year, value in ((1970, 5), (2023, 6))
+    ]
+    objects[0] |= {"attributes": price, "relationships": [{"objectId": "i1", "qualifier": "has"}]}
+    events = [
+        {
+            "id": name,
+            "type": kind,
+            "time": time,
+            "attributes": [{"name": "by", "value": by}],
+            "relationships": [{"objectId": one, "qualifier": ""} for one in objects_],
+        }
+        for name, kind, time, objects_, by in EVENTS
+    ]
+    types = [
+        {"name": "order", "attributes": [{"name": "price", "type": "integer"}]},
+        {"name": "item", "attributes": []},
+    ]
+    kinds = [
+        {"name": kind, "attributes": [{"name": "by", "type": "string"}]}
+        for kind in ("place", "pick", "ship", "restock")
+    ]
+    return {"objectTypes": types, "eventTypes": kinds, "objects": objects, "events": events} | changes
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "log.json"
+    place.write_text(json.dumps(document()))
+    return place
+
+
+def rows(log: EventLog) -> set[tuple[str, str, str]]:
+    names = log.cases[ACTIVITY].to_pylist()
+    held = zip(*(log.events[name].to_pylist() for name in (CASE_INDEX, ACTIVITY, "ocel:eid")), strict=True)
+    return {(names[case], label, event) for case, label, event in held}
+
+
+def test_an_event_is_in_the_case_of_each_of_its_objects_and_what_is_lost_is_counted(path: Path) -> None:
+    log = veilog.read(path, object_type="order")
+    expected = {(o, kind, name) for name, kind, _, objects, _ in EVENTS for o in objects if OBJECTS[o] == "order"}
+    assert rows(log) == expected
+    assert {finding.rule: (finding.count, finding.example) for finding in log.findings} == FINDINGS
+    assert log.cases["price"].to_pylist() == [5, None]  # the first value, as an attribute of the case
+    assert log.events["by"].to_pylist() == ["web", "Ann", "Bob", "van", "van"]
+    assert veilog.read_variants(path, object_type="order") == log.variants
+
+
+def test_each_type_is_another_log(path: Path) -> None:
+    items = veilog.read(path, object_type="item")
+    assert {case for case, _, _ in rows(items)} == {"i1", "i2"}
+    assert items.variants.to_dict() == {("place", "pick"): 1, ("place", "pick", "restock"): 1}
+
+
+@pytest.mark.slow
+def test_all_formats_hold_what_pm4py_flattens(path: Path, tmp_path: Path) -> None:
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        import pm4py
+
+        whole = pm4py.read_ocel2_json(str(path))
+        pm4py.write_ocel2_xml(whole, str(tmp_path / "log.xml"))
+        pm4py.write_ocel2_sqlite(whole, str(tmp_path / "log.sqlite"))
+        flat = pm4py.ocel_flattening(whole, "order")
+    names = ("case:concept:name", "concept:name", "ocel:eid")
+    expected = set(zip(*(flat[name].tolist() for name in names), strict=True))
+    for suffix in ("json", "xml", "sqlite"):
+        log = veilog.read(tmp_path / f"log.{suffix}", object_type="order")
+        assert rows(log) == expected, suffix
+        counts = {finding.rule: finding.count for finding in log.findings}
+        for rule in ("event-in-several-cases", "event-without-object", "events-of-other-objects", "not-flat"):
+            assert counts[rule] == FINDINGS[rule][0], suffix
+        assert log.cases["price"].to_pylist() == [5, None]
+
+
+def test_a_finding_may_stop_the_reading(path: Path) -> None:
+    with pytest.raises(InputError, match="has several objects of the type that is the case: 'e4' is in 2 cases"):
+        veilog.read(path, object_type="order", policies={"event-in-several-cases": "fail"})
+
+
+def test_a_log_with_one_type_of_objects_needs_no_word_about_it(tmp_path: Path) -> None:
+    place = tmp_path / "log.json"
+    objects = [{"id": name, "type": kind} for name, kind in OBJECTS.items() if kind == "order"]
+    place.write_text(json.dumps(document(objects=objects)))
+    log = veilog.read(place)
+    assert log.cases.num_rows == 2
+    lost = next(finding for finding in log.findings if finding.rule == "not-flat")
+    assert "objects of events that are not listed: 5" in lost.example
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"{", "This is no JSON"),
+        (b"[" * 100_000, "This is no JSON"),
+        (b"{}", "no object-centric log"),
+        (b'{"ocel:events": {}}', "OCEL 1.0"),
+        (json.dumps(document(objects=[])).encode(), "has no objects"),
+        (json.dumps(document(objects=[{"id": "o1", "type": "a"}] * 2)).encode(), "Two objects are called 'o1'."),
+        (json.dumps(document(events=[{"id": "e1"}, {}])).encode(), "not as OCEL 2.0 has it"),
+        (b"", "This is no JSON"),
+    ],
+)
+def test_json_of_another_kind_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    place = tmp_path / "log.json"
+    place.write_bytes(content)
+    with pytest.raises(InputError, match=r"log\.json") as caught:
+        veilog.read(place, object_type="order")
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("<!DOCTYPE log [<!ENTITY a 'x'>]><log>&a;</log>", "declares an entity"),
+        ("<ocel/>", "not <log>"),
+        ("<log><global scope='event'/></log>", "OCEL 1.0"),
+        ("<log><objects><object type='a'/></objects></log>", "<object> has no id."),
+        ("<log><objects>", "truncated"),
+        ("<log><objects/><events/></log>", "has no objects"),
+        ("", "The file is empty."),
+    ],
+)
+def test_xml_of_another_kind_is_refused(tmp_path: Path, content: str, said: str) -> None:
+    place = tmp_path / "log.xml"
+    place.write_text(content)
+    with pytest.raises(InputError, match=r"log\.xml") as caught:
+        veilog.read(place, object_type="order")
+    assert said in str(caught.value)
+
+
+def test_only_tables_of_a_database_are_read(tmp_path: Path) -> None:
+    """A view may compute anything at all, also without end."""
+    place = tmp_path / "log.sqlite"
+    with contextlib.closing(sqlite3.connect(place)) as base:
+        for name in ("object", "event_map_type", "object_map_type", "event_object"):
+            base.execute(f"CREATE TABLE {name} (ocel_id, ocel_type)")
+        base.execute(
+            "CREATE VIEW event AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
+            "SELECT x AS ocel_id, 'a' AS ocel_type FROM n"
+        )
+        base.commit()
+    before = place.read_bytes()
+    with pytest.raises(InputError, match="it has no table 'event'"):
+        veilog.read(place)
+    assert place.read_bytes() == before
+    for content in (b"", b"no database", before[:5000]):
+        place.write_bytes(content)
+        with pytest.raises(InputError, match=r"log\.sqlite"):
+            veilog.read(place)
+
+
+def test_a_database_that_is_being_written_is_refused(tmp_path: Path) -> None:
+    """What stands in the file beside it would be lost."""
+    place = tmp_path / "log.sqlite"
+    with contextlib.closing(sqlite3.connect(place)) as base:
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("CREATE TABLE event (ocel_id, ocel_type)")
+        base.commit()
+        with pytest.raises(InputError, match="not finished"):
+            veilog.read(place)
+
+
+def test_an_unknown_type_is_refused_with_those_that_there_are(path: Path) -> None:
+    with pytest.raises(InputError, match=r"no type of objects 'orders'. There are: 'order' \(3 objects, 4 events\)"):
+        veilog.read(path, object_type="orders")

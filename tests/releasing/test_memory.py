@@ -1,0 +1,59 @@
+"""The second release of a log without a ledger is noticed."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.logs.simulate import ACTIVITIES, hospital
+from veilog.releasing.memory import noticed, remembered
+
+BEFORE = "released once before without a ledger"
+
+
+def released(log: veilog.EventLog, **more: object) -> tuple[str, ...]:
+    return veilog.release(log, "travas", epsilon=1, delta="0.001", **more).owner_only.notes  # type: ignore[arg-type]
+
+
+def test_python_remembers_while_it_runs(tmp_path: Path) -> None:
+    log = hospital(30, seed=77)
+    assert not any("before without" in note for note in released(log))
+    assert BEFORE in released(log)[0]
+    assert "released 2 times before" in released(log)[0]
+    assert not any("before without" in note for note in released(log, seed=1))
+    assert not any("before without" in note for note in released(log, ledger=tmp_path / "a.ledger"))
+    assert not any("before without" in note for note in released(hospital(31, seed=77)))
+
+
+def test_the_command_remembers_in_a_file_that_names_no_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    veilog.write(hospital(30, seed=78), "patients.xes")
+    command = ["release", "patients.xes", "out.xes", "-m", "laplace", "--epsilon", "9", "--activities", "log"]
+    command += ["-p", "depth=3", "--no-compare"]
+    assert main([*command, "--no-ledger"]) == 0
+    assert not remembered().exists(), "an experiment that is shown to nobody"
+    assert main(command) == 0
+    assert BEFORE not in " ".join(capsys.readouterr().out.split())
+    assert main([*command, "--json", "told.json"]) == 0
+    assert BEFORE in " ".join(capsys.readouterr().out.split())
+    assert BEFORE in json.loads(Path("told.json").read_text())["owner_only"]["notes"][0]
+    kept = remembered()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert "patients" not in kept.read_text() and set(json.loads(kept.read_text())) == {"key", "seen"}
+    other = json.loads(kept.read_text())
+    kept.write_text("{}")
+    assert main(command) == 0
+    assert json.loads(kept.read_text())["key"] != other["key"]
+
+
+def test_where_nothing_can_be_kept_a_release_goes_on(tmp_path: Path) -> None:
+    log = hospital(30, seed=79)
+    made = veilog.plan("evolve", epsilon=1, activities=ACTIVITIES).run(log)
+    (tmp_path / "file").write_text("")
+    assert noticed(made, log, tmp_path / "file" / "released.json") == made
