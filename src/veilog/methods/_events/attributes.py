@@ -43,7 +43,7 @@ PAIRS = Fraction(1, 4)
 """Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
 FEW_VALUES, TOGETHER = 4, 256
 """Attributes of cases of up to so few values are asked together, up to so many combinations."""
-MOSTLY_NOISE = 0.25
+MOSTLY_NOISE = 0.5
 """From this expected error on the values of an attribute are mostly noise."""
 _DAY = 86_400_000_000
 
@@ -311,12 +311,14 @@ def _remark_errors(remark: Callable[[str], None], asked: list[_Asked], epsilon: 
     """Say how far noise alone moves the shares of values: public numbers only."""
     errors = {member.column: _error(one, member, cases) for one in asked for member in one.members}
     told = ", ".join(f"{name} {error:.2g}" for name, error in errors.items())
-    remark(f"Part of the cases (of events, where values change) whose value noise alone may have changed: {told}.")
+    remark(
+        f"Part of the cases (events, where values change) whose value noise alone may have changed, at most: {told}."
+    )
     noisy = [name for name, error in errors.items() if error >= MOSTLY_NOISE]
     if noisy:
         needed = max(epsilon * errors[name] / MOSTLY_NOISE for name in noisy)
         remark(
-            f"The values of {', '.join(noisy)} are mostly noise. "
+            f"The values of {', '.join(noisy)} may be mostly noise. "
             f"{advised(needed, 'Attributes would need an epsilon of about {} for themselves, or fewer of them.')}"
         )
 
