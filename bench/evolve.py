@@ -81,6 +81,7 @@ CONSTANTS: dict[str, Constants] = {
 
 STAGES = {
     "with the wide stage": DEFAULTS,
+    "without the linear program where few relations stand out": replace(DEFAULTS, covered_from=0.0),
     "without it": Constants(wide_from=10**9),
     "also without a share by the number of activities": Constants(
         wide_from=10**9, relations=((150.0, 0.70), (700.0, 0.35)), relations_exponent=0.0

@@ -217,15 +217,34 @@ def test_compare_measures_the_model_unless_told_otherwise(
 def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     found = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
     assert found["findings"] == []
-    results = found["results"]
+    results, attacks = found["results"], found["attacks"]
     assert [(r["background"], r["size"]) for r in results] == [(b, s) for b in ("set", "sequence") for s in (1, 2, 3)]
     fields = "background size candidates case_disclosure trace_disclosure worst_case unique exact seconds"
     assert all(set(fields.split()) <= set(r) for r in results)
+    assert {row["attack"] for row in attacks} == {"own path", "found", "linkability", "inference"}
+    found = [row for row in attacks if row["attack"] == "found"]
+    assert [(row["size"], row["with_start"]) for row in found] == [(s, t) for t in (False, True) for s in (1, 2, 3)]
+    assert all(row["control"] == "held out" for row in attacks if row["attack"] in ("linkability", "inference"))
     status, out, _ = run(capsys, "risk", log, "--size", 2)
     assert status == 0
+    assert "Whoever happens to know 2 activities of a case, in their order, and the day it started finds" in out
+    assert "(95 %: " in out and "For example, " in out and "of those who are not" in out
+    assert " 0 of " not in out
     assert "have a path that no other case has" in out
     assert "Whoever knows 2 activities of a case (which and in which order)" in out
     assert "case disclosure" in run(capsys, "risk", log, "--size", 2, "--details")[1]
+
+
+@pytest.mark.slow
+def test_attacks_are_held_against_people_held_out(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    alone = as_json(capsys, "compare", log, log, "--no-models")
+    assert {alone[name]["control"] for name in ("singling_out", "linkability", "inference")} == {"others' cases"}
+    beside = as_json(capsys, "compare", log, log, "--no-models", "--control", log, "--second", log)
+    assert {beside[name]["control"] for name in ("singling_out", "linkability", "inference")} == {"held out"}
+    assert {row["releases"] for row in beside["linkability"]["results"] if row["other_list"] == "activities"} == {1, 2}
+    _, out, _ = run(capsys, "compare", log, log, "--no-models", "--control", log, "--details")
+    assert "linking" in out and "inferring" in out and "people held out" in out
+    assert "As far as this attack can tell, the release says no more about its people" in out
 
 
 @pytest.mark.slow

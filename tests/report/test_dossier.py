@@ -16,6 +16,7 @@ import veilog
 from veilog import Variants
 from veilog.errors import InputError, OutputError
 from veilog.logs.simulate import hospital
+from veilog.measures.singling_out import halves
 from veilog.releasing.result import OwnerOnly
 from veilog.report.dossier import check_dossier, write, write_registry
 from veilog.report.dossier.parts import Code, Dossier, Field, Points, Section, Table, Text
@@ -149,6 +150,31 @@ def test_no_attack_on_a_real_log_gains_more_than_the_bound(name: str, method: st
     assert subject.meaning is not None and subject.attacked is not None and subject.attacked.singled is not None
     for known in subject.attacked.singled.results:
         assert known.beyond.value <= subject.meaning.advantage
+    assert subject.attacked.linked is not None and subject.attacked.inferred is not None
+    for row in (*subject.attacked.linked.results, *subject.attacked.inferred.results):
+        assert row.beyond.low <= subject.meaning.advantage
+
+
+@pytest.mark.slow
+def test_the_three_risks_are_attacked_by_name_and_the_control_is_named() -> None:
+    first, second = halves(LOG)
+    released = veilog.release(first, "laplace", epsilon=1, activities=list(VARIANTS.labels), depth=4)
+    held_out = section(veilog.dossier(released, first, control=second), "B.5")
+    for risk in ("Singling out", "Inference: the path", "Linkability", "Inference: how a case ends, and attributes"):
+        assert risk in held_out.split("\n")
+    assert "people held out" in held_out and "who were not in the log" in held_out
+    assert "to single out, to link and to infer" in held_out
+    alone = section(veilog.dossier(released, first), "B.5")
+    assert "Nobody was held out." in alone and "others' cases alone" in alone
+
+
+@pytest.mark.parametrize("which", ["released", "unproven"])
+def test_disclosure_of_made_up_cases_is_not_shown(which: str, request: pytest.FixtureRequest) -> None:
+    made = veilog.dossier(request.getfixturevalue(which), VARIANTS)
+    blocks = next(s for s in made.sections() if s.number == "B.5").blocks
+    head = next(b.head for b in blocks if isinstance(b, Table) and b.rows and b.rows[0][0] == "set of 1")
+    assert head == (("known", "original") if which == "released" else ("known", "original", "release"))
+    assert ("so one that stands alone is nobody's" in section(made, "B.5")) == (which == "released")
 
 
 # What it does not hold ----------------------------------------------------------------------------------------------

@@ -395,4 +395,7 @@ def test_sepsis_has_a_page(logs: Path) -> None:
     page = page_of(released, log)
     assert "1,050 before" in page.text
     assert "case disclosure: original" in page.text
+    assert "Of the release it is not shown: its cases are made up of noisy answers" in page.text
+    assert "Linkability" in page.text and "Inference: how a case ends, and attributes" in page.text
+    assert "others' cases alone" in page.text
     assert len([1 for _, facts in page.tags if facts.get("class") == "variant"]) >= 60

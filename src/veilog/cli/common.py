@@ -199,6 +199,14 @@ Json = Annotated[
 
 Details = Annotated[bool, Parameter(name="--details", negative="", help="Show all that there is, not the main things.")]
 
+HeldOut = Annotated[
+    Path | None,
+    Parameter(
+        name="--control",
+        help="A log of people who were not in the log that was released, to hold attacks against.",
+    ),
+]
+
 _LARGE_FILE = 64 << 20
 
 

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import check_writable
-from veilog.cli.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
+from veilog.cli.common import AS_USUAL, HeldOut, Json, Output, Reading, named, read_log, shown_progress
 from veilog.cli.report import entered
 from veilog.errors import OutputError
 from veilog.releasing.meaning import json_of
@@ -30,6 +30,7 @@ def dossier(
         Path | None,
         Parameter(help="The log it was made of: adds what attacks achieve on both, so the dossier is for you only."),
     ] = None,
+    control: HeldOut = None,
     registry: Annotated[
         Path | None,
         Parameter(help="File (.yaml) for the record of the registry of deployments; by default TARGET.registry.yaml."),
@@ -46,9 +47,10 @@ def dossier(
     log = read_log(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else read_log(named(original, reading), reading)
+    others = None if control is None or before is None else read_log(named(control, reading), reading)
     account = None if original is None or before is None else entered(original, before)
     with shown_progress() as progress:
-        made = made_of(log, before, files=(released,), account=account, progress=progress)
+        made = made_of(log, before, files=(released,), account=account, control=others, progress=progress)
     if made.registry is not None or registry is not None:
         write_registry(made, place)
     write(made, target)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from veilog import display
 from veilog._files import atomic_target, check_writable
+from veilog._plain import to_json
 from veilog.charts import comparison_svg
 from veilog.cli.common import (
     AS_USUAL,
     HERE,
     Details,
     Grouping,
+    HeldOut,
     Json,
     Log,
     Output,
@@ -28,10 +31,17 @@ from veilog.cli.common import (
     shown_progress,
 )
 from veilog.errors import ParameterError
+from veilog.logs.engines.names import engine_of
+from veilog.logs.eventlog import EventLog
+from veilog.logs.findings import Finding
+from veilog.logs.source import Source
+from veilog.logs.variants import Variants
+from veilog.measures import Comparison, Progress
 from veilog.measures import compare as compare_logs
 from veilog.measures.disclosure import risk as measure_risk
 from veilog.measures.purposes import PURPOSES, Asked
 from veilog.measures.purposes import named as purposes_named
+from veilog.measures.singling_out import Exposure, Inference, Linkability, exposure, halves, inference, linkability
 
 __all__ = ["compare", "risk"]
 
@@ -59,8 +69,8 @@ def risk(
     out = Output(json, log)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
-    found, findings = read_grouped(source, reading)
-    variants = found.variants
+    log_or_variants, findings = _read(source, reading, grouping)
+    variants = log_or_variants if isinstance(log_or_variants, Variants) else log_or_variants.variants
     with shown_progress() as progress:
         results = measure_risk(
             variants,
@@ -70,13 +80,81 @@ def risk(
             arrangements=arrangements,
             progress=progress,
         )
-    out.json(
-        {"results": [result.to_json() for result in results], "findings": [finding.to_json() for finding in findings]}
-    )
-    out.show(display.risk_lines(variants, results))
+        exposed, linked, inferred = _attacked(log_or_variants, _sizes(size), progress)
+        if exposed is not None:
+            exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
+            exposed = exposed.at_most(exact)
+    found = {
+        "results": [result.to_json() for result in results],
+        "attacks": _rows(exposed, linked, inferred),
+        "findings": [finding.to_json() for finding in findings],
+    }
+    out.json(found)
+    out.show(display.risk_lines(exposed, results))
+    if linked is not None or inferred is not None:
+        out.show(Text(_IF_PUBLISHED, style="dim"))
+        for line in display.attack_lines(linked, inferred, published=True):
+            out.show(line)
     if details:
         out.show(display.risk_table(results))
+        for table in display.attack_tables(None, linked, inferred):
+            out.show(table)
     show_findings(out, findings, log)
+
+
+_WHOLE = 128 << 20
+"""Tables up to so many bytes are read with their times and attributes; of larger ones the variants do."""
+_PACKED = 8
+"""How many times larger a file is that is packed, or Parquet."""
+
+
+def _read(source: Source, reading: Reading, grouping: Grouping) -> tuple[EventLog | Variants, tuple[Finding, ...]]:
+    """The log, or its variants alone where it is large or another engine or less memory was asked for; and what was
+    noticed."""
+    larger = _PACKED if source.packed or source.suffix == ".parquet" else 1
+    if engine_of(source) is None or (grouping == HERE and source.is_file and source.size * larger <= _WHOLE):
+        log = read_log(source, reading)
+        return log, log.findings
+    found, findings = read_grouped(source, reading)
+    return found.variants, findings
+
+
+_IF_PUBLISHED = (
+    "If one half of these cases were published as they are, and the other half were people who are not in it:"
+)
+
+
+def _attacked(
+    log: EventLog | Variants, sizes: list[int], progress: Progress
+) -> tuple[Exposure | None, Linkability | None, Inference | None]:
+    """Who is found in a log, and what one half of it tells about its people beside those of the other half; None where
+    there is nothing to know or nobody to attack."""
+    progress("Finding people", None)
+    tried: list[Any] = []
+    first, second = halves(log)
+    for attack in (
+        lambda: exposure(log, sizes=sizes),
+        lambda: linkability(first, first, control=second),
+        lambda: inference(first, first, control=second),
+    ):
+        try:
+            tried.append(attack())
+        except ParameterError:
+            tried.append(None)
+    return tried[0], tried[1], tried[2]
+
+
+def _rows(exposed: Exposure | None, linked: Linkability | None, inferred: Inference | None) -> list[dict[str, object]]:
+    """What was found by attacks, as further rows; each says which attack it is of."""
+    rows: list[dict[str, object]] = []
+    if exposed is not None:
+        rows.append({"attack": "own path", "cases": exposed.cases, "alone": exposed.alone})
+        rows += [{"attack": "found", **to_json(row)} for row in exposed.results]
+    if linked is not None:
+        rows += [{"attack": "linkability", "control": linked.control, **to_json(row)} for row in linked.results]
+    if inferred is not None:
+        rows += [{"attack": "inference", "control": inferred.control, **to_json(row)} for row in inferred.results]
+    return rows
 
 
 def _sizes(text: str) -> list[int]:
@@ -101,6 +179,9 @@ def _weights(texts: tuple[str, ...]) -> dict[str, float] | None:
         except ValueError:
             raise ParameterError(f"--weight takes ACTIVITY=NUMBER, not {text!r}.", parameter="weight") from None
     return weights or None
+
+
+Another = Annotated[Path | None, Parameter(help="Another release of the same log, which an attacker may hold, too.")]
 
 
 def compare(
@@ -131,33 +212,57 @@ def compare(
     chart: Annotated[
         Path | None, Parameter(help="Draw times and variants of both logs: a file that ends in .svg.")
     ] = None,
+    control: HeldOut = None,
+    second: Another = None,
     reading: Reading = AS_USUAL,
     details: Details = False,
     json: Json = None,
 ) -> None:
     """Measure what a release kept of the original. The numbers are raw statistics: keep them inside."""
     out = Output(json, original, released)
-    if chart is not None:
-        _check_chart(chart)
+    _check_chart(chart)
     wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
     asked = _asked(wanted, Asked(model, predict, pm4py, alignments))
     first = read_log(named(original, reading), reading)
-    second = read_log(named(released, reading, released=True), reading)
+    after = read_log(named(released, reading, released=True), reading)
+    others = None if control is None else read_log(named(control, reading), reading)
+    again = None if second is None else read_log(named(second, reading, released=True), reading)
     with shown_progress() as progress:
-        miner: bool | Literal["pm4py"] = "pm4py" if models and pm4py else models
         result = compare_logs(
-            first, second, models=miner, anomalies=anomalies, purposes=wanted, asked=asked, progress=progress
+            first,
+            after,
+            models="pm4py" if models and pm4py else models,
+            anomalies=anomalies,
+            purposes=wanted,
+            asked=asked,
+            control=others,
+            second=again,
+            progress=progress,
         )
-    told = {"original": first.findings, "released": second.findings}
-    findings = {name: [finding.to_json() for finding in found] for name, found in told.items()}
-    out.json(result.to_json() | {"findings": findings}, *(() if chart is None else (chart,)))
-    out.show(display.comparison_table(result) if details else display.comparison_view(result))
-    for log, found in ((original, first), (released, second)):
-        show_findings(out, found.findings, log)
+    written = () if chart is None else (chart,)
+    _show(out, result, details, written, (original, first.findings), (released, after.findings))
     if chart is not None:
         with atomic_target(chart) as file:
             file.write(comparison_svg(result).encode())
         out.show(f"chart written to {chart}")
+
+
+def _show(
+    out: Output,
+    result: Comparison,
+    details: bool,
+    written: tuple[Path, ...],
+    *read: tuple[Path, tuple[Finding, ...]],
+) -> None:
+    """What was measured, and what was noticed in the original and in the release."""
+    findings = {
+        name: [finding.to_json() for finding in found]
+        for name, (_, found) in zip(("original", "released"), read, strict=True)
+    }
+    out.json(result.to_json() | {"findings": findings}, *written)
+    out.show(display.comparison_table(result) if details else display.comparison_view(result))
+    for log, found in read:
+        show_findings(out, found, log)
 
 
 def _asked(wanted: tuple[str, ...], asked: Asked) -> Asked:
@@ -184,8 +289,10 @@ def _asked(wanted: tuple[str, ...], asked: Asked) -> Asked:
     return asked
 
 
-def _check_chart(chart: Path) -> None:
+def _check_chart(chart: Path | None) -> None:
     """Before any work. No log ends in .svg, so none is written over."""
+    if chart is None:
+        return
     if chart.suffix.lower() != ".svg":
         raise ParameterError(f"--chart draws an SVG file; {chart.name!r} does not end in .svg.", parameter="chart")
     check_writable(chart)

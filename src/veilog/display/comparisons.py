@@ -10,12 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog.charts import lasting, times_view
+from veilog.display.risks import attack_lines, attack_tables
 from veilog.display.tables import figure
 from veilog.measures import Comparison
 from veilog.measures.purposes import Grade, Judgement
-from veilog.measures.singling_out import Rate, SinglingOut
 
-__all__ = ["comparison_table", "comparison_view", "purposes_table", "singling_out_table"]
+__all__ = ["comparison_table", "comparison_view", "purposes_table"]
 
 _PRINTED = (
     "relative_log_similarity",
@@ -58,10 +58,11 @@ _FIRST = ("relative_log_similarity", "dfg_moved", "keep_real", "size_ratio", "fi
 
 
 def comparison_view(result: Comparison) -> Group:
-    """What ``veilog compare`` prints unless more is asked for: the verdict, the measures that say most, and what the
-    release is good for where that was asked."""
+    """What ``veilog compare`` prints unless more is asked for: the verdict, what attacks on people gained, the measures
+    that say most, and what the release is good for where that was asked."""
     purposes = [purposes_table(result.purposes)] if result.purposes else []
-    return Group(Text(result.verdict, style="bold"), _measures(result, (*_FIRST, *result.added)), *purposes)
+    people = attack_lines(result.linkability, result.inference)
+    return Group(Text(result.verdict, style="bold"), *people, _measures(result, (*_FIRST, *result.added)), *purposes)
 
 
 def comparison_table(result: Comparison) -> Group:
@@ -69,9 +70,10 @@ def comparison_table(result: Comparison) -> Group:
     table = _measures(result, (*_PRINTED, *result.added))
     missing = [Text(f"{name}: {reason}", style="dim") for name, reason in sorted(result.not_computed.items())]
     times = times_view(result.case_durations, result.active_cases)
-    risk = [] if result.singling_out is None else [singling_out_table(result.singling_out)]
+    risk = attack_tables(result.singling_out, result.linkability, result.inference)
     purposes = [purposes_table(result.purposes)] if result.purposes else []
-    return Group(table, *risk, Text(result.verdict, style="bold"), *missing, *purposes, times)
+    people = attack_lines(result.linkability, result.inference)
+    return Group(table, *risk, Text(result.verdict, style="bold"), *people, *missing, *purposes, times)
 
 
 def purposes_table(purposes: Mapping[str, Judgement]) -> Group:
@@ -98,36 +100,6 @@ def purposes_table(purposes: Mapping[str, Judgement]) -> Group:
         "other. bare list: every variant of the original once, which has learnt nothing and protects nobody."
     )
     return Group(table, *words, Text(note, style="dim"))
-
-
-def singling_out_table(result: SinglingOut) -> Group:
-    """Risk before and after, for each kind of knowledge; the judged difference in red where it is one."""
-    table = Table(box=None, padding=(0, 2, 0, 0), title="risk before and after", title_justify="left")
-    for column in ("events known", "attack succeeds", "original", "release", "others' cases", "release beyond these"):
-        table.add_column(column, style="dim" if column == "attack succeeds" else "", justify="right")
-    for row in result.results:
-        known = f"{row.size} and the start" if row.with_start else str(row.size)
-        g, s, b = row.guessed, row.singled_out, row.beyond
-        beyond = Text(f"{100 * b.value:+.1f} %" + _reach(b), style="bold red" if row.more else "")
-        table.add_row(known, "guessed", *(_rate(r) for r in (g.original, g.released, g.baseline)), beyond)
-        table.add_row("", "singled out", *(_rate(r) for r in (s.original, s.released, s.baseline)), "")
-    drawn = max((row.attacks for row in result.results if not row.exact), default=0)
-    how = f"at most {drawn:,} people, drawn for each size" if drawn else "everybody, with all that can be known"
-    words = (
-        "guessed: the most frequent trace that fits what is known is the person's; singled out: one case alone fits, "
-        f"and it has the person's trace. Attacked: {how}; start known to {result.hours:g} hours. In brackets: 95 % "
-        "intervals, in the last column 99.5 %."
-    )
-    notes = [words] if result.without_start is None else [words, f"start not known: {result.without_start}"]
-    return Group(table, *(Text(note, style="dim") for note in notes))
-
-
-def _rate(rate: Rate) -> str:
-    return f"{100 * rate.value:.1f} %" + _reach(rate)
-
-
-def _reach(rate: Rate) -> str:
-    return "" if rate.low == rate.high else f" [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
 
 
 def _lines(result: Comparison, names: Iterable[str]) -> Iterable[tuple[str, str, str]]:

@@ -1,45 +1,159 @@
-"""Who is exposed in a log."""
+"""Who is exposed in a log, and what attacks on people achieve with a release of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from rich.console import Group
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from veilog.display.tables import counted, figure
-from veilog.logs.variants import Variants
 from veilog.measures.disclosure import EXPLAINED, RiskResult
+from veilog.measures.singling_out import (
+    Control,
+    Exposure,
+    Inference,
+    Linkability,
+    Rate,
+    SinglingOut,
+    Success,
+    found_in_words,
+    inferred_in_words,
+    like_who,
+    linked_in_words,
+    own_path_in_words,
+)
 
-__all__ = ["risk_lines", "risk_table"]
+__all__ = ["attack_lines", "attack_tables", "risk_lines", "risk_table"]
 
 
 _KNOWN = {"set": "which", "multiset": "which and how often", "sequence": "which and in which order"}
+_CONTROLS: dict[Control, str] = {"others' cases": "others' cases", "held out": "people held out"}
 
 
-def risk_lines(variants: Variants, results: Iterable[RiskResult]) -> Group:
-    """Who is exposed, in sentences: the exact share of cases with a path of their own, then what few activities do."""
-    alone = int(variants.counts[variants.counts == 1].sum())
-    share = f"{100 * alone / variants.cases:.1f} %" if variants.cases else "none"
-    lines = [
-        Text(
-            f"{share} of the {counted(variants.cases, 'case')} ({alone:,}) have a path that no other case has: whoever "
-            "knows the whole path finds the case.",
-            style="bold red" if alone else "bold green",
-        )
-    ]
-    return Group(*lines, *(Text(_sentence(r)) for r in results if r.case_disclosure is not None))
+def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult]) -> Group:
+    """Who is exposed, in sentences: the exact share of cases with a path of their own, whom chance knowledge finds, an
+    example, and at last what the most telling activities do."""
+    lines = []
+    if exposed is not None:
+        own = own_path_in_words(exposed.cases, exposed.alone)
+        lines.append(Text(own, style="bold red" if exposed.alone else "bold green"))
+        lines += [Text(found_in_words(row)) for row in exposed.results]
+        if exposed.example is not None:
+            lines.append(Text(like_who(exposed.example) + " (For you only.)", style="yellow"))
+        if exposed.without_start is not None:
+            lines.append(Text(f"What the day adds is not measured: {exposed.without_start}", style="dim"))
+    told = [Text(_sentence(r)) for r in results if r.case_disclosure is not None]
+    if told:
+        lines += [Text("With the activities that tell most of a case:", style="dim"), *told]
+    return Group(*lines)
 
 
 def _sentence(found: RiskResult) -> str:
-    """What a few known activities do; where not all that can be known was tried, no less than was seen."""
+    """What the most telling activities do; where not all that can be known was tried, no less than was seen."""
     events = "1 activity" if found.size == 1 else f"{found.size} activities"
     known = f"Whoever knows {events} of a case ({_KNOWN[found.background]})"
     if not found.exact and found.unique == 0:
         return f"{known}: of the {found.sampled or 0:,} things tried that can be known none singles out a case."
+    if not found.unique:
+        fewest = round(1 / found.worst_case) if found.worst_case else 2
+        return f"{known} singles out nobody: {fewest:,} cases or more fit, whatever these are."
     least = "" if found.exact else "at least "
     return f"{known} may single out {least}{found.unique:,} of {counted(found.cases, 'case')}."
+
+
+def attack_lines(linked: Linkability | None, inferred: Inference | None, *, published: bool = False) -> list[Text]:
+    """What linking and inferring achieved, each in two sentences; ``published`` where no release was made."""
+    said = [] if linked is None else [linked_in_words(linked, published=published)]
+    said += [] if inferred is None else [inferred_in_words(inferred, published=published)]
+    return [Text(sentence) for sentence in said]
+
+
+def attack_tables(singled: SinglingOut | None, linked: Linkability | None, inferred: Inference | None) -> list[Group]:
+    """Risk before and after, a table an attack."""
+    tables = [] if singled is None else [_singled(singled)]
+    if linked is not None:
+        rows = [
+            (
+                f"{r.size} and {'as many others' if r.other_list == 'activities' else 'attributes'}"
+                + (", two releases" if r.releases > 1 else ""),
+                f"{r.people:,}",
+                r.linked,
+                r.beyond,
+                r.more,
+            )
+            for r in linked.results
+        ]
+        note = (
+            "Two lists of so many people, the first activities of each in the one, the last ones or attributes in the "
+            "other; by chance one match in so many is right."
+        )
+        tables.append(_attacked("linking", "events listed", linked.control, rows, note))
+    if inferred is not None:
+        rows = [
+            (
+                f"{r.secret}, knowing {r.size}" + (f" and {r.attributes} attributes" if r.attributes else ""),
+                f"{r.people:,}",
+                r.guessed,
+                r.beyond,
+                r.more,
+            )
+            for r in inferred.results
+        ]
+        note = (
+            "The first activities are known, and of an attribute also the others; the most frequent value is guessed."
+        )
+        tables.append(_attacked("inferring", "secret", inferred.control, rows, note))
+    return tables
+
+
+def _attacked(
+    title: str, known: str, control: Control, rows: Iterable[tuple[str, str, Success, Rate, bool]], note: str
+) -> Group:
+    table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left")
+    for column in (known, "people", "original", "release", _CONTROLS[control], "release beyond these"):
+        table.add_column(column, justify="left" if column == known else "right")
+    for name, people, success, beyond, more in rows:
+        rates = (_rate(rate) for rate in (success.original, success.released, success.baseline))
+        table.add_row(escape(name), people, *rates, _beyond(beyond, more))
+    return Group(table, Text(note, style="dim"))
+
+
+def _singled(result: SinglingOut) -> Group:
+    """Risk before and after, for each kind of knowledge; the judged difference in red where it is one."""
+    table = Table(box=None, padding=(0, 2, 0, 0), title="risk before and after", title_justify="left")
+    control = _CONTROLS[result.control]
+    for column in ("events known", "attack succeeds", "original", "release", control, "release beyond these"):
+        table.add_column(column, style="dim" if column == "attack succeeds" else "", justify="right")
+    for row in result.results:
+        known = f"{row.size} and the start" if row.with_start else str(row.size)
+        g, s = row.guessed, row.singled_out
+        rates = (_rate(r) for r in (g.original, g.released, g.baseline))
+        table.add_row(known, "guessed", *rates, _beyond(row.beyond, row.more))
+        table.add_row("", "singled out", *(_rate(r) for r in (s.original, s.released, s.baseline)), "")
+    drawn = max((row.attacks for row in result.results if not row.exact), default=0)
+    how = f"at most {drawn:,} people, drawn for each size" if drawn else "everybody, with all that can be known"
+    words = (
+        "guessed: the most frequent trace that fits what is known is the person's; singled out: one case alone fits, "
+        f"and it has the person's trace. Attacked: {how}; start known to {result.hours:g} hours. In brackets: 95 % "
+        "intervals, in the last column 99.5 %."
+    )
+    notes = [words] if result.without_start is None else [words, f"start not known: {result.without_start}"]
+    return Group(table, *(Text(note, style="dim") for note in notes))
+
+
+def _beyond(gain: Rate, more: bool) -> Text:
+    return Text(f"{100 * gain.value:+.1f} %" + _reach(gain), style="bold red" if more else "")
+
+
+def _rate(rate: Rate) -> str:
+    return f"{100 * rate.value:.1f} %" + _reach(rate)
+
+
+def _reach(rate: Rate) -> str:
+    return "" if rate.low == rate.high else f" [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
 
 
 def risk_table(results: Iterable[RiskResult]) -> Group:

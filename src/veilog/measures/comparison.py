@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from veilog.measures.directly_follows import Coverage, EdgeShare
     from veilog.measures.durations import ActiveCases, CaseDurations
     from veilog.measures.overlap import VariantCounts
-    from veilog.measures.singling_out import SinglingOut
+    from veilog.measures.singling_out import Inference, Linkability, SinglingOut
 
 __all__ = ["Comparison", "Line", "compare"]
 
@@ -120,6 +120,10 @@ class Comparison:
     coverage: ClassVar[_Value[Coverage]] = _Value()
     singling_out: ClassVar[_Value[SinglingOut | None]] = _Value()
     """Risk before and after: how often someone who knows a few events of a person finds out the rest."""
+    linkability: ClassVar[_Value[Linkability | None]] = _Value()
+    """How often someone who holds two lists about people matches them."""
+    inference: ClassVar[_Value[Inference | None]] = _Value()
+    """How often someone who knows how a case began, or its other attributes, guesses its end or an attribute."""
     fitness: ClassVar[_Value[float | None]] = _Value()
     precision: ClassVar[_Value[float | None]] = _Value()
     f_score: ClassVar[_Value[float | None]] = _Value()
@@ -136,6 +140,11 @@ class Comparison:
     def intervals(self) -> Mapping[str, tuple[float, float]]:
         """Of measures that are None because there are too many pairs of variants: between which numbers they lie."""
         return {name: found.interval for name, found in self.results.items() if found.interval is not None}
+
+    @property
+    def attacks(self) -> tuple[SinglingOut | None, Linkability | None, Inference | None]:
+        """What attacks on people achieved."""
+        return self.singling_out, self.linkability, self.inference
 
     @property
     def added(self) -> Mapping[str, str]:
@@ -210,6 +219,8 @@ def compare(
     anomalies: bool = False,
     purposes: Sequence[str] = (),
     asked: Asked | None = None,
+    control: AnyLog | None = None,
+    second: AnyLog | None = None,
     model_seconds: float | None = None,
     model_memory: int = 4 << 30,
     progress: Progress | None = None,
@@ -230,16 +241,20 @@ def compare(
     otherwise) unless ``models`` is False; with ``"pm4py"`` (extra ``models``) by pm4py, in a process beside the other
     measures that gets ``model_seconds`` (300) and ``model_memory`` bytes. ``anomalies`` adds the share of released
     cases that look normal (extra ``anomalies``). ``purposes`` (names of :data:`veilog.measures.purposes.PURPOSES`, or
-    ``all``) adds what the release is good for, each told what is ``asked``. Neither log is changed, and no value
-    depends on the order of rows. What cannot be computed is None, with its reason in ``not_computed``.
+    ``all``) adds what the release is good for, each told what is ``asked``. ``control`` has people of the same
+    process who were not in the log that was released: the attacks on people are held against the same attacks on
+    them, and without it against what others' cases tell. ``second`` is another release of the same log, which an
+    attacker may hold, too. No log is changed, and no value depends on the order of rows. What cannot be computed is
+    None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
     wanted = named(purposes)
     miner: Miner = "pm4py" if models == "pm4py" else "veilog"
     seconds = _MODEL_SECONDS[miner] if model_seconds is None else model_seconds
-    pair = Pair(
-        as_log(original), as_log(released), progress or (lambda text, fraction: None), seconds, model_memory, miner
-    )
+    say = progress or (lambda text, fraction: None)
+    sides = (as_log(original), as_log(released))
+    beside = (None if control is None else as_log(control), None if second is None else as_log(second))
+    pair = Pair(*sides, say, seconds, model_memory, miner, *beside)
     extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}
     left_out = () if models else OF_MODELS
     taken = [measure for name, measure in MEASURES.items() if measure.extra in extras and name not in left_out]

@@ -100,6 +100,10 @@ class Pair:
     memory: int = 4 << 30
     """How many bytes a process beside this one may take."""
     miner: Miner = "veilog"
+    control: EventLog | Variants | None = None
+    """People of the same process who were not in the log that was released; None where nobody was held out."""
+    second: EventLog | Variants | None = None
+    """Another release of the same log."""
     _known: dict[Callable[[Pair], Any], Any] = field(default_factory=dict, repr=False)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
 

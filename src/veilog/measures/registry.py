@@ -19,6 +19,8 @@ MEASURES = Registry(
         "dfg_largest_changes": "veilog.measures.directly_follows:LARGEST_CHANGES",
         "coverage": "veilog.measures.directly_follows:COVERAGE",
         "singling_out": "veilog.measures.singling_out.measure:SINGLING_OUT",
+        "linkability": "veilog.measures.singling_out.linking:LINKABILITY",
+        "inference": "veilog.measures.singling_out.inferring:INFERENCE",
         "case_durations": "veilog.measures.durations:CASE_DURATIONS",
         "active_cases": "veilog.measures.durations:ACTIVE_CASES",
         "dfg_frequency_emd": "veilog.measures.directly_follows:FREQUENCY_EMD",

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from veilog.charts import lasting
-from veilog.measures import MEASURES, Comparison, singling_out
+from veilog.measures import MEASURES, Comparison
 from veilog.measures.disclosure import EXPLAINED
 from veilog.privacy.account.strength import STRENGTHS
 from veilog.report import words
+from veilog.report.attacks import attacks_shown, unique
 from veilog.report.decision import MARKS
 from veilog.report.explorer import COLOURS, clean, short
 from veilog.report.facts import Facts
@@ -37,7 +38,6 @@ def rendered(facts: Facts) -> str:
     if inside is not None and inside.chart is not None:
         chart = base64.b64encode(inside.chart.encode()).decode()
     comparison = None if inside is None else inside.comparison
-    singled = None if comparison is None else comparison.singling_out
     return (
         environment()
         .get_template("page.html")
@@ -48,10 +48,9 @@ def rendered(facts: Facts) -> str:
             inside=inside,
             verdict="" if comparison is None else comparison.verdict,
             kept=[] if comparison is None else kept_lines(comparison),
-            singled=singled,
+            attacks=() if comparison is None else attacks_shown(*comparison.attacks),
             risk_words=EXPLAINED,
             singled_explained=MEASURES["singling_out"].explained,
-            singled_in_words="" if singled is None else singling_out.in_words(singled),
             budget=words.title_of_budget(facts.told.guarantee),
             plain=words.in_plain_words(facts.told),
             chances=words.chances(facts.told.guarantee),
@@ -112,6 +111,7 @@ def furnish(environment: Environment) -> Environment:
         capital=words.capital,
         up=figure,
         tied=tied,
+        unique=unique,
     )
     environment.globals.update(
         START=START, END=END, COLOURS=COLOURS, TONES=words.TONES, GRADES=words.GRADES, STRENGTHS=STRENGTHS, MARKS=MARKS

@@ -232,6 +232,23 @@ def test_pure_noise_still_gives_a_chain_with_a_way_through() -> None:
             assert imagined.lengths.max() <= 9
 
 
+def test_many_rare_relations_are_found_by_the_balance_of_the_flow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three steps, each to one of ten activities: no relation is frequent, most cells do not stand out from noise."""
+    flow = np.zeros((31, 31))
+    flow[30, :10] = flow[20:30, 30] = 300.0
+    flow[:10, 10:20] = flow[10:20, 20:30] = 30.0
+    alone = replace(DEFAULTS, covered_from=0.0)
+    for seed in range(5):
+        noisy = flow + np.random.default_rng(seed).laplace(0, 20, size=flow.shape)
+        with_it, without = (clean(noisy, 20.0, 3000.0, False, c) for c in (DEFAULTS, alone))
+        assert without.flow.sum() < 2 / 3 * noisy.sum()
+        assert np.abs(with_it.flow - flow).sum() < np.abs(without.flow - flow).sum()
+    clear = flow + np.random.default_rng(0).laplace(0, 1, size=flow.shape)
+    assert np.array_equal(clean(clear, 1.0, 3000.0, False, DEFAULTS).flow, clean(clear, 1.0, 3000.0, False, alone).flow)
+    monkeypatch.setattr("veilog.methods.evolve.chain._MOST_CELLS", 30)
+    assert np.array_equal(clean(noisy, 20.0, 3000.0, False, DEFAULTS).flow, without.flow)
+
+
 def test_exact_relations_give_the_chain_back() -> None:
     flow = np.zeros((3, 3))
     flow[2, 0] = flow[0, 1] = flow[1, 2] = 1000.0

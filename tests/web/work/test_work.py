@@ -67,6 +67,13 @@ def test_what_is_read_is_what_the_library_says_of_the_log(hospital_file: Path) -
     found = next(r for r in result.measured.disclosure if (r.background, r.size) == ("sequence", 2))
     assert found.case_disclosure == pytest.approx(expected.case_disclosure)
     assert found.unique == expected.unique
+    counts = log.variants.counts
+    assert result.measured.alone == int(counts[counts == 1].sum()) and result.measured.example.startswith("For example")
+    for with_start in (False, True):
+        rows = [row for row in result.measured.singled_out if row.with_start == with_start]
+        assert [row.events for row in rows] == [1, 2, 3, 5, 10]
+        assert [row.singled_out for row in rows] == sorted(row.singled_out for row in rows)
+        assert all(row.low <= row.singled_out <= row.high for row in rows)
     assert result.preview.rows[0][0] == log.cases.column("concept:name")[0].as_py()
     assert sum(row.released for row in result.measured.explorer.rows) <= log.variants.cases
 

@@ -59,6 +59,9 @@ class Estimate:
 class Matcher:
     """Which variants match which patterns: binary searches in the sorted (activity, position) pairs of the log."""
 
+    ANY = -2
+    """Stands in a pattern for no event."""
+
     def __init__(self, variants: Variants, *, ordered: bool) -> None:
         self._ordered = ordered
         self._span = len(variants.codes) + len(variants) + 1
@@ -73,17 +76,29 @@ class Matcher:
         """(pattern, variant) for every match, both as given numbers; patterns by row."""
         which = np.repeat(np.arange(len(patterns)), len(variants))
         variant = np.tile(variants, len(patterns))
+        fit = self.among(patterns, which, variant)
+        return which[fit], variant[fit]
+
+    def among(self, patterns: Patterns, which: IntArray, variant: IntArray) -> IntArray:
+        """The places of those of these pairs of a pattern and a variant that match. ``ANY`` matches without an
+        event."""
+        place = np.arange(len(which))
         state = self.start[variant]
         for step in range(patterns.shape[1]):
-            base = patterns[which, step] * self._span
+            wanted = patterns[which, step]
+            base = wanted * self._span
             index = np.searchsorted(self._keys, base + state)
             if not self._ordered:
                 index = np.minimum(index + self._copies(patterns, step)[which], len(self._keys) - 1)
             found = self._keys[index]
             ok = found < base + self._end[variant]
-            which, variant = which[ok], variant[ok]
-            state = found[ok] - base[ok] + 1 if self._ordered else state[ok]
-        return which, variant
+            after = found - base + 1
+            if (free := wanted == self.ANY).any():
+                ok |= free
+                after = np.where(free, state, after)
+            place, which, variant = place[ok], which[ok], variant[ok]
+            state = after[ok] if self._ordered else state[ok]
+        return place
 
     @staticmethod
     def _copies(patterns: Patterns, step: int) -> IntArray:

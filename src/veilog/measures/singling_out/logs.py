@@ -23,8 +23,13 @@ __all__ = [
     "cases_of",
     "fits",
     "fitting",
+    "in_random_order",
+    "known_in_order",
     "near",
     "population",
+    "positions",
+    "starts_of",
+    "variant_of_cases",
     "why_without_start",
 ]
 
@@ -129,7 +134,7 @@ def why_without_start(original: EventLog | Variants, released: EventLog | Varian
     spans = []
     for log, name in ((original, "original"), (released, "released")):
         try:
-            starts = _starts(timed(log, name))
+            starts = starts_of(timed(log, name))
         except ParameterError as error:
             return str(error)
         starts = starts[starts != UNKNOWN]
@@ -141,7 +146,7 @@ def why_without_start(original: EventLog | Variants, released: EventLog | Varian
     return None
 
 
-def _starts(log: EventLog) -> IntArray:
+def starts_of(log: EventLog) -> IntArray:
     """The earliest known time of each case in microseconds, ``UNKNOWN`` without any."""
     times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
     known = times.is_valid().to_numpy(zero_copy_only=False)
@@ -163,16 +168,21 @@ def cases_of(log: EventLog | Variants, variants: Variants, with_start: bool) -> 
 
 
 def _timed_cases(log: EventLog, variants: Variants) -> tuple[IntArray, IntArray]:
+    variant, start = variant_of_cases(log, variants), starts_of(log)
+    canonical = np.lexsort((start, variant))
+    return variant[canonical], start[canonical]
+
+
+def variant_of_cases(log: EventLog, variants: Variants) -> IntArray:
+    """The row of the variant of each case, in the log's order of cases."""
     column = log.events.column(ACTIVITY).cast(pa.string()).dictionary_encode().unify_dictionaries().combine_chunks()
     place = {label: code for code, label in enumerate(variants.labels)}
     recode = np.array([place.get(label, 0) for label in column.dictionary.to_pylist()], dtype=np.int64)
     codes = recode[column.indices.to_numpy(zero_copy_only=False)] if len(recode) else np.zeros(0, dtype=np.int64)
     prints = _fingerprints(variants.codes.astype(np.int64), variants.offsets)
     order = np.argsort(prints)
-    variant = order[np.searchsorted(prints[order], _fingerprints(codes, log.offsets))]
-    start = _starts(log)
-    canonical = np.lexsort((start, variant))
-    return variant[canonical], start[canonical]
+    found: IntArray = order[np.searchsorted(prints[order], _fingerprints(codes, log.offsets))]
+    return found
 
 
 def _fingerprints(codes: IntArray, offsets: IntArray) -> npt.NDArray[np.uint64]:
@@ -196,3 +206,34 @@ def population(variants: Variants, variant: IntArray, start: IntArray, with_star
     known = np.flatnonzero(start != UNKNOWN)
     order = known[np.argsort(start[known], kind="stable")]
     return Population(variants, matcher, start[order], variant[order])
+
+
+def positions(lengths: IntArray, size: int, rng: np.random.Generator) -> IntArray:
+    """``size`` different positions below each length, uniformly and ascending, by R. W. Floyd's way to draw a set."""
+    chosen = np.full((len(lengths), size), -1, dtype=np.int64)
+    for j in range(size):
+        top = lengths - size + j
+        drawn = rng.integers(0, top + 1)
+        taken = (chosen[:, :j] == drawn[:, None]).any(axis=1)
+        chosen[:, j] = np.where(taken, top, drawn)
+    return np.sort(chosen, axis=1)
+
+
+def in_random_order(lengths: IntArray, rng: np.random.Generator) -> IntArray:
+    """All positions below each length in random order, a row each; -1 after the last."""
+    keys = rng.random((len(lengths), int(lengths.max(initial=0))))
+    beyond = np.arange(keys.shape[1])[None, :] >= lengths[:, None]
+    keys[beyond] = np.inf
+    order: IntArray = np.argsort(keys, axis=1)
+    order[np.sort(beyond, axis=1)] = -1
+    return order
+
+
+def known_in_order(variants: Variants, variant: IntArray, places: IntArray) -> IntArray:
+    """The activities at these places (-1 for none) of these variants, in the order of the events; ``Matcher.ANY`` after
+    the last."""
+    most = np.iinfo(np.int64).max
+    known = np.sort(np.where(places < 0, most, places), axis=1)
+    none = known == most
+    codes = variants.codes[np.where(none, 0, known + variants.offsets[variant][:, None])].astype(np.int64)
+    return np.where(none, Matcher.ANY, codes)

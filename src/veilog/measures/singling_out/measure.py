@@ -40,11 +40,11 @@ import itertools
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from veilog._typing import IntArray
+from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -52,45 +52,37 @@ from veilog.measures.measure import Measure
 from veilog.measures.singling_out.logs import (
     UNKNOWN,
     Fitting,
-    FloatArray,
     Population,
     cases_of,
     fits,
     fitting,
     near,
     population,
+    positions,
     why_without_start,
 )
+from veilog.measures.singling_out.rates import (
+    Z_BEYOND,
+    Control,
+    Rate,
+    Success,
+    apart,
+    certain,
+    mean_rate,
+    paired,
+    residual,
+    tells_more,
+    wilson,
+)
 
-__all__ = ["SINGLING_OUT", "Knowledge", "Rate", "SinglingOut", "Success", "in_words", "singling_out"]
+__all__ = ["SINGLING_OUT", "Knowledge", "SinglingOut", "events", "singling_out"]
 
 SIZES = (1, 2, 3, 5, 10)
 ATTACKS = 1_000
 _FEWEST = 100
 _WORK = 1 << 21
 """Pairs of an attack and a variant for each size; larger logs are attacked less often, at least ``_FEWEST`` times."""
-_Z = 1.959963984540054
-_Z_BEYOND = 2.807033768343811
-"""99.5 %: of ten kinds of knowledge that tell nothing, all stay below in 97 of 100 comparisons or more."""
 _HOUR = 3_600_000_000
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A share of attacks that succeed, with its interval (95 % unless said otherwise; of width 0 where it is exact)."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Success:
-    """How often an attacker is right, with the original, with the release and with the baseline."""
-
-    original: Rate
-    released: Rate
-    baseline: Rate
 
 
 @dataclass(frozen=True)
@@ -109,13 +101,15 @@ class Knowledge:
     singled_out: Success
     guessed: Success
     beyond: Rate
-    """By how much more the release lets guess than the baseline, in the same attacks; its interval is at 99.5 % and for
-    all people who could have been in the log, so it has a width also where everybody was attacked."""
+    """By how much more the release lets guess than the baseline; its interval is at 99.5 % and for all people who could
+    have been in the log, so it has a width also where everybody was attacked."""
+    residual: Rate
+    """Of what the baseline leaves to find out the share that the release tells, at 99.5 %."""
 
     @property
     def more(self) -> bool:
-        """Whether the release tells more about the people attacked than everybody else's cases do."""
-        return self.beyond.low > 1e-9
+        """Whether the release tells more about the people attacked than the baseline does."""
+        return tells_more(self.beyond)
 
 
 @dataclass(frozen=True)
@@ -127,26 +121,63 @@ class SinglingOut:
     """How far from the true start of a case a case may start that still fits."""
     without_start: str | None
     """Why no attacker knows when cases started, if so."""
+    control: Control
+    """What the baseline is."""
     seconds: float
 
 
 @dataclass(frozen=True, eq=False)
+class _People:
+    """People to attack: the cases of a log, and what these are in the release."""
+
+    variants: Variants
+    variant: IntArray
+    start: IntArray
+    """``UNKNOWN`` where it is."""
+    recode: IntArray
+    """Of each activity its code in the release, -1 where that has none; the last one is that of -1."""
+    counterpart: IntArray
+    """Of each variant the release's one, -1 where it has none."""
+
+
+@dataclass(frozen=True, eq=False)
 class _Attacks:
-    """People attacked, as cases of the original."""
+    """People attacked."""
 
     variant: IntArray
     start: IntArray
     """``UNKNOWN`` where it is."""
     patterns: IntArray
-    """What is known: codes of the original's activities, an attack a row."""
+    """What is known: codes of the people's activities, an attack a row."""
     weight: FloatArray
     exact: bool
+    people: int
+    """How many could be attacked."""
+    timed: int
+    """How many of them have a known start."""
+
+    @property
+    def independent(self) -> float:
+        """How many people, drawn from all who could be in the log and attacked with all that can be known, would vary
+        as much: those attacked are drawn from the people of the log, and these from all."""
+        return self.people if self.exact else 1 / (1 / self.people + 1 / len(self.weight))
+
+    def rows(self, rows: IntArray) -> _Attacks:
+        return replace(
+            self,
+            variant=self.variant[rows],
+            start=self.start[rows],
+            patterns=self.patterns[rows],
+            weight=self.weight[rows],
+            people=self.timed,
+        )
 
 
 def singling_out(
     original: EventLog | Variants,
     released: EventLog | Variants,
     *,
+    control: EventLog | Variants | None = None,
     sizes: Iterable[int] = SIZES,
     hours: float = 24.0,
     attacks: int = ATTACKS,
@@ -154,140 +185,190 @@ def singling_out(
 ) -> SinglingOut:
     """How often people of the original are singled out, or their trace is guessed, with either log and the baseline.
 
-    ``sizes`` are how many events are known; sizes for which nobody has more events are left out. Where both logs have
-    real times that overlap, attackers who also know the start of the case to ``hours`` are tried. Neither log is
-    changed and no value depends on the order of rows.
+    ``control`` has people of the same process who were not in the log that was released: then they are the baseline.
+    ``sizes`` are how many events are known; sizes for which nobody has more events are left out. Where the logs have
+    real times that overlap, attackers who also know the start of the case to ``hours`` are tried. No log is changed and
+    no value depends on the order of rows.
     """
     began = time.perf_counter()
     wanted = sorted(set(sizes))
     if not wanted or wanted[0] < 1 or attacks < 2 or not hours > 0 or seed < 0:
         raise ParameterError("Sizes, attacks and hours must be positive.", parameter="sizes")
-    first = original if isinstance(original, Variants) else original.variants
-    second = released if isinstance(released, Variants) else released.variants
+    first, second = (log if isinstance(log, Variants) else log.variants for log in (original, released))
     if first.cases == 0:
         raise ParameterError("The original log has no cases, so there is nobody to single out.", parameter="original")
     why = why_without_start(original, released)
-    variant, start = cases_of(original, first, why is None)
-    before = population(first, variant, start, why is None)
+    if why is None and control is not None:
+        why = why_without_start(control, released)
     after = population(second, *cases_of(released, second, why is None), why is None)
-    places = {label: code for code, label in enumerate(second.labels)}
-    recode = np.array([places.get(label, -1) for label in first.labels] + [-1], dtype=np.int64)
-    rows = {sequence: row for row, sequence in enumerate(second.sequences)}
-    counterpart = np.array([rows.get(sequence, -1) for sequence in first.sequences], dtype=np.int64)
+    whom = _people(original, second, why is None)
+    held_out = None if control is None else _people(control, second, why is None)
+    before = population(first, whom.variant, whom.start, why is None)
     most = min(attacks, max(_FEWEST, _WORK // max(1, len(first), len(second))))
-    results = []
+    results: list[Knowledge] = []
     for size in wanted:
-        people = np.flatnonzero(first.lengths[variant] > size)
-        if len(people):
-            rng = np.random.default_rng([seed, size])
-            drawn = _drawn(first, variant[people], start[people], size, most, rng)
-            known = start[people] != UNKNOWN
-            results += _tried(size, before, after, drawn, recode, counterpart, hours, (len(people), int(known.sum())))
+        drawn = _drawn(whom, size, most, np.random.default_rng([seed, size]))
+        others = None if held_out is None else _drawn(held_out, size, most, np.random.default_rng([seed, size, 1]))
+        if drawn is not None and (held_out is None or others is not None):
+            trial = _Trial(size, before, after, int(hours * _HOUR))
+            against = None if held_out is None or others is None else trial.with_release(held_out, others)
+            results += trial.outcome(whom, drawn, against)
     if not results:
         raise ParameterError(
-            f"No case of the original has more than {_events(wanted[0])}, so whoever knows so much finds nothing out.",
+            f"No case of the original has more than {events(wanted[0])}, so whoever knows so much finds nothing out.",
             parameter="original",
         )
-    return SinglingOut(tuple(results), hours, why, time.perf_counter() - began)
+    kind: Control = "others' cases" if control is None else "held out"
+    return SinglingOut(tuple(results), hours, why, kind, time.perf_counter() - began)
 
 
-def in_words(result: SinglingOut) -> str:
-    """Two sentences about where the release tells most beyond the baseline, or else where the original tells most."""
-    more = [row for row in result.results if row.more]
-    if more:
-        row = max(more, key=lambda row: row.guessed.released.value - row.guessed.baseline.value)
-        judged = "So the release tells more about people than others' cases do."
-    else:
-        row = max(result.results, key=lambda row: row.guessed.original.value)
-        judged = "As far as this attack can tell, the release says no more about people than others' cases do."
-    start = " and about when it started" if row.with_start else ""
-    rate = row.guessed
-    return (
-        f"Someone who knows {_events(row.size)} of a person's case{start} guesses the rest of it for "
-        f"{_percent(rate.original)} of the people with the original, for {_percent(rate.released)} with the release, "
-        f"and for {_percent(rate.baseline)} from others' cases. {judged}"
-    )
-
-
-def _events(number: int) -> str:
+def events(number: int) -> str:
+    """Return so many events in words."""
     return "1 event" if number == 1 else f"{number} events"
 
 
-def _percent(rate: Rate) -> str:
-    return "under 0.1 %" if 0 < rate.value < 0.001 else f"{100 * rate.value:.3g} %"
+def _people(log: EventLog | Variants, after: Variants, with_start: bool) -> _People:
+    variants = log if isinstance(log, Variants) else log.variants
+    places = {label: code for code, label in enumerate(after.labels)}
+    rows = {sequence: row for row, sequence in enumerate(after.sequences)}
+    return _People(
+        variants,
+        *cases_of(log, variants, with_start),
+        recode=np.array([places.get(label, -1) for label in variants.labels] + [-1], dtype=np.int64),
+        counterpart=np.array([rows.get(sequence, -1) for sequence in variants.sequences], dtype=np.int64),
+    )
 
 
-# Attacks -------------------------------------------------------------------------------------------------------------
-
-
-def _drawn(
-    variants: Variants, variant: IntArray, start: IntArray, size: int, most: int, rng: np.random.Generator
-) -> _Attacks:
-    """All that can be known of these cases, if that is no more than ``most``, or so much drawn from it."""
+def _drawn(whom: _People, size: int, most: int, rng: np.random.Generator) -> _Attacks | None:
+    """All that can be known of those who have more events, if that is no more than ``most``, or so much drawn from it;
+    None where there is nobody."""
+    variants = whom.variants
+    people = np.flatnonzero(variants.lengths[whom.variant] > size)
+    if not len(people):
+        return None
+    variant, start = whom.variant[people], whom.start[people]
     lengths = variants.lengths[variant]
     sizes, number = np.unique(lengths, return_counts=True)
     total = sum(math.comb(n, size) * count for n, count in zip(sizes.tolist(), number.tolist(), strict=True))
     if total <= most:
         chosen = [list(itertools.combinations(range(n), size)) for n in lengths.tolist()]
         who = np.repeat(np.arange(len(variant)), [len(c) for c in chosen])
-        positions = np.array([row for c in chosen for row in c], dtype=np.int64)
+        places = np.array([row for c in chosen for row in c], dtype=np.int64)
         weight = np.repeat([1.0 / len(c) for c in chosen], [len(c) for c in chosen])
     else:
         who = rng.integers(0, len(variant), most)
-        positions = _positions(lengths[who], size, rng)
+        places = positions(lengths[who], size, rng)
         weight = np.ones(most)
-    patterns = variants.codes[variants.offsets[variant[who]][:, None] + positions].astype(np.int64)
-    return _Attacks(variant[who], start[who], patterns, weight, total <= most)
+    patterns = variants.codes[variants.offsets[variant[who]][:, None] + places].astype(np.int64)
+    timed = int((start != UNKNOWN).sum())
+    return _Attacks(variant[who], start[who], patterns, weight, total <= most, len(people), timed)
 
 
-def _positions(lengths: IntArray, size: int, rng: np.random.Generator) -> IntArray:
-    """``size`` different positions below each length, uniformly and ascending, by R. W. Floyd's way to draw a set."""
-    chosen = np.full((len(lengths), size), -1, dtype=np.int64)
-    for j in range(size):
-        top = lengths - size + j
-        drawn = rng.integers(0, top + 1)
-        taken = (chosen[:, :j] == drawn[:, None]).any(axis=1)
-        chosen[:, j] = np.where(taken, top, drawn)
-    return np.sort(chosen, axis=1)
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """What fits in a log, whenever it started, and of the attacks with a known start what fits and started then."""
+
+    ever: Fitting
+    near: Fitting | None
+    known: IntArray
+    """The attacks with a known start."""
+
+    def guessed(self) -> FloatArray:
+        """The chances to guess with a known start; who finds nothing that fits goes on without it."""
+        assert self.near is not None
+        return self.near.guessed(self.ever.rows(self.known))
 
 
-def _tried(
-    size: int,
-    before: Population,
-    after: Population,
-    attacks: _Attacks,
-    recode: IntArray,
-    counterpart: IntArray,
-    hours: float,
-    people: tuple[int, int],
-) -> list[Knowledge]:
-    """The outcome without, and where possible with, knowledge of the start."""
-    patterns, which = np.unique(attacks.patterns, axis=0, return_inverse=True)
-    which = which.ravel()
-    tables = fits(before, patterns), fits(after, recode[patterns])
-    own = attacks.variant, counterpart[attacks.variant]
-    a, b = fitting(before, tables[0], which, own[0]), fitting(after, tables[1], which, own[1])
-    n = after.variants.cases
-    out = [
-        _knowledge(size, people[0], attacks, (a, b, a.known_from_others()), _drawn_alone(a, before.variants.cases, n))
-    ]
-    known = np.flatnonzero(attacks.start != UNKNOWN)
-    if before.starts is None or after.starts is None or not len(known):
-        return out
-    some = _Attacks(
-        attacks.variant[known], attacks.start[known], attacks.patterns[known], attacks.weight[known], attacks.exact
-    )
-    reach = int(hours * _HOUR)
-    near_a = near(before, tables[0], which[known], own[0][known], some.start, reach)
-    near_b = near(after, tables[1], which[known], own[1][known], some.start, reach)
-    a, b = a.rows(known), b.rows(known)
-    drawn = _drawn_alone(near_a, len(before.starts), len(after.starts))
-    out.append(
-        _knowledge(
-            size, people[1], some, (near_a, near_b, near_a.known_from_others()), drawn, (a, b, a.known_from_others())
+@dataclass(frozen=True, eq=False)
+class _Against:
+    """A control group that was attacked with the release."""
+
+    found: _Fitted
+    attacks: _Attacks
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Attacks with so many known events on people of one log and of another one."""
+
+    size: int
+    before: Population
+    after: Population
+    reach: int
+
+    def with_release(self, whom: _People, attacks: _Attacks) -> _Against:
+        """Return what fits these people in the release."""
+        return _Against(self._fitted(self.after, attacks, whom.recode, whom.counterpart), attacks)
+
+    def _fitted(self, log: Population, attacks: _Attacks, recode: IntArray | None, own: IntArray) -> _Fitted:
+        patterns, which = np.unique(attacks.patterns, axis=0, return_inverse=True)
+        which = which.ravel()
+        table = fits(log, patterns if recode is None else recode[patterns])
+        ever = fitting(log, table, which, own[attacks.variant])
+        known = np.flatnonzero(attacks.start != UNKNOWN)
+        if self.before.starts is None or log.starts is None or not len(known):
+            return _Fitted(ever, None, known)
+        start = attacks.start[known]
+        return _Fitted(ever, near(log, table, which[known], own[attacks.variant[known]], start, self.reach), known)
+
+    def outcome(self, whom: _People, attacks: _Attacks, against: _Against | None) -> list[Knowledge]:
+        """The outcome without, and where possible with, knowledge of the start."""
+        a = self._fitted(self.before, attacks, None, np.arange(len(whom.variants)))
+        b = self.with_release(whom, attacks).found
+        n = self.after.variants.cases
+        alone = _drawn_alone(a.ever, self.before.variants.cases, n)
+        guesses = a.ever.guessed(), b.ever.guessed(), a.ever.known_from_others().guessed()
+        control = None
+        if against is not None:
+            control = against.attacks, against.found.ever.alone(), against.found.ever.guessed()
+        out = [self._knowledge(attacks, False, (a.ever.alone(), b.ever.alone(), alone), guesses, control)]
+        if a.near is None or b.near is None or (against is not None and against.found.near is None):
+            return out
+        assert self.before.starts is not None and self.after.starts is not None  # noqa: PT018 - one fact
+        some = attacks.rows(a.known)
+        alone = _drawn_alone(a.near, len(self.before.starts), len(self.after.starts))
+        from_others = _Fitted(a.ever.known_from_others(), a.near.known_from_others(), a.known)
+        either = (from_others.guessed(), from_others.ever.rows(a.known).guessed())
+        best = max(either, key=lambda values: float(values @ some.weight))
+        guesses = a.guessed(), b.guessed(), best
+        if against is not None and against.found.near is not None:
+            control = against.attacks.rows(against.found.known), against.found.near.alone(), against.found.guessed()
+        return [*out, self._knowledge(some, True, (a.near.alone(), b.near.alone(), alone), guesses, control)]
+
+    def _knowledge(
+        self,
+        attacks: _Attacks,
+        with_start: bool,
+        alone: tuple[FloatArray, FloatArray, FloatArray],
+        guessed: tuple[FloatArray, FloatArray, FloatArray],
+        control: tuple[_Attacks, FloatArray, FloatArray] | None,
+    ) -> Knowledge:
+        """With the original, with the release, and known from others; a control group takes the place of the latter."""
+        singled, guesses = ([_rate(values, attacks) for values in three] for three in (alone, guessed))
+        weight = attacks.weight / attacks.weight.sum()
+        if control is None:
+            beyond = paired(guessed[1] - guessed[2], weight, attacks.variant, attacks.people)
+        else:
+            others, *values = control
+            singled[2], guesses[2] = (_rate(found, others) for found in values)
+            ends = (guessed[1], attacks), (values[1], others)
+            beyond = apart(*(mean_rate(v, by.weight, by.independent, Z_BEYOND) for v, by in ends))
+        return Knowledge(
+            size=self.size,
+            with_start=with_start,
+            people=attacks.people,
+            attacks=len(weight),
+            exact=attacks.exact,
+            singled_out=Success(*singled),
+            guessed=Success(*guesses),
+            beyond=beyond,
+            residual=residual(beyond, guesses[2]),
         )
-    )
-    return out
+
+
+def _rate(values: FloatArray, attacks: _Attacks) -> Rate:
+    mean = min(1.0, float(values @ (attacks.weight / attacks.weight.sum())))
+    return certain(mean) if attacks.exact else wilson(mean, len(values))
 
 
 def _drawn_alone(found: Fitting, cases: int, n: int) -> FloatArray:
@@ -298,62 +379,9 @@ def _drawn_alone(found: Fitting, cases: int, n: int) -> FloatArray:
     return np.asarray(n * (same / others) * np.power(1 - fit, max(0, n - 1)), dtype=np.float64)
 
 
-def _knowledge(
-    size: int,
-    people: int,
-    attacks: _Attacks,
-    found: tuple[Fitting, Fitting, Fitting],
-    drawn_alone: FloatArray,
-    otherwise: tuple[Fitting, Fitting, Fitting] | None = None,
-) -> Knowledge:
-    """``found`` in the original, in the release, and known from others; ``otherwise`` the same whenever it started."""
-    weight = attacks.weight / attacks.weight.sum()
-
-    def rate(values: FloatArray) -> Rate:
-        mean = min(1.0, float(values @ weight))
-        return Rate(mean, mean, mean) if attacks.exact else _wilson(mean, len(values))
-
-    original, released, baseline = (f.guessed(otherwise[i] if otherwise else None) for i, f in enumerate(found))
-    if otherwise is not None:
-        baseline = max(baseline, otherwise[2].guessed(), key=lambda values: float(values @ weight))
-    return Knowledge(
-        size=size,
-        with_start=otherwise is not None,
-        people=people,
-        attacks=len(weight),
-        exact=attacks.exact,
-        singled_out=Success(rate(found[0].alone()), rate(found[1].alone()), rate(drawn_alone)),
-        guessed=Success(rate(original), rate(released), rate(baseline)),
-        beyond=_beyond(released - baseline, weight, attacks.variant, people),
-    )
-
-
-def _wilson(share: float, attacks: int) -> Rate:
-    """Wilson's interval. Values between 0 and 1 vary less than zeros and ones of the same mean, so it covers these."""
-    z2 = _Z * _Z / attacks
-    middle = (share + z2 / 2) / (1 + z2)
-    reach = math.sqrt(max(0.0, z2 * (share * (1 - share) + z2 / 4))) / (1 + z2)
-    return Rate(share, min(share, max(0.0, middle - reach)), max(share, min(1.0, middle + reach)))
-
-
-def _beyond(gain: FloatArray, weight: FloatArray, trace: IntArray, people: int) -> Rate:
-    """The mean gain over the baseline and its interval at 99.5 %, for people of whom those attacked are a sample.
-
-    What is won or lost of all who share a trace comes together, by one accident of the release, so the variance is that
-    of sums over traces (a cluster-robust one). Half a person more is taken to gain and half a one to lose, after A.
-    Agresti and Y. Min, "Simple improved confidence intervals for comparing matched proportions" (2005): where nobody
-    gains or loses, that does not prove that nobody can.
-    """
-    mean = max(-1.0, min(1.0, float(gain @ weight)))
-    together = np.bincount(trace, weights=weight * (gain - mean))
-    number = min(people, len(gain))
-    reach = _Z_BEYOND * math.sqrt(float(together @ together) + 1 / number**2)
-    return Rate(mean, max(-1.0, mean - reach), min(1.0, mean + reach))
-
-
 SINGLING_OUT = Measure(
     "singling_out",
-    lambda pair: singling_out(pair.original, pair.released),
+    lambda pair: singling_out(pair.original, pair.released, control=pair.control),
     (),
     paper="Giomi, Boenisch, Wehmeyer, Tasnádi: A unified framework for quantifying privacy risk in synthetic "
     "data, 2023",

@@ -30,6 +30,9 @@ __all__ = [
 Triples = tuple[IntArray, IntArray, IntArray]
 """Rows, columns and values of a sparse matrix."""
 
+_MOST_CELLS = 15_000
+"""The linear program of more of them would take longer than all else, and could tell little: nearly all are noise."""
+
 
 @dataclass(frozen=True, eq=False)
 class Shortened:
@@ -198,7 +201,11 @@ def _pairs(states: Int32Array, bounds: IntArray, size: int) -> Triples:
 
 
 def clean(noisy: FloatArray, b: float, cases: float, low: bool, settings: Constants) -> Chain:
-    """A balanced flow from noisy relations of noise scale ``b``."""
+    """A balanced flow from noisy relations of noise scale ``b``.
+
+    Where the log is small, or the cells that stand out have too small a part of all that was answered (there are many
+    relations, each of few cases), it is averaged with a linear program, which finds ways through cells that do not.
+    """
     size = len(noisy) - 1
     noisy = noisy.copy()
     noisy[size, size] = -np.inf  # empty traces are not imagined
@@ -210,7 +217,8 @@ def clean(noisy: FloatArray, b: float, cases: float, low: bool, settings: Consta
     floor = 0.2 * threshold
     flow = _balanced(np.where(kept, np.maximum(noisy - b, floor), 0.0), kept, floor)
     support = kept | (noisy >= b)
-    if low:
+    answered = float(noisy.sum(where=np.isfinite(noisy)))
+    if low or flow.sum() < settings.covered_from * answered:
         optimum = _least_absolute(noisy, b, 0.97 * settings.contribution * cases)
         if optimum is not None:
             flow = (flow + optimum) / 2
@@ -255,9 +263,10 @@ def _balanced(flow: FloatArray, kept: BoolArray, floor: float) -> FloatArray:
 
 def _least_absolute(noisy: FloatArray, b: float, most: float) -> FloatArray | None:
     """The flow M that minimises ``sum |N - M| + b/2 sum min(M, N)/N`` over cells N > .3 b, with a total of at most
-    ``most``: a linear program, M = (part up to N) + (part above)."""
+    ``most``: a linear program, M = (part up to N) + (part above). None where there is no such flow, or where there are
+    too many cells."""
     x, y = np.nonzero(noisy > 0.3 * b)
-    if not len(x):
+    if not 0 < len(x) <= _MOST_CELLS:
         return None
     target = noisy[x, y]
     cells, n = len(x), len(noisy)

@@ -55,11 +55,14 @@ class Constants:
     relations_exponent: float = 1.5
     """Of A + 1 in that size; 0 lets the share go by g alone."""
     low_until: float = 0.5
-    """Below this lam the log is *low*: one round of votes, a linear program, soft thresholds."""
+    """Below this lam the log is *low*: one round of votes, a linear program."""
     growth: float = 1.5
     """Each round of votes costs so many times as much as the one before."""
     theta: float = 0.90
     """Cells of the relations are kept from ``theta b ln(A + 1)`` on, b the scale of their noise."""
+
+    covered_from: float = 2 / 3
+    """Where cells that are kept have a smaller part of all relations, the linear program is asked for, too."""
 
     contribution: int = 5
     """A case adds at most this to all relations and repeats (trigrams, presences) together."""

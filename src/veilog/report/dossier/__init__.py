@@ -43,15 +43,17 @@ def dossier(
     *,
     files: Sequence[str | os.PathLike[str]] = (),
     account: Account | None = None,
+    control: EventLog | Variants | None = None,
     progress: Progress | None = None,
 ) -> Dossier:
     """Return the dossier of a release, or of the log that was read from its file.
 
     Without the ``original`` it holds nothing of that and may go where the release may go; with it, it is the edition
     for the owner alone, with what attacks achieved on both. ``files`` are those that the release was written to;
-    ``account`` is what the ledger knows of releases of these data, for the owner's edition.
+    ``account`` is what the ledger knows of releases of these data, and ``control`` has people who were not in the log
+    that was released, both for the owner's edition.
     """
-    return _made(subject_of(released, original, files_of(files), account, progress))
+    return _made(subject_of(released, original, files_of(files), account, progress, control))
 
 
 def write(made: Dossier, path: str | os.PathLike[str]) -> None:

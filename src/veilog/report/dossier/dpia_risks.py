@@ -119,7 +119,7 @@ def _inherent(subject: Subject) -> tuple[Section, ...]:
                 table(
                     ("risk", "likelihood", "severity"),
                     ("singling out", before, "yours to fill"),
-                    ("linkability", "yours to fill: what else is known of these people", "yours to fill"),
+                    ("linkability", f"{before}; what else is known of these people", "yours to fill"),
                     ("inference", before, "yours to fill"),
                 ),
             ),

@@ -7,8 +7,8 @@ better. What they do not bound is said beside them.
 
 from __future__ import annotations
 
-from veilog.measures.singling_out import Rate
 from veilog.releasing.meaning import largest, meaning_of_pairs
+from veilog.report.attacks import unique
 from veilog.report.decision import of_pair, of_person
 from veilog.report.dossier.parts import Block, Part, Points, Section, Text, table
 from veilog.report.dossier.subject import Attacked, Subject
@@ -21,6 +21,13 @@ _PEOPLE = (10, 100, 1_000, 100_000)
 _VALUES = (2, 5, 10, 100)
 _RELEASES = (1, 2, 3, 5, 10)
 _CASES = (1, 2, 5, 20)
+_MORE = ": more"
+_CONTROL = {
+    "others' cases alone": "Nobody was held out. The control is what others' cases tell: the same guess from the "
+    "original, without the person's own case. It estimates what could be guessed anyway; a group that was held out "
+    "(--control) measures it, and of that the bound speaks.",
+    "people held out": "The control is the same attack on people of the same process who were not in the log.",
+}
 _NO = "No. Nothing that is proven bounds it: take it that it is still possible, until somebody has shown otherwise."
 
 
@@ -169,102 +176,60 @@ def _limits(subject: Subject) -> tuple[Block, ...]:
 
 def _attacks(subject: Subject, attacked: Attacked) -> tuple[Block, ...]:
     blocks: list[Block] = []
-    if attacked.singled is None:
+    if not attacked.attacks:
         blocks.append(Text(f"No attack was run: {attacked.why_not}"))
-    else:
-        head = ("known of a person", "people", "original", "release", "others' cases alone")
-        found = attacked.singled.results
-        known = [
-            f"{k.size} {'event' if k.size == 1 else 'events'}{' and about when it started' if k.with_start else ''}"
-            for k in found
-        ]
-        singled = tuple(
-            (
-                name,
-                f"{k.people:,}",
-                _rate(k.singled_out.original),
-                _rate(k.singled_out.released),
-                _rate(k.singled_out.baseline),
-            )
-            for name, k in zip(known, found, strict=True)
-        )
-        guessed = tuple(
-            (name, f"{k.people:,}", _rate(k.guessed.original), _rate(k.guessed.released), _rate(k.guessed.baseline))
-            for name, k in zip(known, found, strict=True)
-        )
-        gain = tuple(
-            (name, _signed(k.beyond), "more than others' cases tell" if k.more else "no more than others' cases tell")
-            for name, k in zip(known, found, strict=True)
-        )
+    for attack in attacked.attacks:
         blocks += [
-            Text("Singling out: exactly one case fits what is known, and it has the person's whole path."),
-            table(head, *singled),
-            Text("Inference: the rest of a person's path is guessed from the cases that fit."),
-            table(head, *guessed),
-            Text(
-                "How much more the release lets guess than everybody else's cases do, in percentage points with "
-                "an interval "
-                "at 99.5\u00a0%" + _beside_bound(subject)
-            ),
-            table(("known of a person", "gain", "so the release tells"), *gain),
-            Text(
-                "Intervals are at 95\u00a0%; without one everybody was attacked. “Others' cases alone” is the "
-                "control: a "
-                "log that never held the person. Linkability was not attacked; its bound stands above."
+            Text(attack.title, strong=True),
+            Text(attack.said),
+            table(
+                ("the attacker knows", "people", "original", "release", attack.control, "gain of the release"),
+                *(
+                    (r.known, f"{r.people:,}", r.original, r.released, r.control, f"{r.gain}{_MORE if r.more else ''}")
+                    for r in attack.rows
+                ),
             ),
         ]
-    return (*blocks, *_unique_cases(attacked))
+    if attacked.attacks:
+        blocks += [
+            Text(
+                "Gain: in percentage points over the control, with an interval at 99.5\u00a0%; where chance alone "
+                "seldom makes as much, it is marked “more”" + _beside_bound(subject)
+            ),
+            Text(_CONTROL[attacked.attacks[0].control]),
+            Text("Other intervals are at 95\u00a0%; without one everybody was attacked with all that can be known."),
+        ]
+    return (*blocks, *_unique_cases(subject, attacked))
 
 
-def _unique_cases(attacked: Attacked) -> tuple[Block, ...]:
-    """How many cases a few known activities single out."""
+def _unique_cases(subject: Subject, attacked: Attacked) -> tuple[Block, ...]:
+    """How many cases a few known activities single out, in the release only where its cases may be people's."""
     if not attacked.disclosed:
         return ()
-    rows = tuple(
-        (
-            f"{before.background} of {before.size}",
-            _unique(before.exact, before.unique, before.cases),
-            _unique(after.exact, after.unique, after.cases),
+    if subject.guarantee.proven:
+        rows = tuple((f"{before.background} of {before.size}", unique(before)) for before, _ in attacked.disclosed)
+        return (
+            Text(
+                "Cases of the original that some knowledge of a few activities singles out. Of the release it is not "
+                "shown: its cases are made up of noisy answers, so one that stands alone is nobody's."
+            ),
+            table(("known", "original"), *rows),
         )
-        for before, after in attacked.disclosed
-    )
+    both = tuple((f"{b.background} of {b.size}", unique(b), unique(a)) for b, a in attacked.disclosed)
     return (
-        Text(
-            "Cases that some knowledge of a few activities singles out. In a release that is made up of "
-            "noisy answers "
-            "a case that stands alone need not be anybody's."
-        ),
-        table(("known", "original", "release"), *rows),
+        Text("Cases that some knowledge of a few activities singles out."),
+        table(("known", "original", "release"), *both),
     )
 
 
 def _beside_bound(subject: Subject) -> str:
     if not subject.proven or subject.meaning is None:
-        return ":"
+        return ". Nothing that is proven bounds it."
     return (
-        f"; the proven bound on any such gain, on average over the noise, is {percent_up(subject.meaning.advantage)}:"
+        ". The proven bound on every such gain, to single out, to link and to infer, on average over the noise, is "
+        f"{percent_up(subject.meaning.advantage)}."
     )
-
-
-def _unique(exact: bool, unique: int, cases: int) -> str:
-    return f"{'' if exact else 'at least '}{unique:,} of {cases:,}"
 
 
 def _percent(share: float) -> str:
     return tied(f"{100 * share:g} %")
-
-
-def _rate(rate: Rate) -> str:
-    value = f"{_in_percent(rate.value)} %"
-    if rate.high - rate.low < 1e-9:
-        return tied(value)
-    return tied(f"{value} ({_in_percent(rate.low)} to {_in_percent(rate.high)} %)")
-
-
-def _in_percent(share: float) -> str:
-    """A share in percent, to three digits; what is below a thousandth of one is called nothing."""
-    return f"{100 * share:.3g}" if share >= 1e-5 else "0"
-
-
-def _signed(rate: Rate) -> str:
-    return f"{100 * rate.value:+.2f} ({100 * rate.low:+.2f} to {100 * rate.high:+.2f})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 from veilog.errors import VeilogError
@@ -11,10 +12,18 @@ from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures import Progress
 from veilog.measures.disclosure import RiskResult
-from veilog.measures.singling_out import SinglingOut, singling_out
+from veilog.measures.singling_out import (
+    Inference,
+    Linkability,
+    SinglingOut,
+    inference,
+    linkability,
+    singling_out,
+)
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.meaning import Meaning, meaning_of
 from veilog.releasing.result import Release
+from veilog.report.attacks import AttackShown, attacks_shown
 from veilog.report.decision import Decision, OwnerSide, decided, owner_side
 from veilog.report.facts import File, account_of, disclosed, today
 from veilog.report.told import Told, told_by_file, told_by_release
@@ -31,7 +40,11 @@ class Attacked:
     owner: OwnerSide
     variants: int
     events: int
+    attacks: tuple[AttackShown, ...]
+    """In words."""
     singled: SinglingOut | None
+    linked: Linkability | None
+    inferred: Inference | None
     why_not: str
     """Why there was no attack, where there was none."""
     disclosed: tuple[tuple[RiskResult, RiskResult], ...]
@@ -81,8 +94,10 @@ def subject_of(
     files: tuple[File, ...],
     account: Account | None,
     progress: Progress | None,
+    control: EventLog | Variants | None = None,
 ) -> Subject:
-    """Return what a dossier says of this release; with the original, what attacks achieved."""
+    """Return what a dossier says of this release; with the original, what attacks achieved, beside the same on the
+    people of ``control`` where some were held out."""
     told = told_by_release(released) if isinstance(released, Release) else told_by_file(released)
     variants = released.variants
     attacked = None
@@ -90,7 +105,7 @@ def subject_of(
         say = progress or (lambda text, fraction: None)
         say("Attacking original and release", None)
         account = account or account_of(released)
-        attacked = _attacked(told, released, original, owner_side(original, account))
+        attacked = _attacked(told, released, original, owner_side(original, account), control)
     return Subject(
         told=told,
         decision=decided(told, variants.cases, None if attacked is None else attacked.owner),
@@ -109,25 +124,49 @@ def subject_of(
     )
 
 
-def _attacked(told: Told, released: Release | EventLog, original: EventLog | Variants, owner: OwnerSide) -> Attacked:
+def _attacked(
+    told: Told,
+    released: Release | EventLog,
+    original: EventLog | Variants,
+    owner: OwnerSide,
+    control: EventLog | Variants | None,
+) -> Attacked:
     before = original if isinstance(original, Variants) else original.variants
     first: EventLog | Variants = original if told.timed else before
     second: EventLog | Variants = released.variants
     if told.timed:
         second = released if isinstance(released, EventLog) else released.log
-    singled, why = None, ""
-    try:
-        singled = singling_out(first, second)
-    except VeilogError as error:
-        why = str(error)
+    tried, why = _tried(first, second, control)
     return Attacked(
         owner=owner,
         variants=len(before),
         events=before.events,
-        singled=singled,
+        attacks=attacks_shown(*tried),
+        singled=tried[0],
+        linked=tried[1],
+        inferred=tried[2],
         why_not=why,
         disclosed=disclosed(before, released.variants) if before.events and released.variants.events else (),
     )
+
+
+Tried = tuple[SinglingOut | None, Linkability | None, Inference | None]
+
+
+def _tried(
+    original: EventLog | Variants, released: EventLog | Variants, control: EventLog | Variants | None
+) -> tuple[Tried, str]:
+    """All attacks that can be made, and why one cannot."""
+    singled, linked, inferred, why = None, None, None, ""
+    try:
+        singled = singling_out(original, released, control=control)
+    except VeilogError as error:
+        why = str(error)
+    with contextlib.suppress(VeilogError):  # then that one is not told of
+        linked = linkability(original, released, control=control)
+    with contextlib.suppress(VeilogError):
+        inferred = inference(original, released, control=control)
+    return (singled, linked, inferred), why
 
 
 def _attributes(released: Release | EventLog) -> tuple[str, ...]:

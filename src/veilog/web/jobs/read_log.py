@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from veilog.measures.disclosure import RiskResult
+from veilog.measures.singling_out import Exposed
 from veilog.report.flow_map import FlowMap
 
 __all__ = [
@@ -119,19 +120,29 @@ class Disclosure:
 
     @staticmethod
     def of(r: RiskResult) -> Disclosure:
-        """Return what pages show of this."""
-        return Disclosure(r.background, r.size, r.case_disclosure, r.unique, r.cases, r.exact)
+        """Return what pages show of this; a mean over too few for an interval is none."""
+        known = r.exact or (r.interval is not None and r.interval.case_disclosure is not None)
+        return Disclosure(r.background, r.size, r.case_disclosure if known else None, r.unique, r.cases, r.exact)
 
 
 @dataclass(frozen=True)
 class Found:
-    """How often somebody who knows a few events finds a person's case in the log, or guesses the rest of it."""
+    """How often somebody who knows a few events finds a person's case in the log, or guesses the whole of it."""
 
     events: int
     with_start: bool
     people: int
     singled_out: float
     guessed: float
+    low: float | None = None
+    """Between ``low`` and ``high`` lies the share found; None in results of before, which had no interval."""
+    high: float | None = None
+
+    @staticmethod
+    def of(row: Exposed) -> Found:
+        """Return what pages show of this."""
+        found = row.found
+        return Found(row.size, row.with_start, row.people, found.value, row.guessed.value, found.low, found.high)
 
 
 @dataclass(frozen=True)
@@ -162,6 +173,10 @@ class Measured:
     labels: tuple[str, ...] = ()
     more_labels: int = 0
     units: tuple[UnitColumn, ...] = ()
+    alone: int | None = None
+    """Cases whose path no other case has; None in results of before."""
+    example: str = ""
+    """A case that is found by little, in words."""
 
 
 @dataclass(frozen=True)

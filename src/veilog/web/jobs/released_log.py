@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.report.attacks import AttackShown
 from veilog.report.decision import Decision
 from veilog.report.flow_map import FlowMap
 from veilog.report.purposes import PurposeShown
@@ -172,6 +173,8 @@ class Beside:
     not_to_conclude: tuple[str, ...] = ()
     purposes: tuple[PurposeShown, ...] = ()
     """What the release is good for."""
+    attacks: tuple[AttackShown, ...] = ()
+    """What attacks on people achieved; none in results of before."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import datetime
 import math
 from collections.abc import Sequence
 
+from veilog.measures.singling_out import own_path_in_words
 from veilog.report.explorer import clean, short
 from veilog.web.jobs.read_log import Disclosure, Found, Measured
 from veilog.web.jobs.records import JobRecord, LogRecord
@@ -118,31 +119,24 @@ def delta_for(cases: int) -> str:
 
 
 def exposure_in_words(measured: Measured) -> list[str]:
-    """Four sentences for people who are no statisticians: the worst of it, chance knowledge, activities, variants."""
+    """Four sentences for people who are no statisticians: own paths, chance knowledge, activities, variants."""
     found, cases, variants = measured.singled_out, measured.statistics.cases, measured.statistics.variants
     once = f"{variants:,} different paths for {cases:,} cases"
     return [
-        _worst(found, once),
-        _by_chance(found),
+        _worst(measured, once),
+        _by_chance(found, measured.example),
         _by_activities(measured.disclosure),
         f"There are {once}; the more paths there are for each case, the more a path says about a person.",
     ]
 
 
-def _worst(found: Sequence[Found], once: str) -> str:
-    rows = [r for r in found if r.events <= 5]
-    if not rows:
-        return f"The log has {once}."
-    row = max(rows, key=lambda r: (r.singled_out, r.events))
-    if row.singled_out < 0.005:
-        return "A few events that are known by chance seldom tell whose case a case is; the rarer paths still can."
-    return (
-        f"Whoever knows {_events(row)} finds the case of {_percent(row.singled_out)} of the people: "
-        "exactly one case fits, and it is theirs."
-    )
+def _worst(measured: Measured, once: str) -> str:
+    if measured.alone is not None:
+        return own_path_in_words(measured.statistics.cases, measured.alone)
+    return f"The log has {once}."  # read before this was counted
 
 
-def _by_chance(found: Sequence[Found]) -> str:
+def _by_chance(found: Sequence[Found], example: str) -> str:
     if not found:
         return ""
     row = max(found, key=lambda r: (r.with_start, r.events == 3, r.events))
@@ -151,9 +145,15 @@ def _by_chance(found: Sequence[Found]) -> str:
         if row.with_start
         else "Without times, the events alone tell less. "
     )
+    if row.low is None or row.high is None:
+        said = f"about {_percent(row.singled_out)} are found"
+    elif not row.singled_out:
+        said = f"up to {_percent(row.high)} are found"
+    else:
+        said = f"about {_percent(row.singled_out)} are found ({_percent(row.low)} to {_percent(row.high)})"
+    told = f" {example}" if example else ""
     return (
-        f"{start}Knowing {_events(row)}, {_percent(row.singled_out)} are found, and the rest of the path is guessed "
-        f"for {_percent(row.guessed)}."
+        f"{start}Knowing {_events(row)}, {said}, and the whole path is guessed for about {_percent(row.guessed)}.{told}"
     )
 
 
@@ -164,12 +164,15 @@ def _by_activities(rows: Sequence[Disclosure]) -> str:
     last = known[-1]
     fit = 1 / last.case_disclosure if last.case_disclosure else math.inf
     many = f"about {fit:.0f} cases" if fit >= 1.5 else "hardly more than one case"
-    least = "" if last.exact else "at least "
+    singled = (
+        f"{'' if last.exact else 'at least '}{last.unique:,} of {last.cases:,} cases can be singled out by some of them"
+    )
+    if not last.unique:
+        singled = "no case is singled out by them" if last.exact else "of those tried none singled out a case"
     activities = "activity" if last.size == 1 else "activities in their order"
     return (
         f"0 %: knowing them tells nothing; 100 %: it leaves a single case. {last.size} {activities} leave "
-        f"{many} on (harmonic) average, and {least}{last.unique:,} of {last.cases:,} cases can be singled out by "
-        "some of them."
+        f"{many} on (harmonic) average, and {singled}."
     )
 
 

@@ -26,7 +26,7 @@ from veilog.logs.tables.reader import table_reader_of
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
-from veilog.measures.singling_out import singling_out
+from veilog.measures.singling_out import Exposure, exposure, like_who
 from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
 from veilog.web.jobs.read_log import (
@@ -59,8 +59,9 @@ _UNITS = 60
 _WORK = 5e7
 _SAMPLES = 300
 _SIZES = (1, 2, 3, 4, 5, 6)
+_SHORT = (1, 2, 3)
 _MANY = 20_000
-"""Variants beyond which exposure is measured for one known activity only; more takes too long to wait for."""
+"""Variants beyond which disclosure is measured for up to three known activities; more takes too long to wait for."""
 _KNOWN_EVENTS = (1, 2, 3, 5, 10)
 
 
@@ -270,17 +271,16 @@ def _measured(log: EventLog, progress: Progress) -> Measured:
     """Statistics and exposure of a log that was read."""
     variants = log.variants
     progress("measuring exposure", None)
-    few = len(variants) <= _MANY
-    results = risk(
-        variants, BACKGROUNDS, _SIZES if few else (1,), work_limit=_WORK, samples=_SAMPLES, progress=progress
-    )
+    sizes = _SIZES if len(variants) <= _MANY else _SHORT
+    results = risk(variants, BACKGROUNDS, sizes, work_limit=_WORK, samples=_SAMPLES, progress=progress)
+    exposed = _exposed(log, progress)
     progress("drawing the process", None)
     steps = steps_of(variants)
     return Measured(
         statistics=_statistics(log),
         explorer=shown_rows(variants),
         disclosure=tuple(map(Disclosure.of, results)),
-        singled_out=_singled_out(log, progress) if few else (),
+        singled_out=() if exposed is None else tuple(map(Found.of, exposed.results)),
         map=drawn(steps, arranged([steps])),
         durations=_durations(log),
         labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
@@ -289,6 +289,8 @@ def _measured(log: EventLog, progress: Progress) -> Measured:
         case_attributes=_attributes(log.cases),
         event_attributes=_attributes(log.events),
         fingerprint=fingerprint(variants).hex(),
+        alone=int(variants.counts[variants.counts == 1].sum()),
+        example="" if exposed is None or exposed.example is None else clean(like_who(exposed.example)),
     )
 
 
@@ -309,24 +311,13 @@ def _units(log: EventLog) -> tuple[UnitColumn, ...]:
     return tuple(UnitColumn(short(c.column, _NAME), c.values, c.most, c.likely) for c in whole[:_UNITS])
 
 
-def _singled_out(log: EventLog, progress: Progress) -> tuple[Found, ...]:
-    """How often somebody who happens to know a few events of a person finds that person's case in the log itself, with
-    the same attack that later compares the log with a release."""
+def _exposed(log: EventLog, progress: Progress) -> Exposure | None:
+    """How often somebody who happens to know a few events of a person finds that person's case in the log itself."""
     progress("trying what a few known events tell", None)
     try:
-        found = singling_out(log, log, sizes=_KNOWN_EVENTS)
-    except VeilogError:  # nobody has more than one event
-        return ()
-    return tuple(
-        Found(
-            events=k.size,
-            with_start=k.with_start,
-            people=k.people,
-            singled_out=k.singled_out.original.value,
-            guessed=k.guessed.original.value,
-        )
-        for k in found.results
-    )
+        return exposure(log, sizes=_KNOWN_EVENTS)
+    except VeilogError:  # nobody has an event
+        return None
 
 
 def _durations(log: EventLog) -> tuple[tuple[str, str], ...]:

@@ -23,6 +23,7 @@ from veilog.measures import MEASURES, Comparison, singling_out
 from veilog.privacy.account.figures import round_up
 from veilog.releasing.result import Release
 from veilog.report import words
+from veilog.report.attacks import attacks_shown
 from veilog.report.decision import Decision, decided, owner_side
 from veilog.report.dossier import dossier
 from veilog.report.dossier import write as write_dossier
@@ -317,6 +318,7 @@ def _seen_by_owner(released: Release, log: EventLog, out: Path, progress: Progre
         singled_explained=MEASURES["singling_out"].explained,
         not_to_conclude=tuple(words.not_to_conclude(facts.told, facts.empty, True)),
         purposes=inside.purposes,
+        attacks=() if comparison is None else attacks_shown(*comparison.attacks),
     )
 
 

@@ -170,9 +170,12 @@ def _numbers(column: pa.ChunkedArray) -> FloatArray:
 
 
 def _categories(column: pa.ChunkedArray, labels: dict[str, int]) -> IntArray:
-    """Return the values as integers, new ones with the next numbers, and -1 where there are none."""
+    """Return the values as integers, new ones with the next numbers in their order, and -1 where there are none."""
     coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
-    own = [labels.setdefault(label, len(labels)) for label in coded.dictionary.to_pylist()]
+    values = coded.dictionary.to_pylist()
+    for value in sorted(values):  # whatever order the rows are in
+        labels.setdefault(value, len(labels))
+    own = [labels[value] for value in values]
     number = np.array([*own, -1], dtype=np.int64)  # the last one is that of -1
     found: IntArray = number[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     return found

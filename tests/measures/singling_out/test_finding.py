@@ -1,0 +1,132 @@
+"""Who can be found in a log: exact where it can be, never falling in what is known, never zero where not measured."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from veilog.errors import ParameterError
+from veilog.logs.simulate import hospital
+from veilog.logs.variants import Variants
+from veilog.measures.disclosure import risk
+from veilog.measures.singling_out import Rate, exposure, found_in_words, like_who, own_path_in_words
+from veilog.measures.singling_out.rates import rising
+
+traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(tuple)
+some_logs = st.dictionaries(traces, st.integers(1, 3), min_size=1, max_size=6).map(Variants.from_dict)
+
+
+def log(*rows: tuple[str, int]) -> Variants:
+    return Variants.from_dict({tuple(text): count for text, count in rows})
+
+
+def has(trace: tuple[str, ...], known: tuple[str, ...]) -> bool:
+    rest = iter(trace)
+    return all(activity in rest for activity in known)
+
+
+def truth(variants: Variants, size: int) -> tuple[float, float]:
+    """The shares found and guessed over all that can be known of everybody."""
+    counts = variants.to_dict()
+    found = guessed = people = 0.0
+    for trace, number in counts.items():
+        if not trace:
+            continue
+        people += number
+        every = list(itertools.combinations(range(len(trace)), min(size, len(trace))))
+        for places in every:
+            fit = {t: n for t, n in counts.items() if has(t, tuple(trace[i] for i in places))}
+            found += number * (sum(fit.values()) == 1) / len(every)
+            best = max(fit.values())
+            guessed += number * (number == best) / sum(n == best for n in fit.values()) / len(every)
+    return found / people, guessed / people
+
+
+@pytest.mark.slow
+@settings(max_examples=15)
+@given(some_logs)
+def test_estimates_agree_with_all_that_can_be_known_and_never_fall(variants: Variants) -> None:
+    result = exposure(variants, sizes=(1, 2, 3), attacks=4000)
+    counts = variants.to_dict()
+    assert result.alone == sum(n for n in counts.values() if n == 1)
+    for row in result.results:
+        found, guessed = truth(variants, row.size)
+        assert row.found.value == pytest.approx(found, abs=0.06)
+        assert row.guessed.value == pytest.approx(guessed, abs=0.06)
+        assert 0.0 <= row.found.low <= row.found.value <= row.found.high <= 1.0
+        assert row.found.high <= result.alone / row.people + 1e-12  # nobody else can be found without a start
+    for less, more in itertools.pairwise(result.results):
+        for one, other in ((less.found, more.found), (less.guessed, more.guessed)):
+            assert one.value <= other.value + 1e-12
+            assert one.low <= other.low + 1e-12 and one.high <= other.high + 1e-12
+
+
+@pytest.mark.slow
+def test_intervals_cover_what_is_true() -> None:
+    variants = hospital(120, seed=1).variants
+    every = exposure(variants, sizes=(3, 5), attacks=20_000).results
+    hits = 0
+    for seed in range(25):
+        for row, true in zip(exposure(variants, sizes=(3, 5), attacks=100, seed=seed).results, every, strict=True):
+            hits += row.found.low <= true.found.value <= row.found.high
+            hits += row.guessed.low <= true.guessed.value <= row.guessed.high
+    assert hits >= 92  # of 100: Wilson's intervals of zeros and ones are wider than what is between them needs
+
+
+@pytest.mark.slow
+def test_the_day_finds_more_and_an_example_is_told() -> None:
+    events = hospital(300, seed=1)
+    result = exposure(events, sizes=(1, 3))
+    rows = {(row.size, row.with_start): row for row in result.results}
+    assert rows[3, True].found.value > rows[3, False].found.value
+    assert rows[3, True].guessed.value > rows[3, False].guessed.value
+    told = result.example
+    assert told is not None and like_who(told).startswith("For example, ")
+    assert told.with_start or sum(has(trace, told.activities) for trace in events.variants.to_dict()) == 1
+    only = exposure(events.variants, sizes=(1, 3))
+    assert "Only the variants" in str(only.without_start) and not any(row.with_start for row in only.results)
+    turned = events.only(np.arange(events.number_of_cases)[::-1])
+    assert exposure(turned, sizes=(1, 3)).results == result.results
+
+
+def test_nothing_is_called_zero_that_was_not_measured() -> None:
+    many = Variants.from_dict({("a", *("b" * i), "c"): 1 for i in range(200)})
+    row = exposure(many, sizes=[1]).results[0]
+    assert row.found.value == 0.0 < row.found.high
+    assert "finds hardly anybody: up to" in found_in_words(row)
+    exact = {r.size: r.unique for r in risk(many, "sequence", [1]) if r.exact}
+    certain = exposure(many, sizes=[1]).at_most(exact).results[0]
+    assert certain.found == Rate(0.0, 0.0, 0.0) and "finds nobody" in found_in_words(certain)
+    shared = exposure(log(("ab", 2), ("cd", 3)), sizes=[1]).results[0]
+    assert shared.found == Rate(0.0, 0.0, 0.0) and "finds nobody" in found_in_words(shared)
+    assert own_path_in_words(5, 0) == "None of the 5 cases has a path of its own: each is shared by two or more."
+    assert own_path_in_words(1_000, 129).startswith(
+        "12.9 % of the 1,000 cases (129) have a path that no other case has"
+    )
+
+
+def test_a_log_of_one_case_is_found_by_anything() -> None:
+    result = exposure(log(("abc", 1)), sizes=[1, 10])
+    assert [row.found.value for row in result.results] == [1.0, 1.0]
+    assert all(row.found.low > 0.99 for row in result.results)
+    with pytest.raises(ParameterError, match="no events"):
+        exposure(log(("", 3)))
+
+
+@pytest.mark.slow
+def test_a_log_of_very_many_variants_is_measured_as_well() -> None:
+    rng = np.random.default_rng(1)
+    many = Variants.from_dict({tuple(f"a{i}" for i in rng.integers(0, 30, 8)): 1 + i % 2 for i in range(21_000)})
+    result = exposure(many, sizes=(2, 5))
+    assert result.alone == int(many.counts[many.counts == 1].sum())
+    first, second = result.results
+    assert first.attacks >= 200 and first.found.value < second.found.value
+    assert second.found.high - second.found.low < 0.1
+
+
+def test_what_cannot_fall_is_made_so() -> None:
+    rates = rising([Rate(0.3, 0.2, 0.4), Rate(0.1, 0.05, 0.35), Rate(0.5, 0.4, 0.6)])
+    assert [round(rate.value, 9) for rate in rates] == [0.2, 0.2, 0.5]
+    assert [rate.low for rate in rates] == [0.2, 0.2, 0.4] and [rate.high for rate in rates] == [0.35, 0.35, 0.6]
