@@ -19,10 +19,14 @@ from benchmark import CPU, benchmark, grid
 from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.experiments.summary import Column
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.variants import Sequences
+from veilog.measures.purposes.attributes.purpose import ATTRIBUTES
+from veilog.measures.purposes.purpose import Asked
+from veilog.measures.purposes.sides import split
 from veilog.methods._events.assemble import Details, assembled, released_cases
-from veilog.methods._events.attributes import choose, released_attributes
+from veilog.methods._events.attributes import released_attributes
+from veilog.methods._events.domains import choose
 from veilog.methods._events.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
@@ -31,11 +35,24 @@ from veilog.releasing.release import release
 
 LOGS = ("sepsis", "bpic2013_incidents", "receipt", "unrineweginfectie", "traffic_fines")
 ERRORS = ("frequent", "by occurrence", "all", "medians", "duration", "mean duration", "hours", "weeks")
-ATTRIBUTES = {
+ALONE = {
     "sepsis": ("org:group", "DiagnosticBlood"),
     "bpic2013_incidents": ("impact", "resource country"),
     "receipt": ("channel", "department"),
 }
+
+
+TOGETHER = {
+    "sepsis": (
+        *("Age", "Diagnose", "org:group", "InfectionSuspected", "DiagnosticBlood"),
+        *("SIRSCriteria2OrMore", "Hypotensie", "DisfuncOrg"),
+    ),
+    "bpic2013_incidents": ("product", "impact", "org:group", "resource country"),
+    "receipt": ("channel", "department", "group", "responsible"),
+    "traffic_fines": ("amount", "article", "vehicleClass", "totalPaymentAmount"),
+}
+RANGES = {"Age": (0.0, 110.0), "amount": (0.0, 5000.0), "totalPaymentAmount": (0.0, 5000.0), "article": (0.0, 200.0)}
+SCORES = ("shapes", "pairs", "by_activity", "with_control_flow")
 
 
 def original_of(log: EventLog) -> tuple[Sequences, np.ndarray]:
@@ -143,9 +160,79 @@ def attributes(given: Given, cell: Cell) -> Measured:
     return Measured({"with activity": joint, "alone": single, "values": len(domain)})
 
 
+def held(log: EventLog, names: tuple[str, ...]) -> EventLog:
+    """The log with no attributes but these."""
+    keep = [c for c in log.events.column_names if c in (*names, CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP)]
+    cases = [c for c in log.cases.column_names if c in (*names, ACTIVITY)]
+    return EventLog(log.events.select(keep), log.cases.select(cases), log.metadata)
+
+
+def declared(log: EventLog, name: str) -> tuple[str, ...] | tuple[float, float]:
+    """A public range of a number, or the values that the log has."""
+    if name in RANGES:
+        return RANGES[name]
+    column = log.events.column(name) if name in log.events.column_names else log.cases.column(name)
+    return tuple(sorted(str(text(value)) for value in column.unique().drop_null().to_pylist()))
+
+
+Labels = dict[str, dict[object, int]]
+
+
+def outcomes(log: EventLog, names: tuple[str, ...], labels: Labels) -> tuple[np.ndarray, list[str]]:
+    """The first known values of each case, and its last activity."""
+    starts, ends = log.offsets[:-1].tolist(), log.offsets[1:].tolist()
+    columns = []
+    for name in names:
+        of_events = name in log.events.column_names
+        values = (log.events if of_events else log.cases).column(name).to_pylist()
+        code = labels.setdefault(name, {None: -1})
+        numbers = [v if name in RANGES and v is not None else code.setdefault(v, len(code)) for v in values]
+        if of_events:
+            numbers = [next((n for n in numbers[a:z] if n != -1), -1) for a, z in zip(starts, ends, strict=True)]
+        columns.append(numbers)
+    activities = log.events.column(ACTIVITY).to_pylist()
+    last = [activities[end - 1] if end > start else "" for start, end in zip(starts, ends, strict=True)]
+    return np.array(columns, dtype=float).T, last
+
+
+def predicted(used: EventLog, judged: EventLog, names: tuple[str, ...]) -> float:
+    """How often the last activity is predicted from attributes, learnt on one log and judged on another."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    labels: Labels = {}
+    (x, y), (unseen, wanted) = (outcomes(log, names, labels) for log in (used, judged))
+    some = np.random.default_rng(0).permutation(len(x))[:20_000]
+    forest = RandomForestClassifier(100, min_samples_leaf=10, random_state=0)
+    return float(forest.fit(x[some], np.array(y)[some]).score(unseen, wanted))
+
+
+def together(given: Given, cell: Cell) -> Measured:
+    """Half of an epsilon of 1 is for several attributes at once, whose domains are declared."""
+    names = TOGETHER[cell.log]
+    log = held(given.log, names)
+    domain = Domain(attributes={name: declared(log, name) for name in names})
+    arguments = {"activities": "log", "attributes": names, "attributes_share": "0.5", "domain": domain}
+    costs, made = timed(lambda: release(log, "evolve", epsilon=1, seed=cell.run, **arguments))
+    seen, unseen = split(log, 0.7)
+    halves = split(log, 0.5)
+    scores = ATTRIBUTES.score(made.log, log, Asked())
+    floor = ATTRIBUTES.score(*halves, Asked())
+    real, found = (predicted(used, unseen, names) for used in (seen, made.log))
+    numbers = {name: scores[name] for name in SCORES} | {f"{name}, halves": floor[name] for name in SCORES}
+    return Measured(
+        {k: v for k, v in numbers.items() if v is not None} | {"outcome": found / real, "cpu": costs["cpu"]}
+    )
+
+
+def together_cells(plan: Plan) -> Iterator[Cell]:
+    for log in plan.logs:
+        if log in TOGETHER:
+            yield from grid("evolve", logs=(log,))(plan)
+
+
 def attribute_cells(plan: Plan) -> Iterator[Cell]:
-    for log in set(plan.logs).intersection(ATTRIBUTES):
-        given = {"attribute": ATTRIBUTES[log], "epsilon": ("0.1", "0.3", "1", "3")}
+    for log in set(plan.logs).intersection(ALONE):
+        given = {"attribute": ALONE[log], "epsilon": ("0.1", "0.3", "1", "3")}
         yield from grid(logs=(log,), **given, quick={"epsilon": "1"})(plan)
 
 
@@ -167,7 +254,20 @@ BENCHMARKS = (
         attribute_cells,
         [Column(name, name, ".2f", "spread") for name in ("with activity", "alone", "values")],
         over="epsilon",
-        logs=tuple(ATTRIBUTES),
+        logs=tuple(ALONE),
+        page="results/times.md",
+    ),
+    benchmark(
+        "attributes-together",
+        "How like several released attributes are to the original's.",
+        together,
+        together_cells,
+        (
+            *(Column(name, name, ".3f", "spread") for name in (*SCORES, "outcome")),
+            CPU,
+            *(Column(f"{name}, halves", f"{name}, halves", ".3f") for name in SCORES),
+        ),
+        logs=tuple(TOGETHER),
         page="results/times.md",
     ),
 )

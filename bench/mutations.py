@@ -25,7 +25,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "privacy.clipping": ("check_sums", "exact_sums", "contributions", "clipped", "clipped_euclidean", "noise_of_sums"),
     "privacy.histograms": ("check_size", "cases_in_bins", "every_bin", "bins_above", "_surviving_empty_bins"),
-    "privacy.events": ("EventQuestions.sums", "EventQuestions.distinct", "EventQuestions.frequent_values"),
+    "privacy.events": (
+        "EventQuestions.sums",
+        "EventQuestions.distinct",
+        "EventQuestions.frequent_values",
+        "EventQuestions.most_apart",
+    ),
     "privacy.labels": ("label_threshold", "_smallest", "_holds", "label_weights", "labels_noise", "frequent_labels"),
     "privacy.mechanisms.noise": (
         "check_scale",

@@ -28,18 +28,8 @@ MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "release
 MODULES += ("shapes", "suggest", "models", "large", "large_releases", "serve", "pages", "claims", "prediction")
 LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
 LONG += ("releases-travag", "travag-published", "travag-program", "amun-causes", "amun-growth", "times")
-LONG += (
-    "attributes",
-    "large",
-    "large-releases",
-    "serve",
-    "pages",
-    "claims",
-    "travas",
-    "evolve-for",
-    "evolve-shapes",
-    "expected",
-)
+LONG += ("attributes", "attributes-together", "large", "large-releases", "serve", "pages", "claims", "travas")
+LONG += ("evolve-for", "evolve-shapes", "expected")
 """Run by name only: they take hours, or need what a machine may not have."""
 
 

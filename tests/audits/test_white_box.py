@@ -27,7 +27,7 @@ from veilog.audits.likelihood import (
 from veilog.audits.recording import asked_again, recorded
 from veilog.audits.twins import Twins
 from veilog.errors import ParameterError
-from veilog.logs.simulate import variants_only
+from veilog.logs.simulate import hospital, variants_only
 from veilog.privacy.account.losses import GaussianLoss, LaplaceLoss, Pair, composed_delta
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, KTruncatedGeometric, Laplace, NoisedSteps, Thresholded
 from veilog.releasing.plan import plan
@@ -158,6 +158,33 @@ def test_a_run_is_what_a_release_asks_and_its_evidence_that_of_its_answers() -> 
         )
         assert found != asked_again(planned, twins, script, log, there, 6)
         assert len(recorded(planned, twins, log, there, 5, 1)[0].answers) == 1
+
+
+@pytest.mark.slow
+def test_questions_about_attributes_are_answered_and_their_evidence_is_within_what_they_cost() -> None:
+    """Also the noisy maximum, whose exact numbers the twins give in its place."""
+    full = hospital(200, seed=3)
+    without, with_ = full.only(np.arange(199)), full
+    wanted: dict[str, Any] = {"attributes": ["age group", "urgency", "org:resource", "cost"], "attributes_share": "0.8"}
+    ages = ("0-17", "18-39", "40-59", "60-79", "80+")
+    staff = tuple(full.events.column("org:resource").unique().drop_null().to_pylist())
+    domain = veilog.Domain(
+        full.variants.labels,
+        30,
+        attributes={"age group": ages, "urgency": (1, 5), "cost": (0, 3000), "org:resource": staff},
+    )
+    planned = plan("df-laplace", epsilon=8, domain=domain, **wanted)
+    twins = Twins(planned, without, with_)
+    found, script = recorded(planned, twins, with_, True, 5)
+    asked = [answer.priced and answer.priced.question for answer in found.answers]
+    assert asked.count("most apart") >= 2 and asked.count("event sums") >= 8
+    for answer in found.answers:
+        assert answer.priced is not None
+        assert abs(answer.evidence) <= answer.priced.epsilon + 1e-9
+    assert any(answer.evidence for answer in found.answers if answer.priced and answer.priced.question == "most apart")
+    again = asked_again(planned, twins, script, with_, True, 5).answers
+    assert [answer.priced for answer in again] == [answer.priced for answer in found.answers]
+    assert all(abs(answer.evidence) <= answer.priced.epsilon + 1e-9 for answer in again if answer.priced)
 
 
 @pytest.mark.slow

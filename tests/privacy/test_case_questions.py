@@ -1,6 +1,7 @@
 """Questions over events have the sensitivity they are charged for, and show a method nothing but public codes."""
 
 import datetime
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -14,14 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from veilog.audits.likelihood import evidence_of_maximum
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.privacy.account.figures import round_up
-from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
+from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases, attribute_level
 from veilog.privacy.clipping import noise_of_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import gaussian, noise
+from veilog.privacy.mechanisms.mechanism import Laplace, NoisyMaximum
 
 Event = tuple[str, int | None, str | None, float | None]
 """Activity, seconds, an attribute of the event, a number of the event."""
@@ -133,6 +136,74 @@ def test_sums_are_asked_of_single_cases(raw: list[Case]) -> None:
         together = summed(raw, 5, 16)
         alone = sum(summed([one], 5, 16) for one in raw)
     assert np.array_equal(together, alone)
+
+
+TABLES = ([3, 0, 0], [0, 2, 1, 0], [0, 5])
+
+
+def several(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every case in all cells of its events, so in many of each table, and in some of these more than once."""
+    rows = np.concatenate([block.owners, np.arange(len(block))])
+    columns = np.concatenate(
+        [block.codes + 1 + 3 * (block.attributes["colour"] + 1), 7 + (block.attributes["kind"] + 1)]
+    )
+    return rows, columns, np.full(len(rows), 4, dtype=np.int64)
+
+
+def scores(raw: list[Case], features: Any = several, tables: Any = TABLES, less: Any = (0, 1, -2)) -> np.ndarray:
+    """The numbers of which the largest is sought."""
+    with patch.object(NoisyMaximum, "largest", lambda self, numbers, source: numbers):
+        asked = curator(raw).events.most_apart(features, tables, less, 1, alphabet=ALPHABET, codings=CODINGS)
+    return np.asarray(asked)
+
+
+@pytest.mark.slow
+@given(raw=cases, extra=case)
+def test_one_case_changes_how_far_each_table_is_apart_by_one(raw: list[Case], extra: Case) -> None:
+    difference = scores([*raw, extra]) - scores(raw)
+    assert len(difference) == len(TABLES) and np.abs(difference).max() <= 1
+
+
+@pytest.mark.slow
+@given(raw=cases)
+def test_tables_are_counted_case_by_case(raw: list[Case]) -> None:
+    nothing = tuple([0] * len(table) for table in TABLES)
+    with patch("veilog.privacy.cases._BLOCK", 3):
+        together = scores(raw, tables=nothing, less=(0, 0, 0))
+    assert np.array_equal(together, sum(scores([one], tables=nothing, less=(0, 0, 0)) for one in raw))
+
+
+def test_the_table_that_is_most_apart_is_named() -> None:
+    raw: list[Case] = [("w", [("a", None, None, None)])] * 20
+
+    def cells(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        kind = block.attributes["kind"]
+        one = np.ones(2 * len(block), dtype=np.int64)
+        return np.tile(np.arange(len(block)), 2), np.concatenate([kind, 2 + kind]), one
+
+    tables = ([20, 0], [10, 10])
+    assert scores(raw, cells, tables, (0, 0)).tolist() == [0, 20]
+    asker = curator(raw).events
+    assert asker.most_apart(cells, tables, (0, 0), 50, codings=CODINGS) == 1
+    assert asker.most_apart(cells, tables, (0, 40), 50, codings=CODINGS) == 0
+    with pytest.raises(ParameterError, match="must be a table"):
+        asker.most_apart(cells, tables, (0,), 1, codings=CODINGS)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 5), Fraction(3)])
+def test_the_place_of_a_noisy_maximum_costs_epsilon_and_is_as_likely_as_said(epsilon: Fraction) -> None:
+    """By exact probabilities, over all scores of neighbours near to each other."""
+    mechanism = NoisyMaximum(Laplace(2 / epsilon))
+    given = [np.array(one) for one in ((0, 0, 0), (1, 0, 2), (3, 3, 0))]
+    for one in given:
+        for change in itertools.product((-1, 0, 1), repeat=3):
+            found = [evidence_of_maximum(mechanism, i, one, one + np.array(change)) for i in range(3)]
+            assert max(np.abs(found)) <= float(epsilon) + 1e-9
+    source = noise.seeded(3)
+    drawn = np.bincount([mechanism.largest(given[1], source) for _ in range(3000)], minlength=3) / 3000
+    certain = np.array([10**6, 0, 0])  # the first place, with probability 1
+    first = np.exp(evidence_of_maximum(mechanism, 0, certain, given[1]))
+    assert drawn[0] == pytest.approx(first, abs=0.04)
 
 
 @pytest.mark.slow
@@ -303,3 +374,28 @@ def test_a_range_for_an_attribute_without_numbers_is_refused_uncharged() -> None
     with pytest.raises(ParameterError, match="holds no numbers"):
         asker.events.sums(lambda b: ([], [], []), 1, 1, 1, codings=[Coding("colour", edges=(0.0, 1.0))])
     assert asker.charges == ()
+
+
+def test_dates_are_days_since_the_start_of_their_case() -> None:
+    day = 86_400
+    log = log_of([("u", [("a", 10 * day, None, None), ("b", 12 * day, None, None)]), ("v", [("a", None, None, None)])])
+    due = pa.array([11 * day, 10 * day, 3], pa.int64()).cast(pa.timestamp("s"))
+    log = EventLog(
+        log.events.append_column("due", due),
+        log.cases.append_column("born", pa.array([0, None], pa.int32()).cast(pa.date32())),
+    )
+    codings = (Coding("due", edges=(-1.0, 0.5, 1.5, 9.0)), Coding("born", edges=(-20.0, -10.5, -9.5, 0.0)))
+    (block,) = RawCases(log, Domain()).blocks(("a",), codings)
+    assert block.attributes["due"].tolist() == [1, 0, -1]
+    assert block.attributes["born"].tolist() == [1, -1]
+    (block,) = RawCases(log, Domain.of(["b"])).blocks(("b",), codings)
+    assert block.attributes["due"].tolist() == [0]
+    assert block.attributes["born"].tolist() == [0, -1]
+
+
+def test_what_events_hold_is_also_found_as_that_of_a_case() -> None:
+    log = log_of([("u", [("a", 1, "x", 2.0)])])
+    assert attribute_level(log, "case:colour") == attribute_level(log, "colour") == "event"
+    assert attribute_level(log, "case:kind") == "case"
+    (block,) = RawCases(log, Domain()).blocks(("a",), (Coding("case:colour", ("y",), others=True),))
+    assert block.attributes["case:colour"].tolist() == [1]

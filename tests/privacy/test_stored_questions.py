@@ -61,6 +61,7 @@ QUESTIONS: dict[str, Callable[[EventQuestions], Any]] = {
     "fine sums": lambda e: e.sums(features, 100, 9, 1, codings=CODINGS, resolution=8).tolist(),
     "distinct": lambda e: [e.distinct(name, 1) for name in ("org:resource", "age group", "urgency", "leucocytes")],
     "frequent values": lambda e: [e.frequent_values(name, 2, 5, "0.1") for name in ("org:resource", "age group")],
+    "most apart": lambda e: e.most_apart(features, ([30] * 50, [5] * 50), (0, 3), "0.01", codings=CODINGS),
     "window": lambda e: e.window,
     "columns": lambda e: [(e.level(n), e.kind(n)) for n in ("org:resource", "age group", "leucocytes", "cost")],
 }
@@ -81,7 +82,7 @@ def test_every_answer_is_that_in_memory(name: str, cuts: set[int], domain: Domai
 
 def test_every_question_is_tried() -> None:
     public = {name for name in vars(EventQuestions) if not name.startswith("_")}
-    assert public == {"sums", "distinct", "frequent_values", "window", "level", "kind"}
+    assert public == {"sums", "distinct", "frequent_values", "most_apart", "window", "level", "kind"}
 
 
 @pytest.mark.slow

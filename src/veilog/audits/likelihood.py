@@ -16,18 +16,20 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from veilog._typing import FloatArray
+from veilog._typing import FloatArray, IntArray
 from veilog.privacy.mechanisms.mechanism import (
     DiscreteGaussian,
     GaussianRounds,
     KTruncatedGeometric,
     Laplace,
     Mechanism,
+    NoisyMaximum,
     Thresholded,
 )
 
 __all__ = [
     "evidence_of_counts",
+    "evidence_of_maximum",
     "evidence_of_names",
     "evidence_of_numbers",
     "log_above",
@@ -37,6 +39,8 @@ __all__ = [
 ]
 
 IMPOSSIBLE = -math.inf
+_BEYOND, _PLACES = 50.0, 20_000
+"""Noise of less than exp(-50) is left out of a sum, and of wider noise so many numbers on either side are looked at."""
 _WIDE = 100.0
 """From this variance on the sum of a discrete Gaussian law is that of the density, to more digits than floats have."""
 Noise = Mechanism | KTruncatedGeometric | DiscreteGaussian
@@ -148,6 +152,28 @@ def evidence_of_names(mechanism: Thresholded, answer: frozenset[str], without: C
         return log_above(mechanism.noise, beyond) if thing in answer else log_at_most(mechanism.noise, beyond)
 
     return _added(likely, without, with_)
+
+
+def evidence_of_maximum(mechanism: NoisyMaximum, answer: int, without: npt.ArrayLike, with_: npt.ArrayLike) -> float:
+    """Return the evidence of the place of the largest number, whose exact ones are these."""
+    likely = (_log_largest(mechanism.noise, answer, np.asarray(scores)) for scores in (with_, without))
+    return _difference(*likely)
+
+
+def _log_largest(noise: Laplace, place: int, scores: IntArray) -> float:
+    """The logarithm of the probability that the number at this place is the largest with noise, the first of equals."""
+    decay = float(noise.decay)
+    reach = math.ceil(_BEYOND / decay)
+    steps = np.arange(-reach, reach + 1, max(1, reach // _PLACES))  # of wide noise not every number is looked at
+    reached = scores[place] + steps
+    logs = log_probability(noise, steps)
+    for other, score in enumerate(scores.tolist()):
+        if other != place:
+            most = reached - score - (other < place)
+            outside = -decay * np.where(most >= 0, most + 1, -most) - math.log1p(math.exp(-decay))
+            logs = logs + np.where(most >= 0, np.log1p(-np.exp(np.minimum(outside, -1e-12))), outside)
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
 
 
 def _added(likely: Callable[[object, int], float], without: Counts, with_: Counts) -> float:

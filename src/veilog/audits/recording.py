@@ -31,6 +31,7 @@ from veilog._typing import FloatArray
 from veilog.audits.curves import Priced, priced
 from veilog.audits.likelihood import (
     evidence_of_counts,
+    evidence_of_maximum,
     evidence_of_names,
     evidence_of_numbers,
     most_likely,
@@ -272,6 +273,8 @@ class _Recorder:
             came_out: Mapping[Any, int] = answer.to_dict()
             return evidence_of_counts(mechanism.noise, mechanism.above, came_out, *variants, empty=False), None
         exact = self._twins_answer(sample, lambda twin: twin.ask(holder, name, given, named))
+        if name == "most_apart":
+            return evidence_of_maximum(mechanism, answer, *exact), None
         return evidence_of_numbers(mechanism, answer, *exact), np.asarray(answer) - np.asarray(exact[self.there])
 
     def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:

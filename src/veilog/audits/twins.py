@@ -20,6 +20,7 @@ from veilog.privacy.mechanisms.mechanism import (
     KTruncatedGeometric,
     Laplace,
     Mechanism,
+    NoisyMaximum,
     Sensitivity,
     Thresholded,
 )
@@ -60,6 +61,14 @@ class _SilentTruncated(KTruncatedGeometric):
         return np.zeros(n, dtype=np.int64)
 
 
+@dataclass(frozen=True)
+class _SilentMaximum(NoisyMaximum):
+    """A noisy maximum that is switched off: the numbers themselves, of which it would be the largest."""
+
+    def largest(self, scores: Any, source: noise.Randomness) -> Any:
+        return scores
+
+
 class _SilentAccount(Account):
     """An account that hands out mechanisms without noise; what was charged is not kept."""
 
@@ -87,6 +96,8 @@ class _SilentAccount(Account):
                 else _SilentTruncated(inner.epsilon, inner.k)
             )
             quiet = Thresholded(still, self.above)
+        elif isinstance(mechanism, NoisyMaximum):
+            quiet = _SilentMaximum(mechanism.noise)
         elif isinstance(mechanism, Laplace):
             quiet = _Silent(mechanism.scale, mechanism.grid)
         elif isinstance(mechanism, GaussianRounds):

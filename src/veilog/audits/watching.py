@@ -22,6 +22,7 @@ QUESTIONS = (
     "find_activities",
     "distinct",
     "frequent_values",
+    "most_apart",
     "step",
 )
 """What answers with numbers or names; ``sums`` is asked of curators and of their questions about events."""

@@ -28,7 +28,12 @@ class Beyond:
         str | None,
         Parameter(help="START..END: when cases start (ISO dates); or log, to take it from the log."),
     ] = None
-    attributes: Annotated[str | None, Parameter(help="Attributes to release: a,b,c.")] = None
+    attributes: Annotated[
+        str | None,
+        Parameter(
+            help="Attributes to release: a,b,c; case:NAME for one that events have and that never changes in a case."
+        ),
+    ] = None
     attributes_share: Annotated[str | None, Parameter(help="Share of epsilon for attributes; a quarter.")] = None
     domain: Annotated[
         tuple[str, ...],

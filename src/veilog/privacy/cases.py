@@ -23,13 +23,15 @@ from veilog.privacy.domain import Domain
 __all__ = ["UNKNOWN_TIME", "Cases", "Coding", "Kind", "Level", "RawCases", "attribute_kind", "attribute_level"]
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 Level = Literal["case", "event"]
-Kind = Literal["text", "boolean", "whole number", "number"]
+Kind = Literal["text", "boolean", "whole number", "number", "date"]
 
 UNKNOWN_TIME = int(np.iinfo(np.int64).min)
 """Stands for a missing timestamp. Never compute with it: mask first."""
 
 _BLOCK = 65_536
+_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,24 +77,31 @@ class Coding:
     """A public way to write an attribute's values as integers: a list of values, or the edges of bins of numbers.
 
     Bin ``i`` reaches from ``edges[i]`` up to ``edges[i + 1]``; numbers beyond either end count in the bin next to them.
+    Of a date the number is that of days since the start of its case.
     """
 
     name: str
     values: tuple[str, ...] = ()
     edges: tuple[float, ...] = ()
+    others: bool = False
+    """Whether values that are not listed have a place, the last one; otherwise they count as none."""
 
     @property
     def size(self) -> int:
-        return len(self.edges) - 1 if self.edges else len(self.values)
+        return len(self.edges) - 1 if self.edges else len(self.values) + self.others
 
 
 def attribute_level(log: EventLog, name: str) -> Level:
-    """Whether an attribute is one of cases or of events; ``case:name`` means the case's where both have it."""
+    """Whether an attribute is one of cases or of events, by the column that it has; ``case:name`` means the case's
+    where both have it, and that of events where only these have it."""
     reserved = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED)
     if name not in reserved and name in log.events.column_names:
         return "event"
-    if name.removeprefix("case:") not in reserved and name.removeprefix("case:") in log.cases.column_names:
+    bare = name.removeprefix("case:")
+    if bare not in reserved and bare in log.cases.column_names:
         return "case"
+    if bare not in reserved and bare in log.events.column_names:
+        return "event"
     known = [c for c in log.events.column_names if c not in reserved]
     known += [
         c if c not in known else f"case:{c}" for c in log.cases.column_names if c not in reserved and c != ACTIVITY
@@ -105,9 +114,10 @@ def attribute_level(log: EventLog, name: str) -> Level:
 
 
 def attribute_column(log: EventLog, name: str) -> pa.ChunkedArray:
+    bare = name.removeprefix("case:")
     if attribute_level(log, name) == "event":
-        return log.events.column(name)
-    return log.cases.column(name.removeprefix("case:"))
+        return log.events.column(name if name in log.events.column_names else bare)
+    return log.cases.column(bare)
 
 
 class RawCases:
@@ -144,7 +154,10 @@ class RawCases:
     def coded(self, coding: Coding) -> IntArray:
         """The whole column of an attribute, one integer for each kept event or each case."""
         column = attribute_column(self.log, coding.name)
+        of_events = attribute_level(self.log, coding.name) == "event"
         if coding.edges:
+            if pa.types.is_temporal(column.type):
+                column = pa.chunked_array([pa.array(self._days(_microseconds(column), of_events=of_events))])
             # Whole numbers beyond 2^53 are rounded, each by itself: no value of one case may stop the question.
             numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             known = ~np.isnan(numbers)
@@ -153,8 +166,23 @@ class RawCases:
         else:
             labels, codes = _dictionary(column)
             place = {value: i for i, value in enumerate(coding.values)}
-            coded = np.array([place.get(label, -1) for label in labels] + [-1], dtype=np.int64)[codes]
-        return coded[self._kept] if attribute_level(self.log, coding.name) == "event" else coded
+            beside = len(coding.values) if coding.others else -1
+            coded = np.array([place.get(label, beside) for label in labels] + [-1], dtype=np.int64)[codes]
+        return coded[self._kept] if of_events else coded
+
+    def _days(self, moments: IntArray, *, of_events: bool) -> FloatArray:
+        """Days from the first event of its case to each moment; NaN where one of both is unknown."""
+        first = np.full(len(self.offsets), UNKNOWN_TIME)
+        some = np.flatnonzero(np.diff(self.offsets))
+        first[some] = self.times[self.offsets[some]]
+        # The last number is for events that the domain leaves out: they have no case here.
+        owner = np.full(len(moments), len(first) - 1) if of_events else np.arange(len(moments))
+        if of_events:
+            owner[self._kept] = np.repeat(np.arange(len(first) - 1), np.diff(self.offsets))
+        since = first[owner]
+        known = (moments != UNKNOWN_TIME) & (since != UNKNOWN_TIME)
+        days = np.where(known, moments, 0).astype(np.float64) - np.where(known, since, 0)
+        return np.where(known, days / _DAY, np.nan)
 
     def values(self, name: str) -> tuple[tuple[str, ...], IntArray, IntArray]:
         """An attribute's raw values, and which case has which (cases, values), each pair once, as events come."""
@@ -174,9 +202,11 @@ class RawCases:
 def attribute_kind(log: EventLog, name: str) -> Kind:
     """What the values of an attribute are, by the type of its column."""
     kind = attribute_column(log, name).type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return "date"
     if pa.types.is_temporal(kind):
         raise ParameterError(
-            f"The attribute {name!r} holds times of its own, which cannot be released.",
+            f"The attribute {name!r} holds times of day or durations, which cannot be released.",
             parameter="attributes",
             advice="Leave it out; the times of events come with a share for times.",
         )
@@ -200,6 +230,8 @@ def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
 
 
 def _microseconds(column: pa.ChunkedArray) -> IntArray:
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("us"))
     numbers = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
     filled = pc.fill_null(numbers, UNKNOWN_TIME)
     return np.asarray(filled.to_numpy(), dtype=np.int64)

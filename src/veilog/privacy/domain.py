@@ -84,6 +84,11 @@ class Domain:
                 parameter="max_length",
             )
 
+    def values_of(self, name: str) -> Values | None:
+        """Return the declared values of an attribute, with or without ``case:`` before its name; None if there are
+        none."""
+        return self.attributes.get(name, self.attributes.get(name.removeprefix("case:")))
+
     @staticmethod
     def of(activities: Iterable[str] | str | None = None, max_length: int | Literal["log"] | None = None) -> Domain:
         """Return the domain with these activities: their names, ``log``, ``privately`` or None."""

@@ -28,7 +28,13 @@ from veilog.privacy.asking import triples_of
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, Kind, Level, RawCases, attribute_kind, attribute_level
 from veilog.privacy.clipping import LARGEST_VALUE, check_sums, contributions, noise_of_sums
 from veilog.privacy.domain import Domain, Window
-from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric, Laplace, Sensitivity, Thresholded
+from veilog.privacy.mechanisms.mechanism import (
+    KTruncatedGeometric,
+    Laplace,
+    NoisyMaximum,
+    Sensitivity,
+    Thresholded,
+)
 from veilog.privacy.mechanisms.noise import Randomness
 
 if TYPE_CHECKING:
@@ -123,7 +129,7 @@ class EventQuestions:
     def _check_codings(self, codings: Sequence[Coding]) -> None:
         """Refuse what the columns of the log cannot be coded as, before anything is charged."""
         for coding in codings:
-            if coding.edges and self.kind(coding.name) not in ("whole number", "number"):
+            if coding.edges and self.kind(coding.name) not in ("whole number", "number", "date"):
                 raise ParameterError(
                     f"The attribute {coding.name!r} holds no numbers, so a range cannot be its domain.",
                     parameter="domain",
@@ -171,6 +177,57 @@ class EventQuestions:
                 np.add.at(exact, columns, contributed)
                 first = False
         return exact + mechanism.draw(size, self._randomness)
+
+    def most_apart(
+        self,
+        features: CaseFeatures,
+        expected: Sequence[npt.ArrayLike],
+        less: Sequence[int],
+        epsilon: Number,
+        *,
+        alphabet: Sequence[str] = (),
+        codings: Sequence[Coding] = (),
+        purpose: str = "the table that is most apart",
+    ) -> int:
+        """Which of several tables of counts is farthest from what is ``expected`` of it, with noise.
+
+        ``features`` maps each case, by itself, to cells of tables that stand one after the other, table i with as many
+        cells as ``expected[i]`` has numbers. Of each table the first cell of a case counts, once, so that ``n_i``
+        counts cases. The score of table i is ``sum |n_i - expected[i]| - less[i]``. What comes back is the place of the
+        largest score with discrete Laplace noise of scale 2/epsilon.
+
+        Sensitivity: what is expected, and what is subtracted, are public or noisy answers. A case is in at most one
+        cell of each table, so adding or removing it changes one number of ``n_i`` by 1, and the score by at most 1.
+        Every score, however many there are, changes by at most 1: with this noise the place of the largest is
+        epsilon-differentially private (proof: :class:`~veilog.privacy.mechanisms.mechanism.NoisyMaximum`).
+        """
+        eps = parse_epsilon(epsilon)
+        wanted = [np.asarray(table, dtype=np.int64).reshape(-1) for table in expected]
+        if not wanted or len(less) != len(wanted):
+            raise ParameterError("There must be a table or more, and of each a number to subtract.", parameter="less")
+        ends = np.cumsum([len(table) for table in wanted])
+        check_sums(int(ends[-1]), 1, 1, eps)
+        self._check_codings(codings)
+        mechanism = self._account.charge(
+            "most apart",
+            f"{purpose} ({len(wanted)} tables)",
+            NoisyMaximum(Laplace(2 / eps)),
+            Sensitivity.of(1, "each"),
+            eps,
+        )
+        exact, first = np.zeros(int(ends[-1]), dtype=np.int64), True
+        for raw in self._pieces():
+            for block in raw.blocks(alphabet, codings):
+                rows, columns, values = triples_of(features, block, len(exact), LARGEST_VALUE, check=first)
+                rows, columns = rows[values > 0], columns[values > 0]
+                order = np.lexsort((columns, rows))
+                rows, columns = rows[order], columns[order]
+                places = rows * len(wanted) + np.searchsorted(ends, columns, side="right")
+                np.add.at(exact, columns[np.flatnonzero(np.diff(places, prepend=-1))], 1)
+                first = False
+        tables = np.split(exact, ends[:-1])
+        scores = [int(np.abs(n - e).sum()) - int(w) for n, e, w in zip(tables, wanted, less, strict=True)]
+        return mechanism.largest(np.array(scores, dtype=np.int64), self._randomness)
 
     def distinct(self, name: str, epsilon: Number) -> tuple[int, int]:
         """How many distinct values of an attribute cases have first, and how many cases have one; with noise.

@@ -12,6 +12,7 @@ from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.methods import Method, Settings
 from veilog.methods._events.assemble import Wanted
+from veilog.methods._events.attributes import foreseen_errors
 from veilog.privacy.domain import PRIVATELY, Domain, Fact
 from veilog.privacy.part import Part
 from veilog.privacy.unit import Unit
@@ -32,7 +33,7 @@ def uses_of(method: Method, settings: Settings, declared: Domain, wanted: Wanted
     return Uses(
         flow=method.spends_delta(settings),
         labels=declared.activities == PRIVATELY,
-        values=any(name not in declared.attributes for name in wanted.attributes),
+        values=any(declared.values_of(name) is None for name in wanted.attributes),
     )
 
 
@@ -70,6 +71,13 @@ class Planned:
     def uses(self) -> Uses:
         """What its delta is for."""
         return uses_of(self.method, self.settings, self.declared, self.wanted)
+
+    def attribute_errors(self, cases: int) -> dict[str, float]:
+        """Return about how large a part of so many cases noise alone will give a wrong value of each attribute that has
+        a declared domain; from public numbers, before anything is asked."""
+        declared = {name: self.declared.values_of(name) for name in self.wanted.attributes}
+        epsilon, _ = self.unit.of_one_case(self.epsilon * self.wanted.attributes_share, Fraction(0))
+        return foreseen_errors({name: values for name, values in declared.items() if values}, epsilon, cases)
 
     @property
     def needs_events(self) -> bool:

@@ -28,6 +28,7 @@ from veilog.privacy.mechanisms.mechanism import (
     Laplace,
     Mechanism,
     NoisedSteps,
+    NoisyMaximum,
     Sensitivity,
     Stated,
     Subsampled,
@@ -103,6 +104,11 @@ QUESTIONS: dict[str, tuple[Ask, str, str]] = {
         "1048576 (L1, clipped)",
     ),
     "distinct": (lambda c, e, d: c.events.distinct("colour", e), "discrete Laplace, scale 2/epsilon", "2 (L1)"),
+    "most_apart": (
+        lambda c, e, d: c.events.most_apart(nothing, [[0, 1], [2]], [0, 0], e),
+        "the place of the largest number with discrete Laplace noise, scale 2/epsilon",
+        "1 (each number)",
+    ),
     "partitions": (
         lambda c, e, d: c.partitions(e, d),
         "k-truncated symmetric geometric, k = {k}, released iff above k",
@@ -175,6 +181,9 @@ def cost(mechanism: Mechanism, sensitivity: Sensitivity, charge: Charge) -> Frac
         case Laplace(scale, grid):
             assert sensitivity.norm == "L1" and grid >= 1
             return by / scale
+        case NoisyMaximum(Laplace(scale, grid)):
+            assert sensitivity.norm == "each" and grid == 1
+            return 2 * by / scale
         case Thresholded(KTruncatedGeometric(epsilon, k), above):
             assert sensitivity.norm == "L0" and above == k == noise.tsgd_bound(epsilon, charge.delta / by)
             assert k == 1 or noise.tsgd_bound(epsilon, charge.delta / by * Fraction(1 - 2**-30)) == k + 1, "no more"
@@ -200,6 +209,8 @@ def draws(mechanism: Mechanism) -> set[tuple[str, tuple[Fraction | int, ...]]]:
     match mechanism:
         case Laplace(scale, grid):
             return {("discrete_laplace", (1 / (scale * grid),))}
+        case NoisyMaximum(Laplace(scale)):
+            return {("discrete_laplace", (1 / scale,))}
         case Thresholded(KTruncatedGeometric(epsilon, k)):
             return {("tsgd_noise", (epsilon, k))}
         case Thresholded(Laplace(scale, grid)):
@@ -239,7 +250,7 @@ def test_every_question_is_tried() -> None:
     ):
         public = {name for name in vars(holder) if not name.startswith("_")} - others
         public -= {"charges", "contacted", "carry", "state", "guarantee"}
-        known = {"distinct", "frequent_values", "sums"} if holder is EventQuestions else set(QUESTIONS)
+        known = {"distinct", "frequent_values", "most_apart", "sums"} if holder is EventQuestions else set(QUESTIONS)
         assert public <= known
 
 

@@ -1,61 +1,51 @@
 """Case and event attributes for any release of variants, epsilon-differentially private beside the release itself.
 
-An attribute needs a public domain: declared values, a declared range of numbers (16 even bins), or the values that
-enough cases have, found with a delta (:meth:`EventQuestions.frequent_values`). Without a declared domain, attributes
-whose name says that they identify somebody or hold free text are refused, and so are those of which a noisy count shows
-that most cases have a value of their own.
+An attribute needs a public domain: declared values, a declared range of numbers, the values that enough cases have,
+found with a delta (:meth:`EventQuestions.frequent_values`), or for a date how far it is from the start of its case.
+Without a declared domain, attributes whose name says that they identify somebody or hold free text are refused, and so
+are those of which a noisy count shows that most cases have a value of their own.
 
-Then one question for each attribute: of an event attribute the values with each activity, at most 5 events a case; of a
-case attribute the value with the last activity of the case, one a case. An event or case without a value, or with one
-outside the domain, counts as such. What is released is drawn from these noisy tables, each row leaning on the table's
-total as far as noise drowns it; numbers are drawn evenly inside their bins. Attributes are drawn each by itself given
-the activity: how they hang together beyond that is lost.
+Then, each with its part of the budget: where events hold attributes, and which of them change within a case
+(:mod:`memory`); how often each value occurs, in a case or with each activity (:mod:`marginals`, :mod:`memory`); and a
+few tables of two, chosen with noise, of attributes of cases with each other and with the control flow
+(:mod:`together`). What is released is drawn so that all answers agree. An attribute of cases has one value in a case.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 
-from veilog._typing import FloatArray, IntArray
-from veilog.errors import ParameterError
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.variants import Sequences
-from veilog.methods._events.gap_bins import least_squares
-from veilog.privacy.cases import Cases, Coding, Kind, Level
+from veilog.methods._events.domains import PARTS, Chosen, typed
+from veilog.methods._events.marginals import Marginal, asked_values, expected_error, joint_values
+from veilog.methods._events.memory import Persisting, Recorded, asked_persisting, asked_records, courses
+from veilog.methods._events.together import Variable, drawn_together, grouped, of_the_flow, placed, rounds_paid
+from veilog.methods.method import advised
+from veilog.privacy.cases import Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Values
 from veilog.privacy.mechanisms.noise import generator
 
-__all__ = ["Chosen", "ReleasedColumns", "choose", "released_attributes"]
+__all__ = ["ReleasedColumns", "foreseen_errors", "released_attributes"]
 
-Triples = tuple[IntArray, IntArray, IntArray]
-
-EVENTS_A_CASE = 5
-VALUES_A_CASE = 3
-NUMBER_OF_BINS = 16
-RESOLUTION = 1024
-DOMAIN_SHARE = Fraction(3, 10)
-"""Of an attribute without a declared domain: what finding its values costs, a third of it for the check."""
-TOO_DISTINCT = 0.5
-"""From so many values a case on, an attribute tells cases apart."""
-_SENSITIVE = re.compile(
-    r"(^|[^a-z])(id|ids|uuid|guid|name|surname|firstname|lastname|email|mail|phone|mobile|address|street|zip|postcode|"
-    r"iban|ssn|bsn|comment|comments|note|notes|remark|remarks|description|text|message|free ?text)([^a-z]|$)"
-)
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """An attribute with its public domain."""
-
-    coding: Coding
-    level: Level
-    kind: Kind
+RECORDS = (Fraction(2, 100), Fraction(20, 100))
+CASES_OF_RECORDS = 75
+"""Part of the epsilon for where events hold attributes, such that it times the cases is this, within these bounds."""
+PAIRS = Fraction(1, 4)
+"""Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
+FEW_VALUES, TOGETHER = 4, 256
+"""Attributes of cases of up to so few values are asked together, up to so many combinations."""
+MOSTLY_NOISE = 0.5
+"""From this expected error on the values of an attribute are mostly noise."""
+_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -66,173 +56,276 @@ class ReleasedColumns:
     cases: dict[str, pa.Array]
 
 
-def choose(
-    curator: Curator, names: tuple[str, ...], epsilon: Fraction, delta: Fraction, remark: Callable[[str], None]
-) -> tuple[tuple[Chosen, ...], Fraction]:
-    """The attributes that can be released, with their domains, and what is left of epsilon."""
-    if len(set(names)) != len(names):
-        raise ParameterError("An attribute is asked for twice.", parameter="attributes")
-    declared = curator.domain.attributes
-    for name in names:
-        curator.events.level(name)
-        kind, values = curator.events.kind(name), declared.get(name)
-        if values is not None and not isinstance(values[0], str) and kind not in ("number", "whole number"):
-            raise ParameterError(
-                f"The attribute {name!r} holds no numbers, so a range cannot be its domain.",
-                parameter="domain",
-                advice="Declare its values: NAME=a|b|c.",
-            )
-        if values is None:
-            _refuse_by_name(name)
-        else:
-            _chosen(curator, name, values)  # refuses values of the wrong type before anything is asked
-    open_ = [name for name in names if name not in declared]
-    if open_ and delta == 0:
-        raise ParameterError(
-            f"The values of {open_[0]!r} are not declared, and finding them needs a delta above 0.",
-            parameter="attributes",
-            advice="Declare them (--domain NAME=a|b|c, or NAME=LOW..HIGH for numbers), or give --delta, e.g. 1e-6.",
-        )
-    chosen, rest = [], epsilon
-    for name in names:
-        values = declared.get(name)
-        if values is None:
-            share = epsilon / len(names) * DOMAIN_SHARE
-            rest -= share
-            values = _found(curator, name, share, delta / len(open_))
-        if values:
-            chosen.append(_chosen(curator, name, values))
-        else:
-            remark(f"No value of {name!r} is frequent enough for its budget: the attribute is left out.")
-    return tuple(chosen), rest
+# Release ------------------------------------------------------------------------------------------------------------
 
 
-def _refuse_by_name(name: str) -> None:
-    if _SENSITIVE.search(re.sub(r"([a-z])([A-Z])", r"\1 \2", name).replace("_", " ").lower()):
-        raise ParameterError(
-            f"By its name, {name!r} identifies somebody or holds free text; it is not released.",
-            parameter="attributes",
-            advice="If it does not, declare its values: --domain NAME=a|b|c.",
-        )
+@dataclass(eq=False)
+class _Asked:
+    """An attribute with the answers about it, or several of cases that have few values and were asked together."""
 
-
-def _found(curator: Curator, name: str, share: Fraction, delta: Fraction) -> tuple[str, ...]:
-    distinct, cases = curator.events.distinct(name, share / 3)
-    # Noise alone, of scale 6/share, refuses one attribute in 6000; what it hides, the selection of values keeps back.
-    if cases > 0 and distinct > TOO_DISTINCT * cases + 8 * 6 / float(share):
-        raise ParameterError(
-            f"{name!r} has about {distinct} values in {cases} cases: it tells cases apart and is not released. "
-            "What finding this out has cost is spent nevertheless.",
-            parameter="attributes",
-            advice="Leave it out, or declare values for it.",
-        )
-    most = 1 if curator.events.level(name) == "case" else VALUES_A_CASE
-    return curator.events.frequent_values(name, most, share - share / 3, delta)
-
-
-def _chosen(curator: Curator, name: str, values: Values) -> Chosen:
-    kind = curator.events.kind(name)
-    coding = _coding(name, values, kind)
-    _typed(coding, kind)
-    return Chosen(coding, curator.events.level(name), kind)
-
-
-def _coding(name: str, values: Values, kind: Kind) -> Coding:
-    if isinstance(values[0], str):
-        return Coding(name, values=tuple(str(v) for v in values))
-    low, high = float(values[0]), float(values[1])
-    if kind == "number":
-        return Coding(name, edges=tuple(np.linspace(low, high, NUMBER_OF_BINS + 1).tolist()))
-    edges = np.unique(np.round(np.linspace(np.floor(low), np.floor(high) + 1, NUMBER_OF_BINS + 1)))
-    return Coding(name, edges=tuple(edges.tolist()))
+    members: tuple[Chosen, ...]
+    records: Recorded | None
+    """Where events hold it; None for a column of cases."""
+    answer: Marginal | Persisting
+    """How often cases have its values, or events where these change within cases."""
+    variable: Variable
+    group: IntArray
+    """Of each value the number that stands for it in tables of two."""
+    known: BoolArray | None = None
+    """Which events may hold it, or have a value that changes within cases."""
 
 
 def released_attributes(
-    curator: Curator, epsilon: Fraction, cases: Sequences, chosen: tuple[Chosen, ...]
+    curator: Curator,
+    epsilon: Fraction,
+    cases: Sequences,
+    chosen: tuple[Chosen, ...],
+    times: IntArray | None = None,
+    remark: Callable[[str], None] = lambda text: None,
 ) -> ReleasedColumns:
-    """Values for the events and cases of a release; each attribute costs an equal part of epsilon."""
+    """Return values for the events and cases of a release; dates need its ``times``."""
     rng = generator(curator.randomness)
-    columns = ReleasedColumns({}, {})
-    last = np.full(len(cases), len(cases.labels), dtype=np.int64)
-    going = cases.lengths > 0
-    last[going] = cases.codes[cases.offsets[1:][going] - 1]
-    for attribute in chosen:
-        table = _asked(curator, epsilon / len(chosen), cases.labels, attribute)
-        if attribute.level == "event":
-            columns.events[attribute.coding.name] = _drawn(table, cases.codes.astype(np.int64), attribute, rng)
-        else:
-            columns.cases[attribute.coding.name.removeprefix("case:")] = _drawn(table, last, attribute, rng)
-    return columns
-
-
-def _asked(curator: Curator, epsilon: Fraction, labels: tuple[str, ...], attribute: Chosen) -> FloatArray:
-    """For each activity, and for no activity, the distribution of the values, the last for no value."""
-    name, width = attribute.coding.name, attribute.coding.size + 1
-
-    def of_events(block: Cases) -> Triples:
-        known = np.flatnonzero(block.codes >= 0)
-        values = block.attributes[name][known]
-        cells = block.codes[known] * width + np.where(values >= 0, values, width - 1)
-        return block.owners[known], cells, np.ones(len(known), dtype=np.int64)
-
-    def of_cases(block: Cases) -> Triples:
-        activity = np.full(len(block), -1, dtype=np.int64)
-        going = block.lengths > 0
-        activity[going] = block.codes[block.offsets[1:][going] - 1]
-        values = block.attributes[name]
-        cells = np.where(activity >= 0, activity, len(labels)) * width + np.where(values >= 0, values, width - 1)
-        return np.arange(len(block)), cells, np.ones(len(block), dtype=np.int64)
-
-    of_event = attribute.level == "event"
-    bound, resolution = (EVENTS_A_CASE, RESOLUTION) if of_event else (1, 1)
-    asked = curator.events.sums(
-        of_events if of_event else of_cases,
-        (len(labels) + 1) * width,
-        bound,
-        epsilon,
-        alphabet=labels,
-        codings=(attribute.coding,),
-        resolution=resolution,
-        purpose=f"values of {name} with " + ("each activity" if of_event else "the last activity"),
+    flow = of_the_flow(cases)
+    of_events = tuple(one for one in chosen if one.level == "event")
+    least, most = RECORDS
+    price = epsilon * least if of_events and cases.labels else Fraction(0)
+    if price:
+        price = min(max(price, Fraction(CASES_OF_RECORDS, len(cases))), epsilon * most)
+    records: dict[str, Recorded] = {}
+    if price:
+        found = asked_records(curator, price, cases.labels, of_events, len(cases))
+        records = {one.name: where for one, where in zip(of_events, found, strict=True)}
+    parts = _together(chosen, records)
+    rounds = rounds_paid(epsilon * PAIRS, len(cases), len(parts), len(flow))
+    for_pairs = epsilon * PAIRS if rounds else Fraction(0)
+    weights = [_weight(part, records.get(part[0].name), cases) for part in parts]
+    share = (epsilon - price - for_pairs) / sum(weights)
+    asked = [
+        _asked(curator, share * weight, part, records.get(part[0].name), cases, for_pairs / max(1, rounds), rng)
+        for part, weight in zip(parts, weights, strict=True)
+    ]
+    _remark_errors(remark, asked, float(epsilon), len(cases))
+    of_cases = [one.answer for one in asked if isinstance(one.answer, Marginal)]
+    known = [(answer.scale * len(answer.shares) ** 0.5, answer.cases) for answer in of_cases]
+    number = min(known)[1] if known else float(len(cases))
+    codings = tuple(coding for one in asked for coding in one.answer.codings)
+    variables = [one.variable for one in asked]
+    drawn_together(curator, for_pairs, rounds, flow, variables, codings, cases.labels, number, rng)
+    columns = {one.name: column for part in asked for one, column in _columns(part, cases, times, rng)}
+    return ReleasedColumns(
+        events={one.column: columns[one.name] for one in chosen if one.level == "event"},
+        cases={one.column: columns[one.name] for one in chosen if one.level == "case"},
     )
-    return _leaning(asked.reshape(-1, width) / resolution, 2 * (bound / float(epsilon)) ** 2)
 
 
-def _leaning(noisy: FloatArray, variance: float) -> FloatArray:
-    """Each row drawn towards the distribution of all rows as far as noise alone would spread it (James, Stein 1961)."""
-    total = least_squares(noisy.sum(axis=0))
-    rows = []
-    for row in noisy:
-        mass = max(float(row.sum()), 1.0)
-        away = row - mass * total
-        spread = float((away**2).sum())
-        kept = max(0.0, 1 - (len(row) - 1) * variance / spread) if spread > 0 else 0.0
-        rows.append(least_squares(mass * total + kept * away))
-    return np.stack(rows)
+def _together(chosen: tuple[Chosen, ...], records: dict[str, Recorded]) -> list[tuple[Chosen, ...]]:
+    """The attributes, those of cases that have few values and are recorded in the same place in parts of several: one
+    answer about all of them has less noise than an answer about each, and tells how they hang together."""
+    parts: list[tuple[Chosen, ...]] = []
+    open_: dict[object, int] = {}
+    for one in chosen:
+        where = records.get(one.name)
+        size = one.coding().size
+        if one.numeric or size > FEW_VALUES or (where is not None and where.changes):
+            parts.append((one,))
+            continue
+        key = None if where is None else where.place
+        at = open_.get(key)
+        if at is not None and math.prod(other.coding().size + 1 for other in parts[at]) * (size + 1) <= TOGETHER:
+            parts[at] += (one,)
+        else:
+            open_[key] = len(parts)
+            parts.append((one,))
+    return parts
 
 
-def _drawn(table: FloatArray, rows: IntArray, attribute: Chosen, rng: np.random.Generator) -> pa.Array:
-    reached = np.cumsum(table, axis=1)
-    codes = (reached[rows] < (rng.random(len(rows)) * reached[rows, -1])[:, None]).sum(axis=1)
-    missing = codes >= attribute.coding.size
+def _weight(part: tuple[Chosen, ...], records: Recorded | None, cases: Sequences) -> int:
+    """The part of the epsilon that attributes get: more where more numbers are asked, but less than in proportion."""
+    size = math.prod(one.coding().size + 1 for one in part) * (1 if part[0].range is None else 2)
+    size *= len(cases.labels) if records is not None and records.changes else 1
+    return int(100 * size ** (1 / 3))
+
+
+def _asked(
+    curator: Curator,
+    epsilon: Fraction,
+    part: tuple[Chosen, ...],
+    records: Recorded | None,
+    cases: Sequences,
+    a_pair: Fraction,
+    rng: np.random.Generator,
+) -> _Asked:
+    """Ask about an attribute by itself, or some together. ``a_pair`` is what each table of two will cost."""
+    answer: Marginal | Persisting
+    if records is None or not records.changes:
+        answer = asked_values(curator, epsilon, part, len(cases))
+        group = grouped(answer.shares, a_pair, answer.cases, ordered=part[0].numeric)
+        variable = _variable(part, answer.codings, group, answer.shares, len(cases))
+        if records is None:
+            return _Asked(part, records, answer, variable, group)
+        held = records.events(cases, 1 - float(answer.shares[-1]), rng)
+        variable.parents.append(_given_recorded(held, cases, variable.shares))
+        return _Asked(part, records, answer, variable, group, held)
+    answer = asked_persisting(curator, epsilon, cases, part[0])
+    first, known = _first_known(answer, cases, rng)
+    usual = np.bincount(first.drawn, minlength=first.size) @ answer.first / max(len(cases), 1)
+    group = grouped(usual, a_pair, len(cases), ordered=part[0].numeric)
+    variable = _variable(part, answer.codings, group, usual, len(cases))
+    variable.parents.append((first, _by_group(answer.first, group)))
+    return _Asked(part, records, answer, variable, group, known)
+
+
+def _variable(
+    part: tuple[Chosen, ...], codings: tuple[Coding, ...], group: IntArray, shares: FloatArray, cases: int
+) -> Variable:
+    name, size = ", ".join(one.column for one in part), int(group.max()) + 1
+    drawn = np.zeros(cases, dtype=np.int64)
+    of_group = _by_group(shares[None, :], group)[0]
+    return Variable(name, size, lambda block: group[joint_values(block, codings)], of_group, drawn)
+
+
+def _given_recorded(events: BoolArray, cases: Sequences, shares: FloatArray) -> tuple[Variable, FloatArray]:
+    """Whether a released case has an event that may hold an attribute, and its shares given that: a case without one
+    has no value."""
+    held = np.zeros(len(cases), dtype=np.int64)
+    held[np.repeat(np.arange(len(cases)), cases.lengths)[events]] = 1
+    part = max(float(held.mean()), 1e-9)
+    given = np.append(shares[:-1], max(part - float(shares[:-1].sum()), 0.0)) + 1e-12
+    rows = np.stack([np.append(np.zeros(len(shares) - 1), 1.0), given / given.sum()])
+    return _known_flow("whether it is recorded", held, 2), rows
+
+
+def _known_flow(name: str, drawn: IntArray, size: int) -> Variable:
+    """What is known of released cases only, and never asked."""
+    return Variable(name, size, lambda block: np.zeros(len(block), dtype=np.int64), np.zeros(0), drawn)
+
+
+def _by_group(shares: FloatArray, group: IntArray) -> FloatArray:
+    found = np.zeros((len(shares), int(group.max()) + 1))
+    np.add.at(found.T, group, shares.T)
+    return found
+
+
+def _first_known(of_events: Persisting, cases: Sequences, rng: np.random.Generator) -> tuple[Variable, BoolArray]:
+    """The activity of the first event of each released case that has a value, and which events have one."""
+    codes, size = cases.codes.astype(np.int64), len(cases.labels)
+    none = of_events.by_activity[:, -1]
+    known = placed(np.stack([none, 1 - none], axis=1), codes, rng) == 1
+    owners = np.repeat(np.arange(len(cases)), cases.lengths)
+    at = np.flatnonzero(known)
+    firsts = at[np.flatnonzero(np.diff(owners[at], prepend=-1))]
+    drawn = np.full(len(cases), size, dtype=np.int64)
+    drawn[owners[firsts]] = codes[firsts]
+    return _known_flow("first activity", drawn, size + 1), known
+
+
+# Values -------------------------------------------------------------------------------------------------------------
+
+
+def _case_values(one: _Asked, rng: np.random.Generator) -> IntArray:
+    """The value of each released case: one of the group that was drawn for it."""
+    groups = one.variable.drawn
+    if isinstance(one.answer, Marginal):
+        rows, own = groups, np.arange(one.variable.size)
+        shares = np.broadcast_to(one.answer.shares, (len(own), len(one.group)))
+    else:
+        first, _ = one.variable.parents[0]
+        kinds, rows = np.unique(first.drawn * one.variable.size + groups, return_inverse=True)
+        shares, own = one.answer.first[kinds // one.variable.size], kinds % one.variable.size
+    return placed(np.where(one.group == own[:, None], shares + 1e-12, 0.0), rows, rng)
+
+
+def _columns(
+    one: _Asked, cases: Sequences, times: IntArray | None, rng: np.random.Generator
+) -> Iterator[tuple[Chosen, pa.Array]]:
+    """The columns of attributes that were asked together."""
+    values = _case_values(one, rng)
+    owners = np.repeat(np.arange(len(cases)), cases.lengths)
+    starts = _starts(cases, times)
+    if isinstance(one.answer, Persisting):
+        assert one.known is not None
+        first = np.where(values < one.answer.codings[0].size, values, -1)
+        codes, origin = courses(one.answer, cases, one.known, first, rng)
+        yield one.members[0], _column(one.members[0], one.answer.codings[0], codes, starts[owners], origin, rng)
+        return
+    held = None if one.known is None else pa.array(owners, mask=~one.known)
+    for member, coding in reversed(list(zip(one.members, one.answer.codings, strict=True))):
+        values, codes = np.divmod(values, coding.size + 1)
+        codes = np.where(codes < coding.size, codes, -1)
+        column = _column(member, coding, codes, starts, np.arange(len(cases)), rng)
+        yield member, column if held is None else column.take(held)
+
+
+def _starts(cases: Sequences, times: IntArray | None) -> IntArray:
+    """The time of the first event of each case; 1970 for one without events, or where there are no times."""
+    found = np.zeros(len(cases), dtype=np.int64)
+    going = np.flatnonzero(cases.lengths)
+    if times is not None:
+        found[going] = times[cases.offsets[going]]
+    return found
+
+
+def _column(
+    one: Chosen, coding: Coding, codes: IntArray, starts: IntArray, origin: IntArray, rng: np.random.Generator
+) -> pa.Array:
+    """Values for codes, in the type of the log's column; numbers are drawn once for each ``origin``, in their bins."""
+    missing = codes < 0
     codes = np.where(missing, 0, codes)
-    if attribute.coding.edges:
-        edges = np.array(attribute.coding.edges)
-        numbers = edges[codes] + rng.random(len(codes)) * (edges[codes + 1] - edges[codes])
-        whole = attribute.kind == "whole number"
-        return pa.array(np.floor(numbers).astype(np.int64) if whole else numbers, mask=missing)
-    values = _typed(attribute.coding, attribute.kind)
-    if attribute.kind == "text":
-        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=missing), values)
-    return values.take(pa.array(codes, mask=missing))
+    if not one.numeric:
+        values = typed(one)
+        if one.kind == "text":
+            return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=missing), values)
+        return values.take(pa.array(codes, mask=missing))
+    numbers = _numbers(one, coding, codes, rng)[origin]
+    if one.kind == "date":
+        moments = starts + np.round(numbers * _DAY).astype(np.int64)
+        return pa.array(moments, pa.int64(), mask=missing).cast(TIMESTAMP_TYPE)
+    return pa.array(numbers.astype(np.int64) if one.kind == "whole number" else numbers, mask=missing)
 
 
-def _typed(coding: Coding, kind: Kind) -> pa.Array:
-    """The values of a domain in the type of the log's column."""
-    types = {"text": pa.string(), "boolean": pa.bool_(), "whole number": pa.int64(), "number": pa.float64()}
-    try:
-        return pa.array(coding.values, pa.string()).cast(types[kind])
-    except pa.ArrowInvalid:
-        raise ParameterError(
-            f"The declared values of {coding.name!r} do not fit the log, where it is a {kind}.", parameter="domain"
-        ) from None
+def _numbers(one: Chosen, coding: Coding, codes: IntArray, rng: np.random.Generator) -> FloatArray:
+    """A number inside each bin: on the lattice of a declared range, else evenly in log-time."""
+    edges = np.array(coding.edges)
+    u = rng.random(len(codes))
+    low, high = edges[codes], edges[codes + 1]
+    if one.range is None:
+        away = np.sign(low + high)
+        near, far = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
+        inner = near > 0
+        return np.asarray(away * np.where(inner, np.maximum(near, 1e-9) * (far / np.maximum(near, 1e-9)) ** u, u * far))
+    unit = one.unit
+    places = np.round(low / unit) + np.floor(u * np.round((high - low) / unit))
+    return np.asarray(np.round(places * unit, max(0, -int(np.floor(np.log10(unit))))))
+
+
+def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int) -> dict[str, float]:
+    """Return about how large a part of the cases noise will put in a wrong value of each attribute, from its declared
+    domain and a number of cases: before anything is asked, as if all were attributes of cases that hang together."""
+    sizes = {name: 2 * PARTS if not isinstance(values[0], str) else len(values) + 1 for name, values in domains.items()}
+    weights = {name: size ** (1 / 3) for name, size in sizes.items()}
+    each = float(epsilon * (1 - PAIRS)) / max(sum(weights.values()), 1e-12)
+    return {name: expected_error(size, 1 / (each * weights[name]), cases) for name, size in sizes.items()}
+
+
+def _remark_errors(remark: Callable[[str], None], asked: list[_Asked], epsilon: float, cases: int) -> None:
+    """Say how far noise alone moves the shares of values: public numbers only."""
+    errors = {member.column: _error(one, member, cases) for one in asked for member in one.members}
+    told = ", ".join(f"{name} {error:.2g}" for name, error in errors.items())
+    remark(
+        f"Part of the cases (events, where values change) whose value noise alone may have changed, at most: {told}."
+    )
+    noisy = [name for name, error in errors.items() if error >= MOSTLY_NOISE]
+    if noisy:
+        needed = max(epsilon * errors[name] / MOSTLY_NOISE for name in noisy)
+        remark(
+            f"The values of {', '.join(noisy)} may be mostly noise. "
+            f"{advised(needed, 'Attributes would need an epsilon of about {} for themselves, or fewer of them.')}"
+        )
+
+
+def _error(one: _Asked, member: Chosen, cases: int) -> float:
+    if isinstance(one.answer, Persisting):
+        return expected_error(one.answer.by_activity.size, one.answer.scale, cases * one.answer.bound)
+    # Of attributes that were asked together, each count of one is a sum of several.
+    size = len(one.answer.shares) if len(one.members) == 1 else member.coding().size + 1
+    return expected_error(size, one.answer.scale * (len(one.answer.shares) / size) ** 0.5, cases)

@@ -9,7 +9,8 @@ from fractions import Fraction
 from veilog._typing import IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._events.assemble import Details, Wanted, released_cases
-from veilog.methods._events.attributes import Chosen, ReleasedColumns, choose, released_attributes
+from veilog.methods._events.attributes import ReleasedColumns, released_attributes
+from veilog.methods._events.domains import Chosen, choose
 from veilog.methods._events.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
@@ -58,7 +59,7 @@ def enriched(
     after_times = asked()
     columns = ReleasedColumns({}, {})
     if found and len(cases):
-        columns = released_attributes(curator, rest, cases, found)
+        columns = released_attributes(curator, rest, cases, found, times, remark)
     return Enriched(
         variants,
         Details(cases, times, columns),
@@ -74,7 +75,8 @@ def _attributes(
     """The attributes with their domains, and what is left of the epsilon for attributes."""
     if not wanted.attributes:
         return (), Fraction(0)
-    return choose(curator, wanted.attributes, epsilon * wanted.attributes_share, delta, remark)
+    share, dated = epsilon * wanted.attributes_share, bool(wanted.times)
+    return choose(curator, wanted.attributes, share, delta, remark, dated=dated)
 
 
 def _times(

@@ -132,7 +132,7 @@ def released_log(
     ``variants_at`` is asked with a request that holds what is left. The charges add up to the request's budget.
 
     Of the delta ``variants_at`` gets what attributes without declared values leave, and none if it ``spends`` none."""
-    open_values = any(name not in curator.domain.attributes for name in wanted.attributes)
+    open_values = any(curator.domain.values_of(name) is None for name in wanted.attributes)
     if request.delta and not (spends_delta or open_values):
         raise ParameterError("Nothing needs a delta here; the release costs epsilon only.", parameter="delta")
     flow_delta = Fraction(0) if not spends_delta else request.delta / 2 if open_values else request.delta

@@ -9,6 +9,7 @@ from veilog.privacy.mechanisms.mechanism import (
     Laplace,
     Mechanism,
     NoisedSteps,
+    NoisyMaximum,
     Sensitivity,
     Stated,
     Subsampled,
@@ -28,6 +29,11 @@ def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) 
                 return f"k-truncated symmetric geometric, k = {noise.k}, released iff above k"
             steps = f"in steps of 1/{noise.grid}; found iff above {above / noise.grid:.4g}"
             return f"{_laplace(noise, sensitivity)}, {steps}"
+        case NoisyMaximum(noise):
+            scale = f"{float(noise.scale):g}"
+            if isinstance(sensitivity, Sensitivity):
+                scale = f"{2 * sensitivity.by[0]}/epsilon"
+            return f"the place of the largest number with discrete Laplace noise, scale {scale}"
         case GaussianRounds(noises):
             widths = sorted({noise.variance**0.5 for noise in noises})
             wide = f"{widths[0]:.4g}" + (f" to {widths[-1]:.4g}" if len(widths) > 1 else "")
@@ -55,6 +61,8 @@ def _of_one_case(sensitivity: Sensitivity | Stated, question: str) -> str:
     norm, bounded = sensitivity.norm, "" if sensitivity.bounded == "by itself" else f", {sensitivity.bounded}"
     if norm == "L0":
         return "1 (one variant's count)" if question == "partitions" else f"{sensitivity.by[0]} values by 1 each"
+    if norm == "each":
+        return f"{sensitivity.by[0]} (each number{bounded})"
     numbers = [f"{by}" if norm == "L1" else f"{float(by):g}" for by in sensitivity.by]
     return f"{', '.join(numbers)} ({norm}{bounded})"
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.intervals import Real
+from veilog.privacy.mechanisms.noise import Randomness
 
 __all__ = [
     "LARGEST_NOISE",
@@ -28,6 +29,7 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "NoisedSteps",
+    "NoisyMaximum",
     "Sensitivity",
     "Stated",
     "Subsampled",
@@ -35,8 +37,8 @@ __all__ = [
 ]
 
 IntArray = npt.NDArray[np.int64]
-Norm = Literal["L0", "L1", "L2"]
-"""L0: so many counts, each of them by 1."""
+Norm = Literal["L0", "L1", "L2", "each"]
+"""L0: so many counts, each of them by 1. each: every number of the answer by so much."""
 Bounded = Literal["by itself", "clipped", "split"]
 """What keeps a case from changing more: what is asked, or that its part is clipped, or split among what it has."""
 
@@ -180,6 +182,25 @@ class Thresholded:
 
 
 @dataclass(frozen=True)
+class NoisyMaximum:
+    """The place of the largest of several whole numbers, each with independent discrete Laplace noise; of equal ones
+    the first. The noisy numbers themselves are not released.
+
+    Where one case changes each of them by at most S, however many they are, it costs epsilon = 2 S / scale. Fix the
+    noise of all but the i-th: then i comes out iff its noise is at least a whole number t, which those numbers and that
+    noise decide. One case more moves t by at most 2 S, and ``P(noise >= t + 2 S) >= exp(-2 S / scale) P(noise >= t)``,
+    as discrete Laplace noise falls by no more than ``exp(-1 / scale)`` from one number to the next, also where it still
+    rises (report noisy max; Dwork, Roth, "The Algorithmic Foundations of Differential Privacy", 2014, claim 3.9).
+    """
+
+    noise: Laplace
+
+    def largest(self, scores: IntArray, source: Randomness) -> int:
+        """Return the place of the largest noisy number."""
+        return int(np.argmax(scores + self.noise.draw(len(scores), source)))
+
+
+@dataclass(frozen=True)
 class NoisedSteps:
     """A number of equal steps of a training: who is sampled, how much Gaussian noise is added and how often."""
 
@@ -235,4 +256,4 @@ class Stated:
     words: str
 
 
-Mechanism = Laplace | Thresholded | GaussianRounds | DiscreteGaussianSteps | Subsampled | Stated
+Mechanism = Laplace | Thresholded | NoisyMaximum | GaussianRounds | DiscreteGaussianSteps | Subsampled | Stated

@@ -1,0 +1,198 @@
+"""Which attributes can be released, and what values they may have: from public facts, or found with a delta."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from veilog._typing import IntArray
+from veilog.errors import ParameterError
+from veilog.privacy.cases import Coding, Kind, Level
+from veilog.privacy.curator import Curator
+
+__all__ = ["DAYS", "OTHER", "PARTS", "Chosen", "choose", "edges_of", "typed"]
+
+VALUES_A_CASE = 3
+DOMAIN_SHARE = Fraction(3, 10)
+"""Of an attribute without a declared domain: what finding its values costs, a third of it for the check."""
+TOO_DISTINCT = 0.5
+"""From so many values a case on, an attribute tells cases apart."""
+OTHER = "other"
+"""What a value that was not found is released as."""
+PARTS = 16
+"""Parts of the range of a number that are asked first."""
+FINEST = 100_000
+"""Steps of the lattice of numbers, about."""
+_OFFSETS = tuple(2.0**k / 24 for k in range(21))
+DAYS = (*(-x for x in reversed(_OFFSETS)), 0.0, *_OFFSETS)
+"""Edges of bins of dates, in days since the start of the case: an hour, twice as long and so on up to 119 years."""
+_SENSITIVE = re.compile(
+    r"(^|[^a-z])(id|ids|uuid|guid|name|surname|firstname|lastname|email|mail|phone|mobile|address|street|zip|postcode|"
+    r"iban|ssn|bsn|comment|comments|note|notes|remark|remarks|description|text|message|free ?text)([^a-z]|$)"
+)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An attribute with its public domain: values, or the range of its numbers."""
+
+    name: str
+    level: Level
+    kind: Kind
+    values: tuple[str, ...] = ()
+    range: tuple[float, float] | None = None
+    others: bool = False
+    """Whether values that are not listed count as "other", not as none."""
+
+    @property
+    def column(self) -> str:
+        """Its name in the release."""
+        return self.name.removeprefix("case:")
+
+    @property
+    def of_case(self) -> bool:
+        """Whether it was said to belong to the case, though events hold it."""
+        return self.level == "event" and self.name.startswith("case:")
+
+    @property
+    def numeric(self) -> bool:
+        return not self.values
+
+    @cached_property
+    def unit(self) -> float:
+        """Step of the lattice of its numbers."""
+        if self.range is None:
+            return 1.0
+        low, high = self.range
+        step = 10.0 ** np.ceil(np.log10((high - low) / FINEST))
+        return float(max(step, 1.0) if self.kind == "whole number" else step)
+
+    def coding(self, edges: tuple[float, ...] = ()) -> Coding:
+        """Return how it is written as integers; numbers by these edges, or in ``PARTS`` even parts of its range."""
+        if not self.numeric:
+            return Coding(self.name, values=self.values, others=self.others)
+        if self.range is None:
+            return Coding(self.name, edges=DAYS)
+        return Coding(self.name, edges=edges or edges_of(self.lattice(PARTS), self.unit))
+
+    def lattice(self, parts: int) -> IntArray:
+        """Return edges of about even parts of its range, as places on the lattice."""
+        assert self.range is not None
+        low, high = (np.floor(end / self.unit + 1e-6) for end in self.range)
+        return np.unique(np.round(np.linspace(low, high + 1, parts + 1)).astype(np.int64))
+
+
+def edges_of(places: IntArray, unit: float) -> tuple[float, ...]:
+    """Return edges on the lattice as numbers."""
+    return tuple((places * unit).tolist())
+
+
+def typed(chosen: Chosen) -> pa.Array:
+    """Return the listed values in the type of the log's column."""
+    types = {"text": pa.string(), "boolean": pa.bool_(), "whole number": pa.int64(), "number": pa.float64()}
+    values = [*chosen.values, OTHER] if chosen.others else list(chosen.values)
+    try:
+        return pa.array(values, pa.string()).cast(types.get(chosen.kind, pa.date32()))
+    except pa.ArrowInvalid:
+        raise ParameterError(
+            f"The declared values of {chosen.name!r} do not fit the log, where it is a {chosen.kind}.",
+            parameter="domain",
+        ) from None
+
+
+def choose(
+    curator: Curator,
+    names: tuple[str, ...],
+    epsilon: Fraction,
+    delta: Fraction,
+    remark: Callable[[str], None],
+    *,
+    dated: bool = False,
+) -> tuple[tuple[Chosen, ...], Fraction]:
+    """Return the attributes that can be released, with their domains, and what is left of epsilon; ``dated``: whether
+    the release has times that dates can be told from."""
+    if len({name.removeprefix("case:") for name in names}) != len(names) and _twice(curator, names):
+        raise ParameterError("An attribute is asked for twice.", parameter="attributes")
+    open_ = [name for name in names if _declared(curator, name, dated=dated) is None]
+    if open_ and delta == 0:
+        raise ParameterError(
+            f"The values of {open_[0]!r} are not declared, and finding them needs a delta above 0.",
+            parameter="attributes",
+            advice="Declare them (--domain NAME=a|b|c, or NAME=LOW..HIGH for numbers), or give --delta, e.g. 1e-6.",
+        )
+    chosen, rest = [], epsilon
+    for name in names:
+        found = _declared(curator, name, dated=dated)
+        if found is None:
+            share = epsilon / len(names) * DOMAIN_SHARE
+            rest -= share
+            values = _found(curator, name, share, delta / len(open_))
+            kind = curator.events.kind(name)
+            others = kind == "text" and OTHER not in values
+            found = Chosen(name, curator.events.level(name), kind, values, others=others) if values else None
+        if found is not None:
+            chosen.append(found)
+        else:
+            remark(f"No value of {name!r} is frequent enough for its budget: the attribute is left out.")
+    return tuple(chosen), rest
+
+
+def _twice(curator: Curator, names: tuple[str, ...]) -> bool:
+    """Whether two names mean the same column."""
+    columns = [(curator.events.level(name), name.removeprefix("case:")) for name in names]
+    return len(set(columns)) != len(columns)
+
+
+def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
+    """The attribute with its declared domain, or that of any date; None where its values are to be found."""
+    level, kind, values = curator.events.level(name), curator.events.kind(name), curator.domain.values_of(name)
+    if kind == "date" and not dated:
+        raise ParameterError(
+            f"The attribute {name!r} holds dates, which are released by how far they are from the start of their case; "
+            "the release has no times.",
+            parameter="attributes",
+            advice="Add a share for times, e.g. --times 0.3, or leave the attribute out.",
+        )
+    if values is None:
+        _refuse_by_name(name)
+        return Chosen(name, level, kind) if kind == "date" else None
+    if isinstance(values[0], str):
+        found = Chosen(name, level, kind, tuple(str(v) for v in values))
+        typed(found)  # refuses what does not fit, before anything is asked
+        return found
+    if kind not in ("number", "whole number", "date"):
+        raise ParameterError(
+            f"The attribute {name!r} holds no numbers, so a range cannot be its domain.",
+            parameter="domain",
+            advice="Declare its values: NAME=a|b|c.",
+        )
+    return Chosen(name, level, kind, range=(float(values[0]), float(values[1])))
+
+
+def _refuse_by_name(name: str) -> None:
+    if _SENSITIVE.search(re.sub(r"([a-z])([A-Z])", r"\1 \2", name).replace("_", " ").lower()):
+        raise ParameterError(
+            f"By its name, {name!r} identifies somebody or holds free text; it is not released.",
+            parameter="attributes",
+            advice="If it does not, declare its values: --domain NAME=a|b|c.",
+        )
+
+
+def _found(curator: Curator, name: str, share: Fraction, delta: Fraction) -> tuple[str, ...]:
+    distinct, cases = curator.events.distinct(name, share / 3)
+    # Noise alone, of scale 6/share, refuses one attribute in 6000; what it hides, the selection of values keeps back.
+    if cases > 0 and distinct > TOO_DISTINCT * cases + 8 * 6 / float(share):
+        raise ParameterError(
+            f"{name!r} has about {distinct} values in {cases} cases: it tells cases apart and is not released. "
+            "What finding this out has cost is spent nevertheless.",
+            parameter="attributes",
+            advice="Leave it out, or declare values for it.",
+        )
+    most = 1 if curator.events.level(name) == "case" else VALUES_A_CASE
+    return curator.events.frequent_values(name, most, share - share / 3, delta)

@@ -1,0 +1,195 @@
+"""One attribute of cases at a time: the question about how often it has each value, and what is believed of the answer.
+
+Numbers are asked in bins that get finer where the answers say that there is mass: 16 even parts of the declared range,
+then 16 parts of each part that holds much, down to a lattice of a 100,000th of the range (to whole numbers). Each time
+all bins of the moment are asked, and a bin and its parts are made to agree by least squares.
+
+Of noisy counts that much is believed as they stand out of the noise: how far counts are from what is expected of them
+is learnt from all of them together, and each is then its mean given the answer (empirical Bayes; the law is the
+likeliest one: Kiefer and Wolfowitz 1956).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.methods._events.domains import PARTS, Chosen, edges_of
+from veilog.methods._events.gap_bins import least_squares
+from veilog.privacy.asking import Triples
+from veilog.privacy.cases import Cases, Coding
+from veilog.privacy.curator import Curator
+
+__all__ = [
+    "Marginal",
+    "asked_bins",
+    "asked_values",
+    "believed",
+    "case_values",
+    "evenly",
+    "expected_error",
+    "joint_values",
+]
+
+LEVELS = (2, 5)
+CASES_A_LEVEL = 150
+"""Bins get finer once more for every so many cases times epsilon."""
+SPLIT, SPLIT_NOISES = 0.015, 4.0
+"""A bin is split if it holds such a part of all, and so many noise scales."""
+_RATIOS, _FINE = 28, 6
+"""How far counts are from what is expected: so many classes, each of so many places."""
+_STEPS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """How often an attribute has each value."""
+
+    codings: tuple[Coding, ...]
+    """Of attributes that were asked together, several: their values are numbered as :func:`joint_values` does."""
+    shares: FloatArray
+    """Of each value, the last one of having none."""
+    scale: float
+    """Of the noise of each count."""
+    cases: float
+    """What all counts add up to, which is about the number of cases."""
+
+
+def joint_values(block: Cases, codings: tuple[Coding, ...]) -> IntArray:
+    """Return one number for the values that each case has of attributes; having none counts as the last value."""
+    found = np.zeros(len(block), dtype=np.int64)
+    for coding in codings:
+        values = case_values(block, coding.name)
+        found = found * (coding.size + 1) + np.where(values >= 0, values, coding.size)
+    return found
+
+
+def case_values(block: Cases, name: str) -> IntArray:
+    """Return the place of the value of each case: of an attribute that events hold, of the first that has one."""
+    values = block.attributes[name]
+    if name not in block.of_events:
+        return values
+    known = np.flatnonzero(values >= 0)
+    owners = block.owners[known]
+    first = np.flatnonzero(np.diff(owners, prepend=-1))
+    found = np.full(len(block), -1, dtype=np.int64)
+    found[owners[first]] = values[known[first]]
+    return found
+
+
+def expected_error(cells: int, scale: float, cases: float) -> float:
+    """Return about how large a part of the cases noise puts in a wrong one of so many cells: public numbers only."""
+    return float(min(1.0, cells * scale / (2 * max(cases, 1.0))))
+
+
+# Questions ----------------------------------------------------------------------------------------------------------
+
+
+def asked_values(curator: Curator, epsilon: Fraction, together: tuple[Chosen, ...], cases: int) -> Marginal:
+    """Return how often cases have each value, or all of several attributes; a case adds 1 to one count."""
+    purpose = f"values of {', '.join(one.column for one in together)} by case"
+
+    def asked(codings: tuple[Coding, ...], share: Fraction) -> FloatArray:
+        def of_cases(block: Cases) -> Triples:
+            return np.arange(len(block)), joint_values(block, codings), np.ones(len(block), dtype=np.int64)
+
+        size = math.prod(coding.size + 1 for coding in codings)
+        return curator.events.sums(of_cases, size, 1, share, codings=codings, purpose=purpose).astype(np.float64)
+
+    if together[0].range is not None:
+        coding, counts, scale = asked_bins(lambda one, share: asked((one,), share), epsilon, together[0], cases)
+        total = max(float(counts.sum()), 1.0)
+        return Marginal((coding,), least_squares(counts), scale, total)
+    codings = tuple(one.coding() for one in together)
+    counts, scale = asked(codings, epsilon), 1 / float(epsilon)
+    found, _ = believed(counts, evenly(counts), scale, typical=len(codings) > 1)
+    return Marginal(codings, found / found.sum(), scale, max(float(counts.sum()), 1.0))
+
+
+def asked_bins(
+    asked: Callable[[Coding, Fraction], FloatArray], epsilon: Fraction, chosen: Chosen, cases: int
+) -> tuple[Coding, FloatArray, float]:
+    """Return bins that are fine where the mass is, their noisy counts and the scale of the last noise; ``asked`` gives
+    the counts of a coding's bins, and one of what is in none."""
+    levels = int(np.clip(1 + int(float(epsilon) * cases / CASES_A_LEVEL), *LEVELS))
+    share, left = epsilon / levels, epsilon
+    places = chosen.lattice(PARTS)
+    parents, counts, known = None, np.zeros(0), np.zeros(0)
+    while True:
+        coding = chosen.coding(edges_of(places, chosen.unit))
+        counts, known = _agreeing(asked(coding, share), float(share) ** 2, parents, counts, known)
+        left -= share
+        if not left:
+            return coding, counts, float(known.max()) ** -0.5
+        least = max(SPLIT * float(counts.sum()), SPLIT_NOISES / float(share))
+        full = (counts >= least) & (np.append(np.diff(places), 1) > 1)
+        if not full.any():
+            share = left  # nothing to split: one better look at the same bins
+        places, parents = _split(places, full)
+
+
+def _split(places: IntArray, full: BoolArray) -> tuple[IntArray, IntArray]:
+    """The edges with the full bins split, and which bin each new one is a part of; the last is that of having none."""
+    edges, parents = [places[:1]], []
+    for i in range(len(places) - 1):
+        parts = PARTS if full[i] else 1
+        new = np.unique(np.round(np.linspace(places[i], places[i + 1], parts + 1)).astype(np.int64))[1:]
+        edges.append(new)
+        parents.append(np.full(len(new), i))
+    return np.concatenate(edges), np.concatenate([*parents, [len(places) - 1]])
+
+
+def _agreeing(
+    noisy: FloatArray, precision: float, parents: IntArray | None, before: FloatArray, known: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Noisy counts of bins made to agree with those ``before`` of the bins that they are parts of, by least squares,
+    and how precisely each is known, as ``precision`` and ``known`` say it of the new and the old ones."""
+    if parents is None:
+        return noisy, np.full(len(noisy), precision)
+    parts = np.bincount(parents, minlength=len(before))
+    sums = np.asarray(np.bincount(parents, weights=noisy, minlength=len(before)), dtype=np.float64)
+    moved = (before - sums) / (parts + precision / known)
+    return noisy + moved[parents], precision + np.where(parts[parents] == 1, known[parents], 0.0)
+
+
+def evenly(counts: FloatArray) -> FloatArray:
+    """Return what is expected of counts of which only the sum is known."""
+    return np.full(counts.shape, max(float(counts.sum()), 1.0) / counts.size)
+
+
+def believed(
+    noisy: FloatArray, expected: FloatArray, scale: float, *, typical: bool = False
+) -> tuple[FloatArray, float]:
+    """Return counts as far as noise of this scale lets them be believed, in the shape of the noisy ones, and the
+    logarithm of how likely the noisy ones are if so much is ``expected``.
+
+    A count is a ratio times what is expected of it; how ratios are spread is learnt from all counts. A count is then
+    its mean given the noisy one, or its median where it is to be ``typical``: of many that are mostly 0 means add up.
+    """
+    flat, usual = noisy.reshape(-1), np.maximum(expected.reshape(-1), 1e-9)
+    most = max(float(((flat + scale) / usual).max()), 2.0)
+    ratios = np.concatenate([[0.0], np.geomspace(1 / 64, most, _RATIOS * _FINE)])
+    classes = np.concatenate([[0], 1 + np.arange(_RATIOS * _FINE) // _FINE])
+    places = usual[:, None] * ratios
+    logs = -np.abs(flat[:, None] - places) / scale
+    top = logs.max(axis=1, keepdims=True)
+    likely = np.exp(logs - top)
+    by_class = np.concatenate([likely[:, :1], likely[:, 1:].reshape(len(flat), _RATIOS, _FINE).mean(axis=2)], axis=1)
+    weights = np.full(_RATIOS + 1, 1 / (_RATIOS + 1))
+    for _ in range(_STEPS):
+        given = by_class * weights
+        total = given.sum(axis=1, keepdims=True)
+        weights = (given / total).mean(axis=0)
+    chance = likely * (weights / np.append(1.0, np.full(_RATIOS, _FINE)))[classes]
+    reached = np.cumsum(chance, axis=1)
+    if typical:
+        found = places[np.arange(len(flat)), (reached >= reached[:, -1:] / 2).argmax(axis=1)]
+    else:
+        found = (chance * places).sum(axis=1) / reached[:, -1]
+    evidence = float((np.log(total) + top).sum())
+    return np.asarray(np.maximum(found, 1e-12).reshape(noisy.shape)), evidence

@@ -1,0 +1,361 @@
+"""Attributes that events hold: in which events they are recorded, and how their values persist along a case.
+
+Where attributes are recorded is asked together. First which patterns there are: whether all events of a case have a
+value, whether it changes, and where neither is so the activity of the first event that has one; a case adds 1, shared
+out among its attributes. Then which attributes have which of the patterns found, but for the commonest; a case adds 1,
+shared out among those that do, which are few. An attribute that
+(nearly) never changes, or was said to belong to the case, has one value a case, which its events hold where it is
+recorded. The others have a memory of one step: how often a value stays as it was from one event that has one to the
+next, by the activity of the second, and which values events of each activity have. Transitions are made such that these
+hold: with p the shares of values before and q those wanted after, a value v is kept with a chance of the same part of
+``min(p_v, q_v) / p_v`` for all v, and else the next is drawn from what of q is left, which may be v again.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.logs.variants import Sequences
+from veilog.methods._events.domains import Chosen, edges_of
+from veilog.methods._events.marginals import asked_bins, believed, evenly
+from veilog.methods._events.together import placed
+from veilog.privacy.asking import Triples
+from veilog.privacy.cases import Cases, Coding
+from veilog.privacy.curator import Curator
+from veilog.privacy.events import CaseFeatures
+
+__all__ = ["Persisting", "Recorded", "asked_persisting", "asked_records", "courses"]
+
+PATTERNS = Fraction(1, 3)
+"""Part of the price of where attributes are recorded that finds the patterns."""
+MOST_PATTERNS = 6
+NOISES = 4.0
+"""So many noise scales a pattern has to have."""
+CONSTANT = 0.1
+"""Up to this part of the cases in which its value changes an attribute is one of cases."""
+FINE = 4096
+"""Parts of its range in which a number is looked at to see whether it changes."""
+EVENTS_A_CASE = (0.5, 3.0)
+"""In the answer on values by activity a case counts at most the first part of what one of the release has on average;
+where noise is no matter, up to the second part."""
+SMALL_LOG = 1_000
+STAYING = Fraction(1, 8)
+BINNING = Fraction(2, 5)
+MOST_GROUPS = 48
+"""More values than that are asked by activity in so many groups, and by themselves without the activity."""
+RESOLUTION = 1024
+_HALVINGS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Where the events of a case hold an attribute."""
+
+    everywhere: bool
+    changes: bool
+    """Whether cases have several values of it."""
+    first: FloatArray
+    """How often it is first recorded at each activity."""
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Return the activities at which it is recorded; none where it is everywhere."""
+        return () if self.everywhere else tuple(np.flatnonzero(self.first).tolist())
+
+    def events(self, cases: Sequences, share: float, rng: np.random.Generator) -> BoolArray:
+        """Return which events may hold it: all, or one a case, the first of the activity that holds it most often.
+
+        Cases without such an activity hold it in their first event, so many of them that a ``share`` of all cases does.
+        """
+        if self.everywhere:
+            return np.ones(len(cases.codes), dtype=np.bool_)
+        weight = self.first[cases.codes]
+        owners = np.repeat(np.arange(len(cases)), cases.lengths)
+        order = np.lexsort((-weight, owners))
+        firsts = order[np.flatnonzero(np.diff(owners, prepend=-1))]
+        holding = weight[firsts] > 0
+        lacking = rng.permutation(np.flatnonzero(~holding))
+        holding[lacking[: max(0, round(share * len(cases)) - int(holding.sum()))]] = True
+        found = np.zeros(len(weight), dtype=np.bool_)
+        found[firsts[holding]] = True
+        return found
+
+
+def _patterns(block: Cases, name: str, activities: int) -> tuple[IntArray, IntArray]:
+    """Of each case in which an attribute is known: the case, and its pattern as a number. The first ones are of values
+    that stay the same and that some events hold, by the activity of the first of these."""
+    values, owners = block.attributes[name], block.owners
+    known = np.flatnonzero(values >= 0)
+    of_known = owners[known]
+    starts = np.flatnonzero(np.diff(of_known, prepend=-1))
+    rows, first = of_known[starts], known[starts]
+    number = np.bincount(of_known, minlength=len(block))
+    same = values[known] == np.repeat(values[first], number[rows])
+    changes = np.bincount(of_known[~same], minlength=len(block))[rows] > 0
+    everywhere = number[rows] == block.lengths[rows]
+    activity = np.where(block.codes[first] >= 0, block.codes[first], activities)
+    of_all = activities + 1 + changes
+    return rows, np.where(everywhere, of_all, np.where(changes, activities + 3, activity))
+
+
+def asked_records(
+    curator: Curator, epsilon: Fraction, labels: tuple[str, ...], attributes: tuple[Chosen, ...], cases: int
+) -> tuple[Recorded, ...]:
+    """Return where events hold each of these attributes, of about so many cases."""
+    size = len(labels) + 4
+    codings = tuple(
+        one.coding(edges_of(one.lattice(FINE), one.unit) if one.range is not None else ()) for one in attributes
+    )
+
+    def of_all(block: Cases) -> Triples:
+        found = [_patterns(block, coding.name, len(labels)) for coding in codings]
+        rows, cells = (np.concatenate(part) for part in zip(*found, strict=True))
+        return rows, cells, np.ones(len(rows), dtype=np.int64)
+
+    price = epsilon * PATTERNS if len(attributes) > 1 else epsilon
+    counts = _asked(curator, price, of_all, size, labels, codings, "patterns of where attributes are recorded")
+    order = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
+    patterns = order[(counts[order] >= NOISES / float(price)) | (np.arange(len(order)) == 0)]
+    if len(codings) == 1:
+        return (_recorded(counts[patterns], patterns, len(labels), attributes[0]),)
+    place = np.full(size, len(patterns))
+    place[patterns] = np.arange(len(patterns))
+    width = len(patterns) + 1
+
+    def of_others(block: Cases) -> Triples:
+        found = [_patterns(block, coding.name, len(labels)) for coding in codings]
+        rows = np.concatenate([rows for rows, _ in found])
+        cells = np.concatenate([i * width + place[cells] for i, (_, cells) in enumerate(found)])
+        others = cells % width > 0
+        return rows[others], cells[others], np.ones(int(others.sum()), dtype=np.int64)
+
+    purpose = "attributes that are recorded in another way than most"
+    tables = _asked(curator, epsilon - price, of_others, width * len(codings), labels, codings, purpose)
+    least = max(NOISES / float(epsilon - price), CONSTANT * cases / len(codings))
+    tables = np.where(tables < least, 0.0, tables).reshape(-1, width)
+    tables *= max(1, int(tables.any(axis=1).sum()))
+    # An attribute has the commonest pattern where it has no other, unless values that stay the same have another.
+    staying = np.append(patterns < len(labels) + 2, False)[1:]
+    left = np.maximum(cases - tables.sum(axis=1), 0.0)
+    tables[:, 0] = np.where(tables[:, 1:][:, staying].any(axis=1), 0.0, left)
+    ways = np.append(patterns, size - 1)  # a pattern that was not found may be any: the model of what changes is
+    return tuple(_recorded(row, ways, len(labels), one) for row, one in zip(tables, attributes, strict=True))
+
+
+def _asked(
+    curator: Curator,
+    epsilon: Fraction,
+    features: CaseFeatures,
+    size: int,
+    labels: tuple[str, ...],
+    codings: tuple[Coding, ...],
+    purpose: str,
+) -> FloatArray:
+    """Noisy sums of what cases have, shared out where one has several."""
+    asked = curator.events.sums(
+        features, size, 1, epsilon, alphabet=labels, codings=codings, resolution=RESOLUTION, purpose=purpose
+    )
+    return np.asarray(asked / RESOLUTION)
+
+
+def _recorded(counts: FloatArray, patterns: IntArray, activities: int, chosen: Chosen) -> Recorded:
+    """Where an attribute is recorded, by about how many cases have each pattern."""
+    changing = (patterns == activities + 2) | (patterns == activities + 3)
+    everywhere = (patterns == activities + 1) | (patterns == activities + 2)
+    first = np.zeros(activities + 4)
+    np.add.at(first, patterns, counts)
+    changes = not chosen.of_case and counts[changing].sum() > CONSTANT * counts.sum()
+    # A case of one event has all that it has everywhere: some activity must stand out.
+    return Recorded(bool(counts[everywhere].sum() >= first[:activities].sum()), bool(changes), first[:activities])
+
+
+# Values that change -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Persisting:
+    """Values of events: which each activity has, the last of having none, and how often a value stays."""
+
+    codings: tuple[Coding]
+    by_activity: FloatArray
+    staying: FloatArray
+    """The part of those events of each activity that follow one with a value."""
+    scale: float
+    """Of the noise of each count."""
+    bound: int
+    """How many events of a case count at most."""
+
+    @property
+    def known(self) -> FloatArray:
+        """The values of those events of each activity that have one."""
+        values = self.by_activity[:, :-1]
+        return np.asarray(values / np.maximum(values.sum(axis=1, keepdims=True), 1e-12))
+
+    @property
+    def first(self) -> FloatArray:
+        """The values of a case, the last of having none, by the activity of its first event that has one; in the last
+        row there is no such event."""
+        known = np.append(self.known, np.zeros((len(self.by_activity), 1)), axis=1)
+        return np.append(known, np.eye(known.shape[1])[-1:], axis=0)
+
+
+def asked_persisting(curator: Curator, epsilon: Fraction, cases: Sequences, chosen: Chosen) -> Persisting:
+    """Return how values of an attribute that changes within cases are spread, and how they stay."""
+    labels, coding = cases.labels, chosen.coding()
+    price, left = epsilon * STAYING, epsilon * (1 - STAYING)
+    group, inside = np.arange(coding.size), np.ones(coding.size)
+    if chosen.range is not None or coding.size > MOST_GROUPS:
+        coding, mass = _asked_values(curator, left * BINNING, chosen, len(cases))
+        left -= left * BINNING
+        group = _grouped(mass, ordered=chosen.numeric)
+        inside = mass / np.bincount(group, weights=mass)[group]
+    width = int(group.max()) + 2
+    least, most = EVENTS_A_CASE
+    part = min(least * max(float(epsilon) * len(cases) / SMALL_LOG, 1.0) ** 0.5, most)
+    bound = max(1, round(part * float(cases.lengths.mean())))
+
+    def by_activity(block: Cases) -> Triples:
+        at = np.flatnonzero(block.codes >= 0)
+        values = block.attributes[coding.name][at]
+        cells = block.codes[at] * width + np.where(values >= 0, group[values], width - 1)
+        return block.owners[at], cells, np.ones(len(at), dtype=np.int64)
+
+    asked = (
+        curator.events.sums(
+            by_activity,
+            len(labels) * width,
+            bound,
+            left,
+            alphabet=labels,
+            codings=(coding,),
+            resolution=RESOLUTION,
+            purpose=f"values of {chosen.column} with each activity",
+        ).reshape(-1, width)
+        / RESOLUTION
+    )
+    scale = bound / float(left)
+    table = _leaning(asked, scale)
+    full = np.concatenate([table[:, group] * inside, table[:, -1:]], axis=1)
+    staying = _asked_staying(curator, price, labels, coding, chosen)
+    return Persisting((coding,), full, staying, scale, bound)
+
+
+def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> tuple[Coding, FloatArray]:
+    """How often events have each value, or numbers in bins; a case adds 1, shared out among its events."""
+
+    def asked(coding: Coding, share: Fraction) -> FloatArray:
+        def of_events(block: Cases) -> Triples:
+            known = np.flatnonzero(block.attributes[coding.name] >= 0)
+            values = block.attributes[coding.name][known]
+            return block.owners[known], values, np.ones(len(known), dtype=np.int64)
+
+        return _asked(curator, share, of_events, coding.size + 1, (), (coding,), f"values of {chosen.column}")
+
+    if chosen.range is not None:
+        coding, counts, _ = asked_bins(asked, epsilon, chosen, cases)
+        return coding, np.maximum(counts[:-1], 0.0) + 1e-9
+    coding = chosen.coding()
+    counts = asked(coding, epsilon)[:-1]
+    return coding, believed(counts, evenly(counts), 1 / float(epsilon))[0]
+
+
+def _grouped(mass: FloatArray, *, ordered: bool) -> IntArray:
+    """Of each value its group: of numbers neighbours, of others each of the frequent ones, and the rest together."""
+    if ordered:
+        reached = (np.cumsum(mass) - mass / 2) / mass.sum()
+        return np.unique((reached * MOST_GROUPS).astype(np.int64), return_inverse=True)[1]
+    found = np.full(len(mass), MOST_GROUPS - 1)
+    found[np.argsort(-mass, kind="stable")[: MOST_GROUPS - 1]] = np.arange(MOST_GROUPS - 1)
+    return found
+
+
+def _leaning(noisy: FloatArray, scale: float) -> FloatArray:
+    """Each row as a distribution: what is believed of it either beside the sums of all rows or by itself, whichever
+    makes the answer likelier."""
+    sums, masses = noisy.sum(axis=0), np.maximum(noisy.sum(axis=1), scale)
+    total, _ = believed(sums, evenly(sums), scale * len(noisy) ** 0.5)
+    ways = [masses[:, None] * total / total.sum(), evenly(noisy)]
+    found, _ = max((believed(noisy, way, scale, typical=True) for way in ways), key=operator.itemgetter(1))
+    found += 1e-9 * ways[0]
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _asked_staying(
+    curator: Curator, epsilon: Fraction, labels: tuple[str, ...], coding: Coding, chosen: Chosen
+) -> FloatArray:
+    """By activity, the part of the events with a value that have that of the last one before; a case adds 1, shared out
+    among its events."""
+
+    def of_steps(block: Cases) -> Triples:
+        known = np.flatnonzero(block.attributes[coding.name] >= 0)
+        owners, values = block.owners[known], block.attributes[coding.name][known]
+        at = np.flatnonzero(owners[1:] == owners[:-1]) + 1
+        codes = block.codes[known[at]]
+        cells = 2 * codes + (values[at] == values[at - 1])
+        return owners[at][codes >= 0], cells[codes >= 0], np.ones(int((codes >= 0).sum()), dtype=np.int64)
+
+    purpose = f"whether {chosen.column} stays as it was"
+    asked = _asked(curator, epsilon, of_steps, 2 * len(labels), labels, (coding,), purpose).reshape(-1, 2)
+    scale = 1 / float(epsilon)
+    both = np.maximum(asked.sum(axis=0), 0.0)
+    usual = (both[1] + scale) / (both.sum() + 2 * scale)
+    # As many events as the noise is wide are taken to be as all are.
+    stay, seen = np.maximum(asked[:, 1], 0.0), np.maximum(asked, 0.0).sum(axis=1)
+    return np.asarray((stay + 2 * scale * usual) / (seen + 2 * scale))
+
+
+def _parts(before: FloatArray, after: FloatArray, both: FloatArray, staying: FloatArray) -> FloatArray:
+    """For each transition the part of what values before and after have in common that stays without being drawn, such
+    that with those drawn again by chance so many values stay; as near to that as can be."""
+    low, high = np.zeros(len(both)), np.ones(len(both))
+    common = both.sum(axis=1)
+    for _ in range(_HALVINGS):
+        part = (low + high) / 2
+        kept = part[:, None] * both
+        again = ((before - kept) * (after - kept)).sum(axis=1) / np.maximum(1 - part * common, 1e-12)
+        enough = part * common + again >= staying
+        low, high = np.where(enough, low, part), np.where(enough, part, high)
+    return np.asarray((low + high) / 2)
+
+
+def courses(
+    persisting: Persisting, cases: Sequences, known: BoolArray, first: IntArray, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Return for each event its value, -1 for none, and the event in which the value was new, from the ``first`` value
+    of each case."""
+    owners = np.repeat(np.arange(len(cases)), cases.lengths)
+    at = np.flatnonzero(known & (first[owners] >= 0))
+    values, origin = np.full(len(known), -1, dtype=np.int64), np.arange(len(known))
+    starts = np.flatnonzero(np.diff(owners[at], prepend=-1))
+    values[at[starts]] = first[owners[at[starts]]]
+    rank = np.arange(len(at)) - np.repeat(starts, np.diff(starts, append=len(at)))
+    size = len(cases.labels)
+    codes = cases.codes.astype(np.int64)
+    steps = np.flatnonzero(rank > 0)
+    keys = codes[at[steps - 1]] * size + codes[at[steps]]
+    pairs, of_step = np.unique(keys, return_inverse=True)
+    shares = persisting.known
+    before, after = shares[pairs // size], shares[pairs % size]
+    both = np.minimum(before, after)
+    part = _parts(before, after, both, persisting.staying[pairs % size])
+    stays = part[:, None] * both / np.maximum(before, 1e-12)
+    fresh = np.maximum(after - part[:, None] * both, 0.0) + 1e-12 * after + 1e-15
+    pair = np.zeros(len(at), dtype=np.int64)
+    pair[steps] = of_step
+    order = np.argsort(rank, kind="stable")
+    ends = np.cumsum(np.bincount(rank)) if len(rank) else np.zeros(0, dtype=np.int64)
+    for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        now = order[begin:end]
+        events, earlier = at[now], at[now - 1]
+        same = rng.random(len(now)) < stays[pair[now], values[earlier]]
+        values[events] = np.where(same, values[earlier], -1)
+        origin[events] = np.where(same, origin[earlier], events)
+        new = now[~same]
+        kinds, rows = np.unique(pair[new], return_inverse=True)
+        values[at[new]] = placed(fresh[kinds], rows, rng) if len(new) else values[at[new]]
+    return values, origin
