@@ -33,7 +33,7 @@ def test_a_twin_of_declared_sizes_needs_no_log(tmp_path: Path, capsys: pytest.Ca
     assert cli.main(["twin", "--out", str(out), *SIZES]) == 0
     assert "no data were touched" in capsys.readouterr().out
     assert veilog.read(out).number_of_cases == 200
-    assert cli.main(["twin"]) == 1
+    assert cli.main(["twin"]) == 2
     assert "what is missing: cases and length" in capsys.readouterr().err
 
 
@@ -59,7 +59,7 @@ def test_a_dry_run_reads_nothing_unless_the_owner_allows_exact_sizes(
 ) -> None:
     target, found = str(tmp_path / "r.xes"), tmp_path / "f.json"
     dry = ["release", str(log), target, *TRAVAS, "--dry-run", "--json", str(found)]
-    assert cli.main(dry) == 1
+    assert cli.main(dry) == 2
     assert "Nothing was asked of the data" in capsys.readouterr().err
     assert cli.main([*dry, "--sizes", "log"]) == 0
     assert "publish nothing of this" in capsys.readouterr().out
@@ -78,7 +78,7 @@ def test_a_dry_run_reads_nothing_unless_the_owner_allows_exact_sizes(
 def test_what_is_for_a_dry_run_is_refused_without(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["release", str(log), str(tmp_path / "r.xes"), *TRAVAS, "--length", "4"]) == 1
+    assert cli.main(["release", str(log), str(tmp_path / "r.xes"), *TRAVAS, "--length", "4"]) == 2
     assert "--length is for a dry run" in capsys.readouterr().err
 
 

@@ -58,7 +58,7 @@ def test_a_twin_is_entered_in_the_ledger_and_refused_beyond_the_budget(tmp_path:
 
 
 def test_what_is_missing_is_said() -> None:
-    with pytest.raises(ParameterError, match=r"what is missing: length\. .*--cases 1000 --length 14"):
+    with pytest.raises(ParameterError, match=r"what is missing: length\. .*`cases=1000` `length=14`"):
         veilog.twin(cases=10)
     with pytest.raises(ParameterError, match="a log is asked, and there is none"):
         veilog.twin(epsilon=1)

@@ -157,7 +157,7 @@ def test_a_paid_release_with_cases_without_events_can_be_a_table(tmp_path: Path)
 
 def test_an_empty_release_says_why_in_place_of_a_file(tmp_path: Path) -> None:
     empty = openly.release(Variants.from_dict({("a",): 1}), "travas", epsilon=1, delta="1e-9")
-    with pytest.raises(OutputError, match="Nothing survived"):
+    with pytest.raises(OutputError, match="The release is empty"):
         empty.save(tmp_path / "r.xes")
     assert not list(tmp_path.iterdir())
 

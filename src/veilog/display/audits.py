@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from veilog.audits.auditing import AuditResult
 from veilog.display.tables import key_values, pair
+
+if TYPE_CHECKING:
+    from veilog.audits.auditing import AuditResult
 
 __all__ = ["audit_view"]
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 
 from veilog._notebook import card, figure, frame, paragraph, table
 from veilog.errors import VeilogError
-from veilog.logs.files import AnyLog, as_log
 from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity
 from veilog.measures.process_model.quality import MEASURES as OF_MODELS
 from veilog.measures.purposes import Asked, Grade, Judgement, judge, named
@@ -19,6 +18,7 @@ from veilog.measures.registry import MEASURES
 if TYPE_CHECKING:
     import pandas as pd
 
+    from veilog.logs.files import AnyLog
     from veilog.measures.directly_follows import Coverage, EdgeShare
     from veilog.measures.durations import ActiveCases, CaseDurations
     from veilog.measures.overlap import VariantCounts
@@ -252,6 +252,8 @@ def compare(
     miner: Miner = "pm4py" if models == "pm4py" else "veilog"
     seconds = _MODEL_SECONDS[miner] if model_seconds is None else model_seconds
     say = progress or (lambda text, fraction: None)
+    from veilog.logs.files import as_log  # tables are loaded when there are any
+
     sides = (as_log(original), as_log(released))
     beside = (None if control is None else as_log(control), None if second is None else as_log(second))
     pair = Pair(*sides, say, seconds, model_memory, miner, *beside)

@@ -154,7 +154,7 @@ def sizes_of(**declared: float | None) -> Sizes:
         raise ParameterError(
             f"The sizes of the log are not known; what is missing: {' and '.join(lacking)}.",
             parameter=lacking[0],
-            advice="Say about how many cases there are and how many events one has: --cases 1000 --length 14 "
-            "(cases=1000, length=14). Nothing was asked of the data.",
+            advice="Say about how many cases there are and how many events one has: --cases 1000 --length 14. "
+            "Nothing was asked of the data.",
         )
     return Sizes(**declared)  # type: ignore[arg-type]

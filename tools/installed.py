@@ -1,4 +1,4 @@
-"""How large an installation is and how long its commands take to start: ``python bench/installed.py`` writes the page.
+"""How large an installation is and how long its commands take to start: ``python tools/installed.py`` writes the page.
 
 It installs this checkout with nothing but its own dependencies into an environment of its own, which takes a minute.
 """
@@ -54,7 +54,7 @@ def main() -> None:
     lines = [
         "# What an installation takes",
         "",
-        f"By `python bench/installed.py`: `pip install .` into an empty environment of Python {sys.version_info.major}."
+        f"By `python tools/installed.py`: `pip install .` into an empty environment of Python {sys.version_info.major}."
         f"{sys.version_info.minor}. It grows from {empty:.0f} MB to **{whole:.0f} MB**.",
         "",
         "| what | MB |",
