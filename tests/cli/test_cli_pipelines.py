@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import veilog
-from veilog.cli import application, main
+from veilog.cli import _COMMANDS, application, main
 from veilog.logs.simulate import hospital
 
 COUNTS = ["-m", "laplace", "-p", "depth=3", "--no-compare"]
@@ -114,6 +116,17 @@ def test_a_keyword_of_another_name_is_found() -> None:
 def test_a_share_may_be_a_percentage() -> None:
     plan = veilog.plan("evolve", epsilon=1, times="30%", activities=["a"])
     assert plan.wanted.times == veilog.plan("evolve", epsilon=1, times="0.3", activities=["a"]).wanted.times
+
+
+def test_a_list_of_all_commands_loads_none_of_them() -> None:
+    """And says of each what its own help begins with."""
+    code = "import sys; from veilog.cli import main; main(['--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "scipy", "pyarrow", "veilog.releasing"} & set(done.stdout.split())
+    whole = application(whole=True)
+    for name, (_, does) in _COMMANDS.items():
+        begins = " ".join(whole[name].help.split("\n\n")[0].split())
+        assert begins == does
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import itertools
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
@@ -23,29 +24,78 @@ from veilog.errors import BudgetError, EmptyReleaseError, OutputError, Parameter
 __all__ = ["application", "main"]
 
 _COMMANDS = {
-    "info": "logs:info",
-    "validate": "logs:validate",
-    "convert": "logs:convert",
-    "map": "logs:map",
-    "methods": "release:methods",
-    "twin": "twin:twin",
-    "suggest": "suggest:suggest",
-    "release": "release:release",
-    "report": "report:report",
-    "dossier": "dossier:dossier",
-    "train": "model:train",
-    "sample": "model:sample",
-    "inspect": "model:inspect",
-    "risk": "measure:risk",
-    "compare": "measure:compare",
-    "audit": "audit:audit",
-    "experiment": "experiment:experiment",
-    "demo": "release:demo",
-    "serve": "serve:serve",
-    "ledger": "ledger:app",
-    "completion": "completion:completion",
+    "info": ("logs:info", "Count cases, events, activities and variants of a log."),
+    "validate": (
+        "logs:validate",
+        "Say everything that is noteworthy or wrong about a log, and what reading it does about that.",
+    ),
+    "convert": ("logs:convert", "Write a log in another format. Nothing is anonymised."),
+    "map": (
+        "logs:map",
+        "Propose groups of activities by the structure of their names, for you to edit and give to --map.",
+    ),
+    "methods": ("release:methods", "List the methods and what each really guarantees; with a name, one in full."),
+    "twin": ("twin:twin", "Make up a log of the same sizes, to try methods, budgets and times on for nothing."),
+    "suggest": (
+        "suggest:suggest",
+        "Suggest a method for a log, by noisy answers that cost a share of the budget, and say why.",
+    ),
+    "release": (
+        "release:release",
+        "Release a log: ask it questions with noise, write what comes out, and say what is guaranteed.",
+    ),
+    "report": (
+        "report:report",
+        "Write a page about a release from its file: what it is, what it guarantees, what nobody may conclude from it.",
+    ),
+    "dossier": (
+        "dossier:dossier",
+        "Write a dossier about a release, which helps an officer to decide whether it may be sent: an annex "
+        "to a data protection impact assessment, the three risks, sheets for the recipient and for an output check.",
+    ),
+    "train": (
+        "model:train",
+        "Train a model of a log, once, within a budget; veilog sample then draws from it without the log.",
+    ),
+    "sample": (
+        "model:sample",
+        "Draw cases from a model, into a log of any size or as a stream, without the log and at no cost.",
+    ),
+    "inspect": (
+        "model:inspect",
+        "Say what a model is, what its training guarantees, and what is frequent among cases drawn from it.",
+    ),
+    "risk": (
+        "measure:risk",
+        "Measure how far people of a log are exposed to someone who knows a few of their activities.",
+    ),
+    "compare": (
+        "measure:compare",
+        "Measure what a release kept of the original. The numbers are raw statistics: keep them inside.",
+    ),
+    "audit": (
+        "audit:audit",
+        "Attack a method: prove from outside, or by its answers, how large its epsilon is at least.",
+    ),
+    "experiment": (
+        "experiment:experiment",
+        "Re-run a paper's table or figure on the logs of a folder, or go on with a run that was stopped.",
+    ),
+    "demo": ("release:demo", "Do the main job once on a made-up hospital log: read, release, compare."),
+    "serve": (
+        "serve:serve",
+        "Open the same work in a browser: bring a log, see who is exposed, release, compare, download.",
+    ),
+    "ledger": (
+        "ledger:app",
+        "The account of a log: what its releases have cost together, and how much they may cost in all.",
+    ),
+    "completion": (
+        "completion:completion",
+        "Write a script to stdout by which a shell completes the commands and options of veilog.",
+    ),
 }
-"""Where each command lives: it is imported when it is called."""
+"""Where each command lives, which is imported when it is called, and what it does, so that a list of all loads none."""
 
 
 _QUIET = "--quiet"
@@ -77,8 +127,8 @@ _EXAMPLES = {
 
 
 def application(command: str = "", *, whole: bool = False) -> App:
-    """Return the command, with examples of what is called; ``whole`` imports all of its parts at once, so that help
-    knows what each does."""
+    """Return the command, with examples of what is called; without any it can list what there is. ``whole`` imports all
+    of its parts at once."""
     examples = "\n".join(f"  veilog {example}" for example in _EXAMPLES.get(command, ()))
     app = App(
         name="veilog",
@@ -93,13 +143,14 @@ def application(command: str = "", *, whole: bool = False) -> App:
         group_commands=Group("More", sort_key=len(_GROUPS)),
     )
     groups = {title: Group(title, sort_key=place) for place, title in enumerate(_GROUPS)}
-    for name, place in _COMMANDS.items():
+    for name, (place, does) in _COMMANDS.items():
         module, _, part = place.partition(":")
+        group = next((groups[title] for title, names in _GROUPS.items() if name in names), None)
         if not whole:
-            app.command(f"veilog.cli.{place}", name=name)
+            listed: dict[str, Any] = {} if command else {"help": does, "group": group}
+            app.command(f"veilog.cli.{place}", name=name, **listed)
             continue
         found = getattr(importlib.import_module(f"veilog.cli.{module}"), part)
-        group = next((groups[title] for title, names in _GROUPS.items() if name in names), None)
         if isinstance(found, App):
             found.group = () if group is None else (group,)
             app.command(found)
@@ -114,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     quiet = _QUIET in given
     given = [word for word in given if word != _QUIET]
-    app = application(_called(given).partition(" ")[0], whole=not given or given[0] in ("-h", "--help"))
+    app = application(_called(given).partition(" ")[0])
     before = CALL.set(Call(_called(given), quiet))
     try:
         with cleared():
