@@ -51,6 +51,8 @@ def test_a_twin_that_asks_is_paid_for_and_its_json_feeds_a_dry_run(
     assert cli.main(dry) == 0
     assert "no question was put to the log" in capsys.readouterr().out
     assert ledger.read_bytes() == before and not (tmp_path / "r.xes").exists()
+    assert cli.main([*dry, "--attributes", "urgency", "--domain", "urgency=1..5"]) == 0
+    assert "urgency: noise alone will give up to about" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -171,14 +171,18 @@ def dry_run(
     """Say what a release would guarantee and can be expected to be worth, asking nothing of the log."""
     cost = planned.cost
     found = trying.found(log, reading, grouping, how_many)
-    facts = trying.facts() | ({} if how_many is None else {"activities": how_many})
+    declared = trying.facts() | ({} if how_many is None else {"activities": how_many})
     wanted = tuple(name.strip() for name in trying.purposes.split(",") if name.strip())
     with shown_progress() as progress:
         expected = planned.expected(
-            found, purposes=wanted, owner_only=trying.sizes == FROM_LOG, progress=progress, **facts
+            found, purposes=wanted, owner_only=trying.sizes == FROM_LOG, progress=progress, **declared
         )
-    out.json({"dry_run": True, "guarantee": cost.to_json(), "expected": expected.to_json()})
+    errors = planned.attribute_errors(expected.sizes.cases)
+    facts = {"dry_run": True, "guarantee": cost.to_json(), "expected": expected.to_json()}
+    out.json(facts | ({"attribute_errors": errors} if errors else {}))
     out.show(display.expected_view(expected, cost))
+    for name, share in errors.items():
+        out.show(Text(f"{name}: noise alone will give up to about {100 * share:.0f} % of the cases another value."))
 
 
 def _sizes_in(path: Path) -> Sizes:

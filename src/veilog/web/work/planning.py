@@ -104,6 +104,10 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
     )
 
 
+_DROWNED = 0.3
+"""Share of cases with a wrong value from which on an attribute is warned of."""
+
+
 def _too_long(planned: Plan) -> bool:
     """A published training has its own number of steps, and takes minutes."""
     return planned.method.name == "travag" and planned.as_published
@@ -124,11 +128,18 @@ def _shown(guarantee: Guarantee) -> Tried:
 
 
 def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
-    """Whether delta is small enough for this many cases."""
+    """Whether delta is small enough for this many cases, and which attributes the budget cannot carry."""
     cases = _cases(log)
+    drowned = tuple(
+        f"{name}: noise alone will give up to about {100 * share:.0f} % of the cases another value. Give attributes a "
+        "larger share, or declare fewer values."
+        for name, share in planned.attribute_errors(cases).items()
+        if share > _DROWNED
+    )
     if planned.delta * cases <= Fraction(1, 10):
-        return ()
+        return drowned
     return (
+        *drowned,
         f"δ = {up(planned.delta)} is not well below one over the {cases:,} cases of the log: it allows some person's "
         "trace to be published as it is. Take a smaller one.",
     )
