@@ -131,7 +131,7 @@ def test_the_door_of_who_builds(folder: Path, shell: dict[str, str]) -> None:
     walked(text, folder, shell)
     assert (folder / "demo/third.xes").stat().st_size > 0
     command = text.splitlines()[0]
-    for change, status in ((("--epsilon 1", "--epsilon -1"), 1), (("--method", "--methot"), 2)):
+    for change, status in ((("--epsilon 1", "--epsilon -1"), 2), (("--method", "--methot"), 2)):
         other = folder / "other.xes"
         wrong = command.replace(*change).replace("demo/third.xes", "other.xes")
         done = subprocess.run(["/bin/sh", "-c", wrong], cwd=folder, env=shell, capture_output=True, check=False)

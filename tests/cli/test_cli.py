@@ -109,7 +109,7 @@ def test_validate_lists_findings(capsys: pytest.CaptureFixture[str], tmp_path: P
 def test_convert_keeps_the_variants(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, suffix: str) -> None:
     target = tmp_path / f"out{suffix}"
     counts = as_json(capsys, "convert", log, target)
-    assert counts == {"cases": 500, "events": len(veilog.read(log))}
+    assert (counts["cases"], counts["events"]) == (500, len(veilog.read(log)))
     assert veilog.read(target).variants == veilog.read(log).variants
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from veilog.cli import large, main
 from veilog.logs import simulate
-from veilog.logs.stored import store as stored
+from veilog.logs.stored import parquet as stored
 
 EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--activities", "log", "--weak-guarantee"]
 AMUN = ["--method", "amun", "--as-published", "-p", "guessing_advantage=0.6", "-p"]

@@ -174,7 +174,7 @@ def test_a_release_that_nobody_takes_is_kept(pipes: Pipes, logs: Path, monkeypat
         raise BrokenPipeError
 
     monkeypatch.setattr("veilog.cli.release.send", closed)
-    assert pipes("release", logs / "log.csv", "-", "--format", "csv", *RELEASE, "--no-ledger") == 1
+    assert pipes("release", logs / "log.csv", "-", "--format", "csv", *RELEASE, "--no-ledger") == 5
     assert "The release is paid for, so it was written to" in pipes.err
     (kept,) = pipes.folder.glob("veilog-kept-*/release.csv")
     assert veilog.read(kept).cases.num_rows

@@ -100,7 +100,7 @@ def test_times_and_purposes_are_expected_too() -> None:
 def test_wide_logs_are_told_before(cases: int, length: float, activities: int, variants: int, promising: bool) -> None:
     names = Domain.of(f"act {i:03d}" for i in range(activities))
     plan = veilog.plan("evolve", epsilon=1, domain=names)
-    found = plan.expected(cases=cases, length=length, variants=variants, twins=1)
+    found = plan.expected(cases=cases, length=length, variants=variants, twins=3)
     assert found.promising is promising
     warned = "veilog map proposes groups" in found.in_words()
     assert warned is not promising

@@ -5,7 +5,8 @@ from __future__ import annotations
 from veilog.cli.common import Reading, read_log, shown_progress
 from veilog.logs.eventlog import EventLog
 from veilog.logs.source import Source
-from veilog.logs.stored.store import StoredLog, is_large, stored
+from veilog.logs.stored.parquet import is_large, stored
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.reader import table_reader_of
 
 __all__ = ["fits", "read_events"]

@@ -15,8 +15,9 @@ from veilog.errors import EngineError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
 from veilog.logs.source import Source
-from veilog.logs.stored import store as stored
-from veilog.logs.stored.store import StoredLog, store
+from veilog.logs.stored import parquet as stored
+from veilog.logs.stored.parquet import store
+from veilog.logs.stored.store import StoredLog
 
 START = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 ROWS = st.lists(
@@ -134,7 +135,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     write_rows(tmp_path / "log.parquet", [("p", "a", 1, None)])
     spill = tmp_path / "spill"
     spill.mkdir()
-    monkeypatch.setattr(stored.pq, "write_table", full)
+    monkeypatch.setattr("veilog.logs.stored.store.pq.write_table", full)
     with pytest.raises(EngineError, match="No space left"):
         store(tmp_path / "log.parquet", temp_directory=spill)
     assert list(spill.iterdir()) == []

@@ -166,7 +166,7 @@ def test_timestamps_are_read_exactly(tmp_path: Path, text: str, micros: str) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
-    """NA|yesterday|1709301909|2023-02-29|2024-13-01|2024-03-01 25:00|2024-03-01 24:00:00|32.01.2024|0000-01-01
+    """NA|yesterday|17093019|2023-02-29|2024-13-01|2024-03-01 25:00|2024-03-01 24:00:00|32.01.2024|0000-01-01
     |9999-12-31T23:59:59-01:00|2024-03-01T10:00+25:00|2024-03-01 13:00 PM|1.3.24""".replace("\n    ", "").split("|"),
 )
 def test_unreadable_timestamps_stop_with_their_line(tmp_path: Path, text: str) -> None:

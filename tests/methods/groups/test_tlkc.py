@@ -312,7 +312,7 @@ def test_senseless_requests_are_refused(parameters: dict[str, object], words: st
 def test_the_command_refuses_in_words_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     veilog.logs.files.write(log_of([("a", "b")] * 3), tmp_path / "log.csv")
     target = tmp_path / "out.xes"
-    assert cli.main(["release", str(tmp_path / "log.csv"), str(target), "--method", "tlkc", "-p", "k=4"]) == 1
+    assert cli.main(["release", str(tmp_path / "log.csv"), str(target), "--method", "tlkc", "-p", "k=4"]) == 2
     assert "k = 4 is larger than the log" in " ".join(capsys.readouterr().err.split())
     assert not target.exists()
     assert cli.main(["release", str(tmp_path / "log.csv"), str(target), "--method", "tlkc", "-p", "k=3"]) == 0

@@ -95,7 +95,11 @@ def of_the_flow(cases: Sequences) -> list[Variable]:
     shares = np.bincount(pairs % max(size, 1), minlength=size) / len(cases)
     telling = np.flatnonzero((shares >= VARYING[0]) & (shares <= VARYING[1]))
     most = telling[np.argsort(np.abs(shares[telling] - 0.5), kind="stable")][:MOST_ACTIVITIES]
-    found += [_flow(f"whether {cases.labels[code]} occurs", 2, partial(_has, code), cases) for code in most.tolist()]
+    # By their rank: what is asked for is written into ledgers, which no label of the log enters.
+    found += [
+        _flow(f"whether activity {rank} occurs", 2, partial(_has, code), cases)
+        for rank, code in enumerate(most.tolist(), start=1)
+    ]
     edges = np.unique(np.quantile(cases.lengths, np.arange(1, MOST_LENGTHS) / MOST_LENGTHS))
     lengths = _flow("length", len(edges) + 1, lambda codes, at: np.searchsorted(edges, np.diff(at)), cases)
     return [one for one in (*found, lengths) if len(np.unique(one.drawn)) > 1]
