@@ -1,0 +1,187 @@
+"""Write the tables of the docs that say what the code says: commands, findings, measures, questions, messy files.
+
+    python tools/tables.py            write them into docs
+    python tools/tables.py --check    say which are not as the code is; 1 where one is
+
+A table stands between ``<!-- make tables: NAME -->`` and ``<!-- end -->``, and is never edited.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from cyclopts import App, Parameter
+
+from veilog import cli
+from veilog.logs.findings import RULES
+from veilog.measures import MEASURES, Measure, Quantity
+from veilog.report.dossier.questions import QUESTIONS
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+SHARED = {
+    "Reading": "reading a log",
+    "Grouping": "grouping large tables",
+    "Keeping": "the ledger",
+    "Budget": "the budget, the public facts and the unit",
+}
+"""Groups of options that several commands have, and what they are for."""
+
+
+def commands(app: App, before: str = "") -> dict[str, App]:
+    """Return all commands of the program, also those of commands that have some of their own."""
+    found = {}
+    for name, command in app._commands.items():
+        if name.startswith("-"):
+            continue
+        own = commands(command, f"{before}{name} ")
+        found.update(own if command.default_command is None else {before + name: command} | own)
+    return found
+
+
+def option(name: str, hint: Any) -> str:
+    """Return the row of an option: its names, and what its help says."""
+    told = [part for part in get_args(hint) if isinstance(part, Parameter)]
+    names = [found for part in told for found in (part.name or ())] or ["--" + name.replace("_", "-")]
+    no = [found for part in told for found in (part.negative or ()) if isinstance(found, str)]
+    said = next((part.help for part in told if part.help), "")
+    # A "-" that stands for standard input, and no rule of a table.
+    said = re.sub(r"(?<= )- ?(?=[,.;]|$)", "`-`", said).replace("|", "\\|").replace("*", "\\*")
+    return f"| {' '.join(f'`{found}`' for found in (*names, *no))} | {said} |"
+
+
+def group(kind: type) -> list[str]:
+    hints = get_type_hints(kind, include_extras=True)
+    return [option(field.name, hints[field.name]) for field in dataclasses.fields(kind)]
+
+
+def anchor(title: str) -> str:
+    return re.sub(r"[^a-z- ]", "", title.lower()).replace(" ", "-")
+
+
+def command(name: str, app: App) -> list[str]:
+    """Return the section of a command: how it is called, what it does, and its options."""
+    function: Any = app.default_command
+    hints = get_type_hints(function, include_extras=True)
+    called, rows, also = [f"veilog {name}"], [], []
+    for given, parameter in inspect.signature(function).parameters.items():
+        hint = hints[given]
+        if given == "json":  # every command has it, and the page says so once
+            continue
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            called.append(given.upper() if parameter.default is inspect.Parameter.empty else f"[{given.upper()}]")
+        elif dataclasses.is_dataclass(hint) and hint.__name__ in SHARED:  # type: ignore[union-attr]
+            also.append(f"[{SHARED[hint.__name__]}](#{anchor(f'Options for {SHARED[hint.__name__]}')})")  # type: ignore[union-attr]
+        else:
+            rows += group(hint) if dataclasses.is_dataclass(hint) else [option(given, hint)]  # type: ignore[arg-type]
+    said = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
+    lines = [f"### veilog {name}", "", f"`{' '.join(called)}`. {said}", ""]
+    if also:
+        lines += [f"Also the options for {', '.join(also[:-1]) + ' and ' if also[1:] else ''}{also[-1]}.", ""]
+    return [*lines, *(["| option | what it says |", "|---|---|", *rows, ""] if rows else [])]
+
+
+def command_page() -> str:
+    """Return every command and every option, those that several commands have in tables of their own."""
+    found = commands(cli.application(whole=True))
+    lines = [line for name, app in found.items() for line in command(name, app)]
+    kinds = {
+        hint.__name__: hint
+        for app in found.values()
+        for hint in get_type_hints(app.default_command, include_extras=True).values()
+        if dataclasses.is_dataclass(hint) and hint.__name__ in SHARED  # type: ignore[union-attr]
+    }
+    for name, title in SHARED.items():
+        lines += [f"### Options for {title}", "", "| option | what it says |", "|---|---|", *group(kinds[name]), ""]
+    return "\n".join(lines).strip()
+
+
+def findings() -> str:
+    """Return the rules that reading has, with their policies."""
+    lines = ["| rule | what it is | default | others | then |", "|---|---|---|---|---|"]
+    for rule in RULES.values():
+        others = ", ".join(policy for policy in rule.policies if policy != rule.default)
+        lines.append(f"| `{rule.name}` | {rule.what} | {rule.default} | {others} | {rule.advice} |")
+    return "\n".join(lines)
+
+
+def number(measure: Measure, quantity: Quantity) -> str:
+    """Return the row of one number of a measure."""
+    key = f"{measure.name}.{quantity.of}" if quantity.of else measure.name
+    low, high = f"{quantity.low:g}", "" if quantity.high == math.inf else f" to {quantity.high:g}"
+    best = "" if quantity.best is None else f"{quantity.best:g}"
+    needs = f"{measure.needs}, extra `{measure.extra}`" if measure.extra else measure.needs
+    values = low + high if high else f"from {low}"
+    return f"| `{key}` | {quantity.better} | {values} | {best} | {quantity.unit or '-'} | {needs} |"
+
+
+def measures() -> str:
+    """Return the numbers of our own measures: which values are better, what they can be, what they need."""
+    own = [measure for name, measure in MEASURES.items() if not MEASURES.added_by(name)]
+    lines = ["| number | better | values | equal logs | unit | needs |", "|---|---|---|---|---|---|"]
+    return "\n".join(lines + [number(measure, quantity) for measure in own for quantity in measure.quantities])
+
+
+def questions() -> str:
+    """Return the questions that a dossier answers, and where."""
+    lines = ["| question | asked by | section |", "|---|---|---|"]
+    return "\n".join(lines + [f"| {asked.text} | {asked.source} | {asked.section} |" for asked in QUESTIONS])
+
+
+def messy() -> str:
+    """Return the messy files that the tests read, and what becomes of them."""
+    sys.path.insert(0, str(ROOT / "tests" / "_support"))
+    from messy import MESSY
+
+    files: list[str] = [mess.row for mess in MESSY]
+    return "\n".join(["| file | to be told | what is said | what is kept |", "|---|---|---|---|", *files])
+
+
+TABLES = {
+    "commands": ("command.md", command_page),
+    "findings": ("formats.md", findings),
+    "measures": ("measures/compare.md", measures),
+    "questions": ("dossier.md", questions),
+    "messy files": ("how-to/messy-files.md", messy),
+}
+
+
+def written(page: str, name: str, table: str) -> str:
+    """Return a page with a table where its marks are."""
+    begin = f"<!-- make tables: {name} -->"
+    found = re.compile(re.escape(begin) + r".*?<!-- end -->", re.DOTALL)
+    if Counter(found.findall(page)).total() != 1:
+        raise SystemExit(f"One page has {begin} once.")
+    return found.sub(lambda _: f"{begin}\n\n{table}\n\n<!-- end -->", page)
+
+
+def stale() -> dict[str, str]:
+    """Return the pages with a table that is not as the code is, and what they should be."""
+    found = {}
+    for name, (where, table) in TABLES.items():
+        page = (DOCS / where).read_text(encoding="utf-8")
+        if (made := written(page, name, table())) != page:
+            found[where] = made
+    return found
+
+
+def main() -> int:
+    found = stale()
+    if "--check" in sys.argv[1:]:
+        print("\n".join(f"docs/{where}: make tables" for where in found) or "all are as the code is")
+        return 1 if found else 0
+    for where, page in found.items():
+        (DOCS / where).write_text(page, encoding="utf-8")
+        print(f"written: docs/{where}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
