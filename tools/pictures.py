@@ -168,7 +168,8 @@ def why_table(found: Exposure) -> str:
     for with_start, said in ((False, "found by these alone"), (True, "and by the day it began")):
         shares = [percent(row.found) for row in found.results if row.with_start == with_start]
         lines.append(f"| {said} | " + " | ".join(shares) + " |")
-    told = f"{found.alone:,} of the {found.cases:,} patients ({percent(certain(found.alone / found.cases))}) have a path of their own."
+    alone = percent(certain(found.alone / found.cases))
+    told = f"{found.alone:,} of the {found.cases:,} patients ({alone}) have a path of their own."
     return "\n".join([*lines, "", told])
 
 
