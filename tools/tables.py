@@ -1,4 +1,4 @@
-"""Write the tables of the docs that say what the code says: commands, findings, measures, questions, messy files.
+"""Write the tables of the docs that say what the code says: commands, fields, findings, measures, strengths and others.
 
     python tools/tables.py            write them into docs
     python tools/tables.py --check    say which are not as the code is; 1 where one is
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import math
 import re
 import sys
@@ -20,8 +21,13 @@ from typing import Any, get_args, get_type_hints
 from cyclopts import App, Parameter
 
 from veilog import cli
+from veilog.experiments import EXPERIMENTS
 from veilog.logs.findings import RULES
 from veilog.measures import MEASURES, Measure, Quantity
+from veilog.privacy.account.figures import up
+from veilog.privacy.account.guessing import epsilon_of
+from veilog.privacy.account.strength import ADVANTAGES, EXPOSED, STRENGTHS
+from veilog.releasing.meaning import meaning_of_pairs
 from veilog.report.dossier.questions import QUESTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -129,6 +135,79 @@ def measures() -> str:
     return "\n".join(lines + [number(measure, quantity) for measure in own for quantity in measure.quantities])
 
 
+def fields() -> str:
+    """Return what the JSON of each command holds, by its schema."""
+    lines = ["| schema | fields |", "|---|---|"]
+    for path in sorted((DOCS / "schemas").glob("*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        lines.append(f"| [{path.stem.replace('-', ' ')}](schemas/{path.name}) | {names(found)} |")
+    return "\n".join(lines)
+
+
+def names(schema: dict[str, Any]) -> str:
+    """Return the names of an object's fields, each with those of what it holds."""
+    found = []
+    for name, inner in schema.get("properties", {}).items():
+        within = names(inner.get("items", inner) if isinstance(inner.get("items", {}), dict) else inner)
+        found.append(f"`{name}`" + (f" ({within})" if within else ""))
+    return ", ".join(found)
+
+
+def experiments() -> str:
+    """Return the papers' tables and figures that can be made again, and their logs."""
+    lines = ["| name | what | logs of the paper |", "|---|---|---|"]
+    for name, one in EXPERIMENTS.items():
+        logs = ", ".join(f"`{log}`" for log in one.logs) or "every log in the folder"
+        lines.append(f"| `{name}` | {one.what} | {logs} |")
+    return "\n".join(lines)
+
+
+def strengths() -> str:
+    """Return the borders of strength: the guessing advantage, the epsilon that reaches it, and what delta allows."""
+    reached = "guessing advantage at most | which a pure epsilon reaches at"
+    lines = [f"| strength | {reached} | delta times released cases at most |", "|---|---|---|---|"]
+    for word, advantage, exposed in zip(STRENGTHS, ADVANTAGES, EXPOSED, strict=False):
+        lines.append(f"| {word} | {advantage:g} | {float(epsilon_of(str(advantage))):.2f} | {exposed:g} |")
+    return "\n".join([*lines, f"| {STRENGTHS[-1]} | | | |"])
+
+
+def chances() -> str:
+    """Return the same for who chooses an epsilon: what becomes of an even chance."""
+    lines = [
+        "| strength | guessing advantage up to | epsilon up to | a chance of 1/2 becomes at most |",
+        "|---|---|---|---|",
+    ]
+    for word, advantage in zip(STRENGTHS, ADVANTAGES, strict=False):
+        epsilon = float(epsilon_of(str(advantage)))
+        lines.append(f"| {word} | {advantage:g} | {epsilon:.2f} | {1 / (1 + math.exp(-epsilon)):.2f} |")
+    return "\n".join([*lines, f"| {STRENGTHS[-1]} | | above {float(epsilon_of(str(ADVANTAGES[-1]))):.2f} | |"])
+
+
+def advantages() -> str:
+    """Return the epsilon that some guessing advantages stand for, rounded down."""
+    asked = ("0.01", "0.05", "0.1", "0.2", "0.3", "0.4")
+    down = [f"{math.floor(float(epsilon_of(advantage)) * 1e4) / 1e4:.4f}" for advantage in asked]
+    return "\n".join(
+        [
+            f"| guessing advantage | {' | '.join(asked)} |",
+            "|---" * 7 + "|",
+            f"| epsilon (rounded down) | {' | '.join(down)} |",
+        ]
+    )
+
+
+def guesses() -> str:
+    """Return what some epsilons leave to an adversary, rounded up."""
+    columns = "right yeses at 1 % wrong | whether it is in the log, from 50 % | one of 2 values, from 50 %"
+    lines = [f"| epsilon | `advantage` | {columns} | one of 10, from 10 % | one of 100, from 1 % |", "|---" * 7 + "|"]
+    for epsilon in (0.1, 0.4, 1, 2.2, 3.89):
+        found = meaning_of_pairs([(epsilon, 0.0)])
+        guess = found.guess_at_prior
+        told = (found.advantage, found.tpr_at_fpr[0.01], found.presence, guess[0.5], guess[0.1], guess[0.01])
+        lines.append(f"| {epsilon:g} | {' | '.join(up(number, 3) for number in told)} |")
+    return "\n".join(lines)
+
+
 def questions() -> str:
     """Return the questions that a dossier answers, and where."""
     lines = ["| question | asked by | section |", "|---|---|---|"]
@@ -146,7 +225,13 @@ def messy() -> str:
 
 TABLES = {
     "commands": ("command.md", command_page),
+    "fields": ("command.md", fields),
     "findings": ("formats.md", findings),
+    "experiments": ("experiments.md", experiments),
+    "strengths": ("guarantees.md", strengths),
+    "advantages": ("guessing.md", advantages),
+    "guesses": ("guessing.md", guesses),
+    "chances": ("how-to/choose-epsilon.md", chances),
     "measures": ("measures/compare.md", measures),
     "questions": ("dossier.md", questions),
     "messy files": ("how-to/messy-files.md", messy),
@@ -164,12 +249,11 @@ def written(page: str, name: str, table: str) -> str:
 
 def stale() -> dict[str, str]:
     """Return the pages with a table that is not as the code is, and what they should be."""
-    found = {}
+    pages = {where: (DOCS / where).read_text(encoding="utf-8") for where, _ in TABLES.values()}
+    made = dict(pages)
     for name, (where, table) in TABLES.items():
-        page = (DOCS / where).read_text(encoding="utf-8")
-        if (made := written(page, name, table())) != page:
-            found[where] = made
-    return found
+        made[where] = written(made[where], name, table())
+    return {where: page for where, page in made.items() if page != pages[where]}
 
 
 def main() -> int:
