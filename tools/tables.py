@@ -24,6 +24,8 @@ from veilog import cli
 from veilog.experiments import EXPERIMENTS
 from veilog.logs.findings import RULES
 from veilog.measures import MEASURES, Measure, Quantity
+from veilog.measures.purposes import PURPOSES
+from veilog.methods import METHODS
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guessing import epsilon_of
 from veilog.privacy.account.strength import ADVANTAGES, EXPOSED, STRENGTHS
@@ -125,13 +127,15 @@ def number(measure: Measure, quantity: Quantity) -> str:
     best = "" if quantity.best is None else f"{quantity.best:g}"
     needs = f"{measure.needs}, extra `{measure.extra}`" if measure.extra else measure.needs
     values = low + high if high else f"from {low}"
-    return f"| `{key}` | {quantity.better} | {values} | {best} | {quantity.unit or '-'} | {needs} |"
+    # A meaning that holds numbers of two logs has none to show here.
+    what = quantity.title if "{" in quantity.meaning else f"{quantity.title}: {quantity.meaning}"
+    return f"| `{key}` | {what} | {quantity.better} | {values} | {best} | {quantity.unit or '-'} | {needs} |"
 
 
 def measures() -> str:
     """Return the numbers of our own measures: which values are better, what they can be, what they need."""
     own = [measure for name, measure in MEASURES.items() if not MEASURES.added_by(name)]
-    lines = ["| number | better | values | equal logs | unit | needs |", "|---|---|---|---|---|---|"]
+    lines = ["| number | what it is | better | values | equal logs | unit | needs |", "|---|---|---|---|---|---|---|"]
     return "\n".join(lines + [number(measure, quantity) for measure in own for quantity in measure.quantities])
 
 
@@ -208,6 +212,34 @@ def guesses() -> str:
     return "\n".join(lines)
 
 
+def purposes() -> str:
+    """Return the numbers by which a release is judged for each purpose; chief ones decide the verdict."""
+    lines = ["| purpose | number | what it is | better | unit |", "|---|---|---|---|---|"]
+    for name, purpose in PURPOSES.items():
+        if PURPOSES.added_by(name):
+            continue
+        for aspect in purpose.aspects:
+            chief = " (chief)" if aspect.chief else ""
+            told = f"{aspect.title}: {aspect.meaning}"
+            lines.append(f"| {name} | `{aspect.name}`{chief} | {told} | {aspect.better} | {aspect.unit or '-'} |")
+    return "\n".join(lines)
+
+
+def methods() -> str:
+    """Return what each of our own methods releases and guarantees."""
+    lines = ["| method | releases | budget | certified | as published |", "|---|---|---|---|---|"]
+    titles = {page: page.read_text(encoding="utf-8").partition("\n")[0] for page in (DOCS / "methods").glob("*.md")}
+    for name, method in METHODS.items():
+        if method.package:
+            continue
+        (page,) = (page for page, title in titles.items() if re.search(rf"^#.*(^|[ ,]){re.escape(name)}(,|$)", title))
+        link = f"[{name}](../methods/{page.name})"
+        told = method.to_json()
+        row = (told["releases"], told["budget"], told["guarantee"], told["as_published"])
+        lines.append(f"| {link} | {' | '.join(row)} |")
+    return "\n".join(lines)
+
+
 def questions() -> str:
     """Return the questions that a dossier answers, and where."""
     lines = ["| question | asked by | section |", "|---|---|---|"]
@@ -233,6 +265,8 @@ TABLES = {
     "guesses": ("guessing.md", guesses),
     "chances": ("how-to/choose-epsilon.md", chances),
     "measures": ("measures/compare.md", measures),
+    "purposes": ("measures/purposes.md", purposes),
+    "methods": ("how-to/choose-a-method.md", methods),
     "questions": ("dossier.md", questions),
     "messy files": ("how-to/messy-files.md", messy),
 }
