@@ -128,7 +128,8 @@ def number(measure: Measure, quantity: Quantity) -> str:
     needs = f"{measure.needs}, extra `{measure.extra}`" if measure.extra else measure.needs
     values = low + high if high else f"from {low}"
     # A meaning that holds numbers of two logs has none to show here.
-    what = quantity.title if "{" in quantity.meaning else f"{quantity.title}: {quantity.meaning}"
+    meaning = "" if "{" in quantity.meaning else quantity.meaning
+    what = ": ".join(part.strip() for part in (quantity.title, meaning) if part)
     return f"| `{key}` | {what} | {quantity.better} | {values} | {best} | {quantity.unit or '-'} | {needs} |"
 
 
