@@ -165,7 +165,7 @@ def why_table(found: Exposure) -> str:
     """Return the same as a table, and the share of paths that one patient alone has."""
     sizes = sorted({row.size for row in found.results})
     lines = ["| activities known | " + " | ".join(map(str, sizes)) + " |", "|---" * (len(sizes) + 1) + "|"]
-    for with_start, said in ((False, "found by these alone"), (True, "and by the day it began")):
+    for with_start, said in ((False, "found by these alone"), (True, "found by these and the day it began")):
         shares = [percent(row.found) for row in found.results if row.with_start == with_start]
         lines.append(f"| {said} | " + " | ".join(shares) + " |")
     alone = percent(certain(found.alone / found.cases))
