@@ -150,11 +150,12 @@ def fields() -> str:
 
 
 def names(schema: dict[str, Any]) -> str:
-    """Return the names of an object's fields, each with those of what it holds."""
+    """Return the names of an object's fields, each with those of what it holds; those of intervals go without saying."""
     found = []
     for name, inner in schema.get("properties", {}).items():
         within = names(inner.get("items", inner) if isinstance(inner.get("items", {}), dict) else inner)
-        found.append(f"`{name}`" + (f" ({within})" if within else ""))
+        interval = within == "`value`, `low`, `high`"
+        found.append(f"`{name}`" + (f" ({within})" if within and not interval else ""))
     return ", ".join(found)
 
 
