@@ -150,7 +150,7 @@ def fields() -> str:
 
 
 def names(schema: dict[str, Any]) -> str:
-    """Return the names of an object's fields, each with those of what it holds; those of intervals go without saying."""
+    """Return the names of the fields of an object, each with those of what it holds but for intervals."""
     found = []
     for name, inner in schema.get("properties", {}).items():
         within = names(inner.get("items", inner) if isinstance(inner.get("items", {}), dict) else inner)
