@@ -41,7 +41,6 @@ TYPED = {
     "docs/results/pripel.md": BEFORE,
     "docs/results/times.md": BEFORE,
     "docs/results/travag.md": BEFORE,
-    "docs/results/travas.md": BEFORE,
     "docs/suggest.md": BEFORE,
     "docs/guarantees.md": "the borders of strength, which test_docs.py compares with the code",
     "docs/guessing.md": "what epsilon means, which test_docs.py and this file compare with the code",
@@ -52,7 +51,6 @@ TYPED = {
     "docs/results/dpim.md": "to get a command: dpim beside its paper is no experiment yet",
     "docs/methods/times-and-attributes.md": "shares of the budget, which the code has and no measurement gave",
     "docs/mutants.md": "the run of bench/mutants.py that its text names",
-    "docs/results/experiments.md": "how long the runs on the other pages took",
 }
 """Pages with numbers in tables that no command writes between marks."""
 
