@@ -1,4 +1,4 @@
-"""How large an installation is and how long its commands take to start: ``python tools/installed.py`` writes the tables.
+"""How large an installation is and how long its commands take to start: ``python tools/installed.py`` writes it down.
 
 It installs this checkout with nothing but its own dependencies into an environment of its own, which takes a minute.
 """
