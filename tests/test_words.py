@@ -73,6 +73,18 @@ def test_no_page_is_long() -> None:
     assert long == set(LONG)
 
 
+TEMPLATE = ("When to use it", "Example", "How it works", "Guarantee", "Parameters", "What was measured", "Literature")
+"""The headings of a method's page, in this order."""
+WORDS_OF_METHODS = {"docs/methods/evolve.md": MOST_WORDS, "docs/methods/times-and-attributes.md": 1500}
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("docs/methods/")])
+def test_a_page_of_a_method_has_the_template(name: str) -> None:
+    assert TOOL.words(PAGES[name]) <= WORDS_OF_METHODS.get(name, 1200)
+    if name != "docs/methods/times-and-attributes.md":  # what every method can have, and no method
+        assert tuple(re.findall(r"^## (.+)$", PAGES[name], re.MULTILINE)) == TEMPLATE
+
+
 def test_results_are_short_together() -> None:
     assert sum(TOOL.words(text) for name, text in PAGES.items() if "results/" in name) < RESULTS_WORDS
 
