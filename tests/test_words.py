@@ -59,7 +59,7 @@ def test_no_page_is_long() -> None:
 
 TEMPLATE = ("When to use it", "Example", "How it works", "Guarantee", "Parameters", "What was measured", "Literature")
 """The headings of a method's page, in this order."""
-WORDS_OF_METHODS = {"docs/methods/evolve.md": MOST_WORDS, "docs/methods/times-and-attributes.md": 1500}
+WORDS_OF_METHODS = {"docs/methods/evolve.md": 1800, "docs/methods/times-and-attributes.md": 1500}
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("docs/methods/")])
