@@ -48,12 +48,18 @@ class Server:
             )
         self.until(self._answers, "the server did not start")
 
-    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """SIGINT ends its queries in an orderly way, SIGQUIT at once, as if it had crashed."""
+    def stop(self) -> None:
+        """End it in an orderly way, and all queries with it."""
         assert self.process is not None
         if self.process.poll() is None:
-            self.process.send_signal(how)
+            self.process.send_signal(signal.SIGINT)
         self.process.wait(PATIENCE)
+
+    def again(self) -> None:
+        """Have it answer after it was stopped, or after it ended all queries because one was killed."""
+        if self.process is not None and self.process.poll() is not None:
+            self.start()
+        self.until(self._answers, "the server did not recover")
 
     def url(self, user: str = "reader", password: str = QUOTED, database: str = "postgres") -> str:
         return f"postgres://{user}:{password}@/{database}?host={self.folder}"
@@ -92,11 +98,9 @@ class Server:
             time.sleep(0.02)
         raise AssertionError(what)
 
-    def busy(self, text: str = "pg_sleep") -> list[int]:
-        """The processes of the server that now run a query with this in it."""
-        asked = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query LIKE %s AND pid <> pg_backend_pid()"
-        with self.owner() as connection:
-            return [pid for (pid,) in connection.execute(asked, (f"%{text}%",)).fetchall()]
+    def asleep(self) -> list[int]:
+        """The processes of the server that are in the midst of a ``pg_sleep``."""
+        return [pid for (pid,) in self.does("SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'")]
 
     def _answers(self) -> bool:
         import psycopg

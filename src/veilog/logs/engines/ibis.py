@@ -97,9 +97,9 @@ class IbisTable:
         progress("looking at the events", None)
         index = self._index()
         alone = index == EVENT_INDEX and self.index is None
-        events = _columns(self.table, roles, index, alone, self.name)
-        if is_postgres(self.table):
-            events = by_characters(events)
+        names = [name for name in (roles.case, roles.activity, roles.timestamp, index) if name is not None]
+        table = by_characters(self.table, names) if is_postgres(self.table) else self.table
+        events = _columns(table, roles, index, alone, self.name)
         found = fetched(_facts(events)).to_pylist()[0]
         if not found["rows"]:
             raise InputError("The table has no rows.", path=self.name)

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, unquote_plus
 from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError
 from veilog.logs.engines.engine import VariantSource, first_line
 from veilog.logs.engines.ibis import IbisTable
+from veilog.logs.engines.postgres import AS_CLIENT
 from veilog.logs.reader import reader_of
 from veilog.logs.source import Means, Source, is_ibis
 from veilog.logs.tables.reader import table_reader_of
@@ -97,7 +98,7 @@ def _connected(source: Source, name: str) -> Any:
     try:
         if kind in _EXTRAS and _torn(url):
             raise ValueError(kind)
-        backend = ibis.connect(url)
+        backend = ibis.connect(url, **(AS_CLIENT if kind in _EXTRAS else {}))
     except ValueError:  # which may show a part of the password, taken for a port
         raise EngineError(
             f"The URL {kind}://... is not understood.",

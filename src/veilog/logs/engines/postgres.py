@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from veilog.errors import EngineError, InputError, VeilogError
 from veilog.logs.engines.engine import first_line
+from veilog.logs.engines.keys import sql_name
 
-__all__ = ["at_one_time", "by_characters", "in_pieces", "in_words", "is_postgres"]
+__all__ = ["AS_CLIENT", "at_one_time", "by_characters", "in_pieces", "in_words", "is_postgres"]
 
+AS_CLIENT = {"client_encoding": "UTF8", "fallback_application_name": "veilog"}
+"""How it is connected to: text comes in one encoding, whichever the database has."""
 _ROWS = 20_000
 _IDLE = 0
 """The status of a connection that is in no transaction, as libpq numbers them."""
@@ -39,14 +42,13 @@ def at_one_time(table: Any) -> Iterator[None]:
     A transaction of the user's own, in which a table given in Python may be, stays as it is.
     """
     connection = table.get_backend().con
-    if connection.info.transaction_status != _IDLE:
-        yield
-        return
+    ours = connection.info.transaction_status == _IDLE
     said = logging.getLogger("psycopg")
     said.addFilter(_not_again)
     try:
         with connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if ours:
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
     finally:
         said.removeFilter(_not_again)
@@ -57,22 +59,30 @@ def _not_again(record: logging.LogRecord) -> bool:
     return "error ignored" not in record.getMessage()
 
 
-def by_characters(events: Any) -> Any:
-    """Events whose cases and activities are the same only if their characters are.
+def by_characters(table: Any, names: Iterable[str]) -> Any:
+    """These columns of a table, in which texts are the same only if their characters are.
 
     By a collation or a type of theirs (citext, char) Postgres may take ``a`` and ``A`` for one.
     """
-    kept = [
-        f'CAST("{name}" AS TEXT) COLLATE "C" AS "{name}"' if name in ("c", "a") and kind.is_string() else f'"{name}"'
-        for name, kind in events.schema().items()
-    ]
-    backend = events.get_backend()
-    return backend.sql(f"SELECT {', '.join(kept)} FROM ({backend.compile(events)}) AS e", schema=events.schema())
+    found = table.select(*dict.fromkeys(names))
+    backend, schema = found.get_backend(), found.schema()
+    columns = ", ".join(_plain(sql_name(name)) if kind.is_string() else sql_name(name) for name, kind in schema.items())
+    return backend.sql(f"SELECT {columns} FROM ({backend.compile(found)}) AS e", schema=schema)
+
+
+def _plain(column: str) -> str:
+    return f'CAST({column} AS TEXT) COLLATE "C" AS {column}'
 
 
 def in_pieces(table: Any) -> pa.Table:
     """What an expression gives, fetched so many rows at a time: the driver makes objects of Python of them."""
-    return table.to_pyarrow(chunk_size=_ROWS)
+    backend, schema = table.get_backend(), table.schema()
+    kind, pieces = schema.as_struct().to_pyarrow(), []
+    with backend.con.cursor(name="veilog") as cursor:  # on the server, within the transaction
+        cursor.execute(backend.compile(table))
+        while rows := cursor.fetchmany(_ROWS):
+            pieces.append(pa.RecordBatch.from_struct_array(pa.array(rows, type=kind)))
+    return pa.Table.from_batches(pieces, schema.to_pyarrow())
 
 
 def in_words(error: Exception) -> VeilogError | None:
