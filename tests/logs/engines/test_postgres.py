@@ -110,7 +110,7 @@ def meanwhile(does: Callable[[], object]) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@settings(max_examples=12, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=8, phases=(Phase.explicit, Phase.generate))
 @given(rows_of_logs, st.sampled_from(["timestamptz", "timestamp", "date"]))
 def test_postgres_gives_the_variants_of_the_log_read_whole(server: Server, rows, kind: str) -> None:
     if kind == "date":
