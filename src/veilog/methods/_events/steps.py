@@ -7,15 +7,15 @@ between what was answered and what their gaps let expect.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
+from veilog.methods._events.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
-from veilog.privacy.curator import Curator
 
 __all__ = ["Gaps", "Steps", "asked_steps", "directly_following", "known_gaps"]
 
@@ -136,8 +136,7 @@ def _to(seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> FloatArray:
 
 
 def asked_steps(
-    curator: Curator,
-    epsilon: Fraction,
+    price: Price,
     pairs: IntArray,
     labels: tuple[str, ...],
     durations: FloatArray,
@@ -145,15 +144,16 @@ def asked_steps(
     """Return noisy parts of durations for released ``pairs``, given the durations of released cases.
 
     A case of at least two gaps adds to each table its weight, shared out among its gaps, so the sum of the weights in
-    all; what is rounded off is lost.
+    all, and the root of their squares where one gap has all of it; what is rounded off is lost.
     """
+    epsilon = price.epsilon(sum(WEIGHTS), _root(WEIGHTS))
     edges: list[float] = []
     left = np.sort(durations)
-    while len(edges) < MOST_GROUPS - 1 and len(left) >= 2 * GROUP_NOISES / float(epsilon):
+    while len(edges) < MOST_GROUPS - 1 and len(left) >= 2 * GROUP_NOISES / epsilon:
         left = left[len(left) // 2 :]
         edges.append(float(max(left[0], 1.0)))
     borders = np.unique(np.array(edges))
-    weights = WEIGHTS if len(durations) * float(epsilon) >= ENOUGH else WEIGHTS[:1]
+    weights = WEIGHTS if len(durations) * epsilon >= ENOUGH else WEIGHTS[:1]
     sizes = (PLACES, len(labels) + 1, len(pairs) + 1)[: len(weights)]
     ends = np.cumsum([(len(borders) + 1) * size for size in sizes])
 
@@ -173,11 +173,12 @@ def asked_steps(
             np.concatenate([weight * part for weight in weights]),
         )
 
-    asked = curator.events.sums(
+    root = _root(weights)
+    asked = price.sums(
         features,
         int(ends[-1]),
         sum(weights) * _ONE,
-        epsilon,
+        root * _ONE,
         alphabet=labels,
         purpose="parts of durations by place, by activity and by pair, in 1/2520",
     )
@@ -185,7 +186,12 @@ def asked_steps(
         table.reshape(-1, size) / (weight * _ONE)
         for table, size, weight in zip(np.split(asked, ends[:-1]), sizes, weights, strict=True)
     )
-    return Steps(borders, tables, tuple(sum(weights) / weight / float(epsilon) for weight in weights))
+    epsilon = price.epsilon(sum(weights), root)
+    return Steps(borders, tables, tuple(sum(weights) / weight / epsilon for weight in weights))
+
+
+def _root(weights: Sequence[int]) -> float:
+    return sum(weight**2 for weight in weights) ** 0.5
 
 
 def places(pairs: IntArray, first: IntArray, second: IntArray, size: int) -> IntArray:
