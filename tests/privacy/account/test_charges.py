@@ -134,6 +134,11 @@ QUESTIONS: dict[str, tuple[Ask, str, str]] = {
         "discrete Gaussian, 2 questions composed together, standard deviation {deviations}",
         "1 (L2)",
     ),
+    "event rounds": (
+        lambda c, e, d: c.events.rounds([Fraction(1), Fraction(2)], e, d).sums(nothing, 2, 5),
+        "discrete Gaussian, 2 questions composed together, standard deviation {deviations}",
+        "16777216 (L2, clipped)",
+    ),
     "training": (
         a_training,
         "discrete Gaussian, composed by privacy loss distributions: autoencoder: 3 steps, Poisson sampling at rate "
@@ -193,8 +198,8 @@ def cost(mechanism: Mechanism, sensitivity: Sensitivity, charge: Charge) -> Frac
             assert above == label_threshold(by / scale, charge.delta)
             return by / scale
         case GaussianRounds(noises):
-            assert sensitivity == Sensitivity.of(1, "L2")
-            strength = sum(1 / float(noise.exact_variance - 4) for noise in noises) ** 0.5
+            assert sensitivity.norm == "L2" and by == mechanism.by
+            strength = float(by) * sum(1 / float(noise.exact_variance - 4) for noise in noises) ** 0.5
             assert exp(_log_delta(float(charge.epsilon), strength)) <= charge.delta
             return charge.epsilon
         case DiscreteGaussianSteps(parts):

@@ -74,7 +74,9 @@ class Steps:
     """Seconds at which groups after the first begin."""
     tables: tuple[FloatArray, ...]
     scales: tuple[float, ...]
-    """Of the Laplace noise of each table."""
+    """Of the Laplace noise of each table, or of such noise that varies as much."""
+    gaussian: bool
+    """Whether the noise is Gaussian."""
 
     def stretched(self, seconds: FloatArray, wanted: FloatArray, gaps: Gaps) -> FloatArray:
         """Return gaps that add up to the durations ``wanted`` of cases, and in each table to its parts of them."""
@@ -90,7 +92,7 @@ class Steps:
             return np.asarray(sums, dtype=np.float64).reshape(table.shape)
 
         aims = [
-            _aimed(table, scale, parts(cell, table))
+            _aimed(table, scale, parts(cell, table), gaussian=self.gaussian)
             for table, scale, cell in zip(self.tables, self.scales, cells, strict=True)
         ]
         for _ in range(ROUNDS):
@@ -100,14 +102,14 @@ class Steps:
         return found
 
 
-def _aimed(table: FloatArray, scale: float, expected: FloatArray) -> FloatArray:
-    """Return the likeliest parts: Laplace noise about them, and factors between them and what was to be expected."""
+def _aimed(table: FloatArray, scale: float, expected: FloatArray, *, gaussian: bool) -> FloatArray:
+    """Return the likeliest parts: noise about them, and factors between them and what was to be expected."""
     cases = expected.sum(axis=1, keepdims=True)
     # The release need not have as many cases as the log.
     more = np.maximum(cases / np.maximum(table.sum(axis=1, keepdims=True), np.maximum(0.2 * cases, 1.0)), 1e-9)
-    unlikely = np.stack(
-        [np.abs(table * more - expected * np.exp(x)) / (scale * more) + x**2 / (2 * LEAN**2) for x in _FACTORS]
-    )
+    away = [np.abs(table * more - expected * np.exp(x)) / (scale * more) for x in _FACTORS]
+    law = [far**2 / 4 if gaussian else far for far in away]
+    unlikely = np.stack([far + x**2 / (2 * LEAN**2) for far, x in zip(law, _FACTORS, strict=True)])
     aim = expected * np.exp(_FACTORS[unlikely.argmin(axis=0)])
     return np.asarray(aim * cases / np.maximum(aim.sum(axis=1, keepdims=True), 1e-12))
 
@@ -187,7 +189,8 @@ def asked_steps(
         for table, size, weight in zip(np.split(asked, ends[:-1]), sizes, weights, strict=True)
     )
     epsilon = price.epsilon(sum(weights), root)
-    return Steps(borders, tables, tuple(sum(weights) / weight / epsilon for weight in weights))
+    scales = tuple(sum(weights) / weight / epsilon for weight in weights)
+    return Steps(borders, tables, scales, price.rounds is not None)
 
 
 def _root(weights: Sequence[int]) -> float:
