@@ -320,6 +320,7 @@ def test_one_case_changes_each_of_several_sums_by_no_more_than_the_noise_is_made
         assert sum(int(value) ** 2 for value in one - other) <= EventRounds.UNIT**2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [[1], [1, 7, 1, 40], [1] * 12])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_sums_that_are_paid_for_together_cost_no_more_than_is_charged_by_another_accountant(

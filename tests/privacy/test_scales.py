@@ -263,7 +263,7 @@ ASKED: dict[str, tuple[Callable[[Curator], object], tuple[str, Fraction, Fractio
     ),
     "event rounds": (
         lambda c: c.events.rounds([Fraction(1), Fraction(2)], E, D).sums(nothing, 2, 5),
-        ("event rounds", E, D, "16777216 (L2, clipped)"),
+        ("event rounds", E, D, "1 (L2, clipped)"),
     ),
     "distinct": (lambda c: c.events.distinct("colour", E), ("distinct values", E, Fraction(0), "2 (L1)")),
     "partitions": (lambda c: c.partitions(E, D), ("partitions", E, failure(E, D), "1 (one variant's count)")),

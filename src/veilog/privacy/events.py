@@ -219,7 +219,7 @@ class EventQuestions:
             "event rounds",
             f"{purpose} ({len(weights)} questions)",
             paid,
-            Sensitivity.of(EventRounds.UNIT, "L2", "clipped"),
+            Sensitivity.of(1, "L2", "clipped"),  # in units of the bound of each question
             eps,
             failure,
         )

@@ -10,7 +10,7 @@ import numpy as np
 import openly
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from time_tools import HOSPITAL, UTC, YEAR, durations_of, gaps_of, log_of, original_of, timed
 
@@ -60,11 +60,13 @@ def test_the_share_is_spent_whatever_is_released(variants: dict[tuple[str, ...],
 SHARE = {name: Fraction(parts[0], 100) for name, parts in SHARES.items()}
 
 
+@pytest.mark.slow
 @given(
     epsilon=st.fractions(Fraction(1, 50), 8),
     digits=st.integers(1, 14),
     ratios=st.lists(st.floats(0.1, 1), min_size=len(SHARE), max_size=len(SHARE)),
 )
+@settings(max_examples=40)
 def test_gaussian_noise_is_taken_where_it_is_nowhere_wider_and_only_there(
     epsilon: Fraction, digits: int, ratios: list[float]
 ) -> None:
@@ -81,6 +83,7 @@ def test_gaussian_noise_is_taken_where_it_is_nowhere_wider_and_only_there(
         assert one.variance**0.5 / EventRounds.UNIT <= laplace[name]
 
 
+@pytest.mark.slow
 def test_with_a_delta_times_are_paid_for_together_and_gaps_have_less_noise() -> None:
     release = openly.release(HOSPITAL, "df-laplace", epsilon=1, delta="1e-4", times="0.4", window=YEAR)
     assert (release.guarantee.status, release.guarantee.epsilon, release.guarantee.delta) == ("proven", 1.0, 1e-4)
