@@ -82,7 +82,7 @@ class Price:
         limit = math.ceil(euclidean * parts)
         fine = self.rounds.UNIT // limit
         found = self.rounds.sums(in_parts, size, limit, alphabet=alphabet, resolution=fine)
-        return found * (resolution / (parts * fine))
+        return np.asarray(found * (resolution / (parts * fine)), dtype=np.float64)
 
 
 def prices(

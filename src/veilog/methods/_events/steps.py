@@ -7,6 +7,7 @@ between what was answered and what their gaps let expect.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -194,7 +195,7 @@ def asked_steps(
 
 
 def _root(weights: Sequence[int]) -> float:
-    return sum(weight**2 for weight in weights) ** 0.5
+    return math.sqrt(sum(weight**2 for weight in weights))
 
 
 def places(pairs: IntArray, first: IntArray, second: IntArray, size: int) -> IntArray:

@@ -215,7 +215,8 @@ class _Pairs:
         size = max(1, len(self.pairs))
         cells, often = np.unique(self.owners[here] * size + self.of_gap[here], return_counts=True)
         squares = self.weight[cells % size] ** 2 * (often + often * (often - 1) * alike)
-        return np.asarray(np.bincount(cells // size, weights=squares, minlength=self.cases)) ** 0.5
+        sums = np.bincount(cells // size, weights=squares, minlength=self.cases)
+        return np.asarray(np.sqrt(sums), dtype=np.float64)
 
 
 def _of_release(pairs: _Pairs, window: Window | None) -> dict[str, float]:
