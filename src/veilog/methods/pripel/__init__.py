@@ -74,11 +74,11 @@ class PripelSettings(QuerySettings):
 
 
 def _delta_is_of_use(settings: PripelSettings) -> bool:
-    """Whether the query spends a delta, or attributes without declared values need one."""
+    """Whether the query spends a delta, attributes without declared values need one, or times may."""
     if settings.query is None:
         return True
     query = variant_query(settings.query, settings.query_parameters)
-    return query.spends_delta or bool(names_in(settings.attribute_names))
+    return query.spends_delta or bool(names_in(settings.attribute_names)) or settings.times_share > 0
 
 
 def pripel(curator: Curator, request: Request, settings: PripelSettings) -> EventLog:
