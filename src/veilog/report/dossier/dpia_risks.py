@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from veilog._language import gettext, gettext_noop, pgettext
 from veilog.privacy.account.strength import STRENGTHS, Strength
 from veilog.report.dossier.parts import Block, Field, Points, Section, Text, table
 from veilog.report.dossier.subject import Subject
-from veilog.report.words import percent_up
+from veilog.report.words import percent_up, strength_in_words
 
 __all__ = ["considerations"]
 
 _LIKELIHOOD: dict[Strength, str] = {
-    "strong": "very low",
-    "good": "low",
-    "moderate": "medium",
-    "weak": "high",
-    "none in practice": "not bounded",
+    "strong": gettext_noop("very low"),
+    "good": gettext_noop("low"),
+    "moderate": gettext_noop("medium"),
+    "weak": gettext_noop("high"),
+    "none in practice": gettext_noop("not bounded"),
 }
 """Our word for how likely the three risks are, by the strength of the guarantee."""
 
@@ -29,98 +30,145 @@ def _necessity(subject: Subject) -> tuple[Section, ...]:
     return (
         Section(
             "A.3.1",
-            "Impacts of the processing as designed",
+            gettext("Impacts of the processing as designed"),
             (
                 table(
-                    ("threat", "how it could come about", "what it rests on"),
-                    ("singling out", f"somebody recognises one {unit} in the release", "B.1"),
-                    ("linking", "somebody links the release with other data, or two releases", "B.2"),
-                    ("inference", "somebody learns a secret of a person who is known to be in the log", "B.3"),
+                    (gettext("threat"), gettext("how it could come about"), gettext("what it rests on")),
                     (
-                        "facts of groups",
-                        "what holds of many is held against one of them",
-                        "not bounded; purpose and terms",
+                        gettext("singling out"),
+                        gettext("somebody recognises one {unit} in the release", unit=unit),
+                        "B.1",
                     ),
-                    ("wrong conclusions", "noise is taken for fact", "E.3"),
+                    (gettext("linking"), gettext("somebody links the release with other data, or two releases"), "B.2"),
+                    (
+                        gettext("inference"),
+                        gettext("somebody learns a secret of a person who is known to be in the log"),
+                        "B.3",
+                    ),
+                    (
+                        gettext("facts of groups"),
+                        gettext("what holds of many is held against one of them"),
+                        gettext("not bounded; purpose and terms"),
+                    ),
+                    (gettext("wrong conclusions"), gettext("noise is taken for fact"), "E.3"),
                 ),
-                Field("Impact on the people", None, "what would follow for somebody: stigma, work, insurance, family"),
+                Field(
+                    gettext("Impact on the people"),
+                    None,
+                    gettext("what would follow for somebody: stigma, work, insurance, family"),
+                ),
             ),
         ),
         Section(
             "A.3.2",
-            "Necessity",
+            gettext("Necessity"),
             (
                 Text(
-                    "Alternatives to weigh: no release; a smaller one (no times, no attributes); answers to the "
-                    "recipient's "
-                    "questions in place of a log; access in a secure environment; a smaller ε."
+                    gettext(
+                        "Alternatives to weigh: no release; a smaller one (no times, no attributes); answers to the "
+                        "recipient's questions in place of a log; access in a secure environment; a smaller ε."
+                    )
                 ),
-                Field("Why this one", None, "what it must be good for, and what was tried or ruled out"),
+                Field(
+                    gettext("Why this one"), None, gettext("what it must be good for, and what was tried or ruled out")
+                ),
             ),
         ),
         Section(
             "A.3.3",
-            "Proportionality",
+            gettext("Proportionality"),
             (
-                Text(f"What it may cost one {unit} at most is in part B; protection is {subject.guarantee.strength}."),
-                Field("Benefits against impacts", None, "for the people, for you, for all"),
+                Text(
+                    gettext(
+                        "What it may cost one {unit} at most is in part B; protection is {strength}.",
+                        unit=unit,
+                        strength=strength_in_words(subject.guarantee.strength),
+                    )
+                ),
+                Field(gettext("Benefits against impacts"), None, gettext("for the people, for you, for all")),
             ),
         ),
     )
 
 
 def _inherent(subject: Subject) -> tuple[Section, ...]:
-    measured = "see B.5: what attacks achieved on the original"
-    before = measured if subject.attacked is not None else "yours to fill: veilog risk LOG measures it"
+    measured = gettext("see B.5: what attacks achieved on the original")
+    before = measured if subject.attacked is not None else gettext("yours to fill: veilog risk LOG measures it")
     return (
         Section(
             "A.4.1.a",
-            "Impacts of what goes wrong",
+            gettext("Impacts of what goes wrong"),
             (
                 table(
-                    ("event", "how", "what stands against it"),
-                    ("the original is read by others", "wrong rights, theft, a copy", "yours to fill"),
+                    (gettext("event"), gettext("how"), gettext("what stands against it")),
                     (
-                        "the wrong file is sent",
-                        "the original, or the owner's page, in place of the release",
-                        "names and SHA-256 in this dossier; pages marked “not for release”",
+                        gettext("the original is read by others"),
+                        gettext("wrong rights, theft, a copy"),
+                        gettext("yours to fill"),
                     ),
-                    ("the release is changed", "on its way, or by the recipient", "SHA-256"),
-                    ("releases add up", "a second release past the ledger", "one ledger for all, with a budget"),
                     (
-                        "a condition does not hold",
-                        "an activity gives somebody away by its name",
-                        "conditions are listed on the first page",
+                        gettext("the wrong file is sent"),
+                        gettext("the original, or the owner's page, in place of the release"),
+                        gettext("names and SHA-256 in this dossier; pages marked “not for release”"),
                     ),
-                    ("the noise can be recomputed", "a run with a seed", "such a run has no guarantee"),
-                    ("a gap in a proof, a defect", "", "audits; a release can be withdrawn, not called back"),
-                    ("the original is lost", "", "yours to fill"),
+                    (gettext("the release is changed"), gettext("on its way, or by the recipient"), "SHA-256"),
+                    (
+                        gettext("releases add up"),
+                        gettext("a second release past the ledger"),
+                        gettext("one ledger for all, with a budget"),
+                    ),
+                    (
+                        gettext("a condition does not hold"),
+                        gettext("an activity gives somebody away by its name"),
+                        gettext("conditions are listed on the first page"),
+                    ),
+                    (
+                        gettext("the noise can be recomputed"),
+                        gettext("a run with a seed"),
+                        gettext("such a run has no guarantee"),
+                    ),
+                    (
+                        gettext("a gap in a proof, a defect"),
+                        "",
+                        gettext("audits; a release can be withdrawn, not called back"),
+                    ),
+                    (gettext("the original is lost"), "", gettext("yours to fill")),
                 ),
             ),
         ),
         Section(
             "A.4.1.b",
-            "Method",
+            gettext("Method"),
             (
                 Text(
-                    "Likelihood of the three risks follows from the strength of the guarantee, that is from the "
-                    "largest rise of "
-                    "an attacker's chance to guess who is in the log: up to 0.1 very low, 0.25 low, 0.5 medium, "
-                    "0.75 high. "
-                    "These borders are the program's; no law draws them."
+                    gettext(
+                        "Likelihood of the three risks follows from the strength of the guarantee, that is from the "
+                        "largest "
+                        "rise of an attacker's chance to guess who is in the log: up to 0.1 very low, 0.25 low, "
+                        "0.5 medium, "
+                        "0.75 high. These borders are the program's; no law draws them."
+                    )
                 ),
-                Field("Severity, and which risk is accepted", None, "a scale of two to five levels, and who decides"),
+                Field(
+                    gettext("Severity, and which risk is accepted"),
+                    None,
+                    gettext("a scale of two to five levels, and who decides"),
+                ),
             ),
         ),
         Section(
             "A.4.1.c",
-            "Inherent risk: if the original were sent",
+            gettext("Inherent risk: if the original were sent"),
             (
                 table(
-                    ("risk", "likelihood", "severity"),
-                    ("singling out", before, "yours to fill"),
-                    ("linkability", f"{before}; what else is known of these people", "yours to fill"),
-                    ("inference", before, "yours to fill"),
+                    (gettext("risk"), gettext("likelihood"), gettext("severity")),
+                    (gettext("singling out"), before, gettext("yours to fill")),
+                    (
+                        gettext("linkability"),
+                        gettext("{before}; what else is known of these people", before=before),
+                        gettext("yours to fill"),
+                    ),
+                    (gettext("inference"), before, gettext("yours to fill")),
                 ),
             ),
         ),
@@ -128,53 +176,74 @@ def _inherent(subject: Subject) -> tuple[Section, ...]:
 
 
 def _residual(subject: Subject) -> tuple[Section, ...]:
-    likely = _LIKELIHOOD[subject.guarantee.strength if subject.guarantee.proven else STRENGTHS[-1]]
-    bound = "none"
+    likely = gettext(_LIKELIHOOD[subject.guarantee.strength if subject.guarantee.proven else STRENGTHS[-1]])
+    bound = pgettext("bound", "none")
     if subject.proven and subject.meaning is not None:
-        bound = f"an attacker's advantage is at most {percent_up(subject.meaning.advantage)}"
+        bound = gettext("an attacker's advantage is at most {share}", share=percent_up(subject.meaning.advantage))
     return (
         Section(
             "A.4.2.a",
-            "Measures",
+            gettext("Measures"),
             (
                 table(
-                    ("measure", "against", "status"),
+                    (gettext("measure"), gettext("against"), gettext("status")),
                     (
-                        f"differential privacy for one {subject.guarantee.unit}",
-                        "singling out, linking, inference",
-                        "implemented" if subject.proven else "not implemented",
+                        gettext("differential privacy for one {unit}", unit=subject.guarantee.unit),
+                        gettext("singling out, linking, inference"),
+                        gettext("implemented") if subject.proven else gettext("not implemented"),
                     ),
-                    ("a ledger of all releases", "releases that add up", "yours to confirm"),
-                    ("terms for recipients (E.4)", "attempts to find people, use for other purposes", "yours to fill"),
-                    ("a check before it leaves (part F)", "the wrong file, forgotten attributes", "yours to fill"),
+                    (gettext("a ledger of all releases"), gettext("releases that add up"), gettext("yours to confirm")),
+                    (
+                        gettext("terms for recipients (E.4)"),
+                        gettext("attempts to find people, use for other purposes"),
+                        gettext("yours to fill"),
+                    ),
+                    (
+                        gettext("a check before it leaves (part F)"),
+                        gettext("the wrong file, forgotten attributes"),
+                        gettext("yours to fill"),
+                    ),
                 ),
                 *_to_confirm(subject),
             ),
         ),
         Section(
             "A.4.2.b",
-            "Residual risk",
+            gettext("Residual risk"),
             (
                 table(
-                    ("risk", "likelihood", "bounded by", "acceptable?"),
-                    ("singling out", likely, bound, "yours to decide"),
-                    ("linkability", likely, bound, "yours to decide"),
-                    ("inference", likely, bound, "yours to decide"),
-                    ("facts of groups", "not bounded", "nothing: it is what a release is for", "yours to decide"),
+                    (gettext("risk"), gettext("likelihood"), gettext("bounded by"), gettext("acceptable?")),
+                    (gettext("singling out"), likely, bound, gettext("yours to decide")),
+                    (gettext("linkability"), likely, bound, gettext("yours to decide")),
+                    (gettext("inference"), likely, bound, gettext("yours to decide")),
+                    (
+                        gettext("facts of groups"),
+                        gettext("not bounded"),
+                        gettext("nothing: it is what a release is for"),
+                        gettext("yours to decide"),
+                    ),
                 ),
                 *(
                     ()
                     if subject.proven
-                    else (Text("No: nothing proven is left that would lower a risk.", strong=True),)
+                    else (Text(gettext("No: nothing proven is left that would lower a risk."), strong=True),)
                 ),
             ),
         ),
         Section(
             "A.4.2.c",
-            "Plan",
+            gettext("Plan"),
             (
-                Field("Who does what until when", None, "open measures above; who looks after the ledger"),
-                Field("When it is looked at again", None, "before each further release of these data, and once a year"),
+                Field(
+                    gettext("Who does what until when"),
+                    None,
+                    gettext("open measures above; who looks after the ledger"),
+                ),
+                Field(
+                    gettext("When it is looked at again"),
+                    None,
+                    gettext("before each further release of these data, and once a year"),
+                ),
             ),
         ),
     )
@@ -183,42 +252,46 @@ def _residual(subject: Subject) -> tuple[Section, ...]:
 def _to_confirm(subject: Subject) -> tuple[Block, ...]:
     """The conditions of the first page that somebody has to confirm."""
     asked = tuple(check.asks for check in subject.decision.checks if check.state != "met")
-    return (Text("To be confirmed first:"), Points(asked, ("☐",) * len(asked))) if asked else ()
+    return (Text(gettext("To be confirmed first:")), Points(asked, ("☐",) * len(asked))) if asked else ()
 
 
 def _decision(subject: Subject) -> tuple[Section, ...]:
-    answer = " ".join(
-        [
-            subject.decision.headline,
-            subject.decision.answer.rstrip(":") + ("." if subject.decision.answer.endswith(":") else ""),
-        ]
-    )
+    said = subject.decision.answer
+    answer = f"{subject.decision.headline} " + (said.rstrip(":\u00a0") + "." if said.endswith(":") else said)
     return (
         Section(
             "A.5.1",
-            "Advice of the data protection officer",
-            (Field("Advice, and how it was followed", None, "Article 35(2)"),),
+            gettext("Advice of the data protection officer"),
+            (Field(gettext("Advice, and how it was followed"), None, gettext("Article 35(2)")),),
         ),
         Section(
             "A.5.2",
-            "Views of the people",
-            (Field("Views, or why they were not sought", None, "Article 35(9), e.g. a patients' council"),),
+            gettext("Views of the people"),
+            (
+                Field(
+                    gettext("Views, or why they were not sought"),
+                    None,
+                    gettext("Article 35(9), e.g. a patients' council"),
+                ),
+            ),
         ),
         Section(
             "A.6",
-            "Conclusion and decision",
+            gettext("Conclusion and decision"),
             (
-                Text(f"What the program says: {answer}"),
+                Text(gettext("What the program says: {answer}", answer=answer)),
                 Points(
                     (
-                        "Rejected: it is not sent.",
-                        "The supervisory authority is consulted first (Article 36).",
-                        "Approved.",
-                        "Approved once these conditions are met: …",
+                        gettext("Rejected: it is not sent."),
+                        gettext("The supervisory authority is consulted first (Article 36)."),
+                        gettext("Approved."),
+                        gettext("Approved once these conditions are met: …"),
                     ),
                     ("☐", "☐", "☐", "☐"),
                 ),
-                Field("Decision, name, date, signature", None, "the controller decides, not the program"),
+                Field(
+                    gettext("Decision, name, date, signature"), None, gettext("the controller decides, not the program")
+                ),
             ),
         ),
     )
