@@ -72,12 +72,12 @@ def spoken(language: str) -> Iterator[None]:
         _current.reset(before)
 
 
-def gettext(text: str, **values: str | int) -> str:
+def gettext(text: str, /, **values: str | int) -> str:
     """Return a sentence in the language that is spoken, with these values in it."""
     return pgettext("", text, **values)
 
 
-def pgettext(context: str, text: str, **values: str | int) -> str:
+def pgettext(context: str, text: str, /, **values: str | int) -> str:
     """Return what :func:`gettext` does; the context tells apart what is one word in English and two elsewhere."""
     if values.get("unit") in UNITS:
         text = text.replace("{unit}", str(values["unit"]))
@@ -85,7 +85,7 @@ def pgettext(context: str, text: str, **values: str | int) -> str:
     return _filled(found or text, values)
 
 
-def ngettext(one: str, many: str, n: int, **values: str | int) -> str:
+def ngettext(one: str, many: str, n: int, /, **values: str | int) -> str:
     """Return the form of a sentence that fits the number, which is its ``{n}``."""
     found = None if current() == ENGLISH else _catalogue(current()).counted(one, n)
     return _filled(found or (one if n == 1 else many), {"n": n, **values})

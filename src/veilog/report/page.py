@@ -143,12 +143,12 @@ def static(name: str) -> str:
     return resources.files("veilog.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _said(text: str, **values: str | int) -> Markup:
+def _said(text: str, /, **values: str | int) -> Markup:
     """A sentence of a template, in the language that is spoken: what is filled in is text, the rest may be markup."""
     return Markup(gettext(text, **_escaped(values)))
 
 
-def _counted(one: str, many: str, n: int, **values: str | int) -> Markup:
+def _counted(one: str, many: str, n: int, /, **values: str | int) -> Markup:
     """The same in the form that fits a number."""
     return Markup(ngettext(one, many, n, **_escaped(values)))
 

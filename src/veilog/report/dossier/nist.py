@@ -87,7 +87,7 @@ def _mechanisms(subject: Subject) -> Table:
                 "{method}; the log is a table of cases, each a sequence of activities", method=short(told.method, 80)
             ),
         ),
-        (gettext("accuracy"), gettext("yours to fill: veilog compare --purposes all, for the owner")),
+        (pgettext("NIST", "accuracy"), gettext("yours to fill: veilog compare --purposes all, for the owner")),
         (
             gettext("systemic bias"),
             gettext(
