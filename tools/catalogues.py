@@ -91,7 +91,9 @@ def _in_template(path: Path) -> Iterator[tuple[str, str, str]]:
     for node in tree.find_all(nodes.Call):
         name = node.node.name if isinstance(node.node, nodes.Name) else ""
         texts = {
-            i: arg.value for i, arg in enumerate(node.args) if isinstance(arg, nodes.Const) and isinstance(arg.value, str)
+            i: arg.value
+            for i, arg in enumerate(node.args)
+            if isinstance(arg, nodes.Const) and isinstance(arg.value, str)
         }
         yield from _said(name, texts)
 

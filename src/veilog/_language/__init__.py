@@ -23,6 +23,7 @@ from veilog.errors import ParameterError, meant
 __all__ = [
     "ENGLISH",
     "UNITS",
+    "check_language",
     "current",
     "dated",
     "gettext",
@@ -51,6 +52,16 @@ def languages() -> tuple[str, ...]:
     return (ENGLISH, *(name.removesuffix(_SUFFIX) for name in names))
 
 
+def check_language(language: str) -> None:
+    """Before any work; :class:`ParameterError` for a language that there is no catalogue of."""
+    if language not in languages():
+        raise ParameterError(
+            f"There is no catalogue of the language {language!r}.",
+            parameter="language",
+            advice=f"{meant(language, languages())}There are {', '.join(languages())}.",
+        )
+
+
 def current() -> str:
     """Return the language that is spoken now."""
     return _current.get()
@@ -59,12 +70,7 @@ def current() -> str:
 @contextmanager
 def spoken(language: str) -> Iterator[None]:
     """Speak a language for a while; :class:`ParameterError` for one that there is no catalogue of."""
-    if language not in languages():
-        raise ParameterError(
-            f"There is no language {language!r} for reports and dossiers.",
-            parameter="language",
-            advice=meant(language, languages()),
-        )
+    check_language(language)
     before = _current.set(language)
     try:
         yield

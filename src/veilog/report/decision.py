@@ -240,13 +240,25 @@ def _unit(g: Guarantee, cases: int, owner: OwnerSide | None) -> Check:
     asks = gettext("A case is what has to be protected, and not a person with several.")
     column = None if owner is None else owner.persons
     if column is not None:
-        seen = gettext("The log seems to know persons: {column}.", column=short(str(column), 300))
+        seen = gettext("The log seems to know persons: {column}.", column=short(_named(column), 300))
         return Check("against", asks, f"{seen} {_group(g, column.most, cases)}")
     group = _group(g, _SEVERAL, cases)
     if owner is None:
         return Check("open", asks, group)
     said = gettext("No column looks as if it told persons; you may know better.")
     return Check("open", asks, f"{said} {group}")
+
+
+def _named(column: PersonColumn) -> str:
+    """The column, how many values it has for how many cases, and the options that protect persons by it."""
+    return gettext(
+        "`{column}`: {values} values for {cases} cases, up to {most} each: {options}",
+        column=column.column,
+        values=column.values,
+        cases=column.cases,
+        most=column.most,
+        options=column.options,
+    )
 
 
 def _group(g: Guarantee, most: int, cases: int) -> str:

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from veilog._language import current, dated, gettext, localised, ngettext, pgettext
 from veilog.charts import lasting
-from veilog.measures import MEASURES, Comparison
+from veilog.measures import MEASURES, Comparison, verdict_of
 from veilog.measures.disclosure import EXPLAINED
 from veilog.privacy.account.strength import STRENGTHS
 from veilog.report import words
@@ -50,7 +50,7 @@ def rendered(facts: Facts) -> str:
             told=facts.told,
             guarantee=facts.told.guarantee,
             inside=inside,
-            verdict="" if comparison is None else comparison.verdict,
+            verdict="" if comparison is None else verdict_of(comparison),
             kept=[] if comparison is None else kept_lines(comparison),
             attacks=() if comparison is None else attacks_shown(*comparison.attacks),
             risk_words=EXPLAINED,
