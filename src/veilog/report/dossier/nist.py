@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from veilog._language import gettext, pgettext
+from veilog._language import gettext as _
+from veilog._language import pgettext
 from veilog.report.dossier.parts import Block, Part, Section, Table, Text, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.explorer import short
@@ -17,15 +18,15 @@ def nist(subject: Subject) -> Part:
     """Return the part."""
     return Part(
         "C",
-        gettext("Against NIST SP 800-226"),
-        gettext(
+        _("Against NIST SP 800-226"),
+        _(
             "The publication orders what a guarantee rests on as a pyramid: what is above is worth no more than "
             "what is below. Its topics, and what is known of this release."
         ),
         (
-            Section("C.1", gettext("The guarantee: parameters, variant, unit"), (_guarantee(subject),)),
-            Section("C.2", gettext("Mechanisms, accuracy and bias"), (_mechanisms(subject), *_charges(subject))),
-            Section("C.3", gettext("Deployment: trust, implementation, security"), (_deployment(subject),)),
+            Section("C.1", _("The guarantee: parameters, variant, unit"), (_guarantee(subject),)),
+            Section("C.2", _("Mechanisms, accuracy and bias"), (_mechanisms(subject), *_charges(subject))),
+            Section("C.3", _("Deployment: trust, implementation, security"), (_deployment(subject),)),
         ),
     )
 
@@ -33,46 +34,40 @@ def nist(subject: Subject) -> Part:
 def _guarantee(subject: Subject) -> Table:
     g = subject.guarantee
     if not g.proven:
-        said = gettext("none: {reasons}", reasons=short("; ".join(map(stated, g.reasons)), 600))
+        said = _("none: {reasons}", reasons=short("; ".join(map(stated, g.reasons)), 600))
         return table(
-            (gettext("topic"), gettext("this release")),
-            (gettext("privacy parameters"), said),
-            (gettext("variant"), pgettext("variant", "none")),
-            (gettext("unit of privacy"), gettext("nobody")),
-            (gettext("comparing guarantees"), gettext("there is nothing to compare")),
-            (gettext("other releases of the same data"), gettext("nothing bounds what this one adds to them")),
+            (_("topic"), _("this release")),
+            (_("privacy parameters"), said),
+            (_("variant"), pgettext("variant", "none")),
+            (_("unit of privacy"), _("nobody")),
+            (_("comparing guarantees"), _("there is nothing to compare")),
+            (_("other releases of the same data"), _("nothing bounds what this one adds to them")),
         )
     delta = figure(g.delta)
     return table(
-        (gettext("topic"), gettext("this release")),
+        (_("topic"), _("this release")),
         (
-            gettext("privacy parameters"),
-            gettext(
+            _("privacy parameters"),
+            _(
                 "ε = {epsilon}, δ = {delta}; in words: protection is {strength} (part B)",
                 epsilon=figure(g.epsilon),
                 delta=delta,
                 strength=strength_in_words(g.strength),
             ),
         ),
+        (_("variant"), _("approximate differential privacy") if g.delta else _("pure differential privacy")),
         (
-            gettext("variant"),
-            gettext("approximate differential privacy") if g.delta else gettext("pure differential privacy"),
-        ),
-        (
-            gettext("unit of privacy"),
-            gettext(
+            _("unit of privacy"),
+            _(
                 "one {unit}: {neighbours}; unbounded (add or remove)",
                 unit=g.unit,
                 neighbours=short(stated(g.neighbours), 400),
             ),
         ),
+        (_("comparing guarantees"), _("only with the same unit, and with δ beside ε; part B gives both as chances")),
         (
-            gettext("comparing guarantees"),
-            gettext("only with the same unit, and with δ beside ε; part B gives both as chances"),
-        ),
-        (
-            gettext("other releases of the same data"),
-            gettext("sequential composition, kept by the ledger (B.2); of other publishers it knows nothing"),
+            _("other releases of the same data"),
+            _("sequential composition, kept by the ledger (B.2); of other publishers it knows nothing"),
         ),
     )
 
@@ -80,28 +75,24 @@ def _guarantee(subject: Subject) -> Table:
 def _mechanisms(subject: Subject) -> Table:
     told = subject.told
     return table(
-        (gettext("topic"), gettext("this release")),
+        (_("topic"), _("this release")),
         (
-            gettext("algorithm"),
-            gettext(
-                "{method}; the log is a table of cases, each a sequence of activities", method=short(told.method, 80)
-            ),
+            _("algorithm"),
+            _("{method}; the log is a table of cases, each a sequence of activities", method=short(told.method, 80)),
         ),
-        (pgettext("NIST", "accuracy"), gettext("yours to fill: veilog compare --purposes all, for the owner")),
+        (pgettext("NIST", "accuracy"), _("yours to fill: veilog compare --purposes all, for the owner")),
         (
-            gettext("systemic bias"),
-            gettext(
-                "rare paths, and with them small groups of people, are lost first; do not judge them by the release"
-            ),
+            _("systemic bias"),
+            _("rare paths, and with them small groups of people, are lost first; do not judge them by the release"),
         ),
-        (gettext("human bias"), gettext("conditions are the owner's word: they are listed on the first page")),
+        (_("human bias"), _("conditions are the owner's word: they are listed on the first page")),
         (
-            gettext("statistical bias"),
-            gettext("counts below zero become zero, rare variants fall away; part E says what not to conclude"),
+            _("statistical bias"),
+            _("counts below zero become zero, rare variants fall away; part E says what not to conclude"),
         ),
         (
-            gettext("synthetic data"),
-            gettext("made of noisy answers: similarity to the original is no measure of privacy, the bound is"),
+            _("synthetic data"),
+            _("made of noisy answers: similarity to the original is no measure of privacy, the bound is"),
         ),
     )
 
@@ -123,58 +114,45 @@ def _charges(subject: Subject) -> tuple[Block, ...]:
             for c in plain
         )
         more = len(g.charges) - len(rows)
-        after = (Text(gettext("And {n} more.", n=more)),) if more > 0 else ()
+        after = (Text(_("And {n} more.", n=more)),) if more > 0 else ()
         return (
-            Text(gettext("Every question that was asked:")),
-            table((gettext("for"), gettext("noise"), gettext("sensitivity"), "ε", "δ"), *rows),
+            Text(_("Every question that was asked:")),
+            table((_("for"), _("noise"), _("sensitivity"), "ε", "δ"), *rows),
             *after,
         )
     made = tuple(
         (short(o.target, 200), short(o.method, 100), figure(o.epsilon), figure(o.delta))
         for o in subject.told.operations[:40]
     )
-    return (
-        Text(gettext("What the file states of its making:")),
-        table((gettext("what"), gettext("by"), "ε", "δ"), *made),
-    )
+    return (Text(_("What the file states of its making:")), table((_("what"), _("by"), "ε", "δ"), *made))
 
 
 def _deployment(subject: Subject) -> Table:
     g = subject.guarantee
     return table(
-        (gettext("topic"), gettext("this release")),
-        (gettext("query model"), gettext("non-interactive: one file is released; nobody can ask further questions")),
+        (_("topic"), _("this release")),
+        (_("query model"), _("non-interactive: one file is released; nobody can ask further questions")),
         (
-            gettext("trust model"),
-            gettext(
-                "central: the owner of the log is trusted, and the machine it is released on; the recipient is not"
-            ),
+            _("trust model"),
+            _("central: the owner of the log is trusted, and the machine it is released on; the recipient is not"),
         ),
         (
-            gettext("threat model"),
-            gettext("any recipient, any knowledge, any computing power, at any time")
+            _("threat model"),
+            _("any recipient, any knowledge, any computing power, at any time")
             if g.proven
             else pgettext("threat model", "none"),
         ),
         (
-            gettext("numerical attacks"),
-            gettext(
-                "noise is drawn exactly, in whole numbers; budgets are exact fractions, printed numbers are rounded up"
-            ),
+            _("numerical attacks"),
+            _("noise is drawn exactly, in whole numbers; budgets are exact fractions, printed numbers are rounded up"),
         ),
         (
-            gettext("timing and other side channels"),
-            gettext("not covered: how long a run took is never released; machine, memory, backups are yours"),
+            _("timing and other side channels"),
+            _("not covered: how long a run took is never released; machine, memory, backups are yours"),
         ),
-        (
-            gettext("randomness"),
-            gettext("{noise}; a run with a seed has no guarantee", noise=short(stated(g.numerics), 200)),
-        ),
-        (
-            gettext("testing"),
-            gettext("proofs beside the code, property tests, audits by attack from outside and inside"),
-        ),
-        (gettext("security and access to the original"), gettext("yours to fill")),
-        (gettext("exposure while the data were collected"), gettext("yours to fill: no release mends it")),
-        (gettext("conditions"), "; ".join(c.code for c in g.conditions) or pgettext("conditions", "none")),
+        (_("randomness"), _("{noise}; a run with a seed has no guarantee", noise=short(stated(g.numerics), 200))),
+        (_("testing"), _("proofs beside the code, property tests, audits by attack from outside and inside")),
+        (_("security and access to the original"), _("yours to fill")),
+        (_("exposure while the data were collected"), _("yours to fill: no release mends it")),
+        (_("conditions"), "; ".join(c.code for c in g.conditions) or pgettext("conditions", "none")),
     )

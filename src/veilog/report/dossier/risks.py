@@ -7,7 +7,8 @@ better. What they do not bound is said beside them.
 
 from __future__ import annotations
 
-from veilog._language import gettext, gettext_noop, localised
+from veilog._language import gettext as _
+from veilog._language import gettext_noop, localised
 from veilog.measures.singling_out import Control
 from veilog.releasing.meaning import largest, meaning_of_pairs
 from veilog.report.attacks import AttackRow, known_activities, unique
@@ -40,19 +41,19 @@ _NO = gettext_noop(
 def risks(subject: Subject) -> Part:
     """Return the part."""
     sections = [
-        Section("B.1", gettext("Singling out: is it bounded?"), _singling_out(subject)),
-        Section("B.2", gettext("Linkability: is it bounded?"), _linkability(subject)),
-        Section("B.3", gettext("Inference: is it bounded?"), _inference(subject)),
-        Section("B.4", gettext("What these bounds rest on, and what they do not bound"), _limits(subject)),
+        Section("B.1", _("Singling out: is it bounded?"), _singling_out(subject)),
+        Section("B.2", _("Linkability: is it bounded?"), _linkability(subject)),
+        Section("B.3", _("Inference: is it bounded?"), _inference(subject)),
+        Section("B.4", _("What these bounds rest on, and what they do not bound"), _limits(subject)),
     ]
     if subject.attacked is not None:
         sections.append(
-            Section("B.5", gettext("What attacks achieved (for the owner only)"), _attacks(subject, subject.attacked))
+            Section("B.5", _("What attacks achieved (for the owner only)"), _attacks(subject, subject.attacked))
         )
     return Part(
         "B",
-        gettext("Singling out, linkability, inference"),
-        gettext(
+        _("Singling out, linkability, inference"),
+        _(
             "The three risks of Opinion 05/2014 of the Article 29 Working Party (WP216). A bound is proven and "
             "holds for every attacker; an attack only shows what one attacker achieved."
         ),
@@ -62,21 +63,21 @@ def risks(subject: Subject) -> Part:
 
 def _singling_out(subject: Subject) -> tuple[Block, ...]:
     if not subject.proven:
-        return (Text(gettext(_NO), strong=True),)
+        return (Text(_(_NO), strong=True),)
     unit = subject.guarantee.unit
     rows = tuple(
-        (gettext("one of {n}", n=people), _percent(1 / people), percent_up(largest([subject.pair], 1 / people)))
+        (_("one of {n}", n=people), _percent(1 / people), percent_up(largest([subject.pair], 1 / people)))
         for people in _PEOPLE
     )
     return (
         Text(
-            gettext(
+            _(
                 "Somebody knows everything about the log but which of so many people it is whose {unit} is in it, "
                 "and picks one after reading the release. How often are they right?",
                 unit=unit,
             )
         ),
-        table((gettext("to pick out"), gettext("right without the release"), gettext("right with it, at most")), *rows),
+        table((_("to pick out"), _("right without the release"), _("right with it, at most")), *rows),
         *_presence(subject),
     )
 
@@ -87,12 +88,12 @@ def _presence(subject: Subject) -> tuple[Block, ...]:
     if meaning is None:
         return ()
     sure = [
-        (gettext("sure to {share} before", share=before), gettext("at most {share} after", share=after))
+        (_("sure to {share} before", share=before), _("at most {share} after", share=after))
         for before, after in chances(subject.guarantee)
     ]
     return (
         Text(
-            gettext(
+            _(
                 "Is a certain {unit} in the log at all? Whoever tests it says yes for a larger share of those who "
                 "are in it than of those who are not; the difference, the advantage of the attacker, is at most "
                 "{advantage}. Where it is yes for 1\u00a0% of those who are not, it is yes for at most {share} of "
@@ -103,19 +104,13 @@ def _presence(subject: Subject) -> tuple[Block, ...]:
                 share=percent_up(meaning.tpr_at_fpr[0.01]),
             )
         ),
-        table(
-            (
-                gettext("somebody is … that a certain {unit} is in the log", unit=unit),
-                gettext("having read the release"),
-            ),
-            *sure,
-        ),
+        table((_("somebody is … that a certain {unit} is in the log", unit=unit), _("having read the release")), *sure),
     )
 
 
 def _linkability(subject: Subject) -> tuple[Block, ...]:
     if not subject.proven:
-        return (Text(gettext(_NO), strong=True),)
+        return (Text(_(_NO), strong=True),)
     g, (epsilon, delta) = subject.guarantee, subject.pair
     releases = []
     for number in _RELEASES:
@@ -126,34 +121,32 @@ def _linkability(subject: Subject) -> tuple[Block, ...]:
         )
     blocks: list[Block] = [
         Text(
-            gettext(
+            _(
                 "To link a released case with a person, or with a record elsewhere, is to say that this person's "
                 "case was in the log: the advantage in B.1 bounds it, whatever the other data are. Who knows that "
                 "already would learn by it what is in the case, which B.3 bounds. Names of cases are made anew, and "
                 "cases are in random order, so that no key remains."
             )
         ),
-        Text(gettext("Two releases of the same data can be linked through the people in both. Their ε and δ add up:")),
-        table((gettext("such releases"), "ε", "δ", gettext("advantage at most"), gettext("protection")), *releases),
+        Text(_("Two releases of the same data can be linked through the people in both. Their ε and δ add up:")),
+        table((_("such releases"), "ε", "δ", _("advantage at most"), _("protection")), *releases),
     ]
     if g.unit == "case":
         persons = [(f"{n}", figure(epsilon * n), strength_in_words(of_person(g, n, subject.cases))) for n in _CASES]
         blocks += [
-            Text(
-                gettext("Cases of one person are protected each by itself. To link them is easier the more there are:")
-            ),
-            table((gettext("cases of one person"), gettext("ε for the person"), gettext("protection")), *persons),
+            Text(_("Cases of one person are protected each by itself. To link them is easier the more there are:")),
+            table((_("cases of one person"), _("ε for the person"), _("protection")), *persons),
         ]
     return tuple(blocks)
 
 
 def _inference(subject: Subject) -> tuple[Block, ...]:
     if not subject.proven:
-        return (Text(gettext(_NO), strong=True),)
+        return (Text(_(_NO), strong=True),)
     unit = subject.guarantee.unit
     rows = tuple(
         (
-            gettext("which of {n} equally likely values", n=values),
+            _("which of {n} equally likely values", n=values),
             _percent(1 / values),
             percent_up(largest([subject.pair], 1 / values)),
         )
@@ -161,15 +154,15 @@ def _inference(subject: Subject) -> tuple[Block, ...]:
     )
     return (
         Text(
-            gettext(
+            _(
                 "Somebody knows that a {unit} is in the log, and all other cases, and guesses a secret of it: an "
                 "attribute, an activity, how it ended. How often are they right?",
                 unit=unit,
             )
         ),
-        table((gettext("to guess"), gettext("right without the release"), gettext("right with it, at most")), *rows),
+        table((_("to guess"), _("right without the release"), _("right with it, at most")), *rows),
         Text(
-            gettext(
+            _(
                 "What holds of many people can be inferred of one of them, and is meant to be: that is what a "
                 "release is for. It would be so without their case, too, and no bound of this kind speaks of it."
             )
@@ -180,33 +173,29 @@ def _inference(subject: Subject) -> tuple[Block, ...]:
 def _limits(subject: Subject) -> tuple[Block, ...]:
     g = subject.guarantee
     if not subject.proven:
-        return (Points(tuple(subject.decision.reasons) or (gettext("No guarantee is proven."),)),)
+        return (Points(tuple(subject.decision.reasons) or (_("No guarantee is proven."),)),)
     points = [
-        gettext(
+        _(
             "They follow from ε = {epsilon} and δ = {delta} for {neighbours}.",
             epsilon=figure(g.epsilon),
             delta=figure(g.delta),
             neighbours=stated(g.neighbours),
         ),
-        gettext(
-            "They hold against every attacker: with any knowledge beside, any computing power, and at any time later."
-        ),
-        gettext(
+        _("They hold against every attacker: with any knowledge beside, any computing power, and at any time later."),
+        _(
             "They are chances over the noise, before the release is read; with a δ above 0 nothing bounds the "
             "unluckiest one."
         )
         if g.delta
-        else gettext("They are chances over the noise, before the release is read."),
-        gettext("They do not speak of groups: what is common to a family or a ward of n is hidden at n times ε only."),
-        gettext("They do not speak of other publications about the same people that no ledger knows."),
+        else _("They are chances over the noise, before the release is read."),
+        _("They do not speak of groups: what is common to a family or a ward of n is hidden at n times ε only."),
+        _("They do not speak of other publications about the same people that no ledger knows."),
     ]
-    points += [
-        gettext("They hold only if: {condition}", condition=stated(condition.text)) for condition in g.conditions
-    ]
+    points += [_("They hold only if: {condition}", condition=stated(condition.text)) for condition in g.conditions]
     return (
         Points(tuple(points)),
         Text(
-            gettext(
+            _(
                 "Formulas: the trade-off of right and wrong yeses of (ε, δ)-differential privacy (Kairouz, Oh, "
                 "Viswanath 2015) and reconstruction robustness (Balle, Cherubin, Hayes 2022; Kulynych and others "
                 "2025). All numbers are rounded up."
@@ -218,19 +207,19 @@ def _limits(subject: Subject) -> tuple[Block, ...]:
 def _attacks(subject: Subject, attacked: Attacked) -> tuple[Block, ...]:
     blocks: list[Block] = []
     if not attacked.attacks:
-        blocks.append(Text(gettext("No attack was run: {reason}", reason=attacked.why_not)))
+        blocks.append(Text(_("No attack was run: {reason}", reason=attacked.why_not)))
     for attack in attacked.attacks:
         blocks += [
             Text(attack.title, strong=True),
             Text(attack.said),
             table(
                 (
-                    gettext("the attacker knows"),
-                    gettext("people"),
-                    gettext("original"),
-                    gettext("release"),
+                    _("the attacker knows"),
+                    _("people"),
+                    _("original"),
+                    _("release"),
                     attack.control,
-                    gettext("gain of the release"),
+                    _("gain of the release"),
                 ),
                 *(
                     (r.known, localised(f"{r.people:,}"), r.original, r.released, r.control, _gain(r))
@@ -241,18 +230,14 @@ def _attacks(subject: Subject, attacked: Attacked) -> tuple[Block, ...]:
     if attacked.attacks:
         blocks += [
             Text(
-                gettext(
+                _(
                     "Gain: in percentage points over the control, with an interval at 99.5\u00a0%; where chance alone "
                     "seldom makes as much, it is marked “more”."
                 )
                 + f" {_beside_bound(subject)}"
             ),
-            Text(gettext(_CONTROL[_control(attacked)])),
-            Text(
-                gettext(
-                    "Other intervals are at 95\u00a0%; without one everybody was attacked with all that can be known."
-                )
-            ),
+            Text(_(_CONTROL[_control(attacked)])),
+            Text(_("Other intervals are at 95\u00a0%; without one everybody was attacked with all that can be known.")),
         ]
     return (*blocks, *_unique_cases(subject, attacked))
 
@@ -264,7 +249,7 @@ def _control(attacked: Attacked) -> Control:
 
 
 def _gain(row: AttackRow) -> str:
-    return gettext("{gain}: more", gain=row.gain) if row.more else row.gain
+    return _("{gain}: more", gain=row.gain) if row.more else row.gain
 
 
 def _unique_cases(subject: Subject, attacked: Attacked) -> tuple[Block, ...]:
@@ -275,25 +260,25 @@ def _unique_cases(subject: Subject, attacked: Attacked) -> tuple[Block, ...]:
         rows = tuple((known_activities(before), unique(before)) for before, _ in attacked.disclosed)
         return (
             Text(
-                gettext(
+                _(
                     "Cases of the original that some knowledge of a few activities singles out. Of the release it is "
                     "not "
                     "shown: its cases are made up of noisy answers, so one that stands alone is nobody's."
                 )
             ),
-            table((gettext("known"), gettext("original")), *rows),
+            table((_("known"), _("original")), *rows),
         )
     both = tuple((known_activities(b), unique(b), unique(a)) for b, a in attacked.disclosed)
     return (
-        Text(gettext("Cases that some knowledge of a few activities singles out.")),
-        table((gettext("known"), gettext("original"), gettext("release")), *both),
+        Text(_("Cases that some knowledge of a few activities singles out.")),
+        table((_("known"), _("original"), _("release")), *both),
     )
 
 
 def _beside_bound(subject: Subject) -> str:
     if not subject.proven or subject.meaning is None:
-        return gettext("Nothing that is proven bounds it.")
-    return gettext(
+        return _("Nothing that is proven bounds it.")
+    return _(
         "The proven bound on every such gain, to single out, to link and to infer, on average over the "
         "noise, is {share}.",
         share=percent_up(subject.meaning.advantage),
