@@ -54,7 +54,7 @@ def rendered(facts: Facts) -> str:
             kept=[] if comparison is None else kept_lines(comparison),
             attacks=() if comparison is None else attacks_shown(*comparison.attacks),
             risk_words=EXPLAINED,
-            singled_explained=MEASURES["singling_out"].explained,
+            singled_explained=gettext(MEASURES["singling_out"].explained),
             budget=words.title_of_budget(facts.told.guarantee),
             plain=words.in_plain_words(facts.told),
             chances=words.chances(facts.told.guarantee),

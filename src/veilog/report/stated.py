@@ -1,7 +1,7 @@
 """What a release states of itself, in the language that is spoken.
 
 The kernel stands alone and speaks English, as files and JSON do; its sentences are listed here, and recognised again
-wherever they come from. What is not recognised stays as it is stated.
+wherever they come from, as are the reasons that methods mark for translation. What is not recognised stays as it is.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ SENTENCES = (
     gettext_noop("seeded: whoever knows the seed can recompute the noise"),
     gettext_noop("the deltas of the questions add up to 1 or more"),
     gettext_noop("the file does not state a derived guarantee"),
+    gettext_noop("the cases of a column are trained on one by one, as they were sampled"),
+    gettext_noop("Activities were grouped by {how} (SHA-256 {digest}), which is public."),
 )
 """With a placeholder where they have a number or a name."""
 
@@ -57,11 +59,14 @@ def stated(text: str) -> str:
     """Return a sentence of the kernel in the language that is spoken; any other text as it is."""
     if current() == ENGLISH:
         return text
+    found = gettext(text)
+    if found != text:
+        return found
     for sentence, form in _forms():
-        if found := form.fullmatch(text):
+        if match := form.fullmatch(text):
             values = {
                 name: localised(f"{int(value):,}") if name == "n" else stated(value)
-                for name, value in found.groupdict().items()
+                for name, value in match.groupdict().items()
             }
             return gettext(sentence, **values)
     return text
