@@ -3,9 +3,9 @@
     python tools/catalogues.py          new sentences are added (to be translated), those that are gone are taken out
     python tools/catalogues.py de       begins a catalogue for a language that there is none of
 
-Sentences are what the code gives to ``gettext``, ``ngettext``, ``pgettext`` and ``gettext_noop``, what templates give
-to ``_``, ``_p`` and ``ngettext``, and the texts of the constructors that are listed here. A sentence with ``{unit}`` is
-one about a case and one about a person: their articles differ.
+Sentences are what the code gives to ``gettext``, ``ngettext``, ``pgettext`` and ``gettext_noop`` (``_`` in some files),
+what templates give to ``_``, ``_p`` and ``ngettext``, and the texts of the constructors that are listed here or, of a
+measure, ``plain``. A sentence with ``{unit}`` is one about a case and one about a person: their articles differ.
 """
 
 from __future__ import annotations
@@ -76,6 +76,14 @@ def _in_code(path: Path) -> Iterator[tuple[str, str, str]]:
         texts = {i: arg.value for i, arg in enumerate(node.args) if _is_text(arg)}
         texts |= {i: word.value.value for word in node.keywords for i in _place(name, word.arg) if _is_text(word.value)}
         yield from _said(name, texts)
+        if name == "Quantity":
+            yield from (("", part.value, "") for part in _plain(node) if _is_text(part) and part.value)
+
+
+def _plain(node: ast.Call) -> list[ast.expr]:
+    """The title and the meaning that a page shows of a measure."""
+    shown = next((word.value for word in node.keywords if word.arg == "plain"), None)
+    return shown.elts if isinstance(shown, ast.Tuple) else []
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -77,14 +77,21 @@ def kept_lines(comparison: Comparison) -> list[tuple[str, str, str]]:
         for quantity in MEASURES[name].quantities:
             if quantity.plain is None and not by:
                 continue
-            title, meaning = quantity.plain or (quantity.title, quantity.says(found.value))
+            title, meaning = map(gettext, quantity.plain or (quantity.title, quantity.says(found.value)))
             form = _share if quantity.form == "share" else lasting if quantity.form == "hours" else _number
             number = quantity.number(found.value)
             if number is None and found.interval is not None:
-                value = " to ".join(form(end) for end in found.interval)
+                low, high = (form(end) for end in found.interval)
+                value = gettext("{low} to {high}", low=low, high=high)
             else:
                 value = _number(None) if number is None else form(number)
-            lines.append((title, value, f"{meaning} (added by {by})" if by else meaning))
+            lines.append(
+                (
+                    title,
+                    value,
+                    gettext("{meaning} (added by {package})", meaning=meaning, package=by) if by else meaning,
+                )
+            )
     return lines
 
 
