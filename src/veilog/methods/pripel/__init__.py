@@ -23,6 +23,7 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 
+from veilog._language import gettext_noop
 from veilog._typing import IntArray
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -50,9 +51,13 @@ __all__ = ["PRIPEL", "PripelSettings", "pripel"]
 
 RowsDrawn = Callable[[np.random.Generator], IntArray]
 
-_MATCHING = "the matching of released with raw traces depends on all raw cases at once and is never charged"
-_DOMAINS = "the noise of times and attributes is scaled to minima, maxima and values of the raw log"
-_CHARGES = "every event and attribute of a case gets noise for the whole epsilon, so a case pays for each of them"
+_MATCHING = gettext_noop(
+    "the matching of released with raw traces depends on all raw cases at once and is never charged"
+)
+_DOMAINS = gettext_noop("the noise of times and attributes is scaled to minima, maxima and values of the raw log")
+_CHARGES = gettext_noop(
+    "every event and attribute of a case gets noise for the whole epsilon, so a case pays for each of them"
+)
 _SECOND = 1_000_000
 _HOUR = 3_600
 _LAST_SECOND = 253_402_300_799
