@@ -20,9 +20,9 @@ from veilog.web.pages import methods as pages_methods
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.methods import cards
-from veilog.web.pages.words import delta_for
 from veilog.web.work import dry_run
 from veilog.web.work.accounts import AccountSeen, Entered
+from veilog.web.work.request import delta_for
 
 HOSTILE = (
     "<script>alert(1)</script>",

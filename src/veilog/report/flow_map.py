@@ -11,13 +11,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from veilog.charts import lasting
+from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.directly_follows import edge_frequencies
+from veilog.measures.durations import step_durations
 
 __all__ = ["END", "START", "Box", "FlowMap", "Steps", "arranged", "drawn", "steps_of"]
 
@@ -37,6 +40,8 @@ class Steps:
     activities: Mapping[str, int]
     edges: Mapping[tuple[str, str], int]
     depth: Mapping[str, float]
+    lasting: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Hours from one activity to the next, on average, where times are known."""
 
     @property
     def total(self) -> int:
@@ -64,6 +69,8 @@ class Line:
     count: int
     x: float
     y: float
+    lasting: str = ""
+    """How long it takes on average, in words."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +95,8 @@ class Arrangement:
     height: float
 
 
-def steps_of(variants: Variants) -> Steps:
-    """What the map of a log is drawn from."""
+def steps_of(variants: Variants, timed: EventLog | None = None) -> Steps:
+    """What the map of a log is drawn from; ``timed`` is the log itself, where its times mean something."""
     labels = variants.labels
     weights = np.repeat(variants.counts, variants.lengths)
     counts = np.bincount(variants.codes, weights=weights, minlength=len(labels))
@@ -106,7 +113,7 @@ def steps_of(variants: Variants) -> Steps:
     activities, depth = {START: variants.cases, END: variants.cases}, {START: -1.0, END: 2.0}
     for label, count, deep in named:
         activities[label], depth[label] = count, deep
-    return Steps(activities, edges, depth)
+    return Steps(activities, edges, depth, {} if timed is None else step_durations(timed))
 
 
 def arranged(logs: Iterable[Steps]) -> Arrangement:
@@ -153,7 +160,8 @@ def drawn(steps: Steps, plan: Arrangement) -> FlowMap:
             path, (x, y) = _loop(*way[0])
         else:
             path, (x, y) = _curve(way, upwards)
-        lines.append(Line(source, target, path, width, count, x, y))
+        hours = steps.lasting.get((source, target))
+        lines.append(Line(source, target, path, width, count, x, y, "" if hours is None else lasting(max(0.0, hours))))
     shown = sum(line.count for line in lines) / total
     return FlowMap(boxes, tuple(lines), plan.width, plan.height, shown)
 
