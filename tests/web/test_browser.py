@@ -313,3 +313,84 @@ def test_nothing_is_wider_than_the_window_whatever_things_are_called(visit: Visi
         for width in (390, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+@pytest.mark.slow
+def test_methods_and_budgets_are_tried_before_anything_is_paid(visit: Visit, patients: Path) -> None:
+    page = visit.page
+    visit.bring(patients)
+    log = page.url
+    page.goto(log + "/release?method=laplace&labels=log&longest=log")
+    keeps = page.locator("[data-keeps]")
+    assert not keeps.is_visible()
+    page.get_by_role("button", name="Try", exact=True).click()
+    page.get_by_role("heading", name="This cannot be done as it is").wait_for()
+    visit.errors.clear()  # the browser notes the status 400, as it should
+    for label, value in (("Cases, about", "60"), ("Events of a case", "4"), ("Different activities", "4")):
+        page.get_by_label(label).fill(value)
+    page.get_by_role("button", name="Try", exact=True).click()
+    page.wait_for_url("**/release#try")
+    page.get_by_role("button", name="Stop trying").wait_for(state="detached", timeout=PATIENCE)
+    assert page.locator("tr[data-method]").count() == 3
+    assert page.get_by_label("Cases, about").input_value() == "60"
+    sync_api.expect(keeps).to_contain_text("Keeps about")
+    number = page.get_by_label("Budget ε", exact=True)
+    number.fill("2")
+    at_two = keeps.inner_text()
+    assert page.locator("th.at").inner_text() == "3"
+    number.fill("0.2")
+    assert keeps.inner_text() != at_two
+    assert page.locator("th.at").inner_text() in ("0.1", "0.3")
+    number.fill("7")
+    assert not keeps.is_visible()
+    assert page.get_by_role("slider", name="Budget epsilon").get_attribute("data-tone") == "bad"
+    page.get_by_role("button", name="Take evolve at epsilon 0.3").click()
+    page.locator("#method", has_text="(evolve)").wait_for()
+    assert number.input_value() == "0.3"
+    page.goto(f"{log}/account")
+    assert page.get_by_text("Nothing was spent yet").is_visible()
+
+
+@pytest.mark.slow
+def test_trying_works_without_javascript(visit_without_script: Visit, patients: Path) -> None:
+    page = visit_without_script.page
+    visit_without_script.bring(patients)
+    page.goto(page.url + "/release?method=laplace&labels=log&longest=log")
+    page.get_by_label("Cases, about").fill("40")
+    page.get_by_label("Events of a case").fill("3")
+    page.get_by_role("button", name="Try", exact=True).click()
+    while page.get_by_role("link", name="Look how far it is").count():
+        page.wait_for_timeout(300)
+        page.reload()
+    assert page.locator("tr[data-method]").count() == 3
+    assert "Keeps about" in page.locator("[data-keeps]").inner_text()
+
+
+@pytest.mark.slow
+def test_a_map_is_filtered_and_tells_how_long_steps_take(visit: Visit, patients: Path) -> None:
+    page = visit.page
+    visit.bring(patients)
+    page.goto(page.url + "/exposure")
+    drawn = page.locator("[data-map] .box:not(.off)")
+    paths = page.locator("[data-map] path[data-from]:not(.off)")
+    before = (drawn.count(), paths.count())
+    page.get_by_label("Activities").fill("3")
+    assert drawn.count() == 3
+    assert paths.count() < before[1]
+    page.get_by_label("Paths").fill("1")
+    assert paths.count() <= 1
+    for label, most in zip(("Activities", "Paths"), before, strict=True):
+        page.get_by_label(label).fill(
+            str(most) if label == "Activities" else page.get_by_label(label).get_attribute("max")
+        )
+    assert (drawn.count(), paths.count()) == before
+    page.get_by_label("How long steps take").check()
+    shown = page.locator("[data-map] .label.long").first
+    assert shown.is_visible()
+    assert re.search(r"\d (s|min|h|days)", shown.text_content() or "")
+    registration = page.get_by_role("button", name="Only what touches Registration")
+    registration.focus()
+    page.keyboard.press("Enter")
+    assert registration.get_attribute("aria-pressed") == "true"
+    assert page.get_by_label("Find a variant by an activity").input_value() == "Registration"
+    assert page.locator("[data-map] path.faint").count() > 0

@@ -13,16 +13,23 @@ from web_logs import job, read, record, released
 
 from veilog.logs import files
 from veilog.logs.simulate import hospital
+from veilog.logs.twins import Sizes
 from veilog.methods import METHODS
+from veilog.releasing.expected import Interval
+from veilog.report.flow_map import FlowMap
 from veilog.web.jobs import results
+from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import Settings
+from veilog.web.jobs.results import to_text
 from veilog.web.pages import methods as pages_methods
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.methods import cards
+from veilog.web.pages.tries import Trial
 from veilog.web.work import dry_run
 from veilog.web.work.accounts import AccountSeen, Entered
 from veilog.web.work.request import delta_for
+from veilog.web.work.trying import BUDGETS
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -101,12 +108,26 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: Setting
     found["stored"] = pages.stored([log, replace(log, id="c" * 32)], "s", ONCE, ONCE, settings=settings)
     found["stored?"] = pages.stored(None, "s", ONCE, "", settings=settings)
     found["once more"] = pages.release_form(log, request, ONCE, same=done, settings=settings)
+    assert log.measured is not None
+    outlook = tried(log.measured.map, name)
+    trials = {"tried": job("try", outlook, request), "trying": replace(going, kind="try", kept=to_text(outlook))}
+    for words, trial in {**trials, "nothing tried": replace(failed, kind="try")}.items():
+        shown_trial = Trial(trial, words == "tried", 0.5, done)
+        found[words] = pages.release_form(log, request, ONCE, settings=settings, trial=shown_trial)
     shown = replace(going, kept=done.kept)
     found["shown"] = pages.job_page(shown, log, ONCE, settings=settings)
     found["what it cost"] = pages.job_page(failed, log, ONCE, settings=settings, price="It cost ε = 1.")
     planned = dry_run(log, request, settings)
     found["planned"] = pages.release_form(log, request, ONCE, settings=settings, plan=planned)
     return found
+
+
+def tried(drawn: FlowMap, name: str) -> Outlook:
+    """Three methods at all budgets, with texts as long as they may be."""
+    purposes = (("discovery", Interval(0.9, 0.8, 1.2)),)
+    cells = tuple(Tried(epsilon, Interval(0.7, 0.6, 0.8), drawn, (name,), purposes) for epsilon in BUDGETS)
+    rows = (TriedMethod("evolve", name, "0", cells), TriedMethod("laplace", name, "0", cells[:2]))
+    return Outlook(Sizes(9, 3.0, 4), "log", drawn, (*rows, TriedMethod("travas", name, "1e-6", problem=name)))
 
 
 class Reader(HTMLParser):

@@ -328,7 +328,7 @@ def test_trying_costs_nothing_and_the_same_is_not_tried_twice(server: Served, cl
     lacking = send(client, page, f"{log}/try", **{**TRY, "s_cases": ""})
     assert lacking.status_code == 400
     assert "about how many cases there are" in lacking.text
-    (job,) = [job for job in server.store.tries(log[-32:])]
+    (job,) = server.store.tries(log[-32:])
     assert client.get(f"/jobs/{job.id}").headers["location"] == page
     assert send(client, page, f"/jobs/{job.id}/cancel").headers["location"] == f"{page}#try"
     assert job.id not in client.get("/").text
