@@ -37,6 +37,10 @@ class TriedMethod:
     problem: str = ""
     """Why it could not be tried, in words."""
 
+    def at(self, epsilon: str) -> Tried | None:
+        """Return what was found at this budget."""
+        return next((cell for cell in self.cells if cell.epsilon == epsilon), None)
+
 
 @dataclass(frozen=True)
 class Outlook:
