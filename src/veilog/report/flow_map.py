@@ -27,8 +27,9 @@ __all__ = ["END", "START", "Box", "FlowMap", "Steps", "arranged", "drawn", "step
 START, END = "\0start", "\0end"
 """Before the first and after the last activity of a case; XML cannot hold such names."""
 
-_ACTIVITIES, _EDGES = 14, 24
-"""The most frequent ones, which are shown; and of each activity its most frequent way in and out."""
+_SHOWN = 14, 24
+"""The most frequent activities and steps, which are shown; and of each activity its most frequent way in and out."""
+_MORE = 24, 48
 _BOX, _HEIGHT, _LAYER, _PASSING, _GAP, _MARGIN = 150, 40, 92, 24, 24, 22
 
 
@@ -116,8 +117,10 @@ def steps_of(variants: Variants, timed: EventLog | None = None) -> Steps:
     return Steps(activities, edges, depth, {} if timed is None else step_durations(timed))
 
 
-def arranged(logs: Iterable[Steps]) -> Arrangement:
-    """One arrangement for the most frequent steps of all these logs (by their shares), so that maps can be compared."""
+def arranged(logs: Iterable[Steps], *, more: bool = False) -> Arrangement:
+    """One arrangement for the most frequent steps of all these logs (by their shares), so that maps can be compared;
+    ``more`` of them, where they can be filtered."""
+    most_activities, most_edges = _MORE if more else _SHOWN
     share: dict[tuple[str, str], float] = {}
     depth: dict[str, float] = {}
     weight: dict[str, float] = {}
@@ -129,9 +132,9 @@ def arranged(logs: Iterable[Steps]) -> Arrangement:
             weight[name] = weight.get(name, 0.0) + count / total
             depth[name] = depth.get(name, 0.0) + steps.depth[name] * count / total
     depth = {START: -1.0, END: 2.0} | {n: depth[n] / weight[n] for n in depth if n not in (START, END) and weight[n]}
-    names = {START, END, *sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n))[:_ACTIVITIES]}
+    names = {START, END, *sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n))[:most_activities]}
     candidates = sorted((e for e in share if names.issuperset(e)), key=lambda e: (-share[e], e))
-    kept = dict.fromkeys(candidates[:_EDGES])
+    kept = dict.fromkeys(candidates[:most_edges])
     forward = [e for e in candidates if depth[e[0]] < depth[e[1]]]
     for side in (0, 1):  # every activity keeps its most frequent way in from what is earlier, and out to what is later
         seen = {edge[side] for edge in kept if depth[edge[0]] < depth[edge[1]]}

@@ -35,7 +35,7 @@ TOO_LONG = (
 STOPPED = f"The server stopped while this ran. {ON_RECORD}"
 DIED = f"The system ended this job, most likely because memory ran out. {ON_RECORD}"
 
-TRYING = 120.0
+TRYING = 150.0
 """Seconds of processor time for trials on made-up logs, which somebody waits for."""
 _LOOK = 0.1
 """Seconds between looks at a running job."""

@@ -127,7 +127,7 @@ def _maps(sides: Sides) -> tuple[FlowMap, FlowMap]:
     released = sides.released
     timed = released.log if told_by_release(released).timed else None
     both = steps_of(sides.original.variants, sides.original), steps_of(released.variants, timed)
-    places = arranged(both)
+    places = arranged(both, more=True)
     return drawn(both[0], places), drawn(both[1], places)
 
 

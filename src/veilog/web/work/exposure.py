@@ -85,7 +85,7 @@ def measured(log: EventLog, progress: Progress) -> Measured:
         explorer=shown_rows(variants),
         disclosure=tuple(map(Disclosure.of, results)),
         singled_out=() if exposed is None else tuple(map(Found.of, exposed.results)),
-        map=drawn(steps, arranged([steps])),
+        map=drawn(steps, arranged([steps], more=True)),
         durations=_durations(log),
         labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
         more_labels=max(0, len(variants.labels) - _LABELS),

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -46,9 +47,12 @@ _NEAR = 0.05
 """By how much less similar a release may be that is recommended for its smaller budget."""
 _OTHERS = ("evolve", "travas", "laplace")
 _METHODS = 3
-_SECONDS = 60.0
+_SECONDS = 90.0
 """So long, after which nothing further is begun."""
-_PURPOSES = ("discovery", "conformance")
+_PURPOSES = ("discovery",)
+"""What it would be good for is tried only where half of the time is left."""
+_QUICK = ("travas", "laplace")
+"""What takes a moment is tried first."""
 _OF_NO_MATTER = ("epsilon", "weak_guarantee", "part")
 _REMARKS = 3
 
@@ -115,7 +119,7 @@ def try_out(task: Task, progress: Progress) -> Outlook:
 
 
 class _Trials:
-    """One round of trials, the chosen method first."""
+    """One round of trials."""
 
     def __init__(
         self,
@@ -129,39 +133,42 @@ class _Trials:
         self._progress = progress
         self._until = time.monotonic() + _SECONDS
         self._steps: dict[tuple[str, str], Steps] = {}
-        self._rows: list[TriedMethod] = []
+        self._rows: dict[str, TriedMethod] = {}
         self._twin: Variants | None = None
 
     def all(self) -> Outlook:
         plans = self._plans()
-        done, all_ = 0, len(plans) * len(BUDGETS) + 1
-        for name, budgets in plans.items():
-            self._rows.append(_row(name, budgets))
-            for epsilon, plan in budgets.items() if isinstance(budgets, dict) else ():
-                if time.monotonic() > self._until:
-                    return self._outlook(late=True)
-                self._progress(f"Trying {name} at ε = {epsilon}", done / all_)
-                done += 1
-                try:
-                    cell = self._tried(name, epsilon, plan)
-                except VeilogError as error:
-                    self._rows[-1] = replace(self._rows[-1], problem=clean(error.in_command()))
-                    break
-                self._rows[-1] = replace(self._rows[-1], cells=(*self._rows[-1].cells, cell))
-                self._keep(self._outlook(late=True))
-        best = recommended(self._rows)
-        if best is not None and time.monotonic() < self._until:
-            self._progress("Trying what it would be good for", done / all_)
-            self._judged(*best, plans)
+        self._rows = {name: _row(name, *found) for name, found in plans.items()}
+        cells = [
+            (name, epsilon, plan)
+            for name in sorted(plans, key=lambda name: name not in _QUICK)
+            for epsilon, plan in plans[name][0].items()
+        ]
+        for done, (name, epsilon, plan) in enumerate(cells):
+            row = self._rows[name]
+            if time.monotonic() > self._until:
+                return self._outlook(late=True)
+            if row.problem:
+                continue
+            self._progress(f"Trying {name} at ε = {epsilon}", done / (len(cells) + 1))
+            try:
+                self._rows[name] = replace(row, cells=(*row.cells, self._tried(name, epsilon, plan)))
+            except VeilogError as error:
+                self._rows[name] = replace(row, problem=clean(error.in_command()))
+            self._keep(self._outlook(late=done < len(cells) - 1))
+        best = recommended(list(self._rows.values()))
+        if best is not None and time.monotonic() < self._until - _SECONDS / 2:
+            self._progress("Trying what it would be good for", len(cells) / (len(cells) + 1))
+            self._judged(*best, plans[best[0]][0])
         return self._outlook(late=False)
 
-    def _plans(self) -> dict[str, dict[str, Plan] | str]:
-        """The plans of each method, or why there are none."""
+    def _plans(self) -> dict[str, tuple[dict[str, Plan], str]]:
+        """The plans of each method by their budgets, and why there are none."""
         chosen = self._form["method"]
         names = list(dict.fromkeys([chosen, *_OTHERS]))[:_METHODS]
         return {name: self._plans_of(name, name == chosen) for name in names}
 
-    def _plans_of(self, name: str, own: bool) -> dict[str, Plan] | str:
+    def _plans_of(self, name: str, own: bool) -> tuple[dict[str, Plan], str]:
         form = {key: value for key, value in self._form.items() if not key.startswith("s_")}
         if not own:  # its own parameters are as usual
             form = {key: value for key, value in form.items() if not key.startswith("p_") and key != "as_published"}
@@ -170,10 +177,10 @@ class _Trials:
         for tried in dict.fromkeys((delta, "")):  # a method that has no use for a delta refuses one
             try:
                 asked = {**form, "method": name, "delta": tried}
-                return {epsilon: asked_for({**asked, "epsilon": epsilon}) for epsilon in BUDGETS}
+                return {epsilon: asked_for({**asked, "epsilon": epsilon}) for epsilon in BUDGETS}, ""
             except VeilogError as error:
                 problem = problem or clean(error.in_command())
-        return problem
+        return {}, problem
 
     def _tried(self, name: str, epsilon: str, plan: Plan) -> Tried:
         said: list[str] = []
@@ -189,17 +196,11 @@ class _Trials:
         drawn_at = self._steps[name, epsilon]
         return Tried(epsilon, found.similarity, drawn(drawn_at, arranged([drawn_at])), _remarks(found, said))
 
-    def _judged(self, method: str, cell: Tried, plans: Mapping[str, dict[str, Plan] | str]) -> None:
-        budgets = plans[method]
-        if isinstance(budgets, str):
-            return
-        found = expectation(budgets[cell.epsilon], self._sizes, purposes=_PURPOSES)
-        self._rows = [
-            replace(row, cells=tuple(replace(c, purposes=found.purposes) if c == cell else c for c in row.cells))
-            if row.method == method
-            else row
-            for row in self._rows
-        ]
+    def _judged(self, method: str, cell: Tried, plans: Mapping[str, Plan]) -> None:
+        found = expectation(plans[cell.epsilon], self._sizes, purposes=_PURPOSES)
+        row = self._rows[method]
+        cells = tuple(replace(c, purposes=found.purposes) if c == cell else c for c in row.cells)
+        self._rows[method] = replace(row, cells=cells)
 
     def _outlook(self, *, late: bool) -> Outlook:
         """What there is so far, with all maps in the same places."""
@@ -211,7 +212,7 @@ class _Trials:
                 row,
                 cells=tuple(replace(c, map=drawn(self._steps[row.method, c.epsilon], places)) for c in row.cells),
             )
-            for row in self._rows
+            for row in self._rows.values()
         )
         return Outlook(self._sizes, self._source, drawn(own, places), rows, late)
 
@@ -220,12 +221,9 @@ class _Trials:
             file.write(to_text(outlook).encode())
 
 
-def _row(name: str, budgets: dict[str, Plan] | str) -> TriedMethod:
-    title = clean(method_named(name).title)
-    if isinstance(budgets, str):
-        return TriedMethod(name, title, "0", problem=budgets)
-    delta = next(iter(budgets.values())).delta
-    return TriedMethod(name, title, f"{float(delta):g}")
+def _row(name: str, plans: Mapping[str, Plan], problem: str) -> TriedMethod:
+    delta = next((plan.delta for plan in plans.values()), Fraction(0))
+    return TriedMethod(name, clean(method_named(name).title), f"{float(delta):g}", problem=problem)
 
 
 def _remarks(found: Expected, said: Iterable[str]) -> tuple[str, ...]:

@@ -176,14 +176,6 @@
     }
   });
 
-  // A map that is wider than the window opens where cases start.
-  for (const map of all(".map")) {
-    const start = map.querySelector(".end");
-    if (!start) continue;
-    const [box, around] = [start.getBoundingClientRect(), map.getBoundingClientRect()];
-    map.scrollLeft += (box.left + box.right - around.left - around.right) / 2;
-  }
-
   // Maps that lie side by side are looked at together: from nearer or farther, the most frequent activities and paths
   // only, times in place of counts, and all that touches one activity. Without this they show all of it.
   const made = (name, facts, ...inside) => {
@@ -227,18 +219,29 @@
       }
     };
     const bar = made("div", { className: "map-bar" });
-    for (const [words, factor] of [["Smaller", 0.8], ["Larger", 1.25]]) {
+    const sizes = pictures.map((picture) => picture.getAttribute("viewBox").split(" ").slice(2).map(Number));
+    const whole = () => Math.min(1, ...maps.map((map, i) => map.clientWidth / sizes[i][0]));
+    const zoom = (to) => {
+      scale = Math.min(3, Math.max(0.2, to));
+      pictures.forEach((picture, i) => {
+        picture.setAttribute("width", Math.floor(sizes[i][0] * scale));
+        picture.setAttribute("height", Math.floor(sizes[i][1] * scale));
+      });
+    };
+    for (const [words, to] of [["Smaller", () => scale * 0.8], ["Larger", () => scale * 1.25], ["Whole", whole]]) {
       const button = made("button", { type: "button", textContent: words });
       button.setAttribute("aria-label", `${words}: ${pictures.map((one) => one.getAttribute("aria-label")).join(", ")}`);
-      button.addEventListener("click", () => {
-        scale = Math.min(3, Math.max(0.3, scale * factor));
-        for (const picture of pictures) {
-          const [, , width, height] = picture.getAttribute("viewBox").split(" ").map(Number);
-          picture.setAttribute("width", Math.round(width * scale));
-          picture.setAttribute("height", Math.round(height * scale));
+      button.addEventListener("click", () => zoom(to()));
+      bar.append(button);
+    }
+    // What is moved in one is moved in the other.
+    for (const map of maps) {
+      map.addEventListener("scroll", () => {
+        for (const other of maps) {
+          if (Math.abs(other.scrollLeft - map.scrollLeft) > 1) other.scrollLeft = map.scrollLeft;
+          if (Math.abs(other.scrollTop - map.scrollTop) > 1) other.scrollTop = map.scrollTop;
         }
       });
-      bar.append(button);
     }
     const slider = (words, most, follow) => {
       const says = made("span", { className: "dim" });
@@ -287,6 +290,14 @@
     }
     show();
     place.before(bar);
+    zoom(Math.max(0.7, whole()));
+    // A map that is wider than the window opens where cases start.
+    for (const map of maps) {
+      const start = map.querySelector(".end");
+      if (!start) continue;
+      const [box, around] = [start.getBoundingClientRect(), map.getBoundingClientRect()];
+      map.scrollLeft += (box.left + box.right - around.left - around.right) / 2;
+    }
   }
 
   // Find variants by their activities.
