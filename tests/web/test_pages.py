@@ -307,6 +307,16 @@ def test_two_releases_are_looked_at_side_by_side(ordinary: dict[str, str]) -> No
     assert '<th scope="row">Relative log similarity</th>' in text
 
 
+def test_a_release_has_a_small_map_in_its_account_and_what_was_tried_has_many(ordinary: dict[str, str]) -> None:
+    assert ordinary["account"].count('class="thumb after"') == 1
+    assert ordinary["tried"].count('class="thumb') == 7
+    for words in ("Recommended: evolve at ε = 0.1.", "For you only: the made-up logs have", "not tried"):
+        assert words in ordinary["tried"]
+    assert 'data-live="' in ordinary["trying"] and "Stop trying" in ordinary["trying"]
+    assert "for other settings than those below" in ordinary["trying"]
+    assert 'class="tries"' not in ordinary["nothing tried"] and "It failed" in ordinary["nothing tried"]
+
+
 @pytest.mark.slow
 def test_durations_are_shown_of_both_logs(ordinary: dict[str, str]) -> None:
     text = ordinary["result"]
