@@ -196,7 +196,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not left, f"a circle among {sorted(left)}"
 
 
-ROOMS_OF_THE_PAGES = ("jobs", "work", "pages", "access", "owner", "app", "serving")
+ROOMS_OF_THE_PAGES = ("jobs", "work", "pages", "access", "owner", "trying", "app", "serving")
 
 
 @pytest.mark.slow
