@@ -7,7 +7,7 @@ import pytest
 
 from veilog.cli import large, main
 from veilog.logs import simulate
-from veilog.logs.stored import parquet as stored
+from veilog.logs.stored import sorting, storing
 
 EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--activities", "log", "--weak-guarantee"]
 AMUN = ["--method", "amun", "--as-published", "-p", "guessing_advantage=0.6", "-p"]
@@ -36,15 +36,15 @@ def test_the_release_is_that_of_the_log_in_memory(
 ) -> None:
     options = [*options, "--no-compare", "--seed", "5"]
     assert main(["release", str(log), str(tmp_path / "memory.parquet"), *options]) == 0
-    monkeypatch.setattr(stored, "LARGE", 10)
-    monkeypatch.setattr(stored, "_PIECE", 300)
+    monkeypatch.setattr(storing, "LARGE", 10)
+    monkeypatch.setattr(sorting, "_PIECE", 300)
     monkeypatch.setattr(large, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "disk.parquet"), *options]) == 0
     assert (tmp_path / "disk.parquet").read_bytes() == (tmp_path / "memory.parquet").read_bytes()
 
 
 def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "LARGE", 10)
+    monkeypatch.setattr(storing, "LARGE", 10)
     monkeypatch.setattr(large, "stored", None)
     assert (
         main(["release", str(log), str(tmp_path / "out.parquet"), "--method", "pretsa", "-p", "k=2", "--no-compare"])
@@ -55,7 +55,7 @@ def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, mon
 def test_what_was_kept_of_a_log_on_disk_is_shown(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(stored, "LARGE", 10)
+    monkeypatch.setattr(storing, "LARGE", 10)
     monkeypatch.setattr(large, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "out.csv"), *AMUN, "mode=oversampling"]) == 0
     assert "\nkept " in capsys.readouterr().out

@@ -17,7 +17,7 @@ import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, TIMESTAMP, EventLog
-from veilog.logs.stored.parquet import store
+from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants
 
 HEADER = "case,activity,time,event:index,lifecycle:transition,dose\n"

@@ -120,7 +120,7 @@ def _in_words(error: duckdb.Error, means: Means) -> InputError | ParameterError 
         )
     if isinstance(error, duckdb.OutOfMemoryException):
         return ParameterError(
-            f"The variants cannot be found within {means.memory_limit} of memory.",
+            f"This cannot be done within {means.memory_limit} of memory.",
             parameter="memory_limit",
             advice="Allow more.",
         )
