@@ -60,13 +60,8 @@ def _put(connection: duckdb.DuckDBPyConnection, table: pa.Table, *, first: bool)
 
 def _batches(there: IbisTable) -> Iterator[pa.Table]:
     """The rows some at a time, as many as are put away at once; what the engine says in many lines in one."""
-    backend = there.table.get_backend()
     with running():
-        batches = (
-            _of_spark(backend.raw_sql(backend.compile(there.table)))
-            if backend.name == "pyspark"
-            else iter(there.table.to_pyarrow_batches(chunk_size=_BATCH))
-        )
+        batches = _streamed(there.table)
     waiting: list[pa.RecordBatch] = []
     while True:
         with running():
@@ -78,6 +73,16 @@ def _batches(there: IbisTable) -> Iterator[pa.Table]:
             waiting = []
         if batch is None:
             return
+
+
+def _streamed(table: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a table as they come; where Ibis would fetch all of them at once, or fails, by the engine itself."""
+    backend = table.get_backend()
+    if backend.name == "pyspark":
+        return _of_spark(backend.raw_sql(backend.compile(table)))
+    if backend.name == "duckdb":
+        return iter(backend.con.sql(backend.compile(table)).to_arrow_reader(_BATCH))
+    return iter(table.to_pyarrow_batches(chunk_size=_BATCH))
 
 
 def _of_spark(frame: Any) -> Iterator[pa.RecordBatch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import duckdb
@@ -70,7 +71,8 @@ def _relation(files: Sequence[Source]) -> str:
         before.append(str(rows))
         rows += PARQUET.rows(file)
     columns = ", ".join(sql_name(name) for name in opened(files[0]).schema_arrow.names)
-    paths = ", ".join(sql_text(str(file.path)) for file in files)
+    # Signs that stand for other names stand for themselves in brackets.
+    paths = ", ".join(sql_text(re.sub(r"([*?\[])", r"[\1]", str(file.path))) for file in files)
     place = "file_row_number" if len(files) == 1 else f"([{', '.join(before)}]::BIGINT[])[file_index::BIGINT + 1]"
     place += "" if len(files) == 1 else " + file_row_number"
     return (
@@ -82,8 +84,6 @@ def _relation(files: Sequence[Source]) -> str:
 def _odd(file: Source, roles: Roles) -> str | None:
     """What in the columns of this file means something else to DuckDB than to our own reader; None for nothing."""
     schema = opened(file).schema_arrow
-    if any(sign in str(file.path) for sign in "*?["):
-        return "Its name has a sign that stands for other names."
     if PARQUET.notes(file).case_key is not None or PARQUET.notes(file).empty is not None:
         return "This file has cases that only an index tells apart, or without events."
     if roles.clock is not None or roles.two_events:

@@ -115,7 +115,7 @@ class StoredLog:
             parts.append(piece.variants)
             if len(parts) == _MERGED:
                 parts = [_merged(parts)]
-        return replace(_merged(parts), read_together=self.read_together)
+        return replace(_merged(parts), read_together=self.read_together, mapped=self.mapped)
 
 
 def keep(pieces: Iterable[EventLog], *, temp_directory: str | os.PathLike[str] | None = None) -> StoredLog | None:
