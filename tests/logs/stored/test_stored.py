@@ -95,7 +95,7 @@ def test_a_case_larger_than_a_piece_stays_whole(tmp_path: Path, monkeypatch: pyt
     [
         {"timestamp": pa.array([None, START], pa.timestamp("us", tz="UTC"))},
         {"timestamp": pa.array(["2024-01-01", "2024-01-02"])},
-        {"case": pa.array([" ", "p"])},
+        {"case": pa.array(["", "p"])},
         {"activity": pa.array([None, "a"], pa.string())},
         {"event:index": pa.array([2, 1])},
         {"CASE": pa.array(["p", "q"])},

@@ -6,6 +6,7 @@ cases apart as DuckDB does: what comes out is the same log from every engine.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ __all__ = ["copied", "count_of"]
 
 _BATCH = 100_000
 _AT_ONCE = 64 << 20
+_INSTANT = pa.timestamp("us", "UTC")
 
 
 def count_of(there: IbisTable) -> int:
@@ -79,23 +81,28 @@ def _streamed(table: Any) -> Iterator[pa.RecordBatch]:
     """The rows of a table as they come; where Ibis would fetch all of them at once, or fails, by the engine itself."""
     backend = table.get_backend()
     if backend.name == "pyspark":
-        return _of_spark(backend.raw_sql(backend.compile(table)))
+        return _of_spark(table, backend.raw_sql(backend.compile(table)))
     if backend.name == "duckdb":
         return iter(backend.con.sql(backend.compile(table)).to_arrow_reader(_BATCH))
     return iter(table.to_pyarrow_batches(chunk_size=_BATCH))
 
 
-def _of_spark(frame: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of a DataFrame of Spark, one of its partitions after the other; ``toArrow`` would bring all at once."""
+def _of_spark(table: Any, frame: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a DataFrame of Spark, one of its partitions after the other, where ``toArrow`` brings all at once.
 
-    def packed(batches: Iterator[Any]) -> Iterator[Any]:  # runs where Spark does, which has no veilog
-        import pyarrow
+    Instants come as numbers: as datetimes they would be in the time zone of this machine, which may have an hour twice.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import TimestampType
 
-        for batch in batches:
-            sink = pyarrow.BufferOutputStream()
-            with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
-                stream.write_batch(batch)
-            yield pyarrow.RecordBatch.from_arrays([pyarrow.array([sink.getvalue().to_pybytes()])], names=["batch"])
-
-    for row in frame.mapInArrow(packed, "batch binary").toLocalIterator():
-        yield from pa.ipc.open_stream(row["batch"])
+    instants = {field.name for field in frame.schema if isinstance(field.dataType, TimestampType)}
+    columns = {field.name: F.col("`" + field.name.replace("`", "``") + "`") for field in frame.schema}
+    numbers = [F.unix_micros(column).alias(name) if name in instants else column for name, column in columns.items()]
+    kinds = [pa.int64() if field.name in instants else field.type for field in table.schema().to_pyarrow()]
+    rows = frame.select(*numbers).toLocalIterator()
+    while chunk := list(itertools.islice(rows, _BATCH)):
+        arrays = [pa.array(values, kind) for values, kind in zip(zip(*chunk, strict=True), kinds, strict=True)]
+        typed = [
+            array.cast(_INSTANT) if name in instants else array for name, array in zip(columns, arrays, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(typed, names=list(columns))
