@@ -62,7 +62,6 @@ def elsewhere(log: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 @pytest.mark.parametrize(
     ("where", "options"),
     [
-        ("folder", [*EVOLVE, "--times", "0.3", "--attributes", "urgency,org:resource"]),
         ("table", [*EVOLVE, "--times", "0.3", "--attributes", "urgency,org:resource"]),
         ("pattern", [*EVOLVE, "--times", "0.3", "--window", "log", "--unit", "age group", "--max-cases", "20"]),
         ("table", [*AMUN, "mode=sampling"]),

@@ -199,7 +199,7 @@ def test_one_more_case_changes_no_other_on_disk(tmp_path: Path, where: str, monk
     before = told(LARGE_BASE)
     assert len(before) == len(LARGE_BASE)
     for what, other in LARGE_OTHERS.items():
-        for rows in (other + LARGE_BASE, LARGE_BASE + other, LARGE_BASE[:31] + other + LARGE_BASE[31:]):
+        for rows in (other + LARGE_BASE, LARGE_BASE[:31] + other + LARGE_BASE[31:]):
             assert told(rows) == before, what
 
 

@@ -320,7 +320,7 @@ def test_a_table_of_spark_with_all_its_columns_is_the_log_read_whole(
     for found, wanted in ((log.whole().events, whole.events), (log.whole().cases, whole.cases)):
         names = [name for name in wanted.column_names if name != EVENT_INDEX]
         assert found.select(names).to_pylist() == wanted.select(names).to_pylist()
-    with pytest.raises(InputError, match="several events with the same time"):
+    with pytest.raises(InputError, match="the table: 2 times, a case has several activities at once"):
         store(there.drop("seq"))
     del log, found
     gc.collect()  # the connections of the iterator, while their warnings are ignored

@@ -101,7 +101,7 @@ def in_small_pieces(patch: pytest.MonkeyPatch, size: int) -> None:
 
 @pytest.mark.slow
 @given(ROWS, st.integers(1, 9), st.integers(0, 30))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_every_source_gives_the_log_that_is_read(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, int, str, bool]], size: int, cut: int
 ) -> None:
