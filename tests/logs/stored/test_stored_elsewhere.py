@@ -290,6 +290,25 @@ def test_a_method_that_needs_all_events_is_refused_before_one_is_read(
             whole_of(source, Asked(), "pripel")
 
 
+def test_a_number_that_does_not_fit_beside_others_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which type the column has would depend on the piece."""
+    events = hundred().append_column("size", pa.array([1] * 99 + [1 << 63], pa.uint64()))
+    in_small_pieces(monkeypatch, 20)
+    with pytest.raises(InputError, match="do not fit the type that others have"):
+        store("log", engine=as_database(tmp_path, events))
+
+
+def test_a_table_may_be_called_as_a_file_or_a_folder_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = as_database(tmp_path, hundred())
+    monkeypatch.chdir(tmp_path)
+    Path("log").write_text("no table")
+    Path("backward").mkdir()
+    for name, index in (("log", None), ("backward", "seq")):
+        log = store(name, engine=engine, index=index)
+        assert log is not None and told(log.whole()) == told(veilog.read(hundred()))
+        assert log.source == name
+
+
 # ---- faults
 
 
@@ -330,6 +349,23 @@ def test_a_disk_that_fills_up_is_told_and_nothing_is_left(
             with pytest.raises(EngineError, match="disk that DuckDB spills to is full"):
                 store(given, engine=engine, index=index, temp_directory=spill)
         assert list(spill.iterdir()) == []
+
+
+def test_a_real_disk_that_fills_up_while_it_sorts(tmp_path: Path, spill: Path) -> None:
+    resource = pytest.importorskip("resource")
+    rows = 60_000
+    noise = [number.hex() for number in np.random.default_rng(1).random(rows)]
+    times = pa.array([START] * rows, pa.timestamp("us", "UTC"))
+    table = pa.table({"case": noise, "activity": noise, "timestamp": times})
+    engine = as_database(tmp_path, table.append_column("seq", pa.array(range(rows))))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, hard))
+    try:
+        with pytest.raises(EngineError, match=r"is full|cannot be kept on disk.*File too large"):
+            store("log", engine=engine, temp_directory=spill, memory_limit="20MB", threads=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(spill.iterdir()) == []
 
 
 def test_what_ends_it_half_way_leaves_nothing(tmp_path: Path, spill: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 __all__ = ["rows_of_file", "rows_of_files"]
 
 _OWN = ("file_row_number", "file_index", ROW, PLACE)
-_CONVERT = "veilog.read_variants(...) takes such files where variants are enough; or convert them."
+_CONVERT = "Convert it, or give one file with all events."
 
 
 def rows_of_file(connection: duckdb.DuckDBPyConnection, file: Source, roles: Roles, findings: Findings) -> Rows | None:

@@ -26,7 +26,8 @@ from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.reader import Asked
-from veilog.logs.roles import Declared, Roles, declared_roles
+from veilog.logs.reading import check_layout, roles_among
+from veilog.logs.roles import Declared, Roles
 from veilog.logs.source import Given, Means, Progress, Source, silent
 from veilog.logs.stored.fetching import copied, count_of
 from veilog.logs.stored.parquet import rows_of_file, rows_of_files
@@ -92,14 +93,16 @@ def stored(source: Source, asked: Asked) -> StoredLog | None:
     if source.is_file and not is_elsewhere(source) and not is_parquet(source):
         return None
     there = _engine(source)
-    findings, roles = asked.findings, _roles(source, there, asked.declared)
-    if source.is_file or source.several:
+    here = isinstance(there, DuckFiles)
+    check_layout(source)
+    findings, roles = asked.findings, roles_among(there.columns(), asked.declared, source)
+    if here:
         note(source, roles, findings)
     with _rows(source, there, roles, asked) as (connection, rows):
         if rows is None:
             return None
         log = keep(_logs(connection, rows, roles, source, asked), temp_directory=source.means.temp_directory)
-    if log is None and source.is_file:
+    if log is None and here and source.is_file:
         return None
     if log is None:
         raise InputError(
@@ -143,14 +146,6 @@ def _engine(source: Source) -> VariantSource:
     )
 
 
-def _roles(source: Source, there: VariantSource, declared: Declared) -> Roles:
-    known = PARQUET.notes(source).metadata.classifiers if source.is_file and is_parquet(source) else ()
-    try:
-        return declared_roles(there.columns(), declared, known)
-    except InputError as error:
-        raise InputError(error.problem, path=source.name, advice=error.advice) from None
-
-
 def _count(source: Source, there: VariantSource) -> int:
     if isinstance(there, DuckTable):
         return there.count()
@@ -185,7 +180,7 @@ def _logs(
 ) -> Iterator[EventLog]:
     """The log in pieces of whole cases."""
     progress = asked.progress or silent
-    name = str(source.path) if source.is_file else source.name
+    name = str(source.path) if source.is_file and not is_elsewhere(source) else source.name
     what = f"sorting {'the events' if name is None else Path(name).name}"
     progress(what, None)
     done, chosen = 0, replace(roles, transition=None)  # what concerns all events was seen to already
