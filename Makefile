@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all oracles lint format bench mutants wheel words pictures constraints licences docs clean
+.PHONY: demo test test-all coverage oracles lint format bench mutants wheel words pictures constraints licences docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo
@@ -13,9 +13,13 @@ demo: $(VENV)/.core
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-# Everything, with what the quick tests run of the code; VEILOG_LOGS=FOLDER adds what needs real logs.
-test-all: $(VENV)/.dev
+# What the quick tests run of the code: it takes them twice the time.
+coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -q -m "not slow" --cov=veilog --cov-report=term:skip-covered
+
+# Everything; VEILOG_LOGS=FOLDER adds what needs real logs.
+test-all: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -q -m "not slow"
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow --durations=20
 
 # Packages that our numbers are held against, in an environment of their own: for VEILOG_ORACLES=.venv-oracles/bin/python.

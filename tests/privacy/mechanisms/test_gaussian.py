@@ -71,6 +71,41 @@ def test_the_quick_decisions_of_a_coin_never_differ_from_the_exact_one(variance:
             assert high - low < 2**17  # and are so narrow that the slow way is rare
 
 
+@pytest.mark.parametrize(
+    "variance", [Fraction(1, 10**6), Fraction(1, 49), *VARIANCES, Fraction(2**60), LARGEST_VARIANCE]
+)
+def test_the_coins_of_squares_are_enclosed_narrowly(variance: Fraction) -> None:
+    deviation = math.isqrt(int(variance))
+    spread = [1 + deviation * step // 8 for step in range(0, 80, 3)]
+    numbers = np.unique(np.array([number for number in (*range(1, 20), *spread) if number < 2**62]))
+    lows, highs = gaussian._exp_of_squares(numbers, variance)
+    for number, low, high in zip(numbers.tolist(), lows.tolist(), highs.tolist(), strict=True):
+        x = Fraction(number * number) / (2 * variance)
+        known = digits(exp_minus(x), 31) if x < 400 else 0
+        assert 0 <= low <= known < high
+        assert high - low < 2**31 / 500
+
+
+@pytest.mark.parametrize("variance", [Fraction(3, 2), Fraction(1000), Fraction(2**100)], ids=str)
+def test_the_coins_of_squares_are_those_of_each_number_by_itself(variance: Fraction) -> None:
+    """With one word a coin, and more only where both bounds are met."""
+    deviation = math.isqrt(int(variance))
+    numbers = np.array([deviation * step // 50 for step in range(350)])
+    together = gaussian._squares_fall(numbers, variance, noise.seeded(5))
+    source = noise.seeded(5)
+    alone = [gaussian._falls(Fraction(number**2) / (2 * variance), 0, 0, source) for number in numbers.tolist()]
+    assert together.tolist() == alone
+
+
+@pytest.mark.parametrize(("last", "falls"), [(0, True), (2**32 - 1, False)])
+def test_a_coin_of_a_square_that_31_bits_do_not_decide_takes_as_many_as_it_needs(last: int, falls: bool) -> None:
+    """``exp(-2**-116)`` begins with 115 ones."""
+    given = iter([2**32 - 1] * 3 + [last])
+    source = noise.Randomness(lambda n: np.array([next(given) for _ in range(n)], dtype=np.uint32), 0)
+    assert gaussian._squares_fall(np.array([1, 0]), LARGEST_VARIANCE, source).tolist() == [falls, True]
+    assert list(given) == []
+
+
 def test_taylors_bounds_enclose_the_exponential() -> None:
     x = np.arange(0, 2**29, 2**29 // 997)
     exact = [2**31 * exponential(Fraction(int(value), 2**31)) for value in x]

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.privacy.mechanisms.intervals import Real, digits, exp_minus
-from veilog.privacy.mechanisms.noise import Randomness, geometric
+from veilog.privacy.mechanisms.noise import WORD_BITS, Randomness, geometric
 
 __all__ = ["LARGEST_VARIANCE", "LARGEST_VARIANCE_OF_TAILS", "discrete_gaussian", "exceeding", "tail"]
 
@@ -49,6 +49,12 @@ _SPLIT = 16
 _COIN = 15
 _MORE = 31
 """Bits of a coin that are compared with integer bounds."""
+_QUARTER = _MORE - 2
+"""Bits of a quarter in units of ``2**-31``."""
+_FINER = 20
+"""Bits more that squares are divided by their variance with."""
+_SEVEN = 25
+"""More than the x of seven deviations, of which ``2**31 exp(-x)`` is below 1."""
 _BLOCK = 2**15
 
 
@@ -157,7 +163,7 @@ def exceeding(variance: Fraction, above: int, n: int, source: Randomness) -> Int
         else:
             further = geometric(first / variance, len(open_), source)
             drawn = first + further
-            keep = np.array([_falls(Fraction(g * g) / (2 * variance), 0, 0, source) for g in further.tolist()], bool)
+            keep = _squares_fall(further, variance, source)
         result[open_] = drawn
         open_ = open_[~keep]
     return result
@@ -242,8 +248,50 @@ def _beyond(cells: _Cells, n: int, source: Randomness) -> tuple[IntArray, BoolAr
     """Proposals beyond the cells, and which of them are kept."""
     start = cells.number << cells.bits
     further = geometric(start / cells.variance, n, source)
-    kept = [_falls(Fraction(g * g) / (2 * cells.variance), 0, 0, source) for g in further.tolist()]
-    return start + further, np.array(kept, dtype=bool)
+    return start + further, _squares_fall(further, cells.variance, source)
+
+
+def _squares_fall(numbers: IntArray, variance: Fraction, source: Randomness) -> BoolArray:
+    """Coins of probability ``exp(-x)``, ``x = g**2 / (2 variance)``, one for each number g, which is 0 or more.
+
+    Integers below and above ``2**31 exp(-x)`` decide nearly all of them by their first word; the others get more.
+    """
+    keep: BoolArray = numbers == 0
+    open_ = np.flatnonzero(~keep)
+    words = source.words(len(open_)).astype(np.int64)
+    low, high = _exp_of_squares(numbers[open_], variance)
+    coin = words >> (WORD_BITS - _MORE)
+    keep[open_] = coin < low
+    for i in np.flatnonzero((coin >= low) & (coin < high)).tolist():
+        x = Fraction(int(numbers[open_[i]]) ** 2) / (2 * variance)
+        keep[open_[i]] = _falls(x, int(words[i]), WORD_BITS, source)
+    return keep
+
+
+def _exp_of_squares(numbers: IntArray, variance: Fraction) -> tuple[IntArray, IntArray]:
+    """Integers that enclose ``2**31 exp(-g**2 / (2 variance))``, for each number g of 0 or more.
+
+    Only the first bits of g count, so that its square fits: 10 bits of a deviation. Whatever is 7 deviations away is
+    taken for anything beyond that.
+    """
+    bits = max(0, isqrt(int(variance)).bit_length() - 10)
+    farthest = isqrt(int(49 * variance / 4**bits)) + 1
+    place = np.minimum(numbers >> bits, farthest)
+    after = place + (1 if bits else 0)
+    scale = min(int(Fraction(4**bits << (_MORE + _FINER)) / (2 * variance)), _SEVEN << (_MORE + _FINER))
+    nearest = place * place * scale >> _FINER
+    highest = (after * after * (scale + 1) >> _FINER) + 1
+    low, high = _exp_table()
+    at_least = low[np.minimum(highest >> _QUARTER, len(low) - 1)] * _exp_at_least(highest % 2**_QUARTER) >> _MORE
+    at_most = high[np.minimum(nearest >> _QUARTER, len(high) - 1)] * _exp_at_most(nearest % 2**_QUARTER) >> _MORE
+    return np.where(place < farthest, at_least, 0), at_most + 1
+
+
+@lru_cache(maxsize=1)
+def _exp_table() -> tuple[IntArray, IntArray]:
+    """Integers that enclose ``2**31 exp(-k/4)``, k = 0, 1, ..., until it is below 1."""
+    known = [2**_MORE, *(digits(exp_minus(Fraction(k, 4)), _MORE) for k in range(1, 4 * 22))]
+    return np.array([*known, 0]), np.array([known[0], *(below + 1 for below in known[1:]), 1])
 
 
 def _falls(x: Fraction, coin: int, bits: int, source: Randomness) -> bool:
