@@ -270,6 +270,7 @@ def test_text_files_and_spark_on_files_are_refused_with_what_will_do(tmp_path: P
         store(tmp_path, engine="spark")
 
 
+@pytest.mark.slow
 def test_a_method_that_needs_all_events_is_refused_before_one_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,6 +352,7 @@ def test_a_disk_that_fills_up_is_told_and_nothing_is_left(
         assert list(spill.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_real_disk_that_fills_up_while_it_sorts(tmp_path: Path, spill: Path) -> None:
     resource = pytest.importorskip("resource")
     rows = 60_000
