@@ -166,6 +166,6 @@ BENCHMARKS = (
         sources=("veilog.logs.engines",),
         runs=1,
         alone=True,
-        page="results/large-logs.md",
+        page="results/performance.md",
     ),
 )

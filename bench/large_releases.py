@@ -190,6 +190,6 @@ BENCHMARKS = (
         (CPU, WALL, PEAK, Column("result", "result", show="text")),
         runs=1,
         alone=True,
-        page="results/large-releases.md",
+        page="results/performance.md",
     ),
 )

@@ -161,6 +161,6 @@ BENCHMARKS = (
         ),
         sources=("veilog.logs.xes.read",),
         runs=3,
-        page="results/benchmarks.md",
+        page="results/performance.md",
     ),
 )

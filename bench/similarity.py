@@ -133,7 +133,7 @@ BENCHMARKS = (
         ),
         note=" ".join(f"{name}: {(way.__doc__ or name).rstrip('.')}." for name, way in MEASUREMENTS.items()),
         alone=True,
-        page="results/benchmarks.md",
+        page="results/performance.md",
     ),
     benchmark(
         "matching",

@@ -155,7 +155,7 @@ BENCHMARKS = (
         ),
         note="Medians. Baselines: " + "; ".join(f"of {what}, {base}" for what, base in BASELINES.items()) + ".",
         logs=LOGS,
-        page="results/benchmarks.md",
+        page="results/performance.md",
     ),
     benchmark(
         "speed-sacofa",

@@ -77,6 +77,6 @@ BENCHMARKS = (
         note="Ties by row decide as we do: those two have the same cases and variants.",
         runs=3,
         alone=True,
-        page="results/benchmarks.md",
+        page="results/performance.md",
     ),
 )

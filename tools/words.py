@@ -26,6 +26,9 @@ RETIRED = {
 }
 """Words of ours that gave way to the field's, and what is said in their place."""
 _GENERATED = re.compile(r"<!-- (?:python|make|veilog) .*?<!-- end -->", re.DOTALL)
+_WHOLE = re.compile(r"^`veilog experiment [^`]*`, veilog \d[\w.]*, (?:full|quick) profile", re.MULTILINE)
+"""What a page has that ``veilog experiment`` writes whole: the command and version in its third line."""
+_TABLE = re.compile(r"^\|.*\n", re.MULTILINE)
 _NOT_READ = (
     _GENERATED,
     re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE),
@@ -41,9 +44,14 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted(found)]
 
 
+def whole(text: str) -> bool:
+    """Return whether ``veilog experiment`` writes all of a page."""
+    return _WHOLE.search(text) is not None
+
+
 def read(text: str) -> str:
     """Return what people read of a page."""
-    for part in _NOT_READ:
+    for part in (_TABLE, *_NOT_READ) if whole(text) else _NOT_READ:
         text = part.sub("", text)
     return re.sub(r"\]\([^)]*\)", "]", text).replace("|", " ")
 

@@ -149,7 +149,7 @@ def test_frequent_activities_of_a_wide_log_are_asked_for_first() -> None:
     ],
 )
 def test_similarity_on_real_logs(logs: Path, name: str, epsilon: str, at_least: float) -> None:
-    """The acceptance figures; three seeds here, less three standard errors. docs/results/evolve.md has all cells."""
+    """The acceptance figures; three seeds here, less three standard errors. bench/tables/evolve.md has all of them."""
     log = veilog.read(logs / f"{name}.xes.gz").variants
     values = [
         relative_log_similarity(log, openly.release(log, "evolve", epsilon=epsilon, seed=seed).variants).value

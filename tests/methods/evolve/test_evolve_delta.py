@@ -363,7 +363,7 @@ def test_the_chain_of_known_variants_counts_as_the_question_for_relations_does()
     [("receipt", "1", 0.955), ("unrineweginfectie", "1", 0.979), ("unrineweginfectie", "0.1", 0.915)],
 )
 def test_with_a_delta_evolve_reaches_what_the_page_says(logs: Path, name: str, epsilon: str, at_least: float) -> None:
-    """Four seeds, less three standard errors of what twelve runs spread; docs/results/evolve.md has all cells."""
+    """Four seeds, less three standard errors of what twelve runs spread; bench/tables/evolve.md has all of them."""
     log = veilog.read(logs / f"{name}.xes.gz").variants
     values = [
         relative_log_similarity(
