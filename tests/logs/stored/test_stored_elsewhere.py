@@ -388,6 +388,7 @@ def test_what_ends_it_half_way_leaves_nothing(tmp_path: Path, spill: Path, monke
         (duckdb.InterruptException("INTERRUPT Error: Interrupted!"), InputError, "Interrupted"),
         (duckdb.OutOfMemoryException("Out of Memory Error: no"), ParameterError, "within 1GB of memory"),
         (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
+        (RuntimeError("Query interrupted"), KeyboardInterrupt, "^$"),
     ):
         monkeypatch.setattr(storing, "in_order", half(error))
         with pytest.raises(kind, match=said):

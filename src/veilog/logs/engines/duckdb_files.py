@@ -107,6 +107,10 @@ def connected(means: Means) -> Iterator[duckdb.DuckDBPyConnection]:
             yield connection
         except duckdb.Error as error:
             raise _in_words(error, means) from error
+        except RuntimeError as error:
+            if "Query interrupted" not in str(error):
+                raise
+            raise KeyboardInterrupt from error  # what DuckDB makes of Ctrl-C
         finally:
             connection.close()
 
