@@ -197,7 +197,7 @@ def test_a_person_with_several_cases_is_protected_too() -> None:
         ({"samples": 3, **PUBLISHED}, "samples belongs to the certified"),
         ({"query": "nonsense"}, "no variant method"),
         ({"query": "travas"}, "needs a delta"),
-        ({"query": "df-laplace", "delta": "0.1"}, "needs a delta here"),
+        ({"query": "df-laplace", "delta": "0.1", "times_share": 0}, "needs a delta here"),
         ({"start_window": "log", "times_share": 0}, "share for times"),
     ],
 )
