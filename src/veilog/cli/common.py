@@ -27,6 +27,7 @@ from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
 from veilog.logs.coarser import Coarser, mapped_by
 from veilog.logs.engines.engine import Grouped
+from veilog.logs.engines.names import called
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.reader import Asked
@@ -206,7 +207,7 @@ class Grouping:
         """Refuse an engine where variants are not enough."""
         if self.engine != "duckdb":
             raise ParameterError(
-                f"{what} needs the events themselves, and --engine {self.engine.partition('://')[0]} gives variants.",
+                f"{what} needs the events themselves, and --engine {called(self.engine)} gives variants.",
                 parameter="engine",
                 advice="Leave --engine away and give the log as a file.",
             )

@@ -216,17 +216,6 @@ def test_what_an_engine_says_is_put_in_one_line() -> None:
     assert "x" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [("postgres://me:secret@127.0.0.1:1/db", "postgres"), ("nonsense://me:secret@host", "nonsense")],
-)
-def test_a_url_that_leads_nowhere_is_told_without_its_password(url: str, said: str) -> None:
-    with pytest.raises(EngineError) as caught:
-        files.read_variants("events", engine=url)
-    assert said in str(caught.value)
-    assert "secret" not in str(caught.value)
-
-
 @pytest.mark.slow
 def test_a_url_of_duckdb_and_a_table_in_it(tmp_path: Path) -> None:
     import duckdb

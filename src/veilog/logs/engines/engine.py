@@ -24,6 +24,7 @@ from veilog.logs.variants import Variants
 __all__ = [
     "Grouped",
     "VariantSource",
+    "first_line",
     "refuse_gaps",
     "refuse_life_cycle",
     "refuse_ties",
@@ -134,3 +135,12 @@ def refuse_type(column: str, kind: str, wanted: str, path: str | None) -> NoRetu
         path=path,
         advice="Choose another column, or convert it there, for instance in a view.",
     )
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of an engine says, without its trace."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    text = causes[-1] if causes else lines[0] if lines else type(error).__name__
+    text = text if len(text) <= 300 else text[:297] + "..."
+    return text if text.endswith(".") else text + "."

@@ -1,8 +1,8 @@
 """Variants by one Ibis expression on whatever engine holds the table: a warehouse, a cluster, Spark in this machine.
 
-The events of a case are collected as structs of time, index and activity, sorted, reduced to their activities, and
-equal lists are counted, all where the data is. Only the variants come here. Engines that no test of ours runs on are
-given a handful of made-up events first, whose variants are known: an engine that gets them wrong is not used.
+The activities of a case are collected in the order of time and index, and equal lists are counted, all where the data
+is. Only the variants come here. Engines that no test of ours runs on are given a handful of made-up events first, whose
+variants are known: an engine that gets them wrong is not used.
 """
 
 from __future__ import annotations
@@ -18,8 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import EngineError, InputError, VeilogError
-from veilog.logs.engines.engine import Grouped, refuse_gaps, refuse_life_cycle, refuse_ties, refuse_type
+from veilog.logs.engines.engine import (
+    Grouped,
+    first_line,
+    refuse_gaps,
+    refuse_life_cycle,
+    refuse_ties,
+    refuse_type,
+)
 from veilog.logs.engines.keys import FIRST_TIME, LAST_TIME
+from veilog.logs.engines.postgres import at_one_time, by_characters, in_pieces, in_words, is_postgres
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.reader import Asked
@@ -29,9 +37,12 @@ from veilog.logs.tables.checks import count_times
 from veilog.logs.tables.reader import TableReader
 from veilog.logs.variants import Variants
 
-__all__ = ["IBIS", "IbisTable", "first_line", "running"]
+__all__ = ["IBIS", "IbisTable", "running"]
 
 _TESTED = ("duckdb", "pyspark")
+"""Not Postgres: much else speaks its protocol, and looks like it from here."""
+_UNORDERED = ("pyspark", "databricks")
+"""What collects in no order, but sorts structs."""
 _READ_WHOLE = 5_000_000
 
 
@@ -50,7 +61,7 @@ class IbisTable:
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
         refuse_life_cycle(roles)
-        with running():
+        with running(), _one_state(self.table):
             events, start, end = self._checked(roles, findings, progress)
             progress("grouping the events by case", None)
             if self.table.get_backend().name not in _TESTED:
@@ -61,7 +72,7 @@ class IbisTable:
 
     def whole(self, roles: Roles, findings: Findings, progress: Progress = silent) -> pa.Table:
         """All columns of the table, in the order of events, if they are not too many to come here."""
-        with running():
+        with running(), _one_state(self.table):
             rows = int(fetched(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
             if rows > _READ_WHOLE:
                 raise InputError(
@@ -86,7 +97,9 @@ class IbisTable:
         progress("looking at the events", None)
         index = self._index()
         alone = index == EVENT_INDEX and self.index is None
-        events = _columns(self.table, roles, index, alone, self.name)
+        names = [name for name in (roles.case, roles.activity, roles.timestamp, index) if name is not None]
+        table = by_characters(self.table, names) if is_postgres(self.table) else self.table
+        events = _columns(table, roles, index, alone, self.name)
         found = fetched(_facts(events)).to_pylist()[0]
         if not found["rows"]:
             raise InputError("The table has no rows.", path=self.name)
@@ -144,8 +157,11 @@ def counted(events: Any) -> Any:
     """The expression: variants ``v`` and how many cases ``n`` have them."""
     import ibis
 
-    cases = events.group_by("c").agg(k=ibis.struct({"t": events.t, "i": events.i, "a": events.a}).collect())
-    variants = cases.select(v=cases.k.sort().map(lambda event: event.a))
+    if events.get_backend().name in _UNORDERED:
+        cases = events.group_by("c").agg(k=ibis.struct({"t": events.t, "i": events.i, "a": events.a}).collect())
+        variants = cases.select(v=cases.k.sort().map(lambda event: event.a))
+    else:
+        variants = events.group_by("c").agg(v=events.a.collect(order_by=[events.t, events.i])).select("v")
     return variants.group_by("v").agg(n=variants.count())
 
 
@@ -236,7 +252,12 @@ def fetched(table: Any) -> pa.Table:
     backend = table.get_backend()
     if backend.name == "pyspark":
         return backend.raw_sql(backend.compile(table)).toArrow()
-    return table.to_pyarrow()
+    return in_pieces(table) if is_postgres(table) else table.to_pyarrow()
+
+
+def _one_state(table: Any) -> contextlib.AbstractContextManager[None]:
+    """The time in which the table is as it was, where an engine can say so."""
+    return at_one_time(table) if is_postgres(table) else contextlib.nullcontext()
 
 
 def _variants(found: pa.Table) -> Variants:
@@ -270,18 +291,17 @@ def running() -> Iterator[None]:
     except VeilogError:
         raise
     except Exception as error:  # every engine has a family of errors of its own
-        if isinstance(error, ConnectionError) or type(error).__name__ in ("Py4JNetworkError", "Py4JError"):
-            raise EngineError(
-                "The engine ended half way, or the connection to it broke.",
-                advice="Spark on this machine ends so when it runs out of memory: allow more --memory-limit.",
-            ) from error
-        raise EngineError(f"The engine gave up: {first_line(error)}") from error
+        raise _in_words(error) from error
 
 
-def first_line(error: BaseException) -> str:
-    """What an error of an engine says, without its trace."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    text = causes[-1] if causes else lines[0] if lines else type(error).__name__
-    text = text if len(text) <= 300 else text[:297] + "..."
-    return text if text.endswith(".") else text + "."
+def _in_words(error: Exception) -> VeilogError:
+    known = in_words(error)
+    if known is not None:
+        return known
+    of_spark = type(error).__name__ in ("Py4JNetworkError", "Py4JError")
+    if of_spark or isinstance(error, ConnectionError):
+        return EngineError(
+            "The engine ended half way, or the connection to it broke.",
+            advice="Spark on this machine ends so when it runs out of memory: allow more --memory-limit.",
+        )
+    return EngineError(f"The engine gave up: {first_line(error)}")

@@ -5,17 +5,25 @@ An engine is imported when a log needs it.
 
 from __future__ import annotations
 
+import re
+import weakref
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, unquote_plus
 
 from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError
-from veilog.logs.engines.engine import VariantSource
-from veilog.logs.engines.ibis import IbisTable, first_line
+from veilog.logs.engines.engine import VariantSource, first_line
+from veilog.logs.engines.ibis import IbisTable
+from veilog.logs.engines.postgres import AS_CLIENT
 from veilog.logs.reader import reader_of
 from veilog.logs.source import Means, Source, is_ibis
 from veilog.logs.tables.reader import table_reader_of
 
-__all__ = ["engine_of"]
+__all__ = ["called", "engine_of"]
+
+_EXTRAS = {"postgres": "postgres", "postgresql": "postgres"}
+_SECRETS = ("password", "token", "secret", "key")
+"""What the name of an option in a URL has in it that is nobody's business."""
 
 
 def engine_of(source: Source) -> VariantSource | None:
@@ -45,9 +53,9 @@ def _elsewhere(source: Source) -> VariantSource | None:
 
         return DuckTable(Path(engine.removeprefix("duckdb:")), source.name, means)
     if "://" in engine:
-        return IbisTable(_connected(engine, source.name), means.index, name=source.name)
+        return IbisTable(_connected(source, source.name), means.index, name=source.name)
     raise ParameterError(
-        f"There is no engine {engine!r}.",
+        f"There is no engine {called(engine)!r}.",
         parameter="engine",
         advice="Take duckdb, spark, duckdb:FILE for a table of a DuckDB database, or a URL that Ibis connects to.",
     )
@@ -73,16 +81,32 @@ def _no_index(means: Means) -> None:
         )
 
 
-def _connected(url: str, name: str) -> Any:
+def called(engine: str) -> str:
+    """Return what messages call an engine: the kind alone of what may be a URL, and hold a password."""
+    kind, colon, rest = engine.partition(":")
+    return engine if kind == "duckdb" and not rest.startswith("//") else f"{kind}://..." if colon else engine
+
+
+def _connected(source: Source, name: str) -> Any:
     """The table of this name where the URL leads. The URL may hold a password: no message repeats it."""
+    url = source.engine
     kind = url.partition("://")[0]
     try:
         import ibis
     except ImportError as error:
-        raise MissingExtraError(f"--engine {kind}://...", extra="spark") from error
+        raise MissingExtraError(f"--engine {kind}://...", extra=_EXTRAS.get(kind, "spark")) from error
     try:
-        backend = ibis.connect(url)
+        if kind in _EXTRAS and _torn(url):
+            raise ValueError(kind)
+        backend = ibis.connect(url, **(AS_CLIENT if kind in _EXTRAS else {}))
+    except ValueError:  # which may show a part of the password, taken for a port
+        raise EngineError(
+            f"The URL {kind}://... is not understood.",
+            advice="In names and passwords @ is written %40, / %2F, : %3A, ? %3F and # %23.",
+        ) from None
     except ImportError as error:
+        if kind in _EXTRAS:
+            raise MissingExtraError(f"--engine {kind}://...", extra=_EXTRAS[kind]) from error
         raise EngineError(
             f"Ibis lacks what it needs for {kind}.", advice=f"pip install 'ibis-framework[{kind}]'"
         ) from error
@@ -91,6 +115,8 @@ def _connected(url: str, name: str) -> Any:
             f"There is no connection to {kind}://...: {_without(first_line(error), url)}",
             advice="See 'Backends' in the documentation of Ibis for what its URL must say.",
         ) from error
+    if kind in _EXTRAS:  # others may share what they connect to, as Spark does its session
+        weakref.finalize(source, backend.disconnect)
     *database, table = name.split(".")
     try:
         return backend.table(table, database=tuple(database) if len(database) > 1 else "".join(database) or None)
@@ -101,10 +127,21 @@ def _connected(url: str, name: str) -> Any:
         ) from error
 
 
+def _torn(url: str) -> bool:
+    """Whether a password with a sign of URLs in it ends what should name the host."""
+    rest = url.partition("://")[2]
+    host = re.split("[/?#]", rest, maxsplit=1)[0]
+    return "@" in rest and "@" not in host
+
+
 def _without(text: str, url: str) -> str:
     """A message of an engine without the password it may repeat."""
     login = url.partition("://")[2].rpartition("@")[0]
-    for secret in {url, login, login.partition(":")[2]}:
+    options = [
+        value for name, value in parse_qsl(url.partition("?")[2]) if any(word in name.lower() for word in _SECRETS)
+    ]
+    secrets = {url, login, login.partition(":")[2], *options}
+    for secret in sorted(secrets | {unquote_plus(secret) for secret in secrets}, key=len, reverse=True):
         if secret:
             text = text.replace(secret, "...")
     return text

@@ -22,8 +22,8 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError
-from veilog.logs.engines.engine import Grouped, refuse_life_cycle, spilling
-from veilog.logs.engines.ibis import IbisTable, first_line, running
+from veilog.logs.engines.engine import Grouped, first_line, refuse_life_cycle, spilling
+from veilog.logs.engines.ibis import IbisTable, running
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles

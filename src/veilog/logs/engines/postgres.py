@@ -1,0 +1,104 @@
+"""What Postgres needs beside what Ibis does on every engine: one state of the tables for all questions, text that is
+compared by its characters, results in pieces, and words for its errors.
+
+Nothing is written there: no table, no view and no temporary one, so that a role that may only read is enough.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from veilog.errors import EngineError, InputError, VeilogError
+from veilog.logs.engines.engine import first_line
+from veilog.logs.engines.keys import sql_name
+
+__all__ = ["AS_CLIENT", "at_one_time", "by_characters", "in_pieces", "in_words", "is_postgres"]
+
+AS_CLIENT = {"client_encoding": "UTF8", "fallback_application_name": "veilog"}
+"""How it is connected to: text comes in one encoding, whichever the database has."""
+_ROWS = 20_000
+_IDLE = 0
+"""The status of a connection that is in no transaction, as libpq numbers them."""
+_ENDED = ("57P01", "57P02", "57P03", "57P05", "08")
+"""How the SQLSTATE of what ends a connection begins: an administrator, a crash, a start, idleness, and class 08."""
+_MAY_NOT = "42501"
+_CANCELLED = "57014"
+
+
+def is_postgres(table: Any) -> bool:
+    """Whether a table of Ibis lies in Postgres, or in what speaks its protocol."""
+    return bool(table.get_backend().name == "postgres")
+
+
+@contextlib.contextmanager
+def at_one_time(table: Any) -> Iterator[None]:
+    """Answer all questions of the block from one state of the tables, whatever others write, and write nothing.
+
+    A transaction of the user's own, in which a table given in Python may be, stays as it is.
+    """
+    connection = table.get_backend().con
+    ours = connection.info.transaction_status == _IDLE
+    said = logging.getLogger("psycopg")
+    said.addFilter(_not_again)
+    try:
+        with connection.transaction():
+            if ours:
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+    finally:
+        said.removeFilter(_not_again)
+
+
+def _not_again(record: logging.LogRecord) -> bool:
+    """The driver logs that what broke cannot be rolled back, where an error of ours says that it broke."""
+    return "error ignored" not in record.getMessage()
+
+
+def by_characters(table: Any, names: Iterable[str]) -> Any:
+    """These columns of a table, in which texts are the same only if their characters are.
+
+    By a collation or a type of theirs (citext, char) Postgres may take ``a`` and ``A`` for one.
+    """
+    found = table.select(*dict.fromkeys(names))
+    backend, schema = found.get_backend(), found.schema()
+    columns = ", ".join(_plain(sql_name(name)) if kind.is_string() else sql_name(name) for name, kind in schema.items())
+    return backend.sql(f"SELECT {columns} FROM ({backend.compile(found)}) AS e", schema=schema)
+
+
+def _plain(column: str) -> str:
+    return f'CAST({column} AS TEXT) COLLATE "C" AS {column}'
+
+
+def in_pieces(table: Any) -> pa.Table:
+    """What an expression gives, fetched so many rows at a time: the driver makes objects of Python of them."""
+    backend, schema = table.get_backend(), table.schema()
+    kind, pieces = schema.as_struct().to_pyarrow(), []
+    with backend.con.cursor(name="veilog") as cursor:  # on the server, within the transaction
+        cursor.execute(backend.compile(table))
+        while rows := cursor.fetchmany(_ROWS):
+            pieces.append(pa.RecordBatch.from_struct_array(pa.array(rows, type=kind)))
+    return pa.Table.from_batches(pieces, schema.to_pyarrow())
+
+
+def in_words(error: Exception) -> VeilogError | None:
+    """What an error of Postgres or its driver means; None for one of something else."""
+    if not type(error).__module__.startswith("psycopg"):
+        return None
+    state = getattr(error, "sqlstate", None) or ""
+    if state == _MAY_NOT:
+        return EngineError(
+            f"The role may not read this: {first_line(error)}",
+            advice="It needs USAGE on the schema, and SELECT on the table or view or its columns; nothing else.",
+        )
+    if state == _CANCELLED:
+        return EngineError(f"The query was cancelled there: {first_line(error)}")
+    if state.startswith(_ENDED) or (not state and type(error).__name__ == "OperationalError"):
+        return EngineError("The engine ended half way, or the connection to it broke.")
+    if not state and "timestamp too" in str(error):  # infinity, too, or before Christ
+        return InputError("There are times outside the years 1 to 9999.")
+    return EngineError(f"The engine gave up: {first_line(error)}")

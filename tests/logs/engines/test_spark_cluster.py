@@ -1,0 +1,190 @@
+"""Spark as a cluster: a master and two workers in processes of their own, one of which is killed half way."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from veilog.logs import files
+from veilog.logs.simulate import hospital
+
+PATIENCE = 120.0
+PARTS = 8
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For Java that lives for seconds: to compile well takes longer than to run."""
+
+# What somebody runs on a cluster: the session is there, and veilog works in it. It has a process of its own, since a
+# process has one Spark only.
+DRIVER = '''
+import json, os, signal, sys, threading, time
+from pathlib import Path
+
+import veilog
+from pyspark.sql import SparkSession
+from veilog.errors import EngineError
+from veilog.ledger.ledger import Ledger
+
+master, folder, workers = sys.argv[1], sys.argv[2], [int(pid) for pid in sys.argv[3:]]
+settings = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": os.environ["SPARK_DAEMON_JAVA_OPTS"],
+    "spark.executor.extraJavaOptions": os.environ["SPARK_DAEMON_JAVA_OPTS"],
+    "spark.executor.memory": "512m",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.files.openCostInBytes": "128MB",  # a task for each file
+    "spark.local.dir": folder + "/../local",
+    "spark.sql.warehouse.dir": folder + "/../warehouse",
+}
+builder = SparkSession.builder.master(master)
+for name, value in settings.items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+tracker = spark.sparkContext.statusTracker()
+found = {}
+
+
+def half_way(does):
+    """Do something as soon as a stage has done some of its tasks and not all of them."""
+    def watch():
+        while True:
+            for stage in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(stage)
+                if info and info.numCompletedTasks and info.numActiveTasks:
+                    found["tasks"] = [info.numCompletedTasks, info.numTasks]
+                    return does()
+            time.sleep(0.005)
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
+
+
+def children(pid):
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for thread in threads for child in thread.read_text().split()]
+
+
+def kill():
+    found["executors"] = children(workers[0])
+    for pid in (workers[0], *found["executors"]):
+        os.kill(pid, signal.SIGKILL)
+
+
+def released():
+    read = veilog.read_variants(folder, engine="spark")
+    veilog.release(read, "laplace", epsilon=1, domain=veilog.Domain("log", "log"), ledger=folder + "/../log.ledger")
+    return read
+
+
+kept = Ledger.open(folder + "/../log.ledger", create=True)
+thread = half_way(spark.sparkContext.cancelAllJobs)
+try:
+    released()
+except EngineError as error:
+    found["cancelled"] = str(error)
+thread.join()
+found["accounts"] = len(kept.show())
+
+thread = half_way(kill)
+read = released()
+thread.join()
+found["spent"] = [str(account.spent[0]) for account in kept.show()]
+found["variants"] = [[list(activities), count] for activities, count in read.to_dict().items()]
+spark.stop()
+print(json.dumps(found))
+'''
+
+
+@contextmanager
+def daemon(folder: Path, name: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """A process of Spark that serves, until the end of the block, and the file that holds what it says."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    more = {
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": BRIEF,
+    }
+    said = folder / f"{name}.log"
+    command = [str(home / "bin" / "spark-class"), *arguments]
+    with said.open("wb") as log:
+        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **more})
+    try:
+        yield process, said
+    finally:
+        process.terminate()  # a worker ends its executors
+        process.wait(PATIENCE)
+
+
+def told(said: Path, pattern: str) -> str:
+    """Wait for what a process says."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        match = re.search(pattern, said.read_text(errors="replace"))
+        if match:
+            return match[1]
+        time.sleep(0.05)
+    raise AssertionError(said.read_text(errors="replace"))
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[int]]]:
+    """The address of a master, and the processes of its two workers."""
+    pytest.importorskip("pyspark")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    where = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    with ExitStack() as running:
+        _, said = running.enter_context(daemon(tmp_path, "master", "org.apache.spark.deploy.master.Master", *where))
+        address = told(said, r"Starting Spark master at (spark://\S+)")
+        workers = []
+        for name in ("one", "two"):
+            size = ("--cores", "1", "--memory", "512m", "--work-dir", str(tmp_path / name))
+            worker = daemon(tmp_path, name, "org.apache.spark.deploy.worker.Worker", *where, *size, address)
+            workers.append(running.enter_context(worker))
+        for _, said in workers:
+            told(said, "(Successfully registered with master)")
+        yield address, [process.pid for process, _ in workers]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds the executor of a worker by /proc")
+def test_a_worker_that_is_killed_half_way_costs_time_and_nothing_else(
+    cluster: tuple[str, list[int]], tmp_path: Path
+) -> None:
+    log = hospital(2000, 1)
+    files.write(log, tmp_path / "log.parquet")
+    (tmp_path / "parts").mkdir()
+    events = pq.read_table(tmp_path / "log.parquet").replace_schema_metadata(None)
+    size = -(-events.num_rows // PARTS)
+    for part in range(PARTS):  # cases lie in several files, so that they are shuffled
+        rows = pa.array(range(part, events.num_rows, PARTS))
+        pq.write_table(events.take(rows), tmp_path / "parts" / f"{part}.parquet", row_group_size=size)
+    expected = files.read_variants(tmp_path / "parts")
+    address, pids = cluster
+    command = [sys.executable, "-c", DRIVER, address, str(tmp_path / "parts"), *map(str, pids)]
+    env = {**os.environ, "SPARK_DAEMON_JAVA_OPTS": BRIEF}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=4 * PATIENCE, env=env)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert "cancelled" in found["cancelled"]
+    assert found["accounts"] == 0, "what was cancelled costs nothing"
+    assert len(found["executors"]) == 1
+    completed, tasks = found["tasks"]
+    assert 0 < completed < tasks
+    assert found["spent"] == ["1"], "what went on after the loss of a worker is charged once"
+    assert {tuple(activities): count for activities, count in found["variants"]} == expected.to_dict()
