@@ -315,7 +315,7 @@ def test_the_rights_that_are_enough_and_those_that_are_missing(server: Server) -
 
 
 @pytest.mark.slow
-def test_a_wrong_password_is_not_repeated(server: Server) -> None:
+def test_a_wrong_password_is_not_repeated_and_a_url_needs_none(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     for url, word in (
         (server.url(password="not%2Fthis"), "not/this"),
         (f"postgres:///postgres?host={server.folder}&user=reader&password=not%2Fthis", "not/this"),
@@ -324,6 +324,9 @@ def test_a_wrong_password_is_not_repeated(server: Server) -> None:
             files.read_variants("log", engine=url)
         assert word not in str(caught.value)
         assert "not%2Fthis" not in str(caught.value)
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    with pytest.raises(InputError, match="no table 'nothing'"):
+        files.read_variants("nothing", engine=f"postgres:///postgres?host={server.folder}&user=reader")
 
 
 FAULTS = {
