@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all coverage oracles lint format bench mutants wheel words pictures constraints licences docs clean
+.PHONY: demo test test-all coverage oracles lint format bench mutants wheel words tables pictures constraints licences docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo
@@ -57,9 +57,14 @@ wheel: $(VENV)/.dev
 words:
 	$(PYTHON) tools/words.py
 
-# What the README shows.
+# What the docs say of the code in tables: commands, fields, findings, measures and others.
+tables: $(VENV)/.dev
+	$(BIN)/python tools/tables.py
+
+# What the README shows; VEILOG_LOGS=FOLDER also draws who is found in a log without names.
 pictures: $(VENV)/.core
 	$(BIN)/python tools/pictures.py
+	test -z "$(VEILOG_LOGS)" || $(BIN)/python tools/pictures.py --logs "$(VEILOG_LOGS)"
 
 # The versions that are installed: PIP_CONSTRAINT=constraints.txt make test.
 constraints: $(VENV)/.dev $(VENV)/.docs

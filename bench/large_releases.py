@@ -25,7 +25,7 @@ from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read
-from veilog.logs.stored.parquet import store
+from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants
 from veilog.measures import compare
 from veilog.measures.disclosure import risk

@@ -1,22 +1,22 @@
 """The docs are true of the code: every command, option, method and parameter is on its page, and the tutorial runs."""
 
 import dataclasses
+import importlib.util
 import inspect
-import math
 import re
 import shlex
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import get_args, get_type_hints
 
 import pytest
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 import veilog
 from veilog import METHODS, cli
-from veilog.experiments import EXPERIMENTS
-from veilog.logs.findings import RULES
 from veilog.logs.simulate import ACTIVITIES, hospital
-from veilog.measures import MEASURES, Measure, Quantity
+from veilog.measures import MEASURES
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Code
 from veilog.privacy.account.guessing import epsilon_of
@@ -27,18 +27,18 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
 
-def commands(app: App, before: str = "") -> dict[str, App]:
-    """All commands of the program, also those of commands that have some of their own."""
-    found = {}
-    for name, command in app._commands.items():
-        if name.startswith("-"):
-            continue
-        own = commands(command, f"{before}{name} ")
-        found.update(own if command.default_command is None else {before + name: command} | own)
-    return found
+def tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
-COMMANDS = commands(cli.application(whole=True))
+TABLES = tool("tables")
+COMMANDS = TABLES.commands(cli.application(whole=True))
 
 
 def options(command: str) -> set[str]:
@@ -57,14 +57,30 @@ def options(command: str) -> set[str]:
     return found
 
 
+def test_the_tables_of_the_docs_are_those_of_the_code() -> None:
+    assert sorted(TABLES.stale()) == [], "make tables"
+
+
+@pytest.mark.parametrize("name", sorted(TABLES.TABLES))
+def test_a_table_that_the_code_gives_is_written_between_its_marks(name: str) -> None:
+    where, table = TABLES.TABLES[name]
+    page = (DOCS / where).read_text()
+    changed = page.replace(table(), table().replace("|", "| x", 1))
+    assert changed != page
+    assert TABLES.written(changed, name, table()) == page
+    with pytest.raises(SystemExit):
+        TABLES.written(page.replace(f"<!-- make tables: {name} -->", ""), name, table())
+
+
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_command_and_option_is_documented(command: str) -> None:
+    """In the table of the command itself, or in that of a group of options that it names."""
     page = (DOCS / "command.md").read_text()
-    assert f"`veilog {command}" in page
-    row = next(line for line in page.splitlines() if line.startswith(f"| `veilog {command}"))
-    section = row if "see below" not in row else page.partition(f"## veilog {command}")[2].partition("\n## ")[0]
-    missing = {option for option in options(command) if f"`{option}`" not in section}
-    assert not missing
+    own = page.partition(f"### veilog {command}\n")[2].partition("\n### ")[0]
+    assert f"`veilog {command}" in own
+    groups = re.findall(r"\[([^]]+)\]\(#options-for-", own)
+    own += "".join(page.partition(f"### Options for {group}\n")[2].partition("\n### ")[0] for group in groups)
+    assert {option for option in options(command) - {"--json"} if f"`{option}`" not in own} == set()
 
 
 @pytest.mark.parametrize("name", sorted(name for name, method in METHODS.items() if not method.package))
@@ -75,11 +91,6 @@ def test_every_method_and_parameter_has_its_page(name: str) -> None:
     missing = [p.name for p in METHODS[name].parameters if f"`{p.name}`" not in own[0]]
     assert not missing
     assert "as published" in own[0].lower()
-
-
-def test_every_rule_is_documented() -> None:
-    page = (DOCS / "formats.md").read_text()
-    assert [name for name in RULES if f"`{name}`" not in page] == []
 
 
 def test_links_between_pages_lead_somewhere() -> None:
@@ -146,9 +157,8 @@ def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.
     run_blocks(page, 1, {"veilog": veilog, "log": log, "activities": ACTIVITIES})
 
 
-@pytest.mark.parametrize("page", ["guarantees", "promise"])
-def test_every_condition_is_documented(page: str) -> None:
-    text = (DOCS / f"{page}.md").read_text()
+def test_every_condition_is_documented() -> None:
+    text = (DOCS / "guarantees.md").read_text()
     rows = re.findall(r"^\| `([a-z-]+)` \|", text.partition("## Conditions")[2].partition("\n## ")[0], re.MULTILINE)
     assert sorted(rows) == sorted(get_args(Code))
 
@@ -178,7 +188,7 @@ def test_the_table_of_guesses_is_that_of_the_code() -> None:
 
 def test_what_the_json_of_a_release_holds_is_documented() -> None:
     made = veilog.release(hospital(100, seed=1), "evolve", epsilon=1, activities="log").to_json()
-    section = (DOCS / "command.md").read_text().partition("## veilog release")[2].partition("\n## ")[0]
+    section = (DOCS / "command.md").read_text().partition("## What the JSON holds")[2].partition("\n## ")[0]
     fields = {*made, *made["guarantee"], *made["guarantee"]["conditions"][0], *made["owner_only"]}
     fields |= {*made["guarantee"]["means"]}
     assert [name for name in sorted(fields) if f"`{name}`" not in section] == []
@@ -186,31 +196,15 @@ def test_what_the_json_of_a_release_holds_is_documented() -> None:
 
 @pytest.mark.parametrize("name", [name for name in MEASURES if not MEASURES.added_by(name)])
 def test_every_measure_is_documented(name: str) -> None:
-    """It is a field of the comparison, a table says which of its values are better, and its paper is named."""
+    """A table says what each of its numbers is and which values are better, and its paper is named."""
     measure, page = MEASURES[name], (DOCS / "measures" / "compare.md").read_text()
-    fields = "".join(line.split("|")[1] for line in page.partition("## ")[0].splitlines() if line.startswith("|"))
-    assert f"`{name}`" in fields
+    assert f"`{name}" in page
     for quantity in measure.quantities:
-        assert row_of(measure, quantity) in page.splitlines()
+        assert TABLES.number(measure, quantity) in page.splitlines()
     if measure.paper:
         first = measure.paper.partition(":")[0].partition(",")[0].split()[-1]
         others = [other.read_text() for other in (DOCS / "measures").glob("*.md") if other.name != "compare.md"]
         assert any(first in text and f"`{name}`" in text for text in others)
-
-
-def row_of(measure: Measure, quantity: Quantity) -> str:
-    """The line of a number in the docs' table."""
-    key = f"{measure.name}.{quantity.of}" if quantity.of else measure.name
-    low, high = f"{quantity.low:g}", "" if quantity.high == math.inf else f" to {quantity.high:g}"
-    values = f"from {low}" if not high else low + high
-    best = "" if quantity.best is None else f"{quantity.best:g}"
-    needs = f"{measure.needs}, extra `{measure.extra}`" if measure.extra else measure.needs
-    return f"| `{key}` | {quantity.better} | {values} | {best} | {quantity.unit or '-'} | {needs} |"
-
-
-def test_every_experiment_is_documented() -> None:
-    page = (DOCS / "experiments.md").read_text()
-    assert [name for name in EXPERIMENTS if f"`{name}`" not in page] == []
 
 
 def test_the_public_face_is_in_the_reference() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -138,11 +139,23 @@ def test_the_door_of_who_builds(folder: Path, shell: dict[str, str]) -> None:
         assert (done.returncode, other.exists()) == (status, False), done.stderr
 
 
-@pytest.mark.slow
-def test_the_picture_is_what_its_command_draws() -> None:
+@pytest.fixture(scope="module")
+def pictures() -> ModuleType:
     spec = importlib.util.spec_from_file_location("tools_pictures", ROOT / "tools" / "pictures.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.drawn() == (ROOT / "docs/before-after.svg").read_text(encoding="utf-8"), "make pictures"
+    return module
+
+
+@pytest.mark.slow
+def test_the_picture_is_what_its_command_draws(pictures: ModuleType) -> None:
+    assert pictures.drawn() == (ROOT / "docs/before-after.svg").read_text(encoding="utf-8"), "make pictures"
+
+
+@pytest.mark.slow
+def test_who_is_found_is_what_the_log_says(pictures: ModuleType, logs: Path) -> None:
+    found = pictures.exposed(logs)
+    assert pictures.why(found) == (ROOT / "docs/why.svg").read_text(encoding="utf-8"), "make pictures VEILOG_LOGS=..."
+    assert f"\n{pictures.why_table(found)}\n" in (ROOT / "docs/why.md").read_text(encoding="utf-8")

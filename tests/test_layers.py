@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "veilog"
 
 LAYERS = (
-    {"_version", "errors", "_files", "_notebook", "_plain", "_plugins", "_process", "_svg", "_typing"},
+    {"_version", "errors", "_files", "_language", "_notebook", "_plain", "_plugins", "_process", "_svg", "_typing"},
     {"logs"},
     {"mining"},
     {"modelfile"},
@@ -196,7 +196,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not left, f"a circle among {sorted(left)}"
 
 
-ROOMS_OF_THE_PAGES = ("jobs", "work", "pages", "access", "owner", "app", "serving")
+ROOMS_OF_THE_PAGES = ("jobs", "work", "pages", "access", "owner", "trying", "app", "serving")
 
 
 @pytest.mark.slow

@@ -1,13 +1,17 @@
-"""Draw the README's first picture: a log before, its release after, and the verdict.
+"""Draw the pictures of the README and of the page that says why.
 
-    python tools/pictures.py [FILE]     by default docs/before-after.svg
+    python tools/pictures.py [FILE]                 by default docs/before-after.svg
+    python tools/pictures.py --logs FOLDER [FILE]   by default docs/why.svg, and the table in docs/why.md
 
-The log is that of ``veilog demo``. The release is drawn with a seed, so that everybody gets the same picture; what is
-said of the protection is that of a release without one.
+The README's is a log before, its release after, and the verdict. The log is that of ``veilog demo``. The release is
+drawn with a seed, so that everybody gets the same picture; what is said of the protection is that of a release without
+one. The other picture says how many patients of a public log are found by a few of their activities; FOLDER has the log
+(sepsis.xes.gz), of which the picture holds shares and nothing else.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -17,10 +21,13 @@ from veilog import demo
 from veilog._svg import element, picture
 from veilog.logs.simulate import ACTIVITIES, hospital
 from veilog.logs.variants import Variants
+from veilog.measures.singling_out import Exposure, Rate, exposure
+from veilog.measures.singling_out.rates import certain
 from veilog.privacy.account.figures import up
 from veilog.releasing.meaning import meaning_of
 
-TARGET = Path(__file__).resolve().parents[1] / "docs" / "before-after.svg"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+TARGET, WHY = DOCS / "before-after.svg", DOCS / "why.svg"
 WIDTH, HEIGHT = 860, 330
 LEFT, RIGHT, VERDICT = 20, 318, 616
 ROWS, STEP, BOX = 6, 26, 20
@@ -111,10 +118,75 @@ def drawn() -> str:
     return picture(lines, WIDTH, HEIGHT, role="img", aria_labelledby="t")
 
 
+def exposed(logs: Path) -> Exposure:
+    """Return how many patients of the Sepsis log are found by a few of their activities."""
+    return exposure(veilog.read(logs / "sepsis.xes.gz"))
+
+
+def why(found: Exposure) -> str:
+    """Return the picture of who is found: a pair of bars for each number of activities that are known."""
+    width, height, left, floor, tall, step = 700, 330, 60, 270, 190, 122
+    out = [
+        element("title", "Patients found in a log without names, by what is known of them", id="t"),
+        element("style", STYLE),
+        element("rect", width=width, height=height, fill="#fff"),
+        text(20, 28, f"Found in a public log of {found.cases:,} patients, without a name in it", "h"),
+    ]
+    for place, (colour, said) in enumerate(
+        (("#b8c4cf", "knowing activities alone"), ("#c0392b", "and the day it began"))
+    ):
+        out.append(element("rect", x=20 + place * 190, y=42, width=12, height=12, rx=2, fill=colour))
+        out.append(text(38 + place * 190, 52, said, "s"))
+    for share in (0, 50, 100):
+        y = floor - tall * share / 100
+        out.append(element("line", x1=left - 5, x2=width - 20, y1=y, y2=y, stroke="#e3e6ea"))
+        out.append(text(left - 10, y + 4, f"{share} %", "s n"))
+    for row in found.results:
+        place = sorted({each.size for each in found.results}).index(row.size)
+        x = left + 18 + place * step + row.with_start * 42
+        high = tall * row.found.value
+        colour = "#c0392b" if row.with_start else "#b8c4cf"
+        out.append(element("rect", x=x, y=floor - high, width=38, height=high, fill=colour))
+        out.append(text(x + 38, floor - high - 5, percent(row.found), "s n"))
+        if not row.with_start:
+            out.append(text(x, floor + 18, f"{row.size} known" if row.size > 1 else "1 activity", "s"))
+    out.append(text(20, height - 14, "Sepsis log (Mannhardt 2016): a path through a hospital a patient.", "s"))
+    return picture(out, width, height, role="img", aria_labelledby="t")
+
+
+def percent(share: Rate) -> str:
+    """Return a share in per cent; of none that was met, the upper end of its interval."""
+    if not share.value:
+        return f"< {share.high * 100:.1f} %"
+    return f"{share.value * 100:.{0 if share.value >= 0.095 else 1}f} %"
+
+
+def why_table(found: Exposure) -> str:
+    """Return the same as a table, and the share of paths that one patient alone has."""
+    sizes = sorted({row.size for row in found.results})
+    lines = ["| activities known | " + " | ".join(map(str, sizes)) + " |", "|---" * (len(sizes) + 1) + "|"]
+    for with_start, said in ((False, "found by these alone"), (True, "found by these and the day it began")):
+        shares = [percent(row.found) for row in found.results if row.with_start == with_start]
+        lines.append(f"| {said} | " + " | ".join(shares) + " |")
+    alone = percent(certain(found.alone / found.cases))
+    told = f"{found.alone:,} of the {found.cases:,} patients ({alone}) have a path of their own."
+    return "\n".join([*lines, "", told])
+
+
 def main() -> int:
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET
-    target.write_text(drawn(), encoding="utf-8")
-    print(f"drawn: {target}")
+    given = sys.argv[1:]
+    if given[:1] != ["--logs"]:
+        target = Path(given[0]) if given else TARGET
+        target.write_text(drawn(), encoding="utf-8")
+        print(f"drawn: {target}")
+        return 0
+    found, target, page = exposed(Path(given[1])), Path(given[2]) if given[2:] else WHY, DOCS / "why.md"
+    target.write_text(why(found), encoding="utf-8")
+    begin = "<!-- python tools/pictures.py --logs FOLDER -->"
+    told = f"{begin}\n\n{why_table(found)}\n\n<!-- end -->"
+    table = re.compile(re.escape(begin) + ".*?<!-- end -->", re.DOTALL)
+    page.write_text(table.sub(lambda _: told, page.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"drawn: {target}; written: {page}")
     return 0
 
 

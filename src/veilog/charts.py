@@ -15,6 +15,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from veilog._language import gettext, gettext_noop, localised
 from veilog._svg import element, picture, points_of
 from veilog.measures import Comparison
 from veilog.measures.durations import ActiveCases, CaseDurations
@@ -47,12 +48,22 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 _PLAIN = " .:-=+*#%@"
 
 
+_LASTING = (
+    (8_766.0, gettext_noop("{number} years")),
+    (730.5, gettext_noop("{number} months")),
+    (24.0, gettext_noop("{number} days")),
+    (1.0, gettext_noop("{number} h")),
+    (1 / 60, gettext_noop("{number} min")),
+)
+"""Hours of each unit, largest first."""
+
+
 def lasting(hours: float) -> str:
     """A duration for people: ``3.2 days``."""
-    for size, name in ((8_766.0, "years"), (730.5, "months"), (24.0, "days"), (1.0, "h"), (1 / 60, "min")):
+    for size, form in _LASTING:
         if hours >= (2 * size if size > 24 else size):  # "1.2 months" says less than "36.5 days"
-            return f"{hours / size:.1f} {name}"
-    return f"{hours * 3600:.0f} s"
+            return gettext(form, number=localised(f"{hours / size:.1f}"))
+    return gettext("{number} s", number=localised(f"{hours * 3600:.0f}"))
 
 
 def bars(values: Sequence[int], top: float, width: int, *, plain: bool = False) -> str:

@@ -38,13 +38,13 @@ def log_of(*cases: list[tuple[str, int | None]]) -> EventLog:
 
 
 def timed(
-    log: EventLog, epsilon: str, seed: int, window: Any = YEAR, variants: Variants | None = None
+    log: EventLog, epsilon: str, seed: int, window: Any = YEAR, variants: Variants | None = None, delta: str = "0"
 ) -> tuple[Sequences, np.ndarray]:
     """Times for the log's own variants (not private), so that only the times are what is tested."""
     source = noise.seeded(seed)
     cases = released_cases(variants or log.variants, noise.generator(source))
     curator = Curator(log.variants, log=log, randomness=source)
-    return cases, released_times(curator, Fraction(epsilon), cases, window=window)
+    return cases, released_times(curator, Fraction(epsilon), cases, window=window, delta=Fraction(delta))
 
 
 def gaps_of(cases: Sequences, times: np.ndarray) -> dict[tuple[str, str], np.ndarray]:

@@ -216,6 +216,26 @@ def test_histograms_that_are_paid_for_together_are_one_answer() -> None:
 
 
 @pytest.mark.slow
+def test_sums_that_are_paid_for_together_are_one_answer_and_are_asked_again() -> None:
+    full = hospital(100, seed=3)
+    domain = veilog.Domain(full.variants.labels, 30)
+    planned = plan("df-laplace", epsilon=4, delta="1e-2", times="0.25", domain=domain)
+    twins = Twins(planned, full.only(np.arange(99)), full)
+    found, script = recorded(planned, twins, full, True, 5)
+    (rounds,) = (answer for answer in found.answers if answer.priced and answer.priced.question == "event rounds")
+    (again,) = (
+        answer
+        for answer in asked_again(planned, twins, script, full, True, 6).answers
+        if answer.priced and answer.priced.question == "event rounds"
+    )
+    for answer in (rounds, again):
+        assert answer.priced is not None
+        assert (answer.priced.epsilon, answer.priced.steps[0].steps) == (1.0, 1)
+        assert 0 < abs(answer.evidence) < 5
+    assert again.evidence != rounds.evidence
+
+
+@pytest.mark.slow
 def test_an_audit_is_sharp_and_repeats_itself() -> None:
     first, second = (
         audit("travas", epsilon=1, delta="1e-3", white_box=True, runs=1500, pairs=[THOUSANDS], seed=2, processes=1)

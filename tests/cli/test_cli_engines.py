@@ -66,11 +66,6 @@ def test_a_release_from_a_table_within_a_memory_limit(warehouse: Path, capsys: p
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("release", "events", "out.csv", "-m", "amun", "--as-published"), "needs the events themselves"),
-        (
-            ("release", "events", "out.csv", "-m", "laplace", *SAID, "--epsilon", "1", "--times", "0.3"),
-            "needs the events",
-        ),
         (
             ("train", "events", "out.model", "-m", "travag", "--epsilon", "1", "--delta", "1e-6", "--unit", "who"),
             "needs",

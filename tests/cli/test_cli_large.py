@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 
 from veilog.cli import large, main
 from veilog.logs import simulate
-from veilog.logs.stored import parquet as stored
+from veilog.logs.stored import sorting, storing
 
 EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--activities", "log", "--weak-guarantee"]
 AMUN = ["--method", "amun", "--as-published", "-p", "guessing_advantage=0.6", "-p"]
@@ -36,15 +37,103 @@ def test_the_release_is_that_of_the_log_in_memory(
 ) -> None:
     options = [*options, "--no-compare", "--seed", "5"]
     assert main(["release", str(log), str(tmp_path / "memory.parquet"), *options]) == 0
-    monkeypatch.setattr(stored, "LARGE", 10)
-    monkeypatch.setattr(stored, "_PIECE", 300)
+    monkeypatch.setattr(storing, "LARGE", 10)
+    monkeypatch.setattr(sorting, "_PIECE", 300)
     monkeypatch.setattr(large, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "disk.parquet"), *options]) == 0
     assert (tmp_path / "disk.parquet").read_bytes() == (tmp_path / "memory.parquet").read_bytes()
 
 
+@pytest.fixture(scope="module")
+def elsewhere(log: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The log in several files, as a table, and as a view with an index."""
+    folder, events = tmp_path_factory.mktemp("elsewhere"), pq.read_table(log)
+    (folder / "months").mkdir()
+    for name, part in (("1", events.slice(0, 700)), ("2", events.slice(700))):
+        pq.write_table(part, folder / "months" / f"{name}.parquet")
+    with duckdb.connect(folder / "log.duckdb") as connection:
+        connection.register("events", events)
+        connection.execute("CREATE TABLE log AS FROM events")
+    table = ["log", "--engine", f"duckdb:{folder / 'log.duckdb'}"]
+    return {"folder": [str(folder / "months")], "pattern": [str(folder / "months" / "*.parquet")], "table": table}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("where", "options"),
+    [
+        ("table", [*EVOLVE, "--times", "0.3", "--attributes", "urgency,org:resource"]),
+        ("pattern", [*EVOLVE, "--times", "0.3", "--window", "log", "--unit", "age group", "--max-cases", "20"]),
+        ("table", [*AMUN, "mode=sampling"]),
+        ("folder", ["--method", "pripel", "--epsilon", "9", "--activities", "log", "--max-length", "log"]),
+    ],
+)
+def test_the_release_of_several_files_or_a_table_is_that_of_the_log_in_memory(
+    log: Path,
+    elsewhere: dict[str, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    options: list[str],
+) -> None:
+    options = [*options, "--no-compare", "--seed", "5"]
+    assert main(["release", str(log), str(tmp_path / "memory.parquet"), *options]) == 0
+    monkeypatch.setattr(sorting, "_PIECE", 300)
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    monkeypatch.setattr(large, "read_log", None)
+    means = ["--temp-directory", str(spill), "--memory-limit", "300MB"]
+    assert (
+        main(
+            ["release", *elsewhere[where][:1], str(tmp_path / "there.parquet"), *options, *elsewhere[where][1:], *means]
+        )
+        == 0
+    )
+    assert (tmp_path / "there.parquet").read_bytes() == (tmp_path / "memory.parquet").read_bytes()
+    assert list(spill.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["folder", "table"])
+def test_a_method_that_needs_all_events_says_how_many_will_do(
+    elsewhere: dict[str, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    where: str,
+) -> None:
+    monkeypatch.setattr(storing, "LARGE", 1000)
+    monkeypatch.setattr(storing, "stored", None)
+    (log, *engine), ledger = elsewhere[where], tmp_path / "ledger"
+    options = ["-m", "pripel", "--epsilon", "1", "--activities", "log", "--ledger", str(ledger)]
+    assert main(["release", log, str(tmp_path / "out.xes"), *options, *engine]) == 2
+    assert "'pripel' needs all events in memory" in (said := " ".join(capsys.readouterr().err.split()))
+    assert "Up to 1,000 events will do" in said
+    assert not (tmp_path / "out.xes").exists()
+    assert not ledger.exists()
+
+
+def test_a_disk_that_fills_up_charges_nothing(
+    elsewhere: dict[str, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("veilog.logs.stored.store.pq.write_table", full)
+    (log, *engine), ledger, spill = elsewhere["table"], tmp_path / "ledger", tmp_path / "spill"
+    spill.mkdir()
+    options = [*EVOLVE, "--times", "0.3", "--ledger", str(ledger), "--temp-directory", str(spill)]
+    assert main(["release", log, str(tmp_path / "out.parquet"), *options, *engine]) == 1
+    assert "No space left" in capsys.readouterr().err
+    assert list(spill.iterdir()) == []
+    assert not (tmp_path / "out.parquet").exists()
+    assert not ledger.exists()
+
+
 def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "LARGE", 10)
+    monkeypatch.setattr(storing, "LARGE", 10)
     monkeypatch.setattr(large, "stored", None)
     assert (
         main(["release", str(log), str(tmp_path / "out.parquet"), "--method", "pretsa", "-p", "k=2", "--no-compare"])
@@ -55,7 +144,7 @@ def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, mon
 def test_what_was_kept_of_a_log_on_disk_is_shown(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(stored, "LARGE", 10)
+    monkeypatch.setattr(storing, "LARGE", 10)
     monkeypatch.setattr(large, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "out.csv"), *AMUN, "mode=oversampling"]) == 0
     assert "\nkept " in capsys.readouterr().out

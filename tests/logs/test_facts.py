@@ -10,7 +10,7 @@ import pytest
 
 from veilog.logs import files
 from veilog.logs.facts import PersonColumn, attributes_of, person_columns, transitions_of
-from veilog.logs.stored.parquet import store
+from veilog.logs.stored.storing import store
 
 CASES = 800
 
@@ -47,7 +47,7 @@ def test_the_patient_is_pointed_out_and_nothing_else() -> None:
 
 
 def test_pieces_on_disk_tell_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilog.logs.stored.parquet._PIECE", 300)
+    monkeypatch.setattr("veilog.logs.stored.sorting._PIECE", 300)
     pq.write_table(hospital(), tmp_path / "log.parquet")
     kept = store(tmp_path / "log.parquet")
     assert kept is not None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +19,7 @@ import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, TIMESTAMP, EventLog
-from veilog.logs.stored.parquet import store
+from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants
 
 HEADER = "case,activity,time,event:index,lifecycle:transition,dose\n"
@@ -141,6 +143,64 @@ def test_one_more_case_in_a_typed_table_changes_no_other(tmp_path: Path, engine:
     for other in others:
         assert cases_of(read([*rows, other])) == before
         assert cases_of(read([other, *rows])) == before
+
+
+DAY = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
+
+
+def rows_of(case: str, *events: tuple[str, int | None, str | None]) -> list[dict[str, Any]]:
+    times = [None if day is None else DAY + datetime.timedelta(days=day) for _, day, _ in events]
+    return [
+        {"case": case, "activity": activity, "timestamp": time, "colour": colour}
+        for time, (activity, _, colour) in zip(times, events, strict=True)
+    ]
+
+
+LARGE_BASE = [row for i in range(20) for row in rows_of(f"c{i % 19}", ("a", 3, "r"), ("b", 1, f"g{i}"), ("c", 3, None))]
+LARGE_OTHERS = {
+    "early": rows_of("x", ("z", -9000, "r"), ("a", 3, "r")),
+    "among": rows_of("x", ("a", 1, "new"), ("a", 1, None), ("b", 3, "r")),
+    "no time": rows_of("x", ("a", None, "r"), ("b", 2, "r")),
+    "only faults": rows_of("x", ("a", None, "r")),
+    "long": rows_of("x", *[("a", i % 7, "r") for i in range(60)]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["folder", "log", "backward"])
+def test_one_more_case_changes_no_other_on_disk(tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither what the others hold nor in which order they come, from several files, a table or a view of it."""
+    monkeypatch.setattr("veilog.logs.stored.sorting._PIECE", 10)
+    schema = pa.schema(
+        {"case": pa.string(), "activity": pa.string(), "timestamp": pa.timestamp("us", "UTC"), "colour": pa.string()}
+    )
+
+    def told(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+        """Every event of the others, in the order in which they come."""
+        events = pa.Table.from_pylist(rows, schema)
+        events = events.append_column("seq", pa.array(range(len(rows)), pa.int64()))
+        if where == "folder":
+            for name, part in (("a", events.slice(0, 30)), ("b", events.slice(30))):
+                pq.write_table(part.drop_columns(["seq"]), tmp_path / f"{name}.parquet")
+            log = store(tmp_path, policies=DROP)
+        else:
+            (tmp_path / "log.duckdb").unlink(missing_ok=True)
+            with duckdb.connect(tmp_path / "log.duckdb") as connection:
+                connection.execute("CREATE TABLE log AS FROM events")
+                connection.execute("CREATE VIEW backward AS FROM log ORDER BY seq DESC")
+            index = None if where == "log" else "seq"
+            log = store(where, engine=f"duckdb:{tmp_path / 'log.duckdb'}", policies=DROP, index=index)
+        assert log is not None
+        whole = log.whole()
+        names = whole.cases[ACTIVITY].take(whole.events[CASE_INDEX]).to_pylist()
+        columns = [whole.events[column].to_pylist() for column in (ACTIVITY, TIMESTAMP, "colour")]
+        return [row for row in zip(names, *columns, strict=True) if row[0] != "x"]
+
+    before = told(LARGE_BASE)
+    assert len(before) == len(LARGE_BASE)
+    for what, other in LARGE_OTHERS.items():
+        for rows in (other + LARGE_BASE, LARGE_BASE[:31] + other + LARGE_BASE[31:]):
+            assert told(rows) == before, what
 
 
 def xes(*traces: str) -> bytes:

@@ -149,5 +149,5 @@ def test_progress_is_told() -> None:
 def test_the_verdict_warns_of_a_fitting_model_that_covers_little() -> None:
     result = compare(log(("abcdef", 3), ("fedcba", 1)), log(("abc", 4)))
     assert isinstance(result, Comparison)
-    warned = comparison._verdict(replace(result, results={**result.results, "fitness": Found(0.99)}))
+    warned = comparison.verdict_of(replace(result, results={**result.results, "fitness": Found(0.99)}))
     assert "says little" in warned and "says little" not in result.verdict

@@ -15,7 +15,7 @@ from scipy.stats import wasserstein_distance
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.simulate import hospital
-from veilog.measures.durations import MOST_BINS, Spans, active_cases, case_durations, spans
+from veilog.measures.durations import MOST_BINS, Spans, active_cases, case_durations, spans, step_durations
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
@@ -154,3 +154,11 @@ def test_a_log_without_cases_has_no_durations() -> None:
     empty = replace(log, events=log.events.slice(0, 0), cases=log.cases.slice(0, 0))
     with pytest.raises(ParameterError, match="has no cases"):
         spans(empty, "released")
+
+
+def test_how_long_a_step_takes_is_the_mean_over_all_of_its_kind_with_known_times() -> None:
+    log = timed([0, 2], [5, 9], [1, None, 3], [7])
+    codes = pa.array(["a", "b", "a", "b", "a", "b", "a", "c"]).dictionary_encode()
+    events = log.events.set_column(log.events.column_names.index(ACTIVITY), ACTIVITY, codes)
+    assert step_durations(replace(log, events=events)) == {("a", "b"): 3.0}
+    assert step_durations(timed([1], [5], [])) == {}

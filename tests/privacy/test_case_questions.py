@@ -11,6 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -23,6 +24,7 @@ from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases, attribut
 from veilog.privacy.clipping import noise_of_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
+from veilog.privacy.events import EventRounds
 from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.mechanism import Laplace, NoisyMaximum
 
@@ -295,6 +297,62 @@ def test_with_a_delta_sums_of_events_have_the_noise_that_it_pays_for() -> None:
     (charge,) = asker.guarantee().charges
     assert (charge.mechanism, "L2") == noise_of_sums(9, 16, Fraction(3, 5), Fraction(1, 10**6))
     assert (charge.epsilon, charge.delta) == (Fraction(3, 5), Fraction(1, 10**6))
+
+
+# Several that are paid for together -----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@given(raw=cases, extra=case, bound=st.integers(1, 9), resolution=st.sampled_from([1, 7, EventRounds.UNIT // 9]))
+def test_one_case_changes_each_of_several_sums_by_no_more_than_the_noise_is_made_for(
+    raw: list[Case], extra: Case, bound: int, resolution: int
+) -> None:
+    """Of any two questions, the second of which asks in other units."""
+
+    def twice(log: list[Case]) -> list[np.ndarray]:
+        with noise_off():
+            rounds = curator(log).events.rounds([Fraction(1), Fraction(3)], 1, "1e-6")
+            given_ = {"alphabet": ALPHABET, "codings": CODINGS}
+            first = rounds.sums(unbounded, SIZE, bound, resolution=resolution, **given_)
+            return [first, rounds.sums(unbounded, SIZE, 2 * bound, resolution=max(1, resolution // 2), **given_)]
+
+    for one, other in zip(twice([*raw, extra]), twice(raw), strict=True):
+        assert sum(int(value) ** 2 for value in one - other) <= EventRounds.UNIT**2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", [[1], [1, 7, 1, 40], [1] * 12])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_sums_that_are_paid_for_together_cost_no_more_than_is_charged_by_another_accountant(
+    weights: list[int], epsilon: float
+) -> None:
+    """Noise so wide is as good as continuous; all that a case may add is ``UNIT``."""
+    asked = curator([(None, [])])
+    rounds = asked.events.rounds([Fraction(weight) for weight in weights], epsilon, "1e-6")
+    whole = pld.identity(1e-4)
+    for one in rounds.noises:
+        multiplier = one.variance**0.5 / EventRounds.UNIT
+        loss = pld.from_gaussian_mechanism(multiplier, value_discretization_interval=1e-4, use_connect_dots=True)
+        whole = whole.compose(loss)
+    assert 0.98 * epsilon < whole.get_epsilon_for_delta(1e-6) <= epsilon * 1.0001 + 1e-5
+
+
+def test_sums_that_are_paid_for_together_are_charged_once_and_have_their_noise() -> None:
+    asked = curator([(None, [])])
+    rounds = asked.events.rounds([Fraction(1), Fraction(4)], Fraction(1, 2), Fraction(1, 10**6))
+    (charge,) = asked.charges
+    assert (charge.question, charge.epsilon, charge.delta) == ("event rounds", Fraction(1, 2), Fraction(1, 10**6))
+    nothing = lambda block: (np.zeros(0, int),) * 3  # noqa: E731
+    for refused in ((EventRounds.UNIT + 1, 1), (1, EventRounds.UNIT + 1), (2**13, 2**12)):
+        with pytest.raises(ParameterError, match="too large"):
+            rounds.sums(nothing, 5, refused[0], resolution=refused[1])
+    drawn = [rounds.sums(nothing, 4000, 3) for _ in range(2)]
+    for answer, one in zip(drawn, rounds.noises, strict=True):
+        assert stats.kstest(answer / one.variance**0.5, "norm").pvalue > 1e-6
+    assert drawn[0].std() == pytest.approx(2 * drawn[1].std(), rel=0.1)
+    with pytest.raises(ParameterError, match="paid for"):
+        rounds.sums(nothing, 5, 3)
+    assert asked.charges == (charge,)
 
 
 def test_noise_has_the_scale_that_is_charged() -> None:

@@ -261,6 +261,10 @@ ASKED: dict[str, tuple[Callable[[Curator], object], tuple[str, Fraction, Fractio
         lambda c: c.events.sums(nothing, 2, 5, E, resolution=2),
         ("event sums", E, Fraction(0), "5 (L1, clipped)"),
     ),
+    "event rounds": (
+        lambda c: c.events.rounds([Fraction(1), Fraction(2)], E, D).sums(nothing, 2, 5),
+        ("event rounds", E, D, "1 (L2, clipped)"),
+    ),
     "distinct": (lambda c: c.events.distinct("colour", E), ("distinct values", E, Fraction(0), "2 (L1)")),
     "partitions": (lambda c: c.partitions(E, D), ("partitions", E, failure(E, D), "1 (one variant's count)")),
     "values": (
@@ -291,7 +295,7 @@ def test_what_is_asked_is_charged_once_and_in_full(question: str) -> None:
 
 @pytest.mark.parametrize("question", sorted(ASKED))
 def test_what_is_asked_of_a_sample_is_charged_amplified(question: str) -> None:
-    if question in ("event sums", "distinct", "values"):
+    if question in ("event sums", "event rounds", "distinct", "values"):
         return  # a sample has no events to ask about
     curator = Curator(LOG)
     ask, (_, epsilon, delta, _) = ASKED[question]

@@ -143,6 +143,7 @@ ASKED: dict[str, Callable[[Curator, Any], Any]] = {
     "sparse histogram": lambda curator, f: curator.histogram(f, 3, "0.1", keep_above=60),
     "sums": lambda curator, f: curator.sums(f, 3, 2, "0.1"),
     "event sums": lambda curator, f: curator.events.sums(f, 3, 2, "0.1"),
+    "event rounds": lambda curator, f: curator.events.rounds([Fraction(1)], "0.1", "1e-6").sums(f, 3, 2),
     "histogram of a sample": lambda curator, f: curator.subsample(Fraction(9, 10)).histogram(f, 3, "0.1"),
 }
 

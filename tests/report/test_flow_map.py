@@ -87,3 +87,19 @@ def test_a_log_without_events_is_a_map_without_lines() -> None:
 def test_the_picture_is_the_same_each_time() -> None:
     steps = steps_of(LOGS[1])
     assert drawn(steps, arranged([steps])) == drawn(steps, arranged([steps]))
+
+
+def test_steps_of_a_log_with_times_say_how_long_they_take() -> None:
+    log = hospital(100, seed=1)
+    steps = steps_of(log.variants, log)
+    found = drawn(steps, arranged([steps]))
+    assert all((line.lasting != "") == (line.source != START and line.target != END) for line in found.lines)
+    assert all(line.lasting == "" for line in drawn(steps_of(log.variants), arranged([steps])).lines)
+
+
+def test_more_is_drawn_where_it_can_be_filtered() -> None:
+    steps = steps_of(random_log(3))
+    few, many = drawn(steps, arranged([steps])), drawn(steps, arranged([steps], more=True))
+    assert {box.name for box in few.boxes} < {box.name for box in many.boxes}
+    assert len(few.lines) < len(many.lines)
+    assert few.shown < many.shown

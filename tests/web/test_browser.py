@@ -113,6 +113,34 @@ def released_by_command(log: Path, folder: Path, *options: str) -> bytes:
     return target.read_bytes()
 
 
+def filter_a_map(page: sync_api.Page) -> None:
+    """Fewer activities and paths and all of them again, times in place of counts, and one activity alone."""
+    boxes, paths = (page.locator(f"[data-map] {part}:not(.off)") for part in (".box", "path[data-from]"))
+    before = boxes.count(), paths.count()
+    sliders = [page.get_by_role("slider", name=re.compile(f"^{what}")) for what in ("Activities", "Paths")]
+    sliders[0].fill("3")
+    assert boxes.count() == 3
+    assert paths.count() < before[1]
+    sliders[1].fill("1")
+    assert paths.count() <= 1
+    for slider in sliders:
+        slider.fill(str(slider.get_attribute("max")))
+    assert (boxes.count(), paths.count()) == before
+    times = page.locator("[data-map] .label.long").first
+    assert not times.is_visible()
+    page.get_by_label("How long steps take").check()
+    assert times.is_visible()
+    assert re.search(r"\d (s|min|h|days|months|years)$", times.text_content() or "")
+    box = page.locator("[data-map] .box").first
+    box.focus()
+    page.keyboard.press("Enter")
+    assert box.get_attribute("aria-pressed") == "true"
+    assert page.get_by_label("Find a variant by an activity").input_value() == box.get_attribute("data-activity")
+    assert page.locator("[data-map] path.faint").count() > 0
+    page.keyboard.press("Enter")
+    assert page.locator("[data-map] path.faint").count() == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "method", "options"),
@@ -129,6 +157,7 @@ def test_a_log_is_brought_looked_at_released_and_downloaded(
     assert re.search(r"\d\s%", page.locator("p.lead").inner_text())
     page.get_by_label("Find a variant by an activity").fill("zzz")
     assert "0 of" in page.locator("#found").inner_text()
+    filter_a_map(page)
 
     page.get_by_role("link", name="Choose how to release it").first.click()
     if method != "evolve":
@@ -250,6 +279,16 @@ def test_everything_can_be_done_without_javascript(visit_without_script: Visit, 
     assert not page.get_by_label("Find a variant by an activity").is_visible()
     page.get_by_role("link", name="Choose how to release it").first.click()
     assert not page.get_by_role("slider").is_visible()
+    page.get_by_label("Cases, about").fill("40")
+    page.get_by_label("Events of a case").fill("3")
+    page.get_by_role("button", name="Try", exact=True).click()
+    for _ in range(PATIENCE // 500):
+        if page.locator("tr[data-method=laplace] td.tried").count():
+            break
+        page.wait_for_timeout(300)
+        page.get_by_role("link", name="Look how far it is").click()
+    page.get_by_role("button", name="Stop trying").click()
+    assert page.locator("tr[data-method=laplace] td.tried").count()
     page.get_by_label("Budget ε", exact=True).fill("0,5")
     page.get_by_role("button", name="Make the release").click()
     assert page.get_by_role("alert").get_by_text("has to know which activities are public").is_visible()
@@ -313,3 +352,41 @@ def test_nothing_is_wider_than_the_window_whatever_things_are_called(visit: Visi
         for width in (390, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+@pytest.mark.slow
+def test_methods_and_budgets_are_tried_before_anything_is_paid(visit: Visit, patients: Path) -> None:
+    page = visit.page
+    visit.bring(patients)
+    log = page.url
+    page.goto(log + "/release?method=laplace&labels=log&longest=log")
+    keeps = page.locator("[data-keeps]")
+    assert not keeps.is_visible()
+    page.get_by_role("button", name="Try", exact=True).click()
+    page.get_by_role("heading", name="This cannot be done as it is").wait_for()
+    visit.errors.clear()  # the browser notes the status 400, as it should
+    for label, value in (("Cases, about", "60"), ("Events of a case", "4"), ("Different activities", "4")):
+        page.get_by_label(label).fill(value)
+    page.get_by_role("button", name="Try", exact=True).click()
+    page.wait_for_url("**/release#try")
+    page.locator("tr[data-method=laplace] td.tried").nth(3).wait_for(timeout=PATIENCE)
+    page.get_by_role("button", name="Stop trying").click()  # the others take longer, and what there is stays
+    page.locator("tr[data-method=laplace] td.tried").nth(3).wait_for(timeout=PATIENCE)
+    assert page.locator("tr[data-method]").count() == 3
+    assert page.get_by_label("Cases, about").input_value() == "60"
+    sync_api.expect(keeps).to_contain_text("Keeps about")
+    number = page.get_by_label("Budget ε", exact=True)
+    number.fill("2")
+    at_two = keeps.inner_text()
+    assert page.locator("th.at").inner_text() == "3"
+    number.fill("0.2")
+    assert keeps.inner_text() != at_two
+    assert page.locator("th.at").inner_text() in ("0.1", "0.3")
+    number.fill("7")
+    assert not keeps.is_visible()
+    assert page.get_by_role("slider", name="Budget epsilon").get_attribute("data-tone") == "bad"
+    page.get_by_role("button", name="Take laplace at epsilon 3").click()
+    page.wait_for_url("**/release?to=laplace")
+    assert number.input_value() == "3"
+    page.goto(f"{log}/account")
+    assert page.get_by_text("Nothing was spent yet").is_visible()

@@ -13,16 +13,23 @@ from web_logs import job, read, record, released
 
 from veilog.logs import files
 from veilog.logs.simulate import hospital
+from veilog.logs.twins import Sizes
 from veilog.methods import METHODS
+from veilog.releasing.expected import Interval
+from veilog.report.flow_map import FlowMap
 from veilog.web.jobs import results
+from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import Settings
+from veilog.web.jobs.results import to_text
 from veilog.web.pages import methods as pages_methods
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.methods import cards
-from veilog.web.pages.words import delta_for
+from veilog.web.pages.tries import Trial
 from veilog.web.work import dry_run
 from veilog.web.work.accounts import AccountSeen, Entered
+from veilog.web.work.request import delta_for
+from veilog.web.work.trying import BUDGETS
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -101,12 +108,26 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: Setting
     found["stored"] = pages.stored([log, replace(log, id="c" * 32)], "s", ONCE, ONCE, settings=settings)
     found["stored?"] = pages.stored(None, "s", ONCE, "", settings=settings)
     found["once more"] = pages.release_form(log, request, ONCE, same=done, settings=settings)
+    assert log.measured is not None
+    outlook = tried(log.measured.map, name)
+    trials = {"tried": job("try", outlook, request), "trying": replace(going, kind="try", kept=to_text(outlook))}
+    for words, trial in {**trials, "nothing tried": replace(failed, kind="try")}.items():
+        shown_trial = Trial(trial, words == "tried", 0.5, done)
+        found[words] = pages.release_form(log, request, ONCE, settings=settings, trial=shown_trial)
     shown = replace(going, kept=done.kept)
     found["shown"] = pages.job_page(shown, log, ONCE, settings=settings)
     found["what it cost"] = pages.job_page(failed, log, ONCE, settings=settings, price="It cost ε = 1.")
     planned = dry_run(log, request, settings)
     found["planned"] = pages.release_form(log, request, ONCE, settings=settings, plan=planned)
     return found
+
+
+def tried(drawn: FlowMap, name: str) -> Outlook:
+    """Three methods at all budgets, with texts as long as they may be."""
+    purposes = (("discovery", Interval(0.9, 0.8, 1.2)),)
+    cells = tuple(Tried(epsilon, Interval(0.7, 0.6, 0.8), drawn, (name,), purposes) for epsilon in BUDGETS)
+    rows = (TriedMethod("evolve", name, "0", cells), TriedMethod("laplace", name, "0", cells[:2]))
+    return Outlook(Sizes(9, 3.0, 4), "log", drawn, (*rows, TriedMethod("travas", name, "1e-6", problem=name)))
 
 
 class Reader(HTMLParser):
@@ -284,6 +305,16 @@ def test_two_releases_are_looked_at_side_by_side(ordinary: dict[str, str]) -> No
     assert "Release 1 beside release 2" in text
     assert '<th scope="row">Protection</th><td>good</td><td>good</td>' in text
     assert '<th scope="row">Relative log similarity</th>' in text
+
+
+def test_a_release_has_a_small_map_in_its_account_and_what_was_tried_has_many(ordinary: dict[str, str]) -> None:
+    assert ordinary["account"].count('class="thumb after"') == 1
+    assert ordinary["tried"].count('class="thumb') == 7
+    for words in ("Recommended: evolve at ε = 0.1.", "For you only: the made-up logs have", "not tried"):
+        assert words in ordinary["tried"]
+    assert 'data-live="' in ordinary["trying"] and "Stop trying" in ordinary["trying"]
+    assert "for other settings than those below" in ordinary["trying"]
+    assert 'class="tries"' not in ordinary["nothing tried"] and "It failed" in ordinary["nothing tried"]
 
 
 @pytest.mark.slow

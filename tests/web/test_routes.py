@@ -307,3 +307,46 @@ def test_a_page_is_there_while_an_upload_is_on_its_way(client: httpx.Client, ser
 
     answer = client.post("/logs", content=slowly(), headers={"content-type": "multipart/form-data; boundary=B"})
     assert answer.status_code == 303
+
+
+TRY = {"method": "laplace", "epsilon": "1", "s_from": "declared", "s_cases": "50", "s_length": "3"}
+
+
+def test_trying_costs_nothing_and_the_same_is_not_tried_twice(server: Served, client: httpx.Client, log: str) -> None:
+    page = f"{log}/release"
+    waiting = len(server.store.queued())
+    first = send(client, page, f"{log}/try", **TRY)
+    assert first.headers["location"] == f"{page}#try"
+    assert send(client, page, f"{log}/try", **TRY, p_depth="").status_code == 303
+    assert send(client, page, f"{log}/try", **{**TRY, "epsilon": "0.2"}).status_code == 303
+    assert len(server.store.queued()) == waiting + 1
+    shown = client.get(page).text
+    assert 'data-live="' in shown and "Stop trying" in shown
+    assert 'value="50"' in shown  # what was filled in stays
+    assert send(client, page, f"{log}/try", **{**TRY, "s_cases": "60"}).status_code == 303
+    assert len(server.store.queued()) == waiting + 1  # in place of the one before
+    lacking = send(client, page, f"{log}/try", **{**TRY, "s_cases": ""})
+    assert lacking.status_code == 400
+    assert "about how many cases there are" in lacking.text
+    (job,) = server.store.tries(log[-32:])
+    assert client.get(f"/jobs/{job.id}").headers["location"] == page
+    assert send(client, page, f"/jobs/{job.id}/cancel").headers["location"] == f"{page}#try"
+    assert job.id not in client.get("/").text
+
+
+def test_nobody_tries_for_the_log_of_another_browser(server: Served, client: httpx.Client, log: str) -> None:
+    once = once_of(client.get(f"{log}/release"))
+    with server.browser() as other:
+        assert other.post(f"{log}/try", data={"once": once, **TRY}).status_code in (400, 404)
+        own = once_of(other.get("/"))
+        assert other.post(f"{log}/try", data={"once": own, **TRY}).status_code == 404
+    assert client.post(f"{log}/try", data=TRY).status_code == 400  # a form that was not made here
+
+
+def test_a_method_is_taken_with_its_budget(client: httpx.Client, log: str) -> None:
+    page = f"{log}/release"
+    send(client, page, f"{log}/try", **TRY)
+    taken = send(client, page, f"{log}/method", **TRY, to="evolve@0.3")
+    shown = client.get(taken.headers["location"]).text
+    assert re.search(r'id="epsilon" name="epsilon" value="0.3"', shown)
+    assert 'name="method" value="evolve"' in shown

@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from veilog._typing import FloatArray
+from veilog._typing import FloatArray, IntArray
 from veilog.audits.curves import Priced, priced
 from veilog.audits.likelihood import (
     evidence_of_counts,
@@ -43,7 +43,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.curator import Curator
-from veilog.privacy.events import EventQuestions
+from veilog.privacy.events import EventQuestions, EventRounds
 from veilog.privacy.histograms import SparseHistogram
 from veilog.privacy.labels import label_weights
 from veilog.privacy.mechanisms.mechanism import (
@@ -217,6 +217,8 @@ class _Recorder:
             return self._step(holder, *given, **named)
         if isinstance(holder, Rounds):
             return self._round(holder, *given, **named)
+        if isinstance(holder, EventRounds):
+            return self._round_of_sums(holder, given, named)
         answer = self._asked(holder, name, given, named)
         if len(self.answers) == self.enough:
             raise _Enough
@@ -328,6 +330,18 @@ class _Recorder:
         told = evidence_of_counts(mechanism, keep_above, _counts(answer), *bins, empty=True)
         before = self.answers[place]
         self.answers[place] = replace(before, evidence=before.evidence + told)
+        return answer
+
+    def _round_of_sums(self, rounds: EventRounds, given: tuple[Any, ...], named: dict[str, Any]) -> IntArray:
+        """Some of the sums that were paid for together; their evidence adds up."""
+        sample, place = self.rounds[id(rounds)]
+        noise = rounds.noises[rounds.asked]
+        answer = rounds.sums(*given, **named)
+        silent = {**named, "epsilon": 1, "delta": Fraction(1, 2)}  # the L2 norm, as there; without the noise
+        exact = self._twins_answer(sample, lambda twin: twin.curator.events.sums(*given, **silent))
+        before = self.answers[place]
+        told = before.evidence + evidence_of_numbers(noise, answer, *exact)
+        self.answers[place] = replace(before, evidence=told)
         return answer
 
     def _step(self, training: Training, part: int, factors: Any) -> Any:

@@ -25,9 +25,9 @@ QUESTIONS = (
     "most_apart",
     "step",
 )
-"""What answers with numbers or names; ``sums`` is asked of curators and of their questions about events."""
+"""What answers with numbers or names; ``sums`` is asked of curators, of their questions about events and of rounds."""
 OPENING = ("subsample", "training", "rounds")
-"""What gives a curator, steps or histograms to ask further."""
+"""What gives a curator, steps, histograms or sums to ask further."""
 PEEKING = ("peek", "peek_log", "peek_pieces")
 
 
@@ -38,7 +38,7 @@ class Watcher(Protocol):
         """Return the answer to a question of ``holder``: a curator or what it opened, or its questions about events."""
 
     def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return what is opened: a curator of a sample, a training, or rounds of histograms."""
+        """Return what is opened: a curator of a sample, a training, or rounds of histograms or sums."""
 
     def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
         """Return what is looked at without noise."""

@@ -9,8 +9,9 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import check_writable
+from veilog._language import ENGLISH, check_language
 from veilog.cli.common import AS_USUAL, HeldOut, Json, Output, Reading, named, read_log, shown_progress
-from veilog.cli.report import entered
+from veilog.cli.report import Language, entered
 from veilog.errors import OutputError
 from veilog.releasing.meaning import json_of
 from veilog.report.dossier import check_dossier, write, write_registry
@@ -35,6 +36,7 @@ def dossier(
         Path | None,
         Parameter(help="File (.yaml) for the record of the registry of deployments; by default TARGET.registry.yaml."),
     ] = None,
+    language: Language = ENGLISH,
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
@@ -42,6 +44,7 @@ def dossier(
     protection impact assessment, the three risks, sheets for the recipient and for an output check."""
     out = Output(json)
     check_dossier(target)
+    check_language(language)
     place = registry or target.with_suffix(".registry.yaml")
     _check_registry(place)
     log = read_log(named(released, reading, released=True), reading)
@@ -50,7 +53,15 @@ def dossier(
     others = None if control is None or before is None else read_log(named(control, reading), reading)
     account = None if original is None or before is None else entered(original, before)
     with shown_progress() as progress:
-        made = made_of(log, before, files=(released,), account=account, control=others, progress=progress)
+        made = made_of(
+            log,
+            before,
+            files=(released,),
+            account=account,
+            control=others,
+            progress=progress,
+            language=language,
+        )
     if made.registry is not None or registry is not None:
         write_registry(made, place)
     write(made, target)

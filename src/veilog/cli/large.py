@@ -5,8 +5,8 @@ from __future__ import annotations
 from veilog.cli.common import Reading, read_log, shown_progress
 from veilog.logs.eventlog import EventLog
 from veilog.logs.source import Source
-from veilog.logs.stored.parquet import is_large, stored
 from veilog.logs.stored.store import StoredLog
+from veilog.logs.stored.storing import is_elsewhere, is_large, stored, whole_of
 from veilog.logs.tables.reader import table_reader_of
 
 __all__ = ["fits", "read_events"]
@@ -16,12 +16,20 @@ _LARGE_TEXT = 256 << 20
 _GZIPPED = 10
 
 
-def read_events(source: Source, reading: Reading, *, in_memory: bool = False) -> EventLog | StoredLog:
-    """The log with its events. A large Parquet file stays on disk where that is possible, unless ``in_memory``."""
-    if in_memory or reading.map is not None or not is_large(source):
-        return read_log(source, reading)
-    with shown_progress() as progress:
-        found = stored(source, reading.asked(source, progress))
+def read_events(source: Source, reading: Reading, *, for_whole: str | None = None) -> EventLog | StoredLog:
+    """The log with its events, in memory for the method that is named, because it takes the log as a whole.
+
+    A large Parquet file stays on disk where that is possible, several files and tables of engines always do.
+    """
+    if is_elsewhere(source):
+        with shown_progress() as progress:
+            asked = reading.asked(source, progress)
+            found = stored(source, asked) if for_whole is None else whole_of(source, asked, for_whole)
+    elif for_whole is None and is_large(source):
+        with shown_progress() as progress:
+            found = stored(source, reading.asked(source, progress))
+    else:
+        found = None
     return read_log(source, reading) if found is None else found
 
 

@@ -120,8 +120,6 @@ def release(
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
     keeping.of(log)
-    if planned.needs_events:
-        grouping.needs_events("A release with times, attributes, persons or a part of the cases")
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     original = _original(source, planned, reading)
@@ -176,7 +174,8 @@ def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Be
 def _original(source: Source, planned: Plan, reading: Reading) -> EventLog | StoredLog | Variants:
     """The log, or as much of it as the release needs."""
     if planned.needs_events:
-        return read_events(source, reading, in_memory=planned.method.full_log and not planned.method.in_pieces)
+        in_memory = planned.method.full_log and not planned.method.in_pieces
+        return read_events(source, reading, for_whole=planned.method.name if in_memory else None)
     if fits(source):
         return read_log(source, reading)  # all columns: one of them may tell persons, which the owner should know
     return read_variants(source, reading)

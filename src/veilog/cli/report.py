@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import check_writable
+from veilog._language import ENGLISH, check_language, languages
 from veilog.cli.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
 from veilog.cli.ledger import AS_THERE_IS
 from veilog.errors import OutputError, ParameterError
@@ -25,7 +26,9 @@ from veilog.report.dossier import check_dossier, dossier
 from veilog.report.dossier import write as write_dossier
 from veilog.report.told import told_by_file
 
-__all__ = ["NO_REPORT", "Reports", "entered", "report"]
+__all__ = ["NO_REPORT", "Language", "Reports", "entered", "report"]
+
+Language = Annotated[str, Parameter(help=f"Language of the pages and the dossier: {', '.join(languages())}.")]
 
 
 @Parameter(name="*")
@@ -43,9 +46,11 @@ class Reports:
         Path | None,
         Parameter(help="Write a dossier (.html, .md) that helps to decide whether it may be sent; see veilog dossier."),
     ] = None
+    language: Language = ENGLISH
 
     def check(self) -> None:
         """Before any work."""
+        check_language(self.language)
         if self.dossier is not None:
             check_dossier(self.dossier)
         for page, option in ((self.report, "--report"), (self.report_outside, "--report-outside")):
@@ -65,13 +70,22 @@ class Reports:
     ) -> Iterator[str]:
         """Write what was asked for about the release in this file; yields each page and whom it is for."""
         if self.report is not None:
-            write(released, self.report, original, comparison=comparison, files=(target,), progress=progress)
+            write(
+                released,
+                self.report,
+                original,
+                comparison=comparison,
+                files=(target,),
+                progress=progress,
+                language=self.language,
+            )
             yield f"{self.report} (for you only: it holds exact numbers of the log)"
         if self.report_outside is not None:
-            write(released, self.report_outside, files=(target,), progress=progress)
+            write(released, self.report_outside, files=(target,), progress=progress, language=self.language)
             yield f"{self.report_outside} (may go where the release may go)"
         if self.dossier is not None:
-            write_dossier(dossier(released, files=(target,), progress=progress), self.dossier)
+            made = dossier(released, files=(target,), progress=progress, language=self.language)
+            write_dossier(made, self.dossier)
             yield f"{self.dossier} (a dossier: may go where the release may go)"
 
 
@@ -85,18 +99,20 @@ def report(
     original: Annotated[
         Path | None, Parameter(help="The log it was made of: adds exact numbers of it, so the page is for you only.")
     ] = None,
+    language: Language = ENGLISH,
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
     """Write a page about a release from its file: what it is, what it guarantees, what nobody may conclude from it."""
     out = Output(json)
     _check_page(target, "TARGET")
+    check_language(language)
     log = read_log(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else read_log(named(original, reading), reading)
     account = None if original is None or before is None else entered(original, before)
     with shown_progress() as progress:
-        write(log, target, before, files=(released,), account=account, progress=progress)
+        write(log, target, before, files=(released,), account=account, progress=progress, language=language)
     version = "outside" if before is None else "inside"
     out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)}, target)
     whom = "it may go where the release may go" if before is None else "for you only: it holds exact numbers of the log"

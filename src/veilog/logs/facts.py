@@ -86,11 +86,16 @@ class PersonColumn(ToJson):
     """Whether it looks as if it did: see :func:`person_columns`."""
 
     def __str__(self) -> str:
-        column = self.column if self.column.isidentifier() else repr(self.column)
         return (
             f"`{self.column}`: {self.values:,} values for {self.cases:,} cases, up to {self.most:,} each: "
-            f"--unit {column} --max-cases {self.most}"
+            f"{self.options}"
         )
+
+    @property
+    def options(self) -> str:
+        """How a release protects persons by it, in the words of the command."""
+        column = self.column if self.column.isidentifier() else repr(self.column)
+        return f"--unit {column} --max-cases {self.most}"
 
 
 def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:

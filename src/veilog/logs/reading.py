@@ -13,7 +13,7 @@ from veilog.logs.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_r
 from veilog.logs.source import Source, is_ibis, silent
 from veilog.logs.tables.reader import note, table_reader_of
 
-__all__ = ["ATTRIBUTES_TOGETHER", "grouped", "roles_of", "whole"]
+__all__ = ["ATTRIBUTES_TOGETHER", "check_layout", "grouped", "roles_among", "roles_of", "whole"]
 
 ATTRIBUTES_TOGETHER = (
     "Whether a column of attributes holds text, numbers or truth values, and whether it belongs to cases or to events, "
@@ -33,8 +33,8 @@ def whole(source: Source, asked: Asked) -> EventLog:
     reader = reader_of(source)
     with blaming(source):
         tabular = table_reader_of(source)
-        _check_layout(source)
-        roles = None if tabular is None else _roles(tabular.columns(source), asked.declared, source)
+        check_layout(source)
+        roles = None if tabular is None else roles_among(tabular.columns(source), asked.declared, source)
         if roles is not None:
             note(source, roles, asked.findings)
         log = reader.read(source, replace(asked, roles=roles))
@@ -51,8 +51,8 @@ def grouped(source: Source, asked: Asked) -> Grouped:
         log = whole(source, asked)
         return Grouped(log.variants, *log.span)
     with blaming(source):
-        _check_layout(source)
-        roles = _roles(engine.columns(), asked.declared, source)
+        check_layout(source)
+        roles = roles_among(engine.columns(), asked.declared, source)
         if source.engine == "duckdb" and source.name is not None:
             note(source, roles, asked.findings)
         result = engine.group(roles, asked.findings, asked.progress or silent)
@@ -68,10 +68,10 @@ def roles_of(source: Source, declared: Declared = AS_IT_IS) -> Roles | None:
     engine = engine_of(source)
     with blaming(source):
         names = _columns(source) if engine is None else engine.columns()
-        return None if names is None else _roles(names, replace(declared, classifier=None), source)
+        return None if names is None else roles_among(names, replace(declared, classifier=None), source)
 
 
-def _check_layout(source: Source) -> None:
+def check_layout(source: Source) -> None:
     """Refuse what is said about the inside of a file that has no such thing."""
     here = source.name is not None and source.engine in ("duckdb", "spark")
     heeds = getattr(reader_of(source.files()[0]), "heeds", ()) if here else ()
@@ -92,7 +92,8 @@ def _columns(source: Source) -> list[str] | None:
     return None if reader is None else reader.columns(source)
 
 
-def _roles(names: list[str], declared: Declared, source: Source) -> Roles:
+def roles_among(names: list[str], declared: Declared, source: Source) -> Roles:
+    """Return the roles of the columns with these names, as far as nothing else is declared."""
     try:
         return declared_roles(names, declared, _classifiers(source) if declared.classifier is not None else ())
     except InputError as error:

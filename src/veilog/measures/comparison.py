@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, overload
 
+from veilog._language import gettext, gettext_noop, localised, percent
 from veilog._notebook import card, figure, frame, paragraph, table
 from veilog.errors import VeilogError
 from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from veilog.measures.overlap import VariantCounts
     from veilog.measures.singling_out import Inference, Linkability, SinglingOut
 
-__all__ = ["Comparison", "Line", "compare"]
+__all__ = ["Comparison", "Line", "compare", "verdict_of"]
 
 T = TypeVar("T")
 
@@ -264,7 +265,7 @@ def compare(
         results = dict(_taken(pair, taken))
     first, second = pair.variants
     result = Comparison(first.cases, second.cases, results, judge(pair, wanted, asked))
-    return replace(result, verdict=_verdict(result), seconds=time.perf_counter() - started)
+    return replace(result, verdict=verdict_of(result), seconds=time.perf_counter() - started)
 
 
 def _taken(pair: Pair, measures: list[Measure]) -> Iterator[tuple[str, Found]]:
@@ -279,52 +280,65 @@ def _taken(pair: Pair, measures: list[Measure]) -> Iterator[tuple[str, Found]]:
 
 
 _GRADES = (
-    (1.0, "has the original's variants in the original's shares"),
-    (0.95, "is almost the original"),
-    (0.85, "is close to the original"),
-    (0.7, "keeps the main behaviour of the original"),
-    (0.5, "keeps part of the original's behaviour"),
-    (0.0, "has little to do with the original"),
+    (1.0, gettext_noop("The release has the original's variants in the original's shares (similarity {number} of 1).")),
+    (0.95, gettext_noop("The release is almost the original (similarity {number} of 1).")),
+    (0.85, gettext_noop("The release is close to the original (similarity {number} of 1).")),
+    (0.7, gettext_noop("The release keeps the main behaviour of the original (similarity {number} of 1).")),
+    (0.5, gettext_noop("The release keeps part of the original's behaviour (similarity {number} of 1).")),
+    (0.0, gettext_noop("The release has little to do with the original (similarity {number} of 1).")),
 )
 
 
-def _verdict(result: Comparison) -> str:
-    """A few sentences for people; the numbers beside them say the same exactly."""
+def verdict_of(result: Comparison) -> str:
+    """Return a few sentences for people; the numbers beside them say the same exactly."""
     if result.released_cases == 0:
-        return "The release is empty: nothing of the original can be seen in it."
+        return gettext("The release is empty: nothing of the original can be seen in it.")
     if result.original_cases == 0:
-        return "The original is empty, so there is nothing to compare with."
-    counts = result.variants
-    sentences = []
+        return gettext("The original is empty, so there is nothing to compare with.")
+    return " ".join([*_likeness(result), *_behaviour(result), *_people(result)])
+
+
+def _likeness(result: Comparison) -> Iterator[str]:
     if result.relative_log_similarity is not None:
         grade = next(text for least, text in _GRADES if result.relative_log_similarity >= least)
-        sentences.append(f"The release {grade} (similarity {result.relative_log_similarity:.2f} of 1).")
+        yield gettext(grade, number=localised(f"{result.relative_log_similarity:.2f}"))
     elif "relative_log_similarity" in result.intervals:
-        low, high = result.intervals["relative_log_similarity"]
-        sentences.append(f"Its similarity to the original is from {low:.2f} to {high:.2f} of 1.")
+        low, high = (localised(f"{end:.2f}") for end in result.intervals["relative_log_similarity"])
+        yield gettext("Its similarity to the original is from {low} to {high} of 1.", low=low, high=high)
     if result.coverage.activities == 0.0 and result.dfg_moved is not None:
-        sentences.append("The two logs have no activity in common.")
-    total = counts.common + counts.lost
-    sentences.append(
-        f"{_percent(result.keep_real)} of its cases follow a variant that exists in the original; of the original's "
-        f"{total} variants it has {counts.common}, and it adds {counts.added}."
+        yield gettext("The two logs have no activity in common.")
+
+
+def _behaviour(result: Comparison) -> Iterator[str]:
+    counts = result.variants
+    yield gettext(
+        "{share} of its cases follow a variant that exists in the original; of the original's {total} variants it has "
+        "{common}, and it adds {added}.",
+        share=_percent(result.keep_real),
+        total=str(counts.common + counts.lost),
+        common=str(counts.common),
+        added=str(counts.added),
     )
     if result.dfg_moved is not None:
-        sentences.append(
-            f"{_percent(result.dfg_moved)} of the directly-follows steps moved to other edges, and "
-            f"{_percent(result.coverage.directly_follows)} of the original's kinds of steps occur at all."
+        yield gettext(
+            "{moved} of the directly-follows steps moved to other edges, and {kinds} of the original's kinds of steps "
+            "occur at all.",
+            moved=_percent(result.dfg_moved),
+            kinds=_percent(result.coverage.directly_follows),
         )
     ratio = result.size_ratio
     if ratio is not None and not 0.9 <= ratio <= 1.1:
-        sentences.append(f"It has {ratio:.2g} times as many cases as the original.")
+        yield gettext("It has {times} times as many cases as the original.", times=localised(f"{ratio:.2g}"))
     if result.fitness is not None and result.coverage.directly_follows < 0.5 and result.fitness >= 0.9:
-        sentences.append("Its model's high fitness says little: less than half of the original's steps are in it.")
+        yield gettext("Its model's high fitness says little: less than half of the original's steps are in it.")
+
+
+def _people(result: Comparison) -> Iterator[str]:
     if result.singling_out is not None:
         from veilog.measures.singling_out import in_words  # not before there is something to say
 
-        sentences.append(in_words(result.singling_out))
-    return " ".join(sentences)
+        yield in_words(result.singling_out)
 
 
 def _percent(share: float | None) -> str:
-    return "an unknown share" if share is None else f"{100 * share:.0f} %"
+    return gettext("an unknown share") if share is None else percent(f"{100 * share:.0f}")

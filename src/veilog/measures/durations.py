@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from veilog._typing import IntArray
+from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES
@@ -40,7 +40,9 @@ __all__ = [
     "active_cases",
     "case_durations",
     "emd",
+    "mean_steps",
     "spans",
+    "step_durations",
     "timed",
 ]
 
@@ -48,6 +50,7 @@ Clock = Literal["calendar", "since the first event"]
 
 MOST_BINS = 1_000
 _SECOND = 1_000_000
+_HOUR = 3_600 * _SECOND
 _BINS = (60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400, 28 * 86_400, 364 * 86_400, 3_640 * 86_400)
 """Seconds; a day is taken for anything from eight months to nearly three years."""
 _QUANTILES = 21
@@ -131,6 +134,33 @@ def spans(log: EventLog, name: str = "log") -> Spans:
         raise ParameterError(f"The {name} log has {what}.", parameter=name)
     starts = bounds[timed]
     return Spans(np.minimum.reduceat(micros, starts), np.maximum.reduceat(micros, starts), len(bounds) - 1 - len(timed))
+
+
+def mean_steps(
+    codes: IntArray, offsets: IntArray, known: BoolArray, times: IntArray, labels: int
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the pairs of activities that directly follow each other, as first * labels + second in order, how often
+    with known times, and their mean time in hours."""
+    inside = known[:-1] & known[1:]
+    borders = offsets[1:-1] - 1
+    inside[borders[(borders >= 0) & (borders < len(inside))]] = False
+    pairs = (codes[:-1] * labels + codes[1:])[inside]
+    keys, place, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+    gaps = np.diff(times)[inside]
+    # Hours and what is left of them, apart: integers that a double holds, so that no order of cases shows in the sums.
+    high, low = (np.bincount(place, part, minlength=len(keys)) for part in (gaps // _HOUR, gaps % _HOUR))
+    return keys, counts, (high + low / _HOUR) / counts
+
+
+def step_durations(log: EventLog) -> dict[tuple[str, str], float]:
+    """Return how many hours lie between two activities that directly follow each other, on average."""
+    labels, codes = log.activity_codes
+    times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
+    known = times.is_valid().to_numpy(zero_copy_only=False)
+    micros = times.fill_null(0).to_numpy(zero_copy_only=False)
+    keys, _, hours = mean_steps(codes.astype(np.int64), log.offsets, known, micros, len(labels))
+    pairs = zip(keys.tolist(), hours.tolist(), strict=True)
+    return {(labels[key // len(labels)], labels[key % len(labels)]): mean for key, mean in pairs}
 
 
 def case_durations(original: Spans, released: Spans) -> CaseDurations:

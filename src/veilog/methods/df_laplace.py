@@ -18,6 +18,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from veilog._language import gettext_noop
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
@@ -219,8 +220,11 @@ def _published_relation(curator: Curator, epsilon: Fraction) -> IntArray:
         relation = sums.reshape(size, size)
     else:
         original = curator.peek(
-            "a case adds to as many directly-follows counts as it has events, no bound on which is declared, and each "
-            "count has noise of scale 1/epsilon"
+            gettext_noop(
+                "a case adds to as many directly-follows counts as it has events, no bound on which is declared, and "
+                "each "
+                "count has noise of scale 1/epsilon"
+            )
         )
         relation = exact_relation(original, curator.activities)
         relation = relation + noise.discrete_laplace(epsilon, size * size, curator.randomness).reshape(size, size)

@@ -19,6 +19,7 @@ from typing import Annotated
 
 import numpy as np
 
+from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._relations import SACOFA_PAPER
@@ -59,8 +60,11 @@ def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants
     if request.as_published:
         refuse_flood(curator, request.epsilon)
         original = curator.peek(
-            "SaPa chooses directly-follows relations by their k-follows scores in the raw log, and redraws a count's "
-            "noise until the count is positive"
+            gettext_noop(
+                "SaPa chooses directly-follows relations by their k-follows scores in the raw log, and redraws a "
+                "count's "
+                "noise until the count is positive"
+            )
         )
         kept = within_distance(original.sequences, curator.activities, settings.k)
         kept |= _let_in(~kept, float(request.epsilon), random)

@@ -20,6 +20,7 @@ from typing import Annotated
 
 import numpy as np
 
+from veilog._language import gettext_noop
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.method import EpsilonAndDelta, Method, Request
@@ -65,7 +66,10 @@ def utravas(curator: Curator, request: Request, settings: UtravasSettings) -> Va
             parameter="subqueries",
         )
     original = curator.peek(
-        "uTraVaS keeps the number of subqueries whose result scores best against the raw log (relative log similarity)"
+        gettext_noop(
+            "uTraVaS keeps the number of subqueries whose result scores best against the raw log (relative log "
+            "similarity)"
+        )
     )
     best, best_score = None, -1.0
     splits = range(SMALLEST_SPLIT, most + 1)

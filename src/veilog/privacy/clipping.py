@@ -21,6 +21,7 @@ from veilog.privacy.rounds import gaussian_rounds
 __all__ = [
     "LARGEST_VALUE",
     "Features",
+    "check_size_and_bound",
     "check_sums",
     "clipped",
     "clipped_euclidean",
@@ -46,12 +47,17 @@ LARGEST_IN_SQUARES = 2**18
 
 def check_sums(size: int, bound: int, resolution: int, epsilon: Fraction) -> None:
     """Refuse sums that could not be held, added up or drawn noise for exactly, before anything is spent."""
+    check_size_and_bound(size, bound, resolution)
+    check_scale(epsilon / (resolution * bound))
+
+
+def check_size_and_bound(size: int, bound: int, resolution: int) -> None:
+    """Refuse sums that could not be held or added up."""
     for name, value in (("size", size), ("bound", bound), ("resolution", resolution)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ParameterError(f"{name} must be a whole number from 1 on, not {value!r}.", parameter=name)
     if size > _LARGEST_SIZE or resolution * bound > _LARGEST_SCALE:
         raise ParameterError(f"{size} sums of contributions up to {bound} are too large.", parameter="bound")
-    check_scale(epsilon / (resolution * bound))
 
 
 def noise_of_sums(

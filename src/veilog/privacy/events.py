@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,21 +27,31 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Condition
 from veilog.privacy.asking import triples_of
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, Kind, Level, RawCases, attribute_kind, attribute_level
-from veilog.privacy.clipping import LARGEST_VALUE, check_sums, contributions, noise_of_sums
+from veilog.privacy.clipping import (
+    LARGEST_VALUE,
+    check_size_and_bound,
+    check_sums,
+    contributions,
+    noise_of_sums,
+)
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.mechanisms.mechanism import (
+    DiscreteGaussian,
+    GaussianRounds,
     KTruncatedGeometric,
     Laplace,
     NoisyMaximum,
+    Norm,
     Sensitivity,
     Thresholded,
 )
 from veilog.privacy.mechanisms.noise import Randomness
+from veilog.privacy.rounds import gaussian_rounds
 
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["CaseFeatures", "EventQuestions", "columns_taken"]
+__all__ = ["CaseFeatures", "EventQuestions", "EventRounds", "columns_taken"]
 
 IntArray = npt.NDArray[np.int64]
 CaseFeatures = Callable[[Cases], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
@@ -169,6 +180,20 @@ class EventQuestions:
         noise, norm = noise_of_sums(bound, resolution, eps, failure)
         sensitivity = Sensitivity.of(bound, norm, "clipped")
         mechanism = self._account.charge("event sums", f"{purpose} ({size} sums)", noise, sensitivity, eps, failure)
+        exact = self._exact_sums(features, size, bound, resolution, norm, alphabet, codings)
+        return exact + mechanism.draw(size, self._randomness)
+
+    def _exact_sums(
+        self,
+        features: CaseFeatures,
+        size: int,
+        bound: int,
+        resolution: int,
+        norm: Norm,
+        alphabet: Sequence[str],
+        codings: Sequence[Coding],
+    ) -> IntArray:
+        """What all cases contribute, each clipped."""
         exact, first = np.zeros(size, dtype=np.int64), True
         for raw in self._pieces():
             for block in raw.blocks(alphabet, codings):
@@ -176,7 +201,29 @@ class EventQuestions:
                 _, columns, contributed = contributions(triples, len(block), bound, resolution, norm)
                 np.add.at(exact, columns, contributed)
                 first = False
-        return exact + mechanism.draw(size, self._randomness)
+        return exact
+
+    def rounds(
+        self, weights: Sequence[Fraction], epsilon: Number, delta: Number, *, purpose: str = "sums over events"
+    ) -> EventRounds:
+        """As many questions for sums as there are weights, charged together before the first, with discrete Gaussian
+        noise; the squared strength is shared out by the weights.
+
+        Sensitivity: in each a case contributes a vector of an L2 norm of at most ``EventRounds.UNIT``
+        (:meth:`EventRounds.sums`), and the noise of each was fixed in these units before the first. What they cost
+        together is proved in :mod:`veilog.privacy.rounds`: (epsilon, delta), whatever they ask.
+        """
+        eps, failure = parse_epsilon(epsilon), parse_delta(delta)
+        paid = gaussian_rounds(weights, eps, failure, by=EventRounds.UNIT)
+        self._account.charge(
+            "event rounds",
+            f"{purpose} ({len(weights)} questions)",
+            paid,
+            Sensitivity.of(1, "L2", "clipped"),  # in units of the bound of each question
+            eps,
+            failure,
+        )
+        return EventRounds(self, paid, self._randomness)
 
     def most_apart(
         self,
@@ -288,3 +335,58 @@ class EventQuestions:
         drawn = mechanism.noise.draw(len(names), self._randomness)
         noisy = np.array([exact[name] for name in names], dtype=np.int64) + drawn
         return tuple(names[i] for i in np.flatnonzero(noisy > mechanism.above).tolist())
+
+
+class EventRounds:
+    """Questions for sums that were paid for together. One beyond them is refused.
+
+    Opened by :meth:`EventQuestions.rounds`, which charges all of them before the first.
+    """
+
+    UNIT = 2**24
+    """The L2 norm of what a case contributes to each is at most this."""
+
+    def __init__(self, questions: EventQuestions, paid: GaussianRounds, randomness: Randomness) -> None:
+        self._questions, self._paid, self._randomness = questions, paid, randomness
+        self._asked = 0
+
+    @property
+    def asked(self) -> int:
+        """How many were asked."""
+        return self._asked
+
+    @property
+    def noises(self) -> tuple[DiscreteGaussian, ...]:
+        """The noise of each question."""
+        return self._paid.noises
+
+    def sums(
+        self,
+        features: CaseFeatures,
+        size: int,
+        bound: int,
+        *,
+        alphabet: Sequence[str] = (),
+        codings: Sequence[Coding] = (),
+        resolution: int = 1,
+    ) -> IntArray:
+        """Return the next sums, over all cases, of a vector of ``size`` integers a case, in units of ``1/resolution``.
+
+        Features, alphabet and codings are those of :meth:`EventQuestions.sums`, and so is the clipping by the L2 norm.
+        The product of ``bound`` and ``resolution`` is at most ``UNIT``.
+
+        Sensitivity: the alphabet, the codings, the bound and the resolution are public or noisy answers, so what a case
+        contributes depends on that case alone, and its L2 norm is at most ``resolution * bound``, so at most ``UNIT``,
+        exactly, because it is computed in integers. It was charged with the others.
+        """
+        if self._asked == len(self.noises):
+            raise ParameterError(f"All {self._asked} questions that were paid for were asked.", parameter="rounds")
+        check_size_and_bound(size, bound, resolution)
+        if resolution * bound > self.UNIT:
+            problem = f"Contributions up to {bound} in steps of 1/{resolution} are too large."
+            raise ParameterError(problem, parameter="bound")
+        self._questions._check_codings(codings)
+        noise = self.noises[self._asked]
+        self._asked += 1
+        exact = self._questions._exact_sums(features, size, bound, resolution, "L2", alphabet, codings)
+        return exact + noise.draw(size, self._randomness)

@@ -14,7 +14,9 @@ if (Balle, Wang, "Improving the Gaussian mechanism for differential privacy", IC
 
 *Sums of vectors.* Where a case changes an answer by a vector of integers of L2 norm up to B (``by``), noise of
 deviation s on each number makes it the Gaussian mechanism of ``mu = B / s``: in the direction of that vector it is as
-above, and in the others both logs have the same.
+above, and in the others both logs have the same. Of several such questions B is the same, and the deviations in its
+units are fixed before the first (:class:`veilog.privacy.events.EventRounds`), so each costs its ``mu_i = B / s_i``
+whatever it asks; how many of its own units B stands for in a question may follow from earlier answers.
 
 *The noise is discrete.* It is of ``N_Z(0, s_i**2 + 4)``, which is Gaussian noise of deviation s_i rounded at random to
 integers, but for a factor: steps 1 and 2 of :mod:`veilog.privacy.training.accounting` with 4 in place of 16, where

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -23,10 +23,14 @@ from veilog.measures.purposes import judge, named
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.method import Progress
 from veilog.releasing.planned import Planned
+from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
 from veilog.releasing.trial import on_made_up
 
-__all__ = ["ENOUGH", "TWINS", "Expected", "Interval", "expectation"]
+__all__ = ["ENOUGH", "TWINS", "Expected", "Interval", "Seen", "expectation"]
+
+Seen = Callable[[Variants, Release], None]
+"""What is shown every twin beside its release."""
 
 TWINS = 4
 ENOUGH = 0.6
@@ -109,8 +113,10 @@ def expectation(
     purposes: Iterable[str] = (),
     owner_only: bool = False,
     progress: Progress | None = None,
+    seen: Seen | None = None,
 ) -> Expected:
-    """Return what the plan gives on ``twins`` made-up logs of these sizes; no other log is touched."""
+    """Return what the plan gives on ``twins`` made-up logs of these sizes; no other log is touched. ``seen`` is shown
+    each of them beside its release."""
     if isinstance(twins, bool) or not isinstance(twins, int) or not 1 <= twins <= 100:
         raise ParameterError(f"twins must be a whole number from 1 to 100, not {twins!r}.", parameter="twins")
     wanted = named(tuple(purposes))
@@ -122,7 +128,7 @@ def expectation(
         if progress is not None:
             progress(f"twin {number + 1} of {twins}", number / twins)
         made = twin_of(sizes, number, told, plan.declared.longest)
-        for name, value in _one(_for_twin(plan, made, number), made, number, wanted).items():
+        for name, value in _one(_for_twin(plan, made, number), made, number, wanted, seen).items():
             found.setdefault(name, []).append(value)
     similarity, durations = found.pop("similarity"), found.pop("durations", None)
     return Expected(
@@ -147,10 +153,12 @@ def _for_twin(plan: Planned, made: Variants, seed: int) -> Planned:
     )
 
 
-def _one(plan: Planned, made: Variants, seed: int, wanted: tuple[str, ...]) -> dict[str, float]:
+def _one(plan: Planned, made: Variants, seed: int, wanted: tuple[str, ...], seen: Seen | None) -> dict[str, float]:
     """What a release of one twin is worth."""
     log = log_of(made, seed) if plan.needs_events else None
     released = run_plan(plan, made if log is None else log)
+    if seen is not None:
+        seen(made, released)
     similar = relative_log_similarity(made, released.variants).value if released.variants.cases else 0.0
     found = {"similarity": similar}
     if plan.wanted.times and log is not None and released.variants.cases:

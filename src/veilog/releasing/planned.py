@@ -26,6 +26,7 @@ class Uses(NamedTuple):
     flow: bool
     labels: bool
     values: bool
+    times: bool
 
 
 def uses_of(method: Method, settings: Settings, declared: Domain, wanted: Wanted) -> Uses:
@@ -34,6 +35,7 @@ def uses_of(method: Method, settings: Settings, declared: Domain, wanted: Wanted
         flow=method.spends_delta(settings),
         labels=declared.activities == PRIVATELY,
         values=any(declared.values_of(name) is None for name in wanted.attributes),
+        times=bool(wanted.times),
     )
 
 

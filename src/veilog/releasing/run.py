@@ -177,7 +177,7 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
     )
     if not planned.wanted:
         return _alone(curator, planned, request, said)
-    return _with_extras(curator, planned, request, part if uses.values else Fraction(0), said)
+    return _with_extras(curator, planned, request, part, said)
 
 
 def _alone(curator: Curator, planned: Planned, request: Request, said: list[str]) -> _Made:
@@ -200,7 +200,7 @@ def _alone(curator: Curator, planned: Planned, request: Request, said: list[str]
 
 
 def _with_extras(curator: Curator, planned: Planned, request: Request, delta: Fraction, said: list[str]) -> _Made:
-    """What a method of variants releases, with times and attributes."""
+    """What a method of variants releases, with times and attributes; each use of a delta has so much."""
 
     def flow(epsilon: Fraction) -> Variants:
         released = planned.method.run(curator, replace(request, epsilon=epsilon), planned.settings)
@@ -208,7 +208,8 @@ def _with_extras(curator: Curator, planned: Planned, request: Request, delta: Fr
         return released
 
     for_labels = range(len(curator.charges))
-    made = enriched(curator, planned.wanted, request.epsilon, delta, flow, said.append)
+    values, times = (delta if use else Fraction(0) for use in (planned.uses.values, planned.uses.times))
+    made = enriched(curator, planned.wanted, request.epsilon, values, times, flow, said.append)
     done: list[tuple[str, str, Sequence[int]]] = [
         ("control flow (variants)", _name(planned), [*for_labels, *made.for_flow])
     ]

@@ -46,9 +46,7 @@ def tried(plan: Planned) -> Guarantee:
     quick = _LESS_WORK.get(plan.method.name, {})
     trial = replace(trial, declared=declared, settings=replace(trial.settings, **quick))
     if found is not None:  # so few patients have no labels that are frequent enough
-        trial = replace(
-            trial, epsilon=plan.epsilon - found.epsilon, delta=found.delta if plan.uses.flow else trial.delta * 0
-        )
+        trial = replace(trial, epsilon=plan.epsilon - found.epsilon, delta=plan.delta - found.delta)
     guarantee = run_plan(trial, _made_up()).guarantee
     if found is not None:
         guarantee = replace(guarantee, charges=(found, *guarantee.charges))
@@ -83,7 +81,7 @@ def on_made_up(plan: Planned) -> Planned:
 
 def _labels_found(plan: Planned) -> Charge:
     """What finding the labels privately costs."""
-    epsilon, delta = plan.epsilon * LABELS_SHARE, plan.delta / (1 + plan.uses.flow)
+    epsilon, delta = plan.epsilon * LABELS_SHARE, plan.delta / (1 + plan.uses.flow + plan.uses.times)
     mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
     return Charge("labels", "the activities that enough cases have", mechanism, sensitivity, epsilon, delta)
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 
 from veilog._files import atomic_target
+from veilog._language import ENGLISH, spoken
 from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -31,15 +32,24 @@ def write(
     files: Sequence[str | os.PathLike[str]] = (),
     account: Account | None = None,
     progress: Progress | None = None,
+    language: str = ENGLISH,
 ) -> None:
     """Write the report of a release, or of the log that was read from its file, whole or not at all.
 
     With its ``original`` it is the inside version, without it the outside version. A ``comparison`` of the two that is
     there already is not computed again. ``files`` are those that the release was written to: the page says their
     SHA-256. ``account`` is what the ledger knows of releases of these data, for the inside version; a release that was
-    entered knows its own.
+    entered knows its own. The page is written in a ``language`` that there is a catalogue of; what it lacks is English.
     """
-    text = html(released, original, comparison=comparison, files=files, account=account, progress=progress)
+    text = html(
+        released,
+        original,
+        comparison=comparison,
+        files=files,
+        account=account,
+        progress=progress,
+        language=language,
+    )
     with atomic_target(path) as file:
         file.write(text.encode("utf-8", "replace"))
 
@@ -52,8 +62,10 @@ def html(
     files: Sequence[str | os.PathLike[str]] = (),
     account: Account | None = None,
     progress: Progress | None = None,
+    language: str = ENGLISH,
 ) -> str:
     """The page as text; see :func:`write`. The outside version depends on the release alone: on one day equal ones give
     equal bytes."""
     told = told_by_release(released) if isinstance(released, Release) else told_by_file(released)
-    return rendered(gathered(told, released, original, comparison, progress, files=files, account=account))
+    with spoken(language):
+        return rendered(gathered(told, released, original, comparison, progress, files=files, account=account))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from veilog._language import gettext, gettext_noop, localised, ngettext, percent
+from veilog.measures.disclosure import RiskResult
 from veilog.measures.singling_out import (
     Control,
     Inference,
+    Inferred,
     Linkability,
     Linked,
     Rate,
@@ -19,11 +22,15 @@ from veilog.measures.singling_out import (
     known_of,
     linked_in_words,
 )
+from veilog.measures.singling_out.inferring import END
 from veilog.report.figures import tied
 
-__all__ = ["AttackRow", "AttackShown", "attacks_shown", "unique"]
+__all__ = ["AttackRow", "AttackShown", "attacks_shown", "known_activities", "unique"]
 
-CONTROLS: dict[Control, str] = {"others' cases": "others' cases alone", "held out": "people held out"}
+CONTROLS: dict[Control, str] = {
+    "others' cases": gettext_noop("others' cases alone"),
+    "held out": gettext_noop("people held out"),
+}
 
 
 class Disclosed(Protocol):
@@ -71,33 +78,65 @@ def attacks_shown(
         found = singled.results
         alone = [_row(known_of(k), k.people, k.singled_out, None, more=False) for k in found]
         rest = [_row(known_of(k), k.people, k.guessed, k.beyond, more=k.more) for k in found]
-        told = "Exactly one case fits what is known, and it has the person's whole path."
-        shown.append(AttackShown("Singling out", told, CONTROLS[singled.control], tuple(alone)))
-        shown.append(AttackShown("Inference: the path", in_words(singled), CONTROLS[singled.control], tuple(rest)))
+        control = gettext(CONTROLS[singled.control])
+        told = gettext("Exactly one case fits what is known, and it has the person's whole path.")
+        shown.append(AttackShown(gettext("Singling out"), told, control, tuple(alone)))
+        shown.append(AttackShown(gettext("Inference: the path"), in_words(singled), control, tuple(rest)))
     if linked is not None:
         pairs = [_row(_lists(k), k.people, k.linked, k.beyond, more=k.more) for k in linked.results]
-        shown.append(AttackShown("Linkability", linked_in_words(linked), CONTROLS[linked.control], tuple(pairs)))
+        control = gettext(CONTROLS[linked.control])
+        shown.append(AttackShown(gettext("Linkability"), linked_in_words(linked), control, tuple(pairs)))
     if inferred is not None:
         ends = [
-            _row(f"{begun(k)}; guessed: {k.secret}", k.people, k.guessed, k.beyond, more=k.more)
+            _row(
+                gettext("{known}; guessed: {secret}", known=begun(k), secret=_secret(k)),
+                k.people,
+                k.guessed,
+                k.beyond,
+                more=k.more,
+            )
             for k in inferred.results
         ]
-        title = "Inference: how a case ends, and attributes"
-        shown.append(AttackShown(title, inferred_in_words(inferred), CONTROLS[inferred.control], tuple(ends)))
+        title = gettext("Inference: how a case ends, and attributes")
+        control = gettext(CONTROLS[inferred.control])
+        shown.append(AttackShown(title, inferred_in_words(inferred), control, tuple(ends)))
     return tuple(shown)
 
 
 def _lists(row: Linked) -> str:
-    some = "activity" if row.size == 1 else f"{row.size} activities"
-    other = f"the last {some}" if row.other_list == "activities" else "attributes"
-    return f"lists with the first {some} and with {other}{' (two releases)' if row.releases > 1 else ''}"
+    if row.other_list == "activities":
+        both = ngettext(
+            "lists with the first activity and with the last activity",
+            "lists with the first {n} activities and with the last {n} activities",
+            row.size,
+        )
+    else:
+        both = ngettext(
+            "lists with the first activity and with attributes",
+            "lists with the first {n} activities and with attributes",
+            row.size,
+        )
+    return gettext("{lists} (two releases)", lists=both) if row.releases > 1 else both
+
+
+def _secret(row: Inferred) -> str:
+    return gettext("last activity") if row.secret == END else row.secret
 
 
 def unique(found: Disclosed) -> str:
     """Return how many cases some knowledge singles out; where not all of it was tried and none did, it says so."""
     if not found.exact and not found.unique:
-        return "none of those tried"
-    return f"{'' if found.exact else 'at least '}{found.unique:,} of {found.cases:,}"
+        return gettext("none of those tried")
+    if found.exact:
+        return gettext("{n} of {cases}", n=found.unique, cases=found.cases)
+    return gettext("at least {n} of {cases}", n=found.unique, cases=found.cases)
+
+
+def known_activities(found: RiskResult) -> str:
+    """Return which knowledge of how many activities it is."""
+    if found.background == "set":
+        return gettext("set of {n}", n=found.size)
+    return gettext("sequence of {n}", n=found.size)
 
 
 def _row(known: str, people: int, success: Success, gain: Rate | None, *, more: bool) -> AttackRow:
@@ -113,10 +152,11 @@ def _row(known: str, people: int, success: Success, gain: Rate | None, *, more: 
 
 
 def _rate(rate: Rate) -> str:
-    value = f"{_in_percent(rate.value)} %"
+    value = percent(_in_percent(rate.value))
     if rate.high - rate.low < 1e-9:
         return tied(value)
-    return tied(f"{value} ({_in_percent(rate.low)} to {_in_percent(rate.high)} %)")
+    low, high = localised(_in_percent(rate.low)), percent(_in_percent(rate.high))
+    return tied(gettext("{value} ({low} to {high})", value=value, low=low, high=high))
 
 
 def _in_percent(share: float) -> str:
@@ -125,4 +165,5 @@ def _in_percent(share: float) -> str:
 
 
 def _signed(rate: Rate) -> str:
-    return f"{100 * rate.value:+.2f} ({100 * rate.low:+.2f} to {100 * rate.high:+.2f})"
+    value, low, high = (localised(f"{100 * share:+.2f}") for share in (rate.value, rate.low, rate.high))
+    return gettext("{value} ({low} to {high})", value=value, low=low, high=high)

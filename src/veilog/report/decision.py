@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from veilog._language import gettext, gettext_noop, ngettext, quoted
 from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.facts import PersonColumn, person_columns
@@ -26,7 +27,9 @@ from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import STRENGTHS, Strength, strength_of
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
+from veilog.report.stated import stated
 from veilog.report.told import Told
+from veilog.report.words import capital, strength_in_words
 
 __all__ = ["MARKS", "Check", "Decision", "OwnerSide", "State", "decided", "of_pair", "of_person", "owner_side"]
 
@@ -34,26 +37,33 @@ State = Literal["met", "open", "against"]
 Tone = Literal["good", "warn", "bad"]
 
 MARKS: Mapping[State, tuple[str, str]] = {
-    "met": ("☑", "holds"), "open": ("☐", "to be confirmed"), "against": ("☒", "seems not to hold"),
-}  # fmt: skip
+    "met": ("☑", gettext_noop("holds")),
+    "open": ("☐", gettext_noop("to be confirmed")),
+    "against": ("☒", gettext_noop("seems not to hold")),
+}
 """How the state of a condition is shown, as a sign and in words."""
 
 _SENDS: Mapping[Strength, tuple[Tone, str]] = {
-    "strong": ("good", "You may send it to anybody, if all of this holds:"),
-    "good": ("good", "You may send it to anybody, if all of this holds:"),
-    "moderate": ("warn", "You may send it to recipients whom you know, if all of this holds:"),
-    "weak": ("bad", "You may send it only to those who could be given the original log, if all of this holds:"),
-    "none in practice": ("bad", "Do not send it."),
+    "strong": ("good", gettext_noop("You may send it to anybody, if all of this holds:")),
+    "good": ("good", gettext_noop("You may send it to anybody, if all of this holds:")),
+    "moderate": ("warn", gettext_noop("You may send it to recipients whom you know, if all of this holds:")),
+    "weak": (
+        "bad",
+        gettext_noop("You may send it only to those who could be given the original log, if all of this holds:"),
+    ),
+    "none in practice": ("bad", gettext_noop("Do not send it.")),
 }
 _ASKS: Mapping[Code, str] = {
-    "activities-from-log": "The names of all activities of the log are no secret, also of those that occur once.",
-    "length-from-log": "How many events the longest case has is no secret.",
-    "window-from-log": "The days on which the first and the last case start are no secret.",
-    "columns-from-log": "Which attributes there are, and their types, is no secret.",
-    "activities-mapped": "The list that groups the activities is public, and was not made from the log.",
-    "nobody-has-more": "No person has more cases than was said.",
-    "one-run": "No copy of the training's checkpoint was resumed beside it.",
-    "columns-read-together": "No case changed how the others were read.",
+    "activities-from-log": gettext_noop(
+        "The names of all activities of the log are no secret, also of those that occur once."
+    ),
+    "length-from-log": gettext_noop("How many events the longest case has is no secret."),
+    "window-from-log": gettext_noop("The days on which the first and the last case start are no secret."),
+    "columns-from-log": gettext_noop("Which attributes there are, and their types, is no secret."),
+    "activities-mapped": gettext_noop("The list that groups the activities is public, and was not made from the log."),
+    "nobody-has-more": gettext_noop("No person has more cases than was said."),
+    "one-run": gettext_noop("No copy of the training's checkpoint was resumed beside it."),
+    "columns-read-together": gettext_noop("No case changed how the others were read."),
 }
 _SHOWN = 5
 _SEVERAL = 5
@@ -121,34 +131,36 @@ def owner_side(original: EventLog | Variants, account: Account | None) -> OwnerS
 def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
     """Return the first screen of a release of so many cases; with what only its owner may see, if that is given."""
     g = told.guarantee
-    tone, answer = _SENDS[g.strength]
+    tone, sends = _SENDS[g.strength]
+    answer = gettext(sends)
     reasons: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     if not g.proven:
-        headline = "No protection is proven."
-        reasons = tuple(clean(reason[:1].upper() + reason[1:]).rstrip(".") + "." for reason in g.reasons[:_SHOWN])
+        headline = gettext("No protection is proven.")
+        reasons = tuple(clean(capital(stated(reason))).rstrip(".") + "." for reason in g.reasons[:_SHOWN])
         if g.statements:
-            models = ", ".join(statement.model for statement in g.statements)
-            reasons += (f"What is stated in its place ({short(models, 200)}) protects against less.",)
+            models = short(", ".join(statement.model for statement in g.statements), 200)
+            reasons += (gettext("What is stated in its place ({models}) protects against less.", models=models),)
     elif tone == "bad" and g.strength == STRENGTHS[-1]:
-        headline = "Protection is none in practice."
+        headline = gettext("Protection is none in practice.")
         reasons = (
-            f"At ε = {figure(g.epsilon)} the noise hides hardly anything of one {g.unit}: treat it as you treat the "
-            "original.",
+            gettext(
+                "At ε = {epsilon} the noise hides hardly anything of one {unit}: treat it as you treat the original.",
+                epsilon=figure(g.epsilon),
+                unit=g.unit,
+            ),
         )
     else:
-        headline = f"Protection is {g.strength}."
+        headline = gettext("Protection is {strength}.", strength=strength_in_words(g.strength))
         checks = _checks(told, cases, owner)
         if any(check.state == "against" for check in checks):
-            tone, answer = (
-                ("bad" if tone == "bad" else "warn"),
-                "Not as it stands: what is crossed out seems not to hold.",
-            )
+            tone = "bad" if tone == "bad" else "warn"
+            answer = gettext("Not as it stands: what is crossed out seems not to hold.")
     if not cases:
         tone = "bad" if tone == "bad" else "warn"
-        answer = "There is nothing to send: the release is empty."
+        answer = gettext("There is nothing to send: the release is empty.")
         checks = ()
-    return Decision(g.strength, tone, headline, g.protects, answer, reasons, checks, _cautions(g, cases, owner))
+    return Decision(g.strength, tone, headline, stated(g.protects), answer, reasons, checks, _cautions(g, cases, owner))
 
 
 def of_person(g: Guarantee, cases: int, released: int) -> Strength:
@@ -175,8 +187,8 @@ def _checks(told: Told, cases: int, owner: OwnerSide | None) -> tuple[Check, ...
             0,
             Check(
                 "met",
-                "No name of an activity comes from the log unasked.",
-                "They were declared from outside the log, or found with noise.",
+                gettext("No name of an activity comes from the log unasked."),
+                gettext("They were declared from outside the log, or found with noise."),
             ),
         )
     checks += [_unit(g, cases, owner), _only_release(g, owner), _recipient(g.strength)]
@@ -184,86 +196,123 @@ def _checks(told: Told, cases: int, owner: OwnerSide | None) -> tuple[Check, ...
         checks.append(
             Check(
                 "open",
-                "The file is as it was written.",
-                "The guarantee is what the file states; nobody derived it again. Compare its SHA-256 with the owner's.",
+                gettext("The file is as it was written."),
+                gettext(
+                    "The guarantee is what the file states; nobody derived it again. Compare its SHA-256 with the "
+                    "owner's."
+                ),
             )
         )
     return tuple(checks)
 
 
 def _condition(condition: Condition, owner: OwnerSide | None) -> Check:
-    asks = _ASKS.get(condition.code, "What the guarantee takes for granted holds.")
-    said = "the owner said so" if condition.said_by == "owner" else "nothing checked it"
-    why = f"{short(condition.text, 600).rstrip('.')} ({said})."
+    asks = gettext(_ASKS.get(condition.code, gettext_noop("What the guarantee takes for granted holds.")))
+    text = short(stated(condition.text), 600).rstrip(".")
+    if condition.said_by == "owner":
+        why = gettext("{condition} (the owner said so).", condition=text)
+    else:
+        why = gettext("{condition} (nothing checked it).", condition=text)
     if owner is not None and condition.code == "activities-from-log":
-        why += f" There are {owner.activities:,}"
-        if owner.alone:
-            named = ", ".join(f"“{short(name, 60)}”" for name in owner.alone[:_SHOWN])
-            more = f" and {len(owner.alone) - _SHOWN:,} more" if len(owner.alone) > _SHOWN else ""
-            return Check("open", asks, f"{why}, in one case only: {named}{more}. Look at these.")
-        return Check("open", asks, f"{why}, and each occurs in two cases or more.")
+        return Check("open", asks, f"{why} {_looked_at(owner)}")
     return Check("open", asks, why)
+
+
+def _looked_at(owner: OwnerSide) -> str:
+    """How many activities there are, and those that might give somebody away."""
+    if not owner.alone:
+        return gettext("There are {n}, and each occurs in two cases or more.", n=owner.activities)
+    named = ", ".join(quoted(short(name, 60)) for name in owner.alone[:_SHOWN])
+    if len(owner.alone) > _SHOWN:
+        return gettext(
+            "There are {n}, in one case only: {names} and {more} more. Look at these.",
+            n=owner.activities,
+            names=named,
+            more=len(owner.alone) - _SHOWN,
+        )
+    return gettext("There are {n}, in one case only: {names}. Look at these.", n=owner.activities, names=named)
 
 
 def _unit(g: Guarantee, cases: int, owner: OwnerSide | None) -> Check:
     if g.unit != "case":
-        return Check("met", f"One {g.unit} is protected, with all the cases that count.", clean(g.neighbours) + ".")
-    asks = "A case is what has to be protected, and not a person with several."
+        asks = gettext("One {unit} is protected, with all the cases that count.", unit=g.unit)
+        return Check("met", asks, clean(stated(g.neighbours)) + ".")
+    asks = gettext("A case is what has to be protected, and not a person with several.")
     column = None if owner is None else owner.persons
     if column is not None:
-        why = f"The log seems to know persons: {short(str(column), 300)}. {_group(g, column.most, cases)}"
-        return Check("against", asks, why)
-    said = "" if owner is None else "No column looks as if it told persons; you may know better. "
-    return Check("open", asks, said + _group(g, _SEVERAL, cases))
+        seen = gettext("The log seems to know persons: {column}.", column=short(_named(column), 300))
+        return Check("against", asks, f"{seen} {_group(g, column.most, cases)}")
+    group = _group(g, _SEVERAL, cases)
+    if owner is None:
+        return Check("open", asks, group)
+    said = gettext("No column looks as if it told persons; you may know better.")
+    return Check("open", asks, f"{said} {group}")
+
+
+def _named(column: PersonColumn) -> str:
+    """The column, how many values it has for how many cases, and the options that protect persons by it."""
+    return gettext(
+        "`{column}`: {values} values for {cases} cases, up to {most} each: {options}",
+        column=column.column,
+        values=column.values,
+        cases=column.cases,
+        most=column.most,
+        options=column.options,
+    )
 
 
 def _group(g: Guarantee, most: int, cases: int) -> str:
-    word = of_person(g, most, cases)
-    return (
-        f"A person with {most:,} cases is protected at {most:,} times ε, ε = {figure((g.epsilon or 0.0) * most)}: "
-        f"protection is {word}."
+    return gettext(
+        "A person with {n} cases is protected at {n} times ε, ε = {epsilon}: protection is {strength}.",
+        n=most,
+        epsilon=figure((g.epsilon or 0.0) * most),
+        strength=strength_in_words(of_person(g, most, cases)),
     )
 
 
 def _only_release(g: Guarantee, owner: OwnerSide | None) -> Check:
-    asks = "It is the only release of these data."
+    asks = gettext("It is the only release of these data.")
     if owner is None:
-        return Check("open", asks, "The ε of all releases of the same data add up; the owner's ledger knows them.")
+        why = gettext("The ε of all releases of the same data add up; the owner's ledger knows them.")
+        return Check("open", asks, why)
     account = owner.account
     if account is None:
-        return Check("open", asks, "No ledger was asked. If there are others, their ε add up.")
+        return Check("open", asks, gettext("No ledger was asked. If there are others, their ε add up."))
     number = sum(entry.state != "withdrawn" for entry in account.entries)
     if number <= 1:
-        return Check("met", asks, f"The ledger (account {account.number}) knows of no other.")
+        known = gettext("The ledger (account {number}) knows of no other.", number=str(account.number))
+        return Check("met", asks, known)
     if account.spent is None:
-        return Check("against", asks, f"The ledger knows of {number:,}, and nothing bounds what they cost together.")
+        unbounded = gettext("The ledger knows of {n}, and nothing bounds what they cost together.", n=number)
+        return Check("against", asks, unbounded)
     worth = account.strength
     state: State = "against" if STRENGTHS.index(worth) > STRENGTHS.index("moderate") else "open"
-    return Check(
-        state,
-        asks,
-        f"The ledger knows of {number:,}, which cost ε = {figure(account.spent[0])} together: protection by all of "
-        f"them is {worth}.",
+    together = gettext(
+        "The ledger knows of {n}, which cost ε = {epsilon} together: protection by all of them is {strength}.",
+        n=number,
+        epsilon=figure(account.spent[0]),
+        strength=strength_in_words(worth),
     )
+    return Check(state, asks, together)
 
 
 def _recipient(strength: Strength) -> Check:
     if strength == "moderate":
         return Check(
             "open",
-            "The recipients are known, and have agreed not to look for people in it.",
-            "At this strength a determined reader may become surer of something about one of them.",
+            gettext("The recipients are known, and have agreed not to look for people in it."),
+            gettext("At this strength a determined reader may become surer of something about one of them."),
         )
     if strength == "weak":
         return Check(
             "open",
-            "The recipients could be given the original log, under the same rules.",
-            "At this strength it is to be treated as data about people.",
+            gettext("The recipients could be given the original log, under the same rules."),
+            gettext("At this strength it is to be treated as data about people."),
         )
     return Check(
         "met",
-        "The recipient may be anybody.",
-        "The promise does not rest on who reads it, what they know, or what they compute.",
+        gettext("The recipient may be anybody."),
+        gettext("The promise does not rest on who reads it, what they know, or what they compute."),
     )
 
 
@@ -271,13 +320,20 @@ def _cautions(g: Guarantee, cases: int, owner: OwnerSide | None) -> tuple[str, .
     said = []
     if not cases:
         said.append(
-            "No case came through the noise. The budget is spent nevertheless; a larger ε or δ lets more through."
+            gettext(
+                "No case came through the noise. The budget is spent nevertheless; a larger ε or δ lets more through."
+            )
         )
     if owner is not None and g.proven and owner.cases * (g.epsilon or 0.0) < _LITTLE:
-        many = "1 case" if owner.cases == 1 else f"{owner.cases:,} cases"
-        said.append(f"The log has {many}: too few for this ε. What was released is noise for the most part.")
+        said.append(
+            ngettext(
+                "The log has {n} case: too few for this ε. What was released is noise for the most part.",
+                "The log has {n} cases: too few for this ε. What was released is noise for the most part.",
+                owner.cases,
+            )
+        )
     if g.part is not None:
-        said.append(f"It is of the {clean(g.part.in_words)} alone.")
+        said.append(gettext("It is of the {cases} alone.", cases=clean(stated(g.part.in_words))))
     return tuple(said)
 
 

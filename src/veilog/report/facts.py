@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from veilog._language import gettext, gettext_noop
 from veilog.charts import comparison_svg, lasting
 from veilog.errors import InputError, VeilogError
 from veilog.ledger.ledger import Account
@@ -29,15 +30,15 @@ __all__ = ["Facts", "File", "Inside", "account_of", "disclosed", "files_of", "ga
 
 COMPARED_AT_ONCE = 5_000
 """Up to so many variants a side a report compares the logs itself; beyond it that takes longer than a report should."""
-_TOO_MANY = "The logs have many variants, so this takes a while: veilog compare."
+_TOO_MANY = gettext_noop("The logs have many variants, so this takes a while: veilog compare.")
 _WORK = 5e7
 _SAMPLES = 300
 _QUANTILES = (
-    (0, "shortest"),
-    (5, "a quarter up to"),
-    (10, "half up to"),
-    (15, "three quarters up to"),
-    (20, "longest"),
+    (0, gettext_noop("shortest")),
+    (5, gettext_noop("a quarter up to")),
+    (10, gettext_noop("half up to")),
+    (15, gettext_noop("three quarters up to")),
+    (20, gettext_noop("longest")),
 )
 
 
@@ -132,7 +133,7 @@ def gathered(
             map=drawn(first, plan),
             risk=disclosed(before, variants),
             comparison=comparison,
-            not_compared="" if comparison else _TOO_MANY,
+            not_compared="" if comparison else gettext(_TOO_MANY),
             purposes=purposes,
             chart=None if comparison is None or comparison.case_durations is None else comparison_svg(comparison),
         )
@@ -183,13 +184,13 @@ def today() -> str:
 def _durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str]:
     """How long the released cases last, or why that is not known."""
     if log is None:
-        return (), "The release has no times: its timestamps carry the order of events and nothing else."
+        return (), gettext("The release has no times: its timestamps carry the order of events and nothing else.")
     try:
         both = spans(log, "released")
     except VeilogError as error:
         return (), str(error)
     found = case_durations(both, both).released
-    return tuple((name, lasting(found.quantiles[i])) for i, name in _QUANTILES), ""
+    return tuple((gettext(name), lasting(found.quantiles[i])) for i, name in _QUANTILES), ""
 
 
 def disclosed(before: Variants, after: Variants) -> tuple[tuple[RiskResult, RiskResult], ...]:

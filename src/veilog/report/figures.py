@@ -1,13 +1,15 @@
-"""Numbers as people read them on a page: powers of ten as powers, and no line that breaks inside a number."""
+"""Numbers as people read them on a page, in the language that is spoken: powers of ten as powers, and no line that
+breaks inside a number."""
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
 
+from veilog._language import localised, percent, pgettext
 from veilog.privacy.account.figures import up
 
-__all__ = ["figure", "tied"]
+__all__ = ["figure", "share_of", "tied"]
 
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _POWER = re.compile(r"(?:1(?=e)|([\d.]+))e([+-]?)0*(\d+)")
@@ -15,7 +17,14 @@ _POWER = re.compile(r"(?:1(?=e)|([\d.]+))e([+-]?)0*(\d+)")
 
 def figure(value: Fraction | float | None, digits: int = 6) -> str:
     """Return a number that is rounded up: 10⁻⁶ in place of 1e-06."""
-    return _POWER.sub(_raised, up(value, digits))
+    if value is None:
+        return pgettext("number", "none")
+    return localised(_POWER.sub(_raised, up(value, digits)))
+
+
+def share_of(number: str) -> str:
+    """Return a number, written as in English, in percent."""
+    return tied(percent(number))
 
 
 def tied(text: str) -> str:

@@ -11,21 +11,25 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from veilog.charts import lasting
+from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.directly_follows import edge_frequencies
+from veilog.measures.durations import step_durations
 
 __all__ = ["END", "START", "Box", "FlowMap", "Steps", "arranged", "drawn", "steps_of"]
 
 START, END = "\0start", "\0end"
 """Before the first and after the last activity of a case; XML cannot hold such names."""
 
-_ACTIVITIES, _EDGES = 14, 24
-"""The most frequent ones, which are shown; and of each activity its most frequent way in and out."""
+_SHOWN = 14, 24
+"""The most frequent activities and steps, which are shown; and of each activity its most frequent way in and out."""
+_MORE = 24, 48
 _BOX, _HEIGHT, _LAYER, _PASSING, _GAP, _MARGIN = 150, 40, 92, 24, 24, 22
 
 
@@ -37,6 +41,8 @@ class Steps:
     activities: Mapping[str, int]
     edges: Mapping[tuple[str, str], int]
     depth: Mapping[str, float]
+    lasting: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Hours from one activity to the next, on average, where times are known."""
 
     @property
     def total(self) -> int:
@@ -64,6 +70,8 @@ class Line:
     count: int
     x: float
     y: float
+    lasting: str = ""
+    """How long it takes on average, in words."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +96,8 @@ class Arrangement:
     height: float
 
 
-def steps_of(variants: Variants) -> Steps:
-    """What the map of a log is drawn from."""
+def steps_of(variants: Variants, timed: EventLog | None = None) -> Steps:
+    """What the map of a log is drawn from; ``timed`` is the log itself, where its times mean something."""
     labels = variants.labels
     weights = np.repeat(variants.counts, variants.lengths)
     counts = np.bincount(variants.codes, weights=weights, minlength=len(labels))
@@ -106,11 +114,13 @@ def steps_of(variants: Variants) -> Steps:
     activities, depth = {START: variants.cases, END: variants.cases}, {START: -1.0, END: 2.0}
     for label, count, deep in named:
         activities[label], depth[label] = count, deep
-    return Steps(activities, edges, depth)
+    return Steps(activities, edges, depth, {} if timed is None else step_durations(timed))
 
 
-def arranged(logs: Iterable[Steps]) -> Arrangement:
-    """One arrangement for the most frequent steps of all these logs (by their shares), so that maps can be compared."""
+def arranged(logs: Iterable[Steps], *, more: bool = False) -> Arrangement:
+    """One arrangement for the most frequent steps of all these logs (by their shares), so that maps can be compared;
+    ``more`` of them, where they can be filtered."""
+    most_activities, most_edges = _MORE if more else _SHOWN
     share: dict[tuple[str, str], float] = {}
     depth: dict[str, float] = {}
     weight: dict[str, float] = {}
@@ -122,9 +132,9 @@ def arranged(logs: Iterable[Steps]) -> Arrangement:
             weight[name] = weight.get(name, 0.0) + count / total
             depth[name] = depth.get(name, 0.0) + steps.depth[name] * count / total
     depth = {START: -1.0, END: 2.0} | {n: depth[n] / weight[n] for n in depth if n not in (START, END) and weight[n]}
-    names = {START, END, *sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n))[:_ACTIVITIES]}
+    names = {START, END, *sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n))[:most_activities]}
     candidates = sorted((e for e in share if names.issuperset(e)), key=lambda e: (-share[e], e))
-    kept = dict.fromkeys(candidates[:_EDGES])
+    kept = dict.fromkeys(candidates[:most_edges])
     forward = [e for e in candidates if depth[e[0]] < depth[e[1]]]
     for side in (0, 1):  # every activity keeps its most frequent way in from what is earlier, and out to what is later
         seen = {edge[side] for edge in kept if depth[edge[0]] < depth[edge[1]]}
@@ -153,7 +163,8 @@ def drawn(steps: Steps, plan: Arrangement) -> FlowMap:
             path, (x, y) = _loop(*way[0])
         else:
             path, (x, y) = _curve(way, upwards)
-        lines.append(Line(source, target, path, width, count, x, y))
+        hours = steps.lasting.get((source, target))
+        lines.append(Line(source, target, path, width, count, x, y, "" if hours is None else lasting(max(0.0, hours))))
     shown = sum(line.count for line in lines) / total
     return FlowMap(boxes, tuple(lines), plan.width, plan.height, shown)
 

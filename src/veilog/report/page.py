@@ -5,23 +5,26 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from veilog._language import current, dated, gettext, localised, ngettext, pgettext
 from veilog.charts import lasting
-from veilog.measures import MEASURES, Comparison
+from veilog.measures import MEASURES, Comparison, verdict_of
 from veilog.measures.disclosure import EXPLAINED
 from veilog.privacy.account.strength import STRENGTHS
 from veilog.report import words
-from veilog.report.attacks import attacks_shown, unique
+from veilog.report.attacks import attacks_shown, known_activities, unique
 from veilog.report.decision import MARKS
 from veilog.report.explorer import COLOURS, clean, short
 from veilog.report.facts import Facts
-from veilog.report.figures import figure, tied
+from veilog.report.figures import figure, share_of, tied
 from veilog.report.flow_map import END, START
+from veilog.report.stated import stated
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -43,14 +46,15 @@ def rendered(facts: Facts) -> str:
         .get_template("page.html")
         .render(
             facts=facts,
+            language=current(),
             told=facts.told,
             guarantee=facts.told.guarantee,
             inside=inside,
-            verdict="" if comparison is None else comparison.verdict,
+            verdict="" if comparison is None else verdict_of(comparison),
             kept=[] if comparison is None else kept_lines(comparison),
             attacks=() if comparison is None else attacks_shown(*comparison.attacks),
             risk_words=EXPLAINED,
-            singled_explained=MEASURES["singling_out"].explained,
+            singled_explained=gettext(MEASURES["singling_out"].explained),
             budget=words.title_of_budget(facts.told.guarantee),
             plain=words.in_plain_words(facts.told),
             chances=words.chances(facts.told.guarantee),
@@ -73,14 +77,21 @@ def kept_lines(comparison: Comparison) -> list[tuple[str, str, str]]:
         for quantity in MEASURES[name].quantities:
             if quantity.plain is None and not by:
                 continue
-            title, meaning = quantity.plain or (quantity.title, quantity.says(found.value))
+            title, meaning = map(gettext, quantity.plain or (quantity.title, quantity.says(found.value)))
             form = _share if quantity.form == "share" else lasting if quantity.form == "hours" else _number
             number = quantity.number(found.value)
             if number is None and found.interval is not None:
-                value = " to ".join(form(end) for end in found.interval)
+                low, high = (form(end) for end in found.interval)
+                value = gettext("{low} to {high}", low=low, high=high)
             else:
                 value = _number(None) if number is None else form(number)
-            lines.append((title, value, f"{meaning} (added by {by})" if by else meaning))
+            lines.append(
+                (
+                    title,
+                    value,
+                    gettext("{meaning} (added by {package})", meaning=meaning, package=by) if by else meaning,
+                )
+            )
     return lines
 
 
@@ -112,9 +123,23 @@ def furnish(environment: Environment) -> Environment:
         up=figure,
         tied=tied,
         unique=unique,
+        dated=dated,
+        known_activities=known_activities,
+        stated=stated,
     )
     environment.globals.update(
-        START=START, END=END, COLOURS=COLOURS, TONES=words.TONES, GRADES=words.GRADES, STRENGTHS=STRENGTHS, MARKS=MARKS
+        START=START,
+        END=END,
+        COLOURS=COLOURS,
+        TONES=words.TONES,
+        GRADES=words.GRADES,
+        STRENGTHS=STRENGTHS,
+        MARKS=MARKS,
+        _=_said,
+        _p=pgettext,
+        ngettext=_counted,
+        on_scale=words.on_scale,
+        strength_in_words=words.strength_in_words,
     )
     return environment
 
@@ -125,8 +150,22 @@ def static(name: str) -> str:
     return resources.files("veilog.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
+def _said(text: str, /, **values: str | int) -> Markup:
+    """A sentence of a template, in the language that is spoken: what is filled in is text, the rest may be markup."""
+    return Markup(gettext(text, **_escaped(values)))
+
+
+def _counted(one: str, many: str, n: int, /, **values: str | int) -> Markup:
+    """The same in the form that fits a number."""
+    return Markup(ngettext(one, many, n, **_escaped(values)))
+
+
+def _escaped(values: Mapping[str, str | int]) -> dict[str, str | int]:
+    return {name: value if isinstance(value, int) else str(escape(value)) for name, value in values.items()}
+
+
 def _count(value: int) -> str:
-    return f"{value:,}"
+    return localised(f"{value:,}")
 
 
 def _share(value: float | None) -> str:
@@ -134,16 +173,16 @@ def _share(value: float | None) -> str:
     if value is None:
         return "–"
     if 0 < value < 0.001:
-        return tied("< 0.1 %")
-    return tied(f"{100 * value:.1f} %" if value < 0.9995 or value == 1 else "99.9 %")
+        return f"< {share_of('0.1')}"
+    return share_of(f"{100 * value:.1f}" if value < 0.9995 or value == 1 else "99.9")
 
 
 def _number(value: float | None) -> str:
     if value is None:
         return "–"
     if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}"
+        return localised(f"{value:,}")
+    return localised(f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}")
 
 
 def _bar(value: float | None, most: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from veilog._language import gettext, localised, percent
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Pair, Progress
@@ -75,11 +76,11 @@ def shown(purposes: Iterable[Judgement]) -> tuple[PurposeShown, ...]:
 def _number(judged: Judged) -> Number:
     share = judged.share
     return Number(
-        title=judged.aspect.title + (f", {judged.aspect.unit}" if judged.aspect.unit else ""),
+        title=gettext(judged.aspect.title) + (f", {gettext(judged.aspect.unit)}" if judged.aspect.unit else ""),
         released=_figure(judged.value),
         original=_figure(judged.ceiling),
         half=_figure(judged.floor),
-        kept="–" if share is None else f"{100 * share:.0f} %",
+        kept="–" if share is None else percent(f"{100 * share:.0f}"),
         bar=round(100 * min(share or 0.0, 1.0), 1),
     )
 
@@ -87,4 +88,4 @@ def _number(judged: Judged) -> Number:
 def _figure(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return localised(f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from veilog._language import gettext, gettext_noop, localised, pgettext
 from veilog.measures.purposes import Grade
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.meaning import meaning_of
-from veilog.report.figures import figure, tied
+from veilog.report.figures import figure, share_of, tied
+from veilog.report.stated import stated
 from veilog.report.told import Told
 
 __all__ = [
@@ -22,19 +24,25 @@ __all__ = [
     "guesses",
     "in_plain_words",
     "not_to_conclude",
+    "on_scale",
     "percent_up",
+    "strength_in_words",
     "title_of_budget",
 ]
 
 _BEFORE = (0.01, 0.1, 0.5, 0.9)
 
 LEARNT: Mapping[Strength, str] = {
-    "strong": "Readers of the release can learn next to nothing about one {unit} from it.",
-    "good": "Readers of the release can learn little about one {unit} from it.",
-    "moderate": "Readers of the release can learn something about one {unit} from it, though they cannot be sure.",
-    "weak": "Readers of the release can learn much about one {unit} from it.",
-    "none in practice": "At such a budget the noise hides hardly anything: readers of the release may be nearly "
-    "certain who was in the log and what happened to them.",
+    "strong": gettext_noop("Readers of the release can learn next to nothing about one {unit} from it."),
+    "good": gettext_noop("Readers of the release can learn little about one {unit} from it."),
+    "moderate": gettext_noop(
+        "Readers of the release can learn something about one {unit} from it, though they cannot be sure."
+    ),
+    "weak": gettext_noop("Readers of the release can learn much about one {unit} from it."),
+    "none in practice": gettext_noop(
+        "At such a budget the noise hides hardly anything: readers of the release may be nearly certain who was in the "
+        "log and what happened to them."
+    ),
 }
 """What a reader may learn, by the strength of the guarantee."""
 TONES: Mapping[Strength, str] = {
@@ -45,39 +53,87 @@ GRADES: Mapping[Grade, str] = {"good": "good", "limited": "warn", "poor": "bad",
 """The class of style that a verdict on a purpose is shown in."""
 
 
+def strength_in_words(strength: Strength) -> str:
+    """Return the word for a strength, as in "Protection is ..."."""
+    return {
+        "strong": pgettext("protection is", "strong"),
+        "good": pgettext("protection is", "good"),
+        "moderate": pgettext("protection is", "moderate"),
+        "weak": pgettext("protection is", "weak"),
+        "none in practice": pgettext("protection is", "none in practice"),
+    }[strength]
+
+
+def on_scale(strength: Strength) -> str:
+    """Return the one word for a strength that stands on the scale."""
+    return {
+        "strong": pgettext("scale", "strong"),
+        "good": pgettext("scale", "good"),
+        "moderate": pgettext("scale", "moderate"),
+        "weak": pgettext("scale", "weak"),
+        "none in practice": pgettext("scale", "none"),
+    }[strength]
+
+
 def title_of_budget(guarantee: Guarantee) -> str:
     """The guarantee in two or three words, for the head of the page."""
     if guarantee.proven:
         return f"ε = {figure(guarantee.epsilon)}" + (f", δ = {figure(guarantee.delta)}" if guarantee.delta else "")
     if guarantee.statements:
         return ", ".join(statement.model for statement in guarantee.statements)
-    return "none"
+    return pgettext("guarantee", "none")
 
 
 def in_plain_words(told: Told) -> list[str]:
     """The guarantee for readers who never heard of differential privacy."""
     g = told.guarantee
     if not g.proven:
-        first = "This release has no differential privacy guarantee. " + capital("; ".join(g.reasons)) + "."
+        first = gettext("This release has no differential privacy guarantee.")
+        first += f" {capital('; '.join(map(stated, g.reasons)))}."
         if g.statements:
-            return [first, "What is stated in its place follows below; it protects against less."]
-        return [first, "Treat it as if it held data of the people in the log."]
-    said = [
-        f"Protection is {g.strength}. {g.protects}" + (" It holds under the conditions below." if g.conditions else ""),
-        f"Random noise stands before each single {g.unit}. {LEARNT[g.strength].format(unit=g.unit)}"
-        + ("" if TONES[g.strength] == "bad" else " That is so whatever else they know and however much they compute."),
-        f"As a number, ε = {figure(g.epsilon)} means that by reading the release the odds that a given {g.unit} was in "
-        f"the log change by a factor of at most {factor(g.epsilon)}.",
+            return [first, gettext("What is stated in its place follows below; it protects against less.")]
+        return [first, gettext("Treat it as if it held data of the people in the log.")]
+    whom = [
+        gettext("Protection is {strength}.", strength=strength_in_words(g.strength)),
+        stated(g.protects),
+        *([gettext("It holds under the conditions below.")] if g.conditions else []),
     ]
+    learnt = [
+        gettext("Random noise stands before each single {unit}.", unit=g.unit),
+        gettext(LEARNT[g.strength], unit=g.unit),
+    ]
+    if TONES[g.strength] != "bad":
+        learnt.append(gettext("That is so whatever else they know and however much they compute."))
+    odds = gettext(
+        "As a number, ε = {epsilon} means that by reading the release the odds that a given {unit} was in the log "
+        "change by a factor of at most {factor}.",
+        epsilon=figure(g.epsilon),
+        unit=g.unit,
+        factor=factor(g.epsilon),
+    )
+    return [" ".join(whom), " ".join(learnt), odds, *_more(g)]
+
+
+def _more(g: Guarantee) -> list[str]:
+    """What delta allows, and by how much somebody becomes surer."""
+    said = []
     if g.delta:
         said.append(
-            f"This may fail with a probability of at most δ = {figure(g.delta)}; it should be well below one over the "
-            f"number of {g.unit}s."
+            gettext(
+                "This may fail with a probability of at most δ = {delta}; it should be well below one over the number "
+                "of {unit}s.",
+                delta=figure(g.delta),
+                unit=g.unit,
+            )
         )
     if g.guessing_advantage is not None:
         said.append(
-            f"Whoever suspects that a certain {g.unit} is in the log becomes surer by at most "
-            f"{math.ceil(g.guessing_advantage * 1e4) / 100:g} percentage points by reading the release."
+            gettext(
+                "Whoever suspects that a certain {unit} is in the log becomes surer by at most {points} percentage "
+                "points by reading the release.",
+                unit=g.unit,
+                points=localised(f"{math.ceil(g.guessing_advantage * 1e4) / 100:g}"),
+            )
         )
     return said
 
@@ -89,7 +145,7 @@ def chances(guarantee: Guarantee) -> list[tuple[str, str]]:
         return []
     odds = [(before, before / (1 - before)) for before in _BEFORE]
     shrink = math.exp(-guarantee.epsilon)
-    return [(tied(f"{100 * before:g} %"), percent_up(o / (o + shrink))) for before, o in odds]
+    return [(share_of(f"{100 * before:g}"), percent_up(o / (o + shrink))) for before, o in odds]
 
 
 def guesses(guarantee: Guarantee) -> list[tuple[str, str, str]]:
@@ -99,65 +155,98 @@ def guesses(guarantee: Guarantee) -> list[tuple[str, str, str]]:
         return []
     unit, secret = guarantee.unit, meaning.guess_at_prior
     rows = [
-        (f"whether a {unit} is in the log", 0.5, meaning.presence),
-        (f"which of 2 equally likely values a {unit} in the log has", 0.5, secret[0.5]),
-        ("which of 10 equally likely values it has", 0.1, secret[0.1]),
-        (f"which of 100 {unit}s it is that is in the log", 0.01, secret[0.01]),
+        (gettext("whether a {unit} is in the log", unit=unit), 0.5, meaning.presence),
+        (gettext("which of 2 equally likely values a {unit} in the log has", unit=unit), 0.5, secret[0.5]),
+        (gettext("which of 10 equally likely values it has"), 0.1, secret[0.1]),
+        (gettext("which of 100 {unit}s it is that is in the log", unit=unit), 0.01, secret[0.01]),
     ]
-    return [(what, tied(f"{100 * before:g} %"), percent_up(after)) for what, before, after in rows]
+    return [(what, share_of(f"{100 * before:g}"), percent_up(after)) for what, before, after in rows]
 
 
 def not_to_conclude(told: Told, empty: int, inside: bool) -> list[str]:
     """What readers must not conclude; each in a sentence or two."""
-    g, method = told.guarantee, told.method.removesuffix(" (as published)")
-    said = []
-    if g.proven:
-        said += [
-            f"That nothing can be learned. What holds for many {g.unit}s is what a release is for: it can show that "
-            "most people of a kind are treated in a certain way, and so tell something about a person of that kind.",
-        ]
-        if g.unit == "case":
-            said.append(
+    return [*_of_people(told), *_of_numbers(told, empty), *_of_this_page(told, inside)]
+
+
+def _of_people(told: Told) -> list[str]:
+    g = told.guarantee
+    if not g.proven:
+        return [gettext("That the release is anonymous in the sense of a law, or that it may be published as it is.")]
+    said = [
+        gettext(
+            "That nothing can be learned. What holds for many {unit}s is what a release is for: it can show that most "
+            "people of a kind are treated in a certain way, and so tell something about a person of that kind.",
+            unit=g.unit,
+        )
+    ]
+    if g.unit == "case":
+        said.append(
+            gettext(
                 "That a person with several cases is protected as well as a case is. Their protection weakens with "
                 "each case, unless the release protects people (--unit)."
             )
-        said.append(
+        )
+    said.append(
+        gettext(
             "That a second release costs nothing. The ε and δ of all releases of one log add up; one may be harmless "
             "where ten are not."
         )
-    else:
-        said.append("That the release is anonymous in the sense of a law, or that it may be published as it is.")
-    said.append(
-        "That numbers are exact. Counts carry noise, and small ones may be nothing but noise; differences of a few "
-        "cases mean nothing."
     )
-    if g.proven and method in ("travas", "utravas"):
+    return said
+
+
+def _of_numbers(told: Told, empty: int) -> list[str]:
+    said = [
+        gettext(
+            "That numbers are exact. Counts carry noise, and small ones may be nothing but noise; differences of a few "
+            "cases mean nothing."
+        )
+    ]
+    if told.guarantee.proven and told.method.removesuffix(" (as published)") in ("travas", "utravas"):
         said.append(
-            "That what is missing never happens. Rare variants are left out on purpose, and with them the rare, long "
-            "and unusual cases."
+            gettext(
+                "That what is missing never happens. Rare variants are left out on purpose, and with them the rare, "
+                "long and unusual cases."
+            )
         )
     else:
         said.append(
-            "That a variant which is there has happened, or that one which is missing has not. Variants can be made up "
-            "from noisy counts, and rare ones are lost."
+            gettext(
+                "That a variant which is there has happened, or that one which is missing has not. Variants can be "
+                "made up from noisy counts, and rare ones are lost."
+            )
         )
     if told.timed:
-        said.append("That the times are those of real events. They are drawn, or shifted, with noise.")
+        said.append(gettext("That the times are those of real events. They are drawn, or shifted, with noise."))
     else:
         said.append(
-            "Anything from timestamps. They carry the order of events and nothing else: an hour apart, from 1970 on."
+            gettext(
+                "Anything from timestamps. They carry the order of events and nothing else: an hour apart, from 1970 "
+                "on."
+            )
         )
     if empty:
-        said.append(f"That {empty:,} cases went missing: they were released without an event, as cases can be.")
+        said.append(
+            gettext("That {n} cases went missing: they were released without an event, as cases can be.", n=empty)
+        )
+    return said
+
+
+def _of_this_page(told: Told, inside: bool) -> list[str]:
+    said = []
     if told.from_file:
         said.append(
-            "That this report checked the guarantee. It repeats what the file states; whoever changed the file could "
-            "have changed that too."
+            gettext(
+                "That this report checked the guarantee. It repeats what the file states; whoever changed the file "
+                "could have changed that too."
+            )
         )
     if inside:
         said.append(
-            "That this page may be shared like the release. It holds exact numbers of the original log, which the "
-            "guarantee does not cover."
+            gettext(
+                "That this page may be shared like the release. It holds exact numbers of the original log, which the "
+                "guarantee does not cover."
+            )
         )
     return said
 
@@ -165,14 +254,16 @@ def not_to_conclude(told: Told, empty: int, inside: bool) -> list[str]:
 def factor(epsilon: float | None) -> str:
     """Return by how much odds and chances change at most."""
     factor = math.exp(min(epsilon or 0.0, 700.0))
-    return f"{math.ceil(factor * 100) / 100:g}" if factor < 1e4 else figure(factor, 2)
+    return localised(f"{math.ceil(factor * 100) / 100:g}") if factor < 1e4 else figure(factor, 2)
 
 
 def percent_up(share: float) -> str:
     """Return a chance in percent, rounded up, that never looks like certainty or like nothing."""
     if 0 < share < 0.001:
-        return tied(f"{figure(100 * share, 2)} %")
-    return tied(f"{math.ceil(share * 1000) / 10:g} %" if share < 0.9995 else "nearly 100 %")
+        return tied(pgettext("locale", "{number} %", number=figure(100 * share, 2)))
+    if share < 0.9995:
+        return share_of(f"{math.ceil(share * 1000) / 10:g}")
+    return gettext("nearly {share}", share=share_of("100"))
 
 
 def capital(text: str) -> str:

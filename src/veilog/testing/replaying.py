@@ -21,7 +21,7 @@ from veilog.logs.variants import Variants
 from veilog.privacy.cases import Cases, RawCases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
-from veilog.privacy.events import EventQuestions
+from veilog.privacy.events import EventQuestions, EventRounds
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.rounds import Rounds
 from veilog.privacy.training.gradients import Training
@@ -50,7 +50,7 @@ class Tape:
         if isinstance(holder, Training):
             return self._step(holder, *given, **named)
         asked = self._asked(holder, name, given, named)
-        paid = isinstance(holder, Rounds)  # each of these histograms was charged when they were paid for
+        paid = isinstance(holder, Rounds | EventRounds)  # each of these was charged when they were paid for
         asked = asked if paid else (type(holder).__name__, *asked)
         if self.position is None:
             before = len(self._charges(holder))
@@ -111,7 +111,7 @@ class Tape:
         return answer, charges
 
     def _charges(self, holder: Any) -> list[Any]:
-        return [] if isinstance(holder, Rounds) else list(holder._account.charges)
+        return [] if isinstance(holder, Rounds | EventRounds) else list(holder._account.charges)
 
     def _apart(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Ask with random bits that are of no use to anyone else."""
@@ -129,7 +129,8 @@ class Tape:
         arguments = dict(bound.arguments)
         for argument, value in arguments.items():
             if callable(value):
-                blocks = self._cases(arguments) if isinstance(holder, EventQuestions) else [self._sequences()]
+                of_events = isinstance(holder, EventQuestions | EventRounds)
+                blocks = self._cases(arguments) if of_events else [self._sequences()]
                 arguments[argument] = [_of_each_case(value, block) for block in blocks]
         return name, _plain(arguments)
 

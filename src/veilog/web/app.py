@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlencode
 
 import anyio
 from starlette.applications import Starlette
@@ -24,7 +23,7 @@ from veilog.web.access.access import Access
 from veilog.web.access.downloads import named, zipped
 from veilog.web.access.forms import check_once, fields_of
 from veilog.web.access.uploads import receive, shown_name, suffix_of
-from veilog.web.access.visits import Visits, leading_to
+from veilog.web.access.visits import leading_to
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.queue import Jobs
 from veilog.web.jobs.records import FILES, JobRecord, LogRecord, ReleaseRequest, Settings
@@ -35,10 +34,11 @@ from veilog.web.owner import Owner
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import OWN, OwnFiles
 from veilog.web.pages.error_pages import ErrorPages
+from veilog.web.trying import Trying
 from veilog.web.work import work_on
 from veilog.web.work.accounts import price
 from veilog.web.work.planning import DryRun, Refused, dry_run
-from veilog.web.work.request import as_draft, fields_in, from_draft, said_at_import
+from veilog.web.work.request import fields_in, from_draft, said_at_import
 
 __all__ = ["make_app"]
 
@@ -76,7 +76,7 @@ def make_app(settings: Settings, work: Work = work_on) -> Access:
     return Access(app, settings, store, errors.answer)
 
 
-class _Site(Visits):
+class _Site(Trying):
     """The pages of one server."""
 
     def __init__(self, settings: Settings, store: Store, jobs: Jobs) -> None:
@@ -85,6 +85,7 @@ class _Site(Visits):
 
     def routes(self) -> list[BaseRoute]:
         return [
+            *super().routes(),
             Route("/", self.home),
             Route("/logs", self.upload, methods=["POST"]),
             Route("/example", self.example, methods=["POST"]),
@@ -94,7 +95,6 @@ class _Site(Visits):
             Route("/logs/{log}/read", self.read_again, methods=["POST"]),
             Route("/logs/{log}/exposure", self.exposure),
             Route("/logs/{log}/release", self.release),
-            Route("/logs/{log}/method", self.choose, methods=["POST"]),
             Route("/logs/{log}/plan", self.plan, methods=["POST"]),
             Route("/logs/{log}/jobs", self.submit, methods=["POST"]),
             Route("/logs/{log}/delete", self.delete_log, methods=["POST"]),
@@ -130,12 +130,12 @@ class _Site(Visits):
         """The form: as an address says, or as it was left, also in another tab, or as the columns were told."""
         log, asked = self.log(request), fields_in(request.query_params)
         draft = from_draft(self.store.draft(log.session, log.id), request.query_params.get("to"))
-        return self._form(request, log, asked or draft or said_at_import(log))
+        return self.form(request, log, asked or draft or said_at_import(log))
 
     def job_page(self, request: Request) -> Response:
         job = self.job(request)
-        if job.kind == "read":
-            return RedirectResponse(f"/logs/{job.log}", 303)
+        if job.kind != "release":
+            return RedirectResponse(f"/logs/{job.log}{'' if job.kind == 'read' else '/release'}", 303)
         log = self.log_of(job)
         cost = price(log, job.entry, self.settings) if job.ended and job.state != "done" else None
         return HTMLResponse(pages.job_page(job, log, self.once(request), settings=self.settings, price=cost))
@@ -252,26 +252,13 @@ class _Site(Visits):
 
         return await self.first_time(request, keep)
 
-    async def choose(self, request: Request) -> Response:
-        """Take another method, and keep all else that stands in the form."""
-        log = await run_in_threadpool(self.log, request)
-        fields = await fields_of(request)
-
-        def keep() -> None:
-            draft = as_draft(fields_in(fields), self.store.draft(log.session, log.id))
-            self.store.keep_draft(log.session, log.id, {**draft, "method": fields.get("to", "")})
-
-        await run_in_threadpool(keep)
-        # By its name: a dry run of the page before may still be on its way, and be kept after this.
-        return leading_to(f"/logs/{log.id}/release?{urlencode({'to': fields.get('to', '')[:100]})}")
-
     async def plan(self, request: Request) -> Response:
         log = await run_in_threadpool(self.log, request)
-        values = await self._left(log, await fields_of(request))
+        values = await self.left(log, await fields_of(request))
         plan = await self._planned(log, values)
         if request.headers.get("hx-request") == "true":
             return HTMLResponse(await run_in_threadpool(pages.plan_part, plan, log))
-        return await run_in_threadpool(self._form, request, log, values, plan=plan)
+        return await run_in_threadpool(self.form, request, log, values, plan=plan)
 
     async def submit(self, request: Request) -> Response:
         fields = await fields_of(request)
@@ -282,17 +269,17 @@ class _Site(Visits):
         if before is not None:
             return leading_to(before)
         log = await run_in_threadpool(self.log, request)
-        values = await self._left(log, fields)
+        values = await self.left(log, fields)
         if log.measured is None:
             raise Problem(409, "This log has not been read yet.", "Wait until it is, or correct its columns.")
         plan = await self._planned(log, values)
         problem = plan.problem if isinstance(plan, Refused) else plan.undeclared or plan.account.refused
         if isinstance(plan, Refused) or problem is not None:
-            return await run_in_threadpool(self._form, request, log, values, problem=problem, plan=plan, status=400)
+            return await run_in_threadpool(self.form, request, log, values, problem=problem, plan=plan, status=400)
         asked = ReleaseRequest(plan.plan.to_json(), values)
         same = await run_in_threadpool(self._made_before, log, asked)
         if same is not None and not fields.get("again"):
-            return await run_in_threadpool(self._form, request, log, values, plan=plan, same=same, status=409)
+            return await run_in_threadpool(self.form, request, log, values, plan=plan, same=same, status=409)
 
         def queue() -> str:
             if self.store.log(session, log.id) is None:
@@ -305,7 +292,8 @@ class _Site(Visits):
         def cancel(fields: Mapping[str, str]) -> str:
             job = self.job(request)
             self.jobs.cancel(job.id)
-            return f"/jobs/{job.id}" if job.kind == "release" else f"/logs/{job.log}"
+            of_log = f"/logs/{job.log}{'/release#try' if job.kind == 'try' else ''}"
+            return f"/jobs/{job.id}" if job.kind == "release" else of_log
 
         return await self.first_time(request, cancel)
 
@@ -339,31 +327,6 @@ class _Site(Visits):
         return await self.first_time(request, delete, forget=True)
 
     # What they share.
-
-    def _form(
-        self,
-        request: Request,
-        log: LogRecord,
-        values: Mapping[str, str],
-        *,
-        plan: DryRun | Refused | None = None,
-        problem: str | None = None,
-        same: JobRecord | None = None,
-        status: int = 200,
-    ) -> Response:
-        once = self.once(request)
-        page = pages.release_form(log, values, once, problem=problem, plan=plan, same=same, settings=self.settings)
-        return HTMLResponse(page, status)
-
-    async def _left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
-        """What a form asks for, which is kept for whoever comes back to it."""
-        values = fields_in(fields)
-
-        def keep() -> None:
-            self.store.keep_draft(log.session, log.id, as_draft(values, self.store.draft(log.session, log.id)))
-
-        await run_in_threadpool(keep)
-        return values
 
     def _made_before(self, log: LogRecord, asked: ReleaseRequest) -> JobRecord | None:
         """The same release of this log, if it was asked for a short while ago and did not fail."""

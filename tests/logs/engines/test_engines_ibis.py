@@ -1,5 +1,6 @@
 """Variants by Ibis, on DuckDB and on Spark: the same multiset as reading the whole log, or a refusal that says why."""
 
+import gc
 import glob
 import shutil
 import signal
@@ -18,8 +19,11 @@ from hypothesis import strategies as st
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.engines import ibis as engines_ibis
+from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.reading import roles_of
 from veilog.logs.source import Source
+from veilog.logs.stored import fetching
+from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants
 
 ibis = pytest.importorskip("ibis")
@@ -287,6 +291,29 @@ def test_a_table_of_spark_is_grouped_in_its_session(spark, request: pytest.Fixtu
     assert files.read(there, index="seq").variants == read(events)
     with pytest.raises(InputError, match="1 times, a case has several"):
         files.read_variants(there.filter(there.case == "1"))
+
+
+@pytest.mark.slow
+def test_a_table_of_spark_with_all_its_columns_is_the_log_read_whole(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [("1", "z", 0), ("1", "a", 0), ("2", "活動", 3), ("2", "💊", -1), ("2", "a\u0308", 3)] * 20
+    events = table(rows).append_column("case:age", pa.array([int(case) for case, _, _ in rows]))
+    pq.write_table(events.sort_by([("seq", "descending")]), tmp_path / "log.parquet", row_group_size=30)
+    there = ibis.pyspark.connect(spark).read_parquet(str(tmp_path / "log.parquet"))
+    whole = files.read(events)
+    monkeypatch.setattr(fetching, "_AT_ONCE", 1)
+    log = store(there, index="seq", temp_directory=tmp_path)
+    assert log is not None
+    assert log.variants == whole.variants
+    for found, wanted in ((log.whole().events, whole.events), (log.whole().cases, whole.cases)):
+        names = [name for name in wanted.column_names if name != EVENT_INDEX]
+        assert found.select(names).to_pylist() == wanted.select(names).to_pylist()
+    with pytest.raises(InputError, match="the table: 2 times, a case has several activities at once"):
+        store(there.drop("seq"))
+    del log, found
+    gc.collect()  # the connections of the iterator, while their warnings are ignored
+    assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
 
 
 @pytest.mark.slow

@@ -38,6 +38,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"delta": 1e-2, "only_real": True},
         {"times": 0.3},
         {"times": 0.3, "window": "log"},
+        {"delta": 1e-2, "times": 0.3},
         {"delta": 0.1, "attributes": ATTRIBUTES, "epsilon": 90},
         {"epsilon": 8, "times": 0.2, "unit": "person", "max_cases": 2},
     ),
@@ -121,8 +122,8 @@ def test_with_equal_answers_a_neighbouring_log_gives_the_same_release(method: st
     paid = [charge for _, _, charges in tape.entries for charge in charges]
     opened = [asked[0] for asked, _, _ in tape.entries if asked[0] in OPENING]
     assert len(first.guarantee.charges) == len(paid) + opened.count("training") + opened.count("rounds")
-    deep = method in ("laplace", "sacofa") and "delta" in settings
-    assert opened.count("rounds") == deep, "deep trees with a delta pay for their levels together"
+    together = "delta" in settings and (method in ("laplace", "sacofa", "pripel") or "times" in settings)
+    assert opened.count("rounds") == together, "with a delta deep trees pay for their levels together, and so do times"
 
 
 @pytest.mark.slow

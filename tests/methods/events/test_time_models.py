@@ -9,14 +9,11 @@ from time_tools import HOSPITAL, YEAR, durations_of, original_of, timed
 
 from veilog.logs.variants import Sequences
 from veilog.methods._events import calendar, durations, steps
+from veilog.methods._events.prices import Price
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
-ENOUGH = Fraction(1_000)
-
-
-def curator() -> Curator:
-    return Curator(HOSPITAL.variants, log=HOSPITAL, randomness=noise.seeded(1))
+ENOUGH = Price(Curator(HOSPITAL.variants, log=HOSPITAL, randomness=noise.seeded(1)), Fraction(1_000))
 
 
 def test_kinds_are_common_enough_and_know_every_case() -> None:
@@ -33,7 +30,7 @@ def test_kinds_are_common_enough_and_know_every_case() -> None:
 
 def test_with_much_epsilon_durations_are_those_of_the_log() -> None:
     cases, times = original_of(HOSPITAL)
-    kinds, q = durations.asked_durations(curator(), ENOUGH, ENOUGH, cases)
+    kinds, q = durations.asked_durations(ENOUGH, ENOUGH, cases)
     _, lasting, _ = durations.drawn_durations(kinds, q, cases, np.random.default_rng(2))
     real = durations_of(cases, times)[cases.lengths[cases.lengths > 0] >= 2]
     assert np.median(lasting) == pytest.approx(np.median(real), rel=0.1)
@@ -108,7 +105,8 @@ def test_gaps_are_stretched_to_durations_and_the_longest_most() -> None:
     assert found[2] / 60 > found[3] / 6000
 
 
-def test_parts_of_durations_are_those_that_were_answered() -> None:
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_parts_of_durations_are_those_that_were_answered(gaussian: bool) -> None:
     """Half of each case before its last event, by gaps; three quarters by a clear answer."""
     cases = Sequences(("a",), np.zeros(300, dtype=np.int32), np.arange(0, 301, 3))
     at = steps.directly_following(cases.offsets, 300)
@@ -117,7 +115,7 @@ def test_parts_of_durations_are_those_that_were_answered() -> None:
     gaps = steps.Gaps.of(codes[at - 1], codes[at], owner, np.array([0]), 1)
     table = np.zeros((1, steps.PLACES))
     table[0, 0], table[0, -1] = 25, 75
-    known = steps.Steps(np.zeros(0), (table,), (0.1,))
+    known = steps.Steps(np.zeros(0), (table,), (0.1,), gaussian)
     found = known.stretched(np.full(200, 10.0), np.full(100, 400.0), gaps)
     assert np.bincount(owner, found) == pytest.approx(np.full(100, 400.0))
     assert found[1::2] == pytest.approx(np.full(100, 300.0), rel=0.02)

@@ -10,7 +10,7 @@ import numpy as np
 import openly
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from time_tools import HOSPITAL, UTC, YEAR, durations_of, gaps_of, log_of, original_of, timed
 
@@ -22,11 +22,13 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.methods._events.assemble import released_cases
 from veilog.methods._events.calendar import MADE_UP_WINDOW
-from veilog.methods._events.timestamps import released_times
+from veilog.methods._events.prices import Price, gaussian_weights
+from veilog.methods._events.timestamps import SHARES, released_times
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
-from veilog.privacy.events import EventQuestions
+from veilog.privacy.events import EventQuestions, EventRounds
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.rounds import gaussian_rounds, strength_within
 
 # Budget and sensitivity
 
@@ -53,6 +55,58 @@ def test_the_share_is_spent_whatever_is_released(variants: dict[tuple[str, ...],
     times = released_times(curator, Fraction(1, 3), cases, window=window)
     assert len(times) == len(cases.codes)
     assert sum((c.epsilon for c in curator.charges), Fraction(0)) == Fraction(1, 3)
+
+
+SHARE = {name: Fraction(parts[0], 100) for name, parts in SHARES.items()}
+
+
+@pytest.mark.slow
+@given(
+    epsilon=st.fractions(Fraction(1, 50), 8),
+    digits=st.integers(1, 14),
+    ratios=st.lists(st.floats(0.1, 1), min_size=len(SHARE), max_size=len(SHARE)),
+)
+@settings(max_examples=40)
+def test_gaussian_noise_is_taken_where_it_is_nowhere_wider_and_only_there(
+    epsilon: Fraction, digits: int, ratios: list[float]
+) -> None:
+    delta, bounds = Fraction(1, 10**digits), dict(zip(SHARE, ratios, strict=True))
+    laplace = {name: 2**0.5 / float(epsilon * share) / bounds[name] for name, share in SHARE.items()}
+    weights = gaussian_weights(epsilon, delta, SHARE, bounds)
+    if weights is None:
+        strength = strength_within(float(epsilon), float(delta))
+        assert sum(1 / wide**2 for wide in laplace.values()) > 0.9999 * strength**2, "or it would be enough for all"
+        return
+    assert list(weights) == list(SHARE), "in the order in which they are asked"
+    noises = gaussian_rounds(list(weights.values()), epsilon, delta, by=EventRounds.UNIT).noises
+    for name, one in zip(weights, noises, strict=True):
+        assert one.variance**0.5 / EventRounds.UNIT <= laplace[name]
+
+
+@pytest.mark.slow
+def test_with_a_delta_times_are_paid_for_together_and_gaps_have_less_noise() -> None:
+    release = openly.release(HOSPITAL, "df-laplace", epsilon=1, delta="1e-4", times="0.4", window=YEAR)
+    assert (release.guarantee.status, release.guarantee.epsilon, release.guarantee.delta) == ("proven", 1.0, 1e-4)
+    *_, charge = release.guarantee.charges
+    assert (charge.question, charge.epsilon, charge.delta) == ("event rounds", Fraction(2, 5), Fraction(1, 10**4))
+    assert [(o.target, o.delta) for o in release.operations] == [("control flow (variants)", 0), ("timestamps", 1e-4)]
+    scales: dict[bool, list[float]] = {}
+    ask = Price.sums
+
+    def listening(self: Price, features: Any, size: int, bound: int, euclidean: float, **more: Any) -> Any:
+        scales.setdefault(self.rounds is not None, []).append(bound / self.epsilon(bound, euclidean))
+        return ask(self, features, size, bound, euclidean, **more)
+
+    with patch.object(Price, "sums", listening):
+        for delta in ("0", "1e-4"):
+            timed(HOSPITAL, "0.4", 1, delta=delta)
+    assert all(narrow <= wide for narrow, wide in zip(scales[True], scales[False], strict=True))
+    assert sum(narrow < 0.6 * wide for narrow, wide in zip(scales[True], scales[False], strict=True)) >= 4
+
+
+def test_a_delta_that_is_too_small_to_pay_changes_nothing() -> None:
+    (_, first), (_, other) = (timed(HOSPITAL, "0.4", 1, delta=delta) for delta in ("0", "1e-12"))
+    assert np.array_equal(first, other)
 
 
 Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]

@@ -134,6 +134,11 @@ QUESTIONS: dict[str, tuple[Ask, str, str]] = {
         "discrete Gaussian, 2 questions composed together, standard deviation {deviations}",
         "1 (L2)",
     ),
+    "event rounds": (
+        lambda c, e, d: c.events.rounds([Fraction(1), Fraction(2)], e, d).sums(nothing, 2, 5),
+        "discrete Gaussian, 2 questions composed together, standard deviation {deviations}",
+        "1 (L2, clipped)",
+    ),
     "training": (
         a_training,
         "discrete Gaussian, composed by privacy loss distributions: autoencoder: 3 steps, Poisson sampling at rate "
@@ -193,8 +198,8 @@ def cost(mechanism: Mechanism, sensitivity: Sensitivity, charge: Charge) -> Frac
             assert above == label_threshold(by / scale, charge.delta)
             return by / scale
         case GaussianRounds(noises):
-            assert sensitivity == Sensitivity.of(1, "L2")
-            strength = sum(1 / float(noise.exact_variance - 4) for noise in noises) ** 0.5
+            assert sensitivity.norm == "L2" and by in (1, mechanism.by)
+            strength = mechanism.by * sum(1 / float(noise.exact_variance - 4) for noise in noises) ** 0.5
             assert exp(_log_delta(float(charge.epsilon), strength)) <= charge.delta
             return charge.epsilon
         case DiscreteGaussianSteps(parts):
@@ -237,7 +242,7 @@ def test_the_charge_names_what_was_drawn_from_and_its_epsilon_follows(
     assert {one for one in drawn if one[0] != "_gaps_to"} == draws(charge.mechanism)
     if question == "bins":
         assert gaps and set(gaps) == {(charge.mechanism, 0)}
-    elif isinstance(charge.mechanism, GaussianRounds):
+    elif question == "rounds":
         assert gaps and set(gaps) == {(charge.mechanism.noises[0], 90)}
     else:
         assert not gaps
@@ -250,7 +255,8 @@ def test_every_question_is_tried() -> None:
     ):
         public = {name for name in vars(holder) if not name.startswith("_")} - others
         public -= {"charges", "contacted", "carry", "state", "guarantee"}
-        known = {"distinct", "frequent_values", "most_apart", "sums"} if holder is EventQuestions else set(QUESTIONS)
+        of_events = {"distinct", "frequent_values", "most_apart", "rounds", "sums"}
+        known = of_events if holder is EventQuestions else set(QUESTIONS)
         assert public <= known
 
 
@@ -262,7 +268,7 @@ def test_a_charge_in_words(question: str) -> None:
         above = charge.mechanism.above
         mechanism = mechanism.format(k=above, above=f"{above / WEIGHT:.4g}")
     if isinstance(charge.mechanism, GaussianRounds):
-        wide, narrow = (f"{noise.variance**0.5:.4g}" for noise in charge.mechanism.noises)
+        wide, narrow = (f"{noise.variance**0.5 / charge.mechanism.by:.4g}" for noise in charge.mechanism.noises)
         mechanism = mechanism.format(deviations=f"{narrow} to {wide}")
     told = charge.to_json()
     assert (told["mechanism"], told["sensitivity"], told["epsilon"]) == (mechanism, sensitivity, 1.0)

@@ -276,3 +276,19 @@ def test_times_and_numbers_of_every_size_name_nobody(path: Path) -> None:
     assert units["age group"].person is False
     log = files.read(path)
     assert set(units) <= {*log.cases.column_names, *log.events.column_names} - {"concept:name", "time:timestamp"}
+
+
+@pytest.mark.slow
+def test_what_noise_does_to_an_attribute_is_said_beforehand(log: LogRecord, settings: Settings) -> None:
+    assert log.measured is not None
+    name = log.measured.case_attributes[0]
+    form = {**EVOLVE, "attributes": name, f"d_{name}": "one\ntwo"}
+    carried = dry_run(log, {**form, "epsilon": "10"}, settings)
+    assert isinstance(carried, DryRun)
+    assert [one for one, _ in carried.blurred] == [name]
+    assert not [text for text in carried.warnings if "noise alone" in text]
+    assert f"<b>{name}</b>" in pages.plan_part(carried, log)
+    drowned = dry_run(log, {**form, "epsilon": "0.1"}, settings)
+    assert isinstance(drowned, DryRun)
+    assert drowned.blurred == ()
+    assert [text for text in drowned.warnings if "noise alone" in text]

@@ -107,6 +107,10 @@ def connected(means: Means) -> Iterator[duckdb.DuckDBPyConnection]:
             yield connection
         except duckdb.Error as error:
             raise _in_words(error, means) from error
+        except RuntimeError as error:
+            if "Query interrupted" not in str(error):
+                raise
+            raise KeyboardInterrupt from error  # what DuckDB makes of Ctrl-C
         finally:
             connection.close()
 
@@ -120,7 +124,7 @@ def _in_words(error: duckdb.Error, means: Means) -> InputError | ParameterError 
         )
     if isinstance(error, duckdb.OutOfMemoryException):
         return ParameterError(
-            f"The variants cannot be found within {means.memory_limit} of memory.",
+            f"This cannot be done within {means.memory_limit} of memory.",
             parameter="memory_limit",
             advice="Allow more.",
         )

@@ -12,7 +12,17 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.engines.duckdb_files import coded, connected, group, micros
 from veilog.logs.engines.engine import Grouped, refuse_gaps, refuse_life_cycle, refuse_ties, refuse_type
-from veilog.logs.engines.keys import FIRST_TIME, LAST_TIME, POSITION_BITS, Events, sql_name, sql_text, timed_key
+from veilog.logs.engines.keys import (
+    FIRST_TIME,
+    LAST_TIME,
+    POSITION_BITS,
+    ROW,
+    Events,
+    Rows,
+    sql_name,
+    sql_text,
+    timed_key,
+)
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
@@ -31,20 +41,48 @@ class DuckTable:
     table: str
     """Its name, with its schema before it where that is not the usual one: ``events``, ``sales.events``."""
     means: Means = AT_HAND
+    called: str | None = None
+    """What messages call it; where this is None, the file and the table."""
 
     def columns(self) -> list[str]:
         with connected(self.means) as connection:
             return list(self._opened(connection).names)
+
+    def count(self) -> int:
+        """How many rows there are."""
+        with connected(self.means) as connection:
+            self._opened(connection)
+            return int(_one(connection, "count(*)", f"FROM {self._name}")[0])
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
         refuse_life_cycle(roles)
         with connected(self.means) as connection:
             progress("looking at the events", None)
             schema = self._opened(connection)
-            rows = self._rows(connection, schema, roles)
             kind = schema.field(roles.timestamp).type
-            events = self._checked(connection, rows, kind, self._index(schema), findings)
-            return group(connection, events, progress)
+            return group(
+                connection, self._keyed(connection, self._sound(connection, roles, findings), kind, findings), progress
+            )
+
+    def listed(self, connection: duckdb.DuckDBPyConnection, roles: Roles, findings: Findings) -> Rows:
+        """All columns of the rows that count, after all that can be wrong was looked for."""
+        refuse_life_cycle(roles)
+        schema = self._opened(connection)
+        sound = self._sound(connection, roles, findings)
+        if sound.alone or sound.index is not None or not sound.placed:
+            same = f"SELECT c FROM ({sound.rows}) GROUP BY c, {'' if sound.alone else 't, '}i HAVING count(*) > 1"
+            _refuse_equals(_one(connection, "count(*)", same)[0], sound.index, self._where)
+        # An index that was given stands below the times, so the one that stands above them must not be seen.
+        names = [name for name in schema.names if name != EVENT_INDEX or sound.alone]
+        case, activity, time = (sql_name(name) for name in (roles.case, roles.activity, roles.timestamp))
+        position = self._position(connection, schema) if sound.placed else "0"
+        relation = (
+            f"(SELECT {', '.join(map(sql_name, names))}, {position} AS {ROW} FROM {self._name} WHERE "
+            f"nullif({case}::VARCHAR, '') IS NOT NULL AND nullif({activity}::VARCHAR, '') IS NOT NULL "
+            f"AND {time} IS NOT NULL)"
+        )
+        told_apart = sound.placed and sound.index is None
+        return Rows(relation, pa.schema([schema.field(name) for name in names]), sound.count, told_apart)
 
     def _opened(self, connection: duckdb.DuckDBPyConnection) -> pa.Schema:
         """Attach the database and make the table the relation ``log``; its columns."""
@@ -71,7 +109,7 @@ class DuckTable:
 
     def _rows(self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema, roles: Roles) -> str:
         """A query with case, activity, time, and the position that orders events of equal time (null: nothing does)."""
-        where = f"{self.database}: {self.table}"
+        where = self._where
         case, activity, time = (schema.field(name) for name in (roles.case, roles.activity, roles.timestamp))
         if not (is_text(case.type) or pa.types.is_integer(case.type)):
             refuse_type(case.name, str(case.type), "names of cases", where)
@@ -97,7 +135,7 @@ class DuckTable:
             if index not in schema.names:
                 raise InputError(f"There is no column {index!r}.", advice=f"Columns: {', '.join(schema.names)}.")
             if not pa.types.is_integer(schema.field(index).type):
-                refuse_type(index, str(schema.field(index).type), "whole numbers", str(self.database))
+                refuse_type(index, str(schema.field(index).type), "whole numbers", self._where)
             return sql_name(index)
         try:
             connection.sql(f"SELECT rowid FROM {self._name} LIMIT 0").fetchall()
@@ -105,22 +143,21 @@ class DuckTable:
             return "NULL::BIGINT"  # a view
         return "rowid"
 
-    def _checked(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        rows: str,
-        kind: pa.DataType,
-        index: str | None,
-        findings: Findings,
-    ) -> Events:
-        """What to group, after all that can be wrong with these rows was looked for."""
+    @property
+    def _where(self) -> str:
+        return f"{self.database}: {self.table}" if self.called is None else self.called
+
+    def _sound(self, connection: duckdb.DuckDBPyConnection, roles: Roles, findings: Findings) -> _Sound:
+        """The rows that have a case, an activity, a time and a place, or an error that says what is wrong with them."""
+        schema = self._opened(connection)
+        rows, index = self._rows(connection, schema, roles), self._index(schema)
         count, nameless, mute, absent, finer, low, high, least, most, unplaced = _one(
             connection,
             "count(*), count(*) FILTER (c IS NULL), count(*) FILTER (a IS NULL), count(*) FILTER (t IS NULL), "
             "count(*) FILTER (finer), min(t), max(t), min(i), max(i), count(*) FILTER (i IS NULL)",
             rows,
         )
-        where = f"{self.database}: {self.table}"
+        where = self._where
         if not count:
             raise InputError("The table has no rows.", path=where)
         gaps = {"case-without-name": nameless, "event-without-activity": mute, "missing-timestamp": absent}
@@ -133,19 +170,56 @@ class DuckTable:
             raise InputError("There are times outside the years 1 to 9999.", path=where)
         if unplaced and index is not None:
             raise InputError(f"The index {index!r} is missing in {unplaced} rows.", path=where)
-        naive = pa.types.is_date(kind) or kind.tz is None
-        count_times(findings, count, naive=count if naive else 0, cut=finer)
         alone = index is not None and self.means.index is None  # veilog's own index stands above the times
         if unplaced or index is not None:
             ties = f"SELECT c FROM ({rows}) GROUP BY c, {'' if alone else 't, '}i HAVING min(a) <> max(a)"
             refuse_ties(_one(connection, "count(*)", ties)[0], index, where)
-        position = "0" if unplaced else f"i - ({least})"
-        if not unplaced and most - least >= 1 << POSITION_BITS:
+        return _Sound(rows, count, finer, low, high, least, most, not unplaced, index, alone)
+
+    def _keyed(
+        self, connection: duckdb.DuckDBPyConnection, sound: _Sound, kind: pa.DataType, findings: Findings
+    ) -> Events:
+        """What to group, an event as one key."""
+        naive = pa.types.is_date(kind) or kind.tz is None
+        count_times(findings, sound.count, naive=sound.count if naive else 0, cut=sound.finer)
+        position = f"i - ({sound.least})" if sound.placed else "0"
+        if sound.placed and sound.most - sound.least >= 1 << POSITION_BITS:
             position = "row_number() OVER (ORDER BY i)"
-        labels = connection.sql(f"SELECT DISTINCT a FROM ({rows}) ORDER BY a").to_arrow_table()
-        placed = f"SELECT c, t, a, {position} AS i FROM ({rows})"
-        key = timed_key("0" if alone else "t", coded(connection, labels))
-        return Events(f"SELECT c, {key} AS k FROM ({placed})", labels["a"].to_pylist(), start=low, end=high)
+        labels = connection.sql(f"SELECT DISTINCT a FROM ({sound.rows}) ORDER BY a").to_arrow_table()
+        placed = f"SELECT c, t, a, {position} AS i FROM ({sound.rows})"
+        key = timed_key("0" if sound.alone else "t", coded(connection, labels))
+        return Events(f"SELECT c, {key} AS k FROM ({placed})", labels["a"].to_pylist(), start=sound.low, end=sound.high)
+
+
+@dataclass(frozen=True)
+class _Sound:
+    """Rows in which nothing is missing: columns ``c``, ``a``, ``t`` and ``i``, and what is known of them."""
+
+    rows: str
+    count: int
+    finer: int
+    low: int
+    high: int
+    least: int
+    most: int
+    placed: bool
+    """Whether the rows have an order of their own or an index."""
+    index: str | None
+    alone: bool
+    """Whether the index orders events whatever their times are."""
+
+
+def _refuse_equals(count: int, index: str | None, where: str) -> None:
+    """Raise where attributes of events would come in an order that nothing says."""
+    if count:
+        same = "time" if index is None else f"time and the same {index!r}"
+        raise InputError(
+            f"{count} times, a case has several events with the same {same}, and nothing says in which order.",
+            path=where,
+            advice="Name a column that orders them: --index NAME."
+            if index is None
+            else "Name a column that tells them apart.",
+        )
 
 
 def _one(connection: duckdb.DuckDBPyConnection, values: str, rows: str) -> Any:

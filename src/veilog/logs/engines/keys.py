@@ -1,4 +1,4 @@
-"""An event as one integer of 128 bits, and what DuckDB groups by it.
+"""An event as one integer of 128 bits, what DuckDB groups by it, and what it sorts where all columns are wanted.
 
 Time, position and activity lie in it from the most to the least significant bits, so that sorting integers sorts
 events: 59 bits of time (years 1 to 9999 in microseconds), 40 of position, 27 of activity. With an explicit index of
@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 __all__ = [
     "ACTIVITY_BITS",
     "FIRST_TIME",
     "LAST_TIME",
     "POSITION_BITS",
+    "ROW",
     "TIMELESS",
     "Events",
+    "Rows",
     "given_key",
     "sql_name",
     "sql_text",
@@ -28,6 +32,8 @@ FIRST_TIME = -62_135_596_800_000_000
 LAST_TIME = 253_402_300_799_999_999
 TIMELESS = (1 << (POSITION_BITS + ACTIVITY_BITS)) - 1
 """What is left of a key without its time."""
+ROW = "veilog_row"
+"""The column that says which of two rows comes first."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,19 @@ class Events:
     start: int | None = None
     end: int | None = None
     indexed: bool = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows in DuckDB that are one log with all its columns: what to sort, and what to take."""
+
+    relation: str
+    """What stands after FROM: all columns of the schema, and ``veilog_row``, which orders the rows of equal time."""
+    schema: pa.Schema
+    """The columns that the log is made of, in the types that they have in the source."""
+    count: int
+    told_apart: bool = True
+    """Whether no two rows have one ``veilog_row``; where some do, cases are ordered by time and name as well."""
 
 
 def timed_key(time: str, code: str) -> str:

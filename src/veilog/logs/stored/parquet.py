@@ -1,122 +1,117 @@
-"""A Parquet file as a log on disk, for questions about more events than fit in memory.
-
-DuckDB sorts the rows of a Parquet file by the case's first row, within its memory limit. What comes out is cut into
-pieces of whole cases; each piece becomes an event log by the same rules as a whole table, and is kept as
-:class:`~veilog.logs.stored.store.StoredLog`. All pieces together are the log that :func:`veilog.read` gives: the same
-cases in the same order, each with the same events in the same order.
-"""
+"""The rows of Parquet files, one or several, as DuckDB reads them for a log on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+import re
+from collections.abc import Sequence
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
-from veilog.logs.engines.duckdb_files import connected
-from veilog.logs.engines.keys import sql_name, sql_text
-from veilog.logs.eventlog import EVENT_INDEX, EventLog
-from veilog.logs.findings import Findings, Policy
+from veilog.errors import InputError, ParameterError
+from veilog.logs.engines.keys import FIRST_TIME, LAST_TIME, ROW, Rows, sql_name, sql_text
+from veilog.logs.eventlog import EVENT_INDEX
+from veilog.logs.findings import Findings
 from veilog.logs.lifecycle import Transitions
-from veilog.logs.reader import Asked
-from veilog.logs.roles import Declared, Roles, declared_roles
-from veilog.logs.source import Means, Progress, Source, silent
-from veilog.logs.stored.store import StoredLog, keep
+from veilog.logs.roles import Roles
+from veilog.logs.source import Source
+from veilog.logs.stored.sorting import PLACE, gaps, named_rows
 from veilog.logs.tables.columns import is_text, plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
-from veilog.logs.tables.reader import note, table_reader_of
-from veilog.logs.tables.rows import log_from_table
 
-__all__ = ["LARGE", "is_large", "store", "stored"]
+__all__ = ["rows_of_file", "rows_of_files"]
 
-LARGE = 5_000_000
-"""Events from which on ``veilog release`` keeps a Parquet log on disk where its events are asked about."""
-_PIECE = 400_000
-"""Events of a piece, unless one case alone has more."""
+_OWN = ("file_row_number", "file_index", ROW, PLACE)
+_CONVERT = "Convert it, or give one file with all events."
 
 
-def is_large(source: Source) -> bool:
-    """Whether this is a file that says that it has more than ``LARGE`` events, as Parquet does."""
-    reader = table_reader_of(source) if source.is_file else None
-    rows = None if reader is None else reader.rows(source)
-    return rows is not None and rows > LARGE
-
-
-def store(
-    path: str | Path,
-    *,
-    case: str | None = None,
-    activity: str | None = None,
-    timestamp: str | None = None,
-    lifecycle: str | None = None,
-    classifier: str | None = None,
-    policies: Mapping[str, Policy] | None = None,
-    memory_limit: str = "1GB",
-    threads: int | None = None,
-    temp_directory: str | Path | None = None,
-    progress: Progress = silent,
-) -> StoredLog | None:
-    """The log in a Parquet file, kept on disk; None where only :func:`veilog.read` can tell what its rows mean.
-
-    That is where a case or an activity has no name, an event no time or a text for one, or an explicit index, or where
-    it takes all rows to see whether a column belongs to cases. DuckDB stays within ``memory_limit``, and with it the
-    pieces in ``temp_directory``, which take about as much room as the file.
-    """
-    source = Source(path, means=Means(memory_limit, threads, temp_directory))
-    declared = Declared(case, activity, timestamp, lifecycle, classifier)
-    return stored(source, Asked(declared, Findings(policies or {}, str(source.path)), progress=progress))
-
-
-def stored(source: Source, asked: Asked) -> StoredLog | None:
-    """The log of a source, kept on disk by its means; see :func:`store`."""
-    if not is_parquet(source):
+def rows_of_file(connection: duckdb.DuckDBPyConnection, file: Source, roles: Roles, findings: Findings) -> Rows | None:
+    """The rows of one file; None where only :func:`veilog.read` can tell what they mean."""
+    schema, count = opened(file).schema_arrow, PARQUET.rows(file)
+    if not count or _odd(file, roles) is not None or EVENT_INDEX in schema.names:
         return None
-    path, findings, progress = source.path, asked.findings, asked.progress or silent
-    roles = declared_roles(PARQUET.columns(source), asked.declared, PARQUET.notes(source).metadata.classifiers)
-    schema, rows = opened(source).schema_arrow, PARQUET.rows(source)
-    if not _is_plain(schema, roles) or PARQUET.notes(source).case_key is not None:
-        return None
-
-    def pieces(connection: duckdb.DuckDBPyConnection, events: str) -> Iterator[EventLog]:
-        done, chosen = 0, replace(roles, transition=None)  # what concerns all events was seen to already
-        for table in _tables(connection, events, roles, schema):
-            yield log_from_table(table, chosen, findings, source=str(path))
-            done += table.num_rows
-            progress(f"sorting {path.name}: {done:,} of {rows:,} events", done / rows)
-
-    note(source, roles, findings)
-    with connected(source.means) as connection:
-        events = _chosen(connection, path, roles, findings)
-        if not rows or _has_gaps(connection, events, roles):
-            return None
-        progress(f"sorting {path.name}", None)
-        log = keep(pieces(connection, events), temp_directory=source.means.temp_directory)
-    if log is None:
-        return None
-    shape = replace(log.shape, read_together=findings.read_together())
-    return replace(log, shape=shape, findings=findings.result())
+    relation = _chosen(connection, _relation([file]), roles, findings)
+    return None if any(gaps(connection, relation, roles).values()) else Rows(relation, schema, count)
 
 
-def _is_plain(schema: pa.Schema, roles: Roles) -> bool:
-    """Whether these columns mean the same to DuckDB, which ignores case in names, and one by one."""
+def rows_of_files(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
+) -> Rows:
+    """The rows of several files that are one log, in the order of the files; what is not the same in all is refused."""
+    for file in files:
+        if not is_parquet(file):
+            raise InputError(
+                "Several files are read together with their events only where all are Parquet.",
+                path=file.path,
+                advice="Convert them to Parquet, or join them to one file.",
+            )
+        problem = _odd(file, roles) or _unlike(file, files[0])
+        if problem is not None:
+            raise InputError(problem, path=file.path, advice=_CONVERT)
+    count = sum(PARQUET.rows(file) for file in files)
+    if not count:
+        raise InputError("The files have no rows.", path=files[0].path)
+    for rule in ("case-without-name", "missing-timestamp"):
+        if findings.policy(rule) == "keep":
+            raise ParameterError(
+                f"Rows that meet {rule} cannot be kept where several files are read with their events.",
+                parameter="on",
+                advice=f"Choose --on {rule}=drop.",
+            )
+    relation = _chosen(connection, _relation(files), roles, findings)
+    relation = named_rows(connection, relation, roles, findings)
+    _check_times(connection, relation, roles, files[0])
+    return Rows(relation, opened(files[0]).schema_arrow, count)
+
+
+def _relation(files: Sequence[Source]) -> str:
+    """All columns of the files, and of each row how many come before it in them."""
+    before, rows = [], 0
+    for file in files:
+        before.append(str(rows))
+        rows += PARQUET.rows(file)
+    columns = ", ".join(sql_name(name) for name in opened(files[0]).schema_arrow.names)
+    # Signs that stand for other names stand for themselves in brackets.
+    paths = ", ".join(sql_text(re.sub(r"([*?\[])", r"[\1]", str(file.path))) for file in files)
+    place = "file_row_number" if len(files) == 1 else f"([{', '.join(before)}]::BIGINT[])[file_index::BIGINT + 1]"
+    place += "" if len(files) == 1 else " + file_row_number"
+    return (
+        f"(SELECT {columns}, {place} AS {ROW} "
+        f"FROM read_parquet([{paths}], file_row_number = true, hive_partitioning = false))"
+    )
+
+
+def _odd(file: Source, roles: Roles) -> str | None:
+    """What in the columns of this file means something else to DuckDB than to our own reader; None for nothing."""
+    schema = opened(file).schema_arrow
+    if PARQUET.notes(file).case_key is not None or PARQUET.notes(file).empty is not None:
+        return "This file has cases that only an index tells apart, or without events."
     if roles.clock is not None or roles.two_events:
-        return False
-    names = [*schema.names, "file_row_number", "veilog_place"]
-    if len({name.lower() for name in names}) < len(names) or EVENT_INDEX in schema.names:
-        return False
-    kinds = [schema.field(name).type for name in (roles.case, roles.activity)]
-    plain = [plain_type(kind) for kind in kinds]
-    named = (is_text(plain[0]) or pa.types.is_integer(plain[0])) and is_text(plain[1])
-    return bool(named and pa.types.is_timestamp(schema.field(roles.timestamp).type))
+        return "The time of an event is in two columns, or a row is two events."
+    missing = next((name for name in roles.named if name not in schema.names), None)
+    if missing is not None:
+        return f"There is no column {missing!r}, but in other files of this log there is."
+    if len({name.lower() for name in [*schema.names, *_OWN]}) < len(schema.names) + len(_OWN):
+        return "The names of two columns differ in upper and lower case only, or one is a name of ours."
+    kinds = [plain_type(schema.field(name).type) for name in (roles.case, roles.activity)]
+    if not ((is_text(kinds[0]) or pa.types.is_integer(kinds[0])) and is_text(kinds[1])):
+        return f"The columns {roles.case!r} and {roles.activity!r} hold {kinds[0]} and {kinds[1]}, not names."
+    if not pa.types.is_timestamp(schema.field(roles.timestamp).type):
+        return f"The column {roles.timestamp!r} holds {schema.field(roles.timestamp).type}, not timestamps."
+    return None
 
 
-def _chosen(connection: duckdb.DuckDBPyConnection, path: Path, roles: Roles, findings: Findings) -> str:
+def _unlike(file: Source, first: Source) -> str | None:
+    """In what the columns of this file are not those of the first; None for nothing."""
+    found, wanted = ({f.name: plain_type(f.type) for f in opened(one).schema_arrow} for one in (file, first))
+    if found == wanted:
+        return None
+    name = sorted(found.keys() ^ wanted.keys()) or sorted(name for name in wanted if found[name] != wanted[name])
+    return f"Its column {name[0]!r} is not that of {first.path.name}: it is missing in one, or has another type."
+
+
+def _chosen(connection: duckdb.DuckDBPyConnection, rows: str, roles: Roles, findings: Findings) -> str:
     """The rows that count: those of the transition that was asked for, or all, with a finding about transitions."""
-    rows = f"read_parquet({sql_text(str(path))}, file_row_number = true, hive_partitioning = false)"
     if roles.transition is None:
         return rows
     activity, step = sql_name(roles.activity), f"coalesce({sql_name(roles.transition)}::VARCHAR, '')"
@@ -131,43 +126,10 @@ def _chosen(connection: duckdb.DuckDBPyConnection, path: Path, roles: Roles, fin
     return f"(SELECT * FROM {rows} WHERE {step} IN ({wanted}))"
 
 
-def _has_gaps(connection: duckdb.DuckDBPyConnection, events: str, roles: Roles) -> bool:
-    case, activity, time = (sql_name(name) for name in (roles.case, roles.activity, roles.timestamp))
-    found = connection.execute(
-        f"SELECT count(*) FROM {events} WHERE {time} IS NULL "
-        f"OR coalesce(trim({case}::VARCHAR), '') = '' OR coalesce(trim({activity}::VARCHAR), '') = ''"
-    ).fetchall()
-    return bool(found[0][0])
-
-
-def _tables(connection: duckdb.DuckDBPyConnection, events: str, roles: Roles, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of the file, those of a case together and in their order, cases by their first row, in whole cases."""
-    case = sql_name(roles.case)
-    connection.execute(f"CREATE TABLE places AS SELECT {case} AS c, min(file_row_number) AS p FROM {events} GROUP BY c")
-    columns = ", ".join(f"e.{sql_name(name)}" for name in schema.names)
-    found = connection.sql(
-        f"SELECT {columns}, p AS veilog_place FROM {events} e JOIN places ON e.{case} = c ORDER BY p, e.file_row_number"
-    )
-    waiting: list[pa.Table] = []
-    rows = 0
-    for batch in found.to_arrow_reader(100_000):
-        waiting.append(pa.Table.from_batches([batch]))
-        rows += batch.num_rows
-        if rows >= _PIECE:
-            table = pa.concat_tables(waiting)
-            place = table.column("veilog_place").to_numpy()
-            last = int(np.searchsorted(place, place[-1]))  # the case that may go on
-            if last:
-                yield _typed(table.slice(0, last), schema)
-            waiting, rows = [table.slice(last)], table.num_rows - last
-    if rows:
-        yield _typed(pa.concat_tables(waiting), schema)
-
-
-def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows in the types of the file, which DuckDB need not keep."""
-    columns: list[Any] = []
-    for field in schema:
-        column = table.column(field.name)
-        columns.append(column if column.type == field.type else column.cast(field.type))
-    return pa.table(columns, schema=schema.remove_metadata())
+def _check_times(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles, first: Source) -> None:
+    time = sql_name(roles.timestamp)
+    low, high = connection.execute(f"SELECT epoch_us(min({time})), epoch_us(max({time})) FROM {relation}").fetchall()[0]
+    if low is None:
+        raise InputError("Not one event is left.", path=first.path)
+    if low < FIRST_TIME or high > LAST_TIME:
+        raise InputError("There are times outside the years 1 to 9999.", path=first.path)

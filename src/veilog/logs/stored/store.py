@@ -115,12 +115,24 @@ class StoredLog:
             parts.append(piece.variants)
             if len(parts) == _MERGED:
                 parts = [_merged(parts)]
-        return replace(_merged(parts), read_together=self.read_together)
+        return replace(_merged(parts), read_together=self.read_together, mapped=self.mapped)
 
 
 def keep(pieces: Iterable[EventLog], *, temp_directory: str | os.PathLike[str] | None = None) -> StoredLog | None:
     """A log that comes in pieces, at least one, each of whole cases, kept on disk; None if their columns differ."""
-    folder, shape = Folder(temp_directory), None
+    folder = Folder(temp_directory)
+    try:
+        log = _kept(pieces, folder)
+    except BaseException:  # whatever ends it, what was kept so far goes now and not when Python ends
+        folder.close()
+        raise
+    if log is None:
+        folder.close()
+    return log
+
+
+def _kept(pieces: Iterable[EventLog], folder: Folder) -> StoredLog | None:
+    shape = None
     sizes: list[int] = []
     for log in pieces:
         if shape is None:
@@ -131,7 +143,6 @@ def keep(pieces: Iterable[EventLog], *, temp_directory: str | os.PathLike[str] |
             for name, table in (("events", log.events), ("cases", log.cases)):
                 pq.write_table(table, folder.path / f"{len(sizes)}-{name}.parquet", compression="lz4")
         except OSError as error:
-            folder.close()
             raise EngineError(
                 f"The log cannot be kept on disk ({error}).",
                 advice="Free some of it, or name a folder elsewhere with --temp-directory.",

@@ -29,10 +29,10 @@ from veilog.logs.tables.columns import plain_column, read_times, text_column, wh
 from veilog.logs.tables.shaping import shaped
 from veilog.logs.tables.times import Times
 
-__all__ = ["log_from_table", "with_empty_cases"]
+__all__ = ["CASE_PREFIX", "log_from_table", "with_empty_cases"]
 
 
-_PREFIX = "case:"
+CASE_PREFIX = "case:"
 
 
 def log_from_table(
@@ -44,8 +44,12 @@ def log_from_table(
     line_of: LineOf | None = None,
     metadata: Metadata | None = None,
     case_key: str | None = None,
+    varying: Collection[str] = (),
 ) -> EventLog:
-    """The event log in a flat table whose columns have these roles; ``case_key`` tells cases of one name apart."""
+    """The event log in a flat table whose columns have these roles; ``case_key`` tells cases of one name apart.
+
+    ``varying`` are columns ``case:...`` that belong to events whatever these rows say, because of rows elsewhere.
+    """
     table, roles, line_of = shaped(table, roles, line_of)
     if table.num_rows == 0:  # columns without a chunk are a case of their own everywhere
         table = pa.Table.from_arrays(
@@ -78,7 +82,7 @@ def log_from_table(
     if case_key is not None:
         cases[case_key] = table[case_key].take(pa.array(first))
     used = {roles.case, roles.activity, roles.timestamp, case_key, EVENT_INDEX if given is not None else None}
-    _add_attributes(table, used, case, first, events, cases, findings)
+    _add_attributes(table, used, varying, case, first, events, cases, findings)
     return EventLog(
         events=_assemble(events),
         cases=_assemble(cases),
@@ -145,6 +149,7 @@ def _indexed(
 def _add_attributes(
     table: pa.Table,
     used: Collection[str | None],
+    varying: Collection[str],
     case: IntArray,
     first: IntArray,
     events: dict[str, Any],
@@ -160,8 +165,9 @@ def _add_attributes(
         if column is None:
             continue
         kept = field.with_type(column.type)
-        if name.startswith(_PREFIX) and len(name) > len(_PREFIX) and _constant(column, case, first):
-            free = _free(name.removeprefix(_PREFIX), cases)
+        of_cases = name.startswith(CASE_PREFIX) and len(name) > len(CASE_PREFIX) and name not in varying
+        if of_cases and _constant(column, case, first):
+            free = _free(name.removeprefix(CASE_PREFIX), cases)
             cases[free] = (kept.with_name(free), column.take(pa.array(first)))
         else:
             free = _free(name, events)

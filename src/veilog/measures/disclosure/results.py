@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
+from veilog._language import gettext_noop
 from veilog._notebook import bar, card, frame, paragraph, table
 from veilog._plain import InJson, ToJson
 from veilog.measures.disclosure.estimate import Interval
@@ -24,9 +25,9 @@ KNOWN: Mapping[str, str] = {
 }
 """What is known of a person, for each background, in words."""
 EXPLAINED: Mapping[str, str] = {
-    "case disclosure": "how far such knowledge narrows the cases down (1 = to one)",
+    "case disclosure": gettext_noop("how far such knowledge narrows the cases down (1 = to one)"),
     "trace disclosure": "how far it tells the whole trace",
-    "unique": "cases that some such knowledge singles out",
+    "unique": gettext_noop("cases that some such knowledge singles out"),
 }
 """What the numbers mean, for those who look at them."""
 

@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import TIMESTAMP, EventLog
-from veilog.measures.durations import Spans, emd, spans, timed
+from veilog.measures.durations import Spans, emd, mean_steps, spans, timed
 from veilog.measures.measure import Log
 from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
@@ -171,15 +171,7 @@ def _step_error(used: _Timed, judged: _Timed, labels: int) -> float | None:
 
 def _steps(log: _Timed, labels: int) -> tuple[IntArray, IntArray, FloatArray]:
     """Return the pairs that directly follow each other in order, how often with known times, and their mean time."""
-    inside = log.known[:-1] & log.known[1:]
-    borders = log.offsets[1:-1] - 1
-    inside[borders[(borders >= 0) & (borders < len(inside))]] = False
-    pairs = (log.codes[:-1] * labels + log.codes[1:])[inside]
-    keys, place, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-    gaps = np.diff(log.times)[inside]
-    # Hours and what is left of them, apart: integers that a double holds, so that no order of cases shows in the sums.
-    high, low = (np.bincount(place, part, minlength=len(keys)) for part in (gaps // _HOUR, gaps % _HOUR))
-    return keys, counts, (high + low / _HOUR) / counts
+    return mean_steps(log.codes, log.offsets, log.known, log.times, labels)
 
 
 def _relative_error(used: float, judged: float) -> float | None:

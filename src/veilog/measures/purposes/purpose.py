@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from veilog._language import gettext, localised, percent
 from veilog.errors import ParameterError, VeilogError
 from veilog.measures.measure import Form, Log, Needs, Progress
 
@@ -138,22 +139,17 @@ class Judgement:
     @property
     def verdict(self) -> str:
         """Return one sentence for people."""
-        title = self.purpose.title
+        title = gettext(self.purpose.title)
         chief = self.chief
         if chief is None:
-            return f"{title[0].upper()}{title[1:]}: not judged. {self.reason or 'There is nothing to judge it by.'}"
-        share = chief.share or 0.0
-        if chief.aspect.better == "higher":
-            kept = f"{chief.aspect.title}: {100 * min(share, 1.0):.0f} % of what the original gives"
-        elif not chief.is_distance:
-            kept = f"{chief.aspect.title}: {1 / max(share, 0.01):.2f} times that of the original"
-        elif share >= 1.0:
-            kept = f"{chief.aspect.title}: as near as another sample of the original"
-        else:
-            far = f"{1 / share:.1f} times as far" if share > 0.01 else "more than 100 times as far"
-            kept = f"{chief.aspect.title}: {far} as another sample of the original"
-        word = {"good": "Good for", "limited": "Of limited use for", "poor": "Not for"}[chief.grade]
-        return f"{word} {title} ({kept})."
+            reason = self.reason or gettext("There is nothing to judge it by.")
+            return gettext("{Purpose}: not judged. {reason}", Purpose=title[0].upper() + title[1:], reason=reason)
+        kept = _kept(chief)
+        if chief.grade == "good":
+            return gettext("Good for {purpose} ({kept}).", purpose=title, kept=kept)
+        if chief.grade == "limited":
+            return gettext("Of limited use for {purpose} ({kept}).", purpose=title, kept=kept)
+        return gettext("Not for {purpose} ({kept}).", purpose=title, kept=kept)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -163,6 +159,25 @@ class Judgement:
             "reason": self.reason,
             "aspects": {name: judged.to_json() for name, judged in self.aspects.items()},
         }
+
+
+def _kept(chief: Judged) -> str:
+    """What is kept of the number that a verdict goes by."""
+    title, share = gettext(chief.aspect.title), chief.share or 0.0
+    if chief.aspect.better == "higher":
+        whole = percent(f"{100 * min(share, 1.0):.0f}")
+        return gettext("{number}: {share} of what the original gives", number=title, share=whole)
+    if not chief.is_distance:
+        times = localised(f"{1 / max(share, 0.01):.2f}")
+        return gettext("{number}: {times} times that of the original", number=title, times=times)
+    if share >= 1.0:
+        return gettext("{number}: as near as another sample of the original", number=title)
+    if share > 0.01:
+        times = localised(f"{1 / share:.1f}")
+        return gettext("{number}: {times} times as far as another sample of the original", number=title, times=times)
+    return gettext(
+        "{number}: more than {times} times as far as another sample of the original", number=title, times=100
+    )
 
 
 @dataclass(frozen=True)

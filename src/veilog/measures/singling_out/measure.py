@@ -44,6 +44,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from veilog._language import gettext_noop
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -385,8 +386,11 @@ SINGLING_OUT = Measure(
     (),
     paper="Giomi, Boenisch, Wehmeyer, Tasnádi: A unified framework for quantifying privacy risk in synthetic "
     "data, 2023",
-    explained="How often somebody who knows these events of a person's case guesses, or is certain of, the rest. "
-    "“Everybody else's cases” is a log that never held the person: only what lies above it can come from the "
-    "person's own case.",
+    explained=gettext_noop(
+        "How often somebody who knows these events of a person's case guesses, or is certain of, the "
+        "rest. "
+        "“Everybody else's cases” is a log that never held the person: only what lies above it can come from the "
+        "person's own case."
+    ),
     doing="Singling out",
 )

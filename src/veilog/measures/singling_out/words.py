@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Protocol, TypeVar
 
+from veilog._language import gettext, gettext_noop, ngettext
+from veilog._language import percent as in_percent
 from veilog.measures.singling_out.finding import Example, Exposed
 from veilog.measures.singling_out.inferring import END, Inference, Inferred
 from veilog.measures.singling_out.linking import Linkability, Linked
-from veilog.measures.singling_out.measure import Knowledge, SinglingOut, events
+from veilog.measures.singling_out.measure import Knowledge, SinglingOut
 from veilog.measures.singling_out.rates import Control, Rate, Success
 
 __all__ = [
@@ -22,17 +24,53 @@ __all__ = [
     "lists_of",
     "own_path_in_words",
     "percent",
-    "secret_of",
 ]
 
-_FROM: dict[Control, str] = {
-    "others' cases": "from others' cases",
-    "held out": "with the release for people who were not in the log",
+_GUESSES: dict[Control, str] = {
+    "others' cases": gettext_noop(
+        "Someone who knows {known} guesses the rest of it for {original} of the people with the original, for "
+        "{released} with the release, and for {control} from others' cases."
+    ),
+    "held out": gettext_noop(
+        "Someone who knows {known} guesses the rest of it for {original} of the people with the original, for "
+        "{released} with the release, and for {control} with the release for people who were not in the log."
+    ),
 }
-_THAN: dict[Control, str] = {
-    "others' cases": "about people than others' cases do",
-    "held out": "about its people than about people who were not in the log",
+_MATCHES: dict[Control, str] = {
+    "others' cases": gettext_noop(
+        "Someone who holds two lists of {n} people, {lists}, matches the rows of {original} of the people with the "
+        "original, of {released} with the release, and of {control} from others' cases; {chance} by chance."
+    ),
+    "held out": gettext_noop(
+        "Someone who holds two lists of {n} people, {lists}, matches the rows of {original} of the people with the "
+        "original, of {released} with the release, and of {control} with the release for people who were not in the "
+        "log; {chance} by chance."
+    ),
 }
+_INFERS: dict[Control, str] = {
+    "others' cases": gettext_noop(
+        "Someone who knows {known} of a person's case guesses {secret} of {original} of the people with the original, "
+        "of {released} with the release, and of {control} from others' cases."
+    ),
+    "held out": gettext_noop(
+        "Someone who knows {known} of a person's case guesses {secret} of {original} of the people with the original, "
+        "of {released} with the release, and of {control} with the release for people who were not in the log."
+    ),
+}
+_MORE: dict[tuple[Control, bool], str] = {
+    ("others' cases", True): gettext_noop("So the release tells more about people than others' cases do."),
+    ("held out", True): gettext_noop(
+        "So the release tells more about its people than about people who were not in the log."
+    ),
+    ("others' cases", False): gettext_noop(
+        "As far as this attack can tell, the release says no more about people than others' cases do."
+    ),
+    ("held out", False): gettext_noop(
+        "As far as this attack can tell, the release says no more about its people than about people who were not in "
+        "the log."
+    ),
+}
+"""What is concluded of a release, by the control and by whether it tells more."""
 
 
 class _Attack(Protocol):
@@ -50,23 +88,27 @@ def in_words(result: SinglingOut) -> str:
     row = _telling(result.results)
     if row is None:
         row = max(result.results, key=lambda row: row.guessed.original.value)
-    rate = row.guessed
-    return (
-        f"Someone who knows {known_of(row)} guesses the rest of it for "
-        f"{percent(rate.original)} of the people with the original, for {percent(rate.released)} with the release, "
-        f"and for {percent(rate.baseline)} {_FROM[result.control]}. {_judged(row, result.control)}"
-    )
+    said = gettext(_GUESSES[result.control], known=known_of(row), **_three(row.guessed))
+    return f"{said} {_judged(row, result.control)}"
 
 
 def linked_in_words(result: Linkability, *, published: bool = False) -> str:
     """Two sentences about the lists where the release gains most, or else where the original links most; ``published``
     where the log itself stands for the release."""
     row = _telling(result.results) or max(result.results, key=lambda row: row.linked.original.value)
-    return (
-        f"Someone who holds two lists of {row.people:,} people, {lists_of(row)}, matches the rows of "
-        f"{_rates(row.linked, result.control, published)}; {percent(row.naive)} by chance. "
-        f"{_judged(row, result.control, published)}"
+    if published:
+        return (
+            f"Someone who holds two lists of {row.people:,} people, {lists_of(row)}, matches the rows of "
+            f"{_published(row.linked)}; {percent(row.naive)} by chance. {_judged_of_log(row, result.control)}"
+        )
+    said = gettext(
+        _MATCHES[result.control],
+        n=row.people,
+        lists=lists_of(row),
+        chance=percent(row.naive),
+        **_three(row.linked),
     )
+    return f"{said} {_judged(row, result.control)}"
 
 
 def inferred_in_words(result: Inference, *, published: bool = False) -> str:
@@ -75,19 +117,28 @@ def inferred_in_words(result: Inference, *, published: bool = False) -> str:
     row = _telling(result.results) or max(
         result.results, key=lambda row: row.guessed.original.value - row.guessed.baseline.value
     )
-    return (
-        f"Someone who knows {secret_of(row)} of {_rates(row.guessed, result.control, published)}. "
-        f"{_judged(row, result.control, published)}"
-    )
-
-
-def _rates(rate: Success, control: Control, published: bool) -> str:
+    secret = gettext("the last one") if row.secret == END else row.secret
     if published:
-        return f"{percent(rate.released)} of those who are in it, and of {percent(rate.baseline)} of those who are not"
-    return (
-        f"{percent(rate.original)} of the people with the original, of {percent(rate.released)} with the release, "
-        f"and of {percent(rate.baseline)} {_FROM[control]}"
-    )
+        return (
+            f"Someone who knows {begun(row)} of a person's case guesses {secret} of {_published(row.guessed)}. "
+            f"{_judged_of_log(row, result.control)}"
+        )
+    said = gettext(_INFERS[result.control], known=begun(row), secret=secret, **_three(row.guessed))
+    return f"{said} {_judged(row, result.control)}"
+
+
+def _three(rate: Success) -> dict[str, str]:
+    """The shares with the original, with the release, and of the control."""
+    return {
+        "original": percent(rate.original),
+        "released": percent(rate.released),
+        "control": percent(rate.baseline),
+    }
+
+
+def _published(rate: Success) -> str:
+    """The shares where the log itself was published; the terminal alone says so, in English."""
+    return f"{percent(rate.released)} of those who are in it, and of {percent(rate.baseline)} of those who are not"
 
 
 def own_path_in_words(cases: int, alone: int) -> str:
@@ -129,34 +180,46 @@ def like_who(example: Example) -> str:
 
 def known_of(row: Knowledge) -> str:
     """Return what is known of a person."""
-    return f"{events(row.size)} of a person's case{' and about when it started' if row.with_start else ''}"
+    if row.with_start:
+        return ngettext(
+            "{n} event of a person's case and about when it started",
+            "{n} events of a person's case and about when it started",
+            row.size,
+        )
+    return ngettext("{n} event of a person's case", "{n} events of a person's case", row.size)
 
 
 def lists_of(row: Linked) -> str:
     """Return what two lists have."""
-    some = "activity" if row.size == 1 else f"{row.size} activities"
-    other = f"the last {some}" if row.other_list == "activities" else "attributes"
-    both = ", with two releases at hand" if row.releases > 1 else ""
-    return f"one with the first {some} of each case and one with {other}{both}"
-
-
-def secret_of(row: Inferred) -> str:
-    """Return what is known and what is guessed, to be gone on with ``of ... people``."""
-    return f"{begun(row)} of a person's case guesses {'the last one' if row.secret == END else row.secret}"
+    if row.other_list == "activities":
+        both = ngettext(
+            "one with the first activity of each case and one with the last activity",
+            "one with the first {n} activities of each case and one with the last {n} activities",
+            row.size,
+        )
+    else:
+        both = ngettext(
+            "one with the first activity of each case and one with attributes",
+            "one with the first {n} activities of each case and one with attributes",
+            row.size,
+        )
+    return gettext("{lists}, with two releases at hand", lists=both) if row.releases > 1 else both
 
 
 def begun(row: Inferred) -> str:
     """Return what is known of a case whose end or attribute is guessed."""
-    first = "the first activity" if row.size == 1 else f"the first {row.size} activities"
-    return first + (
-        f" and {row.attributes} other attribute{'s' if row.attributes > 1 else ''}" if row.attributes else ""
-    )
+    first = ngettext("the first activity", "the first {n} activities", row.size)
+    if not row.attributes:
+        return first
+    return ngettext("{first} and {n} other attribute", "{first} and {n} other attributes", row.attributes, first=first)
 
 
 def percent(share: Rate | float) -> str:
     """Return a share for people; what is above nothing never looks like nothing."""
     value = share.value if isinstance(share, Rate) else share
-    return "under 0.1 %" if 0 < value < 0.001 else f"{100 * value:.3g} %"
+    if 0 < value < 0.001:
+        return gettext("under {share}", share=in_percent("0.1"))
+    return in_percent(f"{100 * value:.3g}")
 
 
 def _telling(rows: tuple[A, ...]) -> A | None:
@@ -164,8 +227,10 @@ def _telling(rows: tuple[A, ...]) -> A | None:
     return max((row for row in rows if row.more), key=lambda row: row.beyond.value, default=None)
 
 
-def _judged(row: _Attack, control: Control, published: bool = False) -> str:
-    log = "the log" if published else "the release"
-    if row.more:
-        return f"So {log} tells more {_THAN[control]}."
-    return f"As far as this attack can tell, {log} says no more {_THAN[control]}."
+def _judged(row: _Attack, control: Control) -> str:
+    return gettext(_MORE[control, row.more])
+
+
+def _judged_of_log(row: _Attack, control: Control) -> str:
+    """The same of a log that is published itself; the terminal alone says so, in English."""
+    return _MORE[control, row.more].replace("the release", "the log")

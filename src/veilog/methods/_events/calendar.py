@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.methods._events.durations import fitted
+from veilog.methods._events.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
-from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 
 __all__ = [
@@ -34,6 +33,7 @@ __all__ = [
     "asked_together",
     "check",
     "drawn_starts",
+    "levels_of",
     "of_the_week",
 ]
 
@@ -79,13 +79,18 @@ def of_the_week(seconds: IntArray) -> IntArray:
 # Starts -------------------------------------------------------------------------------------------------------------
 
 
-def asked_starts(curator: Curator, epsilon: Fraction, window: Window) -> FloatArray:
+def levels_of(window: Window) -> int:
+    """Return how often the window is halved until a part is a week or less; once at least."""
+    return max(1, int(np.ceil(np.log2(int((window[1] - window[0]).total_seconds()) / _WEEK))))
+
+
+def asked_starts(price: Price, window: Window) -> FloatArray:
     """Return the shares of cases that start in each of 2^n equal parts of the window.
 
-    A case adds 1 to its part on each of the n levels below the whole, so n in all.
+    A case adds 1 to its part on each of the n levels below the whole, so n in all, and the root of n in squares.
     """
     first, length = int(window[0].timestamp()), int((window[1] - window[0]).total_seconds())
-    levels = max(1, int(np.ceil(np.log2(length / _WEEK))))
+    levels = levels_of(window)
 
     def features(block: Cases) -> Triples:
         rows = np.flatnonzero(block.lengths > 0)
@@ -98,9 +103,9 @@ def asked_starts(curator: Curator, epsilon: Fraction, window: Window) -> FloatAr
         return rows, np.concatenate(places), np.ones(len(rows), dtype=np.int64)
 
     size = (2 << levels) - 2
-    asked = curator.events.sums(features, size, levels, epsilon, purpose="parts of the window in which cases start")
+    asked = price.sums(features, size, levels, levels**0.5, purpose="parts of the window in which cases start")
     ends = (2 << np.arange(1, levels)) - 2
-    return _agreeing(np.split(asked.astype(np.float64), ends), 2 * (levels / float(epsilon)) ** 2)
+    return _agreeing(np.split(asked, ends), 2 * (levels / price.epsilon(levels, levels**0.5)) ** 2)
 
 
 def _agreeing(levels: list[FloatArray], variance: float) -> FloatArray:
@@ -169,15 +174,13 @@ class Together:
         return found
 
 
-def asked_together(
-    curator: Curator, epsilon: Fraction, starts: IntArray, lasting: FloatArray, window: Window
-) -> Together:
+def asked_together(price: Price, starts: IntArray, lasting: FloatArray, window: Window) -> Together:
     """Return how starts and durations hang together, given those of the released cases. A case adds 1.
 
     Logs end some day: what started early can have lasted long, and long cases are among the early ones.
     """
     first, last = int(window[0].timestamp()), int(window[1].timestamp())
-    depth = int(np.clip(np.log2(max(len(starts) * float(epsilon) / CELL_NOISES, 2.0)), 1, DEEPEST))
+    depth = int(np.clip(np.log2(max(len(starts) * price.epsilon() / CELL_NOISES, 2.0)), 1, DEEPEST))
     halves = 0.5 ** np.arange(1, depth + 1)
     of_starts = np.unique(np.quantile(starts, [*halves, *(1 - halves)]))
     of_durations = np.unique(np.quantile(lasting, 1 - halves).clip(1.0))
@@ -193,20 +196,21 @@ def asked_together(
         return rows, cell, np.ones(len(rows), dtype=np.int64)
 
     cells = (len(of_durations) + 1) * size
-    asked = curator.events.sums(features, cells, 1, epsilon, purpose="starts of cases by how long they last")
+    asked = price.sums(features, cells, 1, 1, purpose="starts of cases by how long they last")
     rows = np.bincount(np.searchsorted(of_durations, lasting, side="right"), minlength=cells // size) / len(lasting)
     columns = np.bincount(np.searchsorted(of_starts, starts, side="right"), minlength=size) / len(starts)
-    table = asked.reshape(-1, size).astype(np.float64)
-    return Together(of_starts, of_durations, fitted(table, rows, columns, 2 / float(epsilon) ** 2))
+    table = asked.reshape(-1, size)
+    return Together(of_starts, of_durations, fitted(table, rows, columns, 2 / price.epsilon() ** 2))
 
 
 # Hours --------------------------------------------------------------------------------------------------------------
 
 
-def asked_hours(curator: Curator, epsilon: Fraction) -> FloatArray:
+def asked_hours(price: Price) -> FloatArray:
     """Return how busy each of the 168 hours of a week is (mean 1): hour of the day times day of the week.
 
-    A case adds 1 to the hours and 1 to the days, shared out among its events, so 2 in all.
+    A case adds 1 to the hours and 1 to the days, shared out among its events, so 2 in all, and the root of 2 at most
+    in squares.
     """
 
     def features(block: Cases) -> Triples:
@@ -217,8 +221,9 @@ def asked_hours(curator: Curator, epsilon: Fraction) -> FloatArray:
         cells = np.concatenate([seconds // _HOUR % 24, 24 + seconds // _DAY % 7])
         return np.concatenate([owners, owners]), cells, np.concatenate([part, part])
 
-    asked = curator.events.sums(features, 31, 2 * _ONE, epsilon, purpose="hours and days of the week, in 1/2520") / _ONE
-    variance = 2 * (2 / float(epsilon)) ** 2
+    root = 2**0.5
+    asked = price.sums(features, 31, 2 * _ONE, root * _ONE, purpose="hours and days of the week, in 1/2520") / _ONE
+    variance = 2 * (2 / price.epsilon(2, root)) ** 2
     busy = np.outer(_smoothed(asked[24:], variance), _smoothed(asked[:24], variance)).ravel()
     return np.asarray(busy / busy.mean())
 

@@ -11,16 +11,15 @@ proportional fitting; Deming, Stephan 1940).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Sequences
 from veilog.methods._events.gap_bins import least_squares
+from veilog.methods._events.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
-from veilog.privacy.curator import Curator
 
 __all__ = ["EDGES", "Kinds", "asked_durations", "drawn_durations", "fitted", "known_durations"]
 
@@ -92,20 +91,19 @@ def _bins_of(microseconds: IntArray, edges: FloatArray) -> IntArray:
     return np.minimum(np.searchsorted(edges * 1_000_000, microseconds, side="right") - 1, len(edges) - 2)
 
 
-def asked_durations(
-    curator: Curator, epsilon: Fraction, epsilon_kinds: Fraction, cases: Sequences
-) -> tuple[Kinds, FloatArray]:
+def asked_durations(price: Price, price_kinds: Price, cases: Sequences) -> tuple[Kinds, FloatArray]:
     """Return kinds of cases and for each of them a distribution over the bins. A case adds 1 to each answer."""
 
     def of_all(block: Cases) -> Triples:
         rows, took = known_durations(block)
         return rows, _bins_of(took, EDGES), np.ones(len(rows), dtype=np.int64)
 
-    asked = curator.events.sums(of_all, BINS, 1, epsilon, purpose="durations of cases").astype(np.float64)
-    everything = least_squares(_falling(asked, 1 / float(epsilon)))
+    asked = price.sums(of_all, BINS, 1, 1, purpose="durations of cases")
+    everything = least_squares(_falling(asked, 1 / price.epsilon()))
+    epsilon_kinds = price_kinds.epsilon()
     number = int((cases.lengths >= 2).sum())
-    kinds = Kinds.of(cases, max(KIND_NOISES / float(epsilon_kinds), number / MOST_KINDS))
-    groups = int(np.clip((number * float(epsilon_kinds) / CELL_NOISES) ** 0.5, 2, MOST_GROUPS))
+    kinds = Kinds.of(cases, max(KIND_NOISES / epsilon_kinds, number / MOST_KINDS))
+    groups = int(np.clip((number * epsilon_kinds / CELL_NOISES) ** 0.5, 2, MOST_GROUPS))
     group = np.minimum((np.cumsum(everything) - everything / 2) * groups, groups - 1).astype(np.int64)
 
     def of_kinds(block: Cases) -> Triples:
@@ -113,17 +111,17 @@ def asked_durations(
         kind = kinds.told(block.codes[block.offsets[rows + 1] - 1], block.lengths[rows])
         return rows, kind * groups + group[_bins_of(took, EDGES)], np.ones(len(rows), dtype=np.int64)
 
-    table = curator.events.sums(
+    table = price_kinds.sums(
         of_kinds,
         kinds.number * groups,
         1,
-        epsilon_kinds,
+        1,
         alphabet=cases.labels,
         purpose="durations of cases by last activity and length",
     ).reshape(-1, groups)
     wanted = np.bincount(kinds.told(*_ends(cases)), minlength=kinds.number) / max(number, 1)
     masses = np.asarray(np.bincount(group, weights=everything, minlength=groups), dtype=np.float64)
-    shares = fitted(table.astype(np.float64), wanted, masses, 2 / float(epsilon_kinds) ** 2)
+    shares = fitted(table, wanted, masses, 2 / epsilon_kinds**2)
     inside = everything / np.maximum(masses[group], 1e-12)
     return kinds, shares[:, group] * inside
 

@@ -34,13 +34,14 @@ def enriched(
     wanted: Wanted,
     epsilon: Fraction,
     delta: Fraction,
+    delta_times: Fraction,
     flow: Callable[[Fraction], Variants],
     remark: Callable[[str], None],
 ) -> Enriched:
     """Return what ``flow`` releases with the epsilon that the shares of ``wanted`` leave it, with times and attributes.
 
-    ``delta`` is for the values of attributes that are not declared. They are found before the control flow is asked
-    for, so that a refusal costs little; where none can be released, the flow has their share.
+    ``delta`` is for the values of attributes that are not declared, ``delta_times`` for times. Values are found before
+    the control flow is asked for, so that a refusal costs little; where none can be released, the flow has their share.
     """
 
     def asked() -> int:
@@ -55,7 +56,7 @@ def enriched(
     variants = flow(flow_epsilon)
     after_flow = asked()
     cases = released_cases(variants, generator(curator.randomness))
-    times = _times(curator, wanted, epsilon, cases, remark)
+    times = _times(curator, wanted, epsilon, delta_times, cases, remark)
     after_times = asked()
     columns = ReleasedColumns({}, {})
     if found and len(cases):
@@ -80,7 +81,12 @@ def _attributes(
 
 
 def _times(
-    curator: Curator, wanted: Wanted, epsilon: Fraction, cases: Sequences, remark: Callable[[str], None]
+    curator: Curator,
+    wanted: Wanted,
+    epsilon: Fraction,
+    delta: Fraction,
+    cases: Sequences,
+    remark: Callable[[str], None],
 ) -> IntArray | None:
     """Times for the released events, where asked for and there are any events."""
     if not wanted.times:
@@ -89,4 +95,4 @@ def _times(
         remark("The release has no events, so it has no times.")
         return None
     window = curator.events.window if wanted.window == "log" else wanted.window or curator.domain.window
-    return released_times(curator, epsilon * wanted.times, cases, window=window, remark=remark)
+    return released_times(curator, epsilon * wanted.times, cases, window=window, delta=delta, remark=remark)

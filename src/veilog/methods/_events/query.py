@@ -131,17 +131,20 @@ def released_log(
     """A certified release of variants, made a log: the shares of ``wanted`` pay for times and attributes, and
     ``variants_at`` is asked with a request that holds what is left. The charges add up to the request's budget.
 
-    Of the delta ``variants_at`` gets what attributes without declared values leave, and none if it ``spends`` none."""
+    The delta is shared out evenly among ``variants_at``, if it ``spends_delta``, the values of attributes that are not
+    declared, and times."""
     open_values = any(curator.domain.values_of(name) is None for name in wanted.attributes)
-    if request.delta and not (spends_delta or open_values):
+    uses = (spends_delta, open_values, bool(wanted.times))
+    if request.delta and not any(uses):
         raise ParameterError("Nothing needs a delta here; the release costs epsilon only.", parameter="delta")
-    flow_delta = Fraction(0) if not spends_delta else request.delta / 2 if open_values else request.delta
+    for_flow, for_values, for_times = (request.delta / sum(uses) if use else Fraction(0) for use in uses)
     made = enriched(
         curator,
         wanted,
         request.epsilon,
-        request.delta - flow_delta,
-        lambda epsilon: variants_at(replace(request, epsilon=epsilon, delta=flow_delta)),
+        for_values,
+        for_times,
+        lambda epsilon: variants_at(replace(request, epsilon=epsilon, delta=for_flow)),
         request.remark,
     )
     return assembled(made.details, Metadata())

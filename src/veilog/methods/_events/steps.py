@@ -7,15 +7,16 @@ between what was answered and what their gaps let expect.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
+from veilog.methods._events.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
-from veilog.privacy.curator import Curator
 
 __all__ = ["Gaps", "Steps", "asked_steps", "directly_following", "known_gaps"]
 
@@ -74,7 +75,9 @@ class Steps:
     """Seconds at which groups after the first begin."""
     tables: tuple[FloatArray, ...]
     scales: tuple[float, ...]
-    """Of the Laplace noise of each table."""
+    """Of the Laplace noise of each table, or of such noise that varies as much."""
+    gaussian: bool
+    """Whether the noise is Gaussian."""
 
     def stretched(self, seconds: FloatArray, wanted: FloatArray, gaps: Gaps) -> FloatArray:
         """Return gaps that add up to the durations ``wanted`` of cases, and in each table to its parts of them."""
@@ -90,7 +93,7 @@ class Steps:
             return np.asarray(sums, dtype=np.float64).reshape(table.shape)
 
         aims = [
-            _aimed(table, scale, parts(cell, table))
+            _aimed(table, scale, parts(cell, table), gaussian=self.gaussian)
             for table, scale, cell in zip(self.tables, self.scales, cells, strict=True)
         ]
         for _ in range(ROUNDS):
@@ -100,14 +103,14 @@ class Steps:
         return found
 
 
-def _aimed(table: FloatArray, scale: float, expected: FloatArray) -> FloatArray:
-    """Return the likeliest parts: Laplace noise about them, and factors between them and what was to be expected."""
+def _aimed(table: FloatArray, scale: float, expected: FloatArray, *, gaussian: bool) -> FloatArray:
+    """Return the likeliest parts: noise about them, and factors between them and what was to be expected."""
     cases = expected.sum(axis=1, keepdims=True)
     # The release need not have as many cases as the log.
     more = np.maximum(cases / np.maximum(table.sum(axis=1, keepdims=True), np.maximum(0.2 * cases, 1.0)), 1e-9)
-    unlikely = np.stack(
-        [np.abs(table * more - expected * np.exp(x)) / (scale * more) + x**2 / (2 * LEAN**2) for x in _FACTORS]
-    )
+    away = [np.abs(table * more - expected * np.exp(x)) / (scale * more) for x in _FACTORS]
+    law = [far**2 / 4 if gaussian else far for far in away]
+    unlikely = np.stack([far + x**2 / (2 * LEAN**2) for far, x in zip(law, _FACTORS, strict=True)])
     aim = expected * np.exp(_FACTORS[unlikely.argmin(axis=0)])
     return np.asarray(aim * cases / np.maximum(aim.sum(axis=1, keepdims=True), 1e-12))
 
@@ -136,8 +139,7 @@ def _to(seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> FloatArray:
 
 
 def asked_steps(
-    curator: Curator,
-    epsilon: Fraction,
+    price: Price,
     pairs: IntArray,
     labels: tuple[str, ...],
     durations: FloatArray,
@@ -145,15 +147,16 @@ def asked_steps(
     """Return noisy parts of durations for released ``pairs``, given the durations of released cases.
 
     A case of at least two gaps adds to each table its weight, shared out among its gaps, so the sum of the weights in
-    all; what is rounded off is lost.
+    all, and the root of their squares where one gap has all of it; what is rounded off is lost.
     """
+    epsilon = price.epsilon(sum(WEIGHTS), _root(WEIGHTS))
     edges: list[float] = []
     left = np.sort(durations)
-    while len(edges) < MOST_GROUPS - 1 and len(left) >= 2 * GROUP_NOISES / float(epsilon):
+    while len(edges) < MOST_GROUPS - 1 and len(left) >= 2 * GROUP_NOISES / epsilon:
         left = left[len(left) // 2 :]
         edges.append(float(max(left[0], 1.0)))
     borders = np.unique(np.array(edges))
-    weights = WEIGHTS if len(durations) * float(epsilon) >= ENOUGH else WEIGHTS[:1]
+    weights = WEIGHTS if len(durations) * epsilon >= ENOUGH else WEIGHTS[:1]
     sizes = (PLACES, len(labels) + 1, len(pairs) + 1)[: len(weights)]
     ends = np.cumsum([(len(borders) + 1) * size for size in sizes])
 
@@ -173,11 +176,12 @@ def asked_steps(
             np.concatenate([weight * part for weight in weights]),
         )
 
-    asked = curator.events.sums(
+    root = _root(weights)
+    asked = price.sums(
         features,
         int(ends[-1]),
         sum(weights) * _ONE,
-        epsilon,
+        root * _ONE,
         alphabet=labels,
         purpose="parts of durations by place, by activity and by pair, in 1/2520",
     )
@@ -185,7 +189,13 @@ def asked_steps(
         table.reshape(-1, size) / (weight * _ONE)
         for table, size, weight in zip(np.split(asked, ends[:-1]), sizes, weights, strict=True)
     )
-    return Steps(borders, tables, tuple(sum(weights) / weight / float(epsilon) for weight in weights))
+    epsilon = price.epsilon(sum(weights), root)
+    scales = tuple(sum(weights) / weight / epsilon for weight in weights)
+    return Steps(borders, tables, scales, price.rounds is not None)
+
+
+def _root(weights: Sequence[int]) -> float:
+    return math.sqrt(sum(weight**2 for weight in weights))
 
 
 def places(pairs: IntArray, first: IntArray, second: IntArray, size: int) -> IntArray:

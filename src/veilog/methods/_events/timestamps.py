@@ -1,4 +1,4 @@
-"""Times for the events of any release of variants, epsilon-differentially private beside the release itself.
+"""Times for the events of any release of variants, differentially private beside the release itself.
 
 The questions (a case's contributions are bounded before anything is added up; shares of the epsilon: ``SHARES``):
 
@@ -10,6 +10,10 @@ The questions (a case's contributions are bounded before anything is added up; s
 - which part of its duration each gap takes, by its place in the case, and in large logs also by activity and by pair;
 - hours of the day and days of the week of a case's events, one hour and one day a case, shared out among its events;
 - in a declared window, where in it the case starts, and how that hangs together with its duration.
+
+With a delta all of them have Gaussian noise where that is narrower (:mod:`veilog.methods._events.prices`). What is
+bounded is then the L2 norm of what a case adds: by 6 in the first question, in the second by the same part of what
+cases of the release have.
 
 The rest is post-processing. The distribution of a pair leans on that of its second activity and this on all gaps, as
 far as noise drowns them. Gaps are drawn from them, spread evenly over the distribution of their pair; then they are
@@ -38,10 +42,12 @@ from veilog.methods._events.calendar import (
     asked_together,
     check,
     drawn_starts,
+    levels_of,
     of_the_week,
 )
 from veilog.methods._events.durations import asked_durations, drawn_durations
 from veilog.methods._events.gap_bins import BINS, GUESS, backed_off, bins_of, draw_gaps, least_squares, slopes
+from veilog.methods._events.prices import Price, prices
 from veilog.methods._events.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
 from veilog.methods.method import advised
 from veilog.privacy.asking import Triples
@@ -69,8 +75,8 @@ FINEST = 64
 """The lightest gap counts this many, so that weights are whole numbers."""
 FEW = 2_000
 SHARES = {
-    "pairs": (42, 26),
     "all": (4, 4),
+    "pairs": (42, 26),
     "durations": (29, 27),
     "kinds": (3, 5),
     "steps": (11, 14),
@@ -93,6 +99,9 @@ ENOUGH = 1_000
 """Below this epsilon times number of cases, times are rough."""
 
 _SECOND = 1_000_000
+_NO_DELTA = Fraction(0)
+_L2_OVER_L1 = {**dict.fromkeys(SHARES, 1.0), "hours": 0.5**0.5}
+"""The bound of what a case adds to each question in the L2 norm over that in the L1 norm, at most."""
 
 
 def released_times(
@@ -101,9 +110,13 @@ def released_times(
     cases: Sequences,
     *,
     window: Window | None,
+    delta: Fraction = _NO_DELTA,
     remark: Callable[[str], None] = lambda text: None,
 ) -> IntArray:
-    """Microseconds since 1970 UTC for every event of released cases; ``window`` None: starts in a made-up year."""
+    """Microseconds since 1970 UTC for every event of released cases; ``window`` None: starts in a made-up year.
+
+    They cost epsilon, and delta where the noise is Gaussian.
+    """
     if len(cases) == 0 or len(cases.codes) == 0:
         raise ParameterError("The release has no events, so there are no times to give.", parameter="times")
     check(window)
@@ -117,15 +130,16 @@ def released_times(
         shares["pairs" if followed else "hours"] += shares.pop("starts") + shares.pop("together")
     elif not followed:
         shares["starts"] += shares.pop("together")
-    cost = {name: epsilon * share for name, share in shares.items()}
+    pairs = _Pairs.of(cases)
+    cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **_of_release(pairs, window)})
     if followed:
-        gaps = _gaps(curator, cost["pairs"], cost["all"], cases)
-        kinds, durations = asked_durations(curator, cost["durations"], cost["kinds"], cases)
+        gaps = _gaps(cost["pairs"], cost["all"], pairs, cases)
+        kinds, durations = asked_durations(cost["durations"], cost["kinds"], cases)
         rows, lasting, kind = drawn_durations(kinds, durations, cases, rng)
-        steps = asked_steps(curator, cost["steps"], gaps.pairs, cases.labels, lasting)
-    hours = asked_hours(curator, cost["hours"])
+        steps = asked_steps(cost["steps"], gaps.pairs, cases.labels, lasting)
+    hours = asked_hours(cost["hours"])
     starts_in = window or MADE_UP_WINDOW
-    parts = np.ones(1) if window is None else asked_starts(curator, cost["starts"], window)
+    parts = np.ones(1) if window is None else asked_starts(cost["starts"], window)
     _remarks(remark, float(epsilon), len(cases), window)
     starts = drawn_starts(len(cases), parts, hours, starts_in, rng)
     seconds = np.zeros(len(cases.codes))
@@ -134,7 +148,7 @@ def released_times(
         if window is not None:
             owners = np.repeat(np.arange(len(cases)), cases.lengths)
             took = np.asarray(np.bincount(owners, seconds, minlength=len(cases)), dtype=np.float64)
-            starts = asked_together(curator, cost["together"], starts, took, window).matched(starts, took, rng)
+            starts = asked_together(cost["together"], starts, took, window).matched(starts, took, rng)
     return _walk(starts, seconds, cases, hours, rng) * _SECOND
 
 
@@ -163,35 +177,80 @@ class _Gaps:
     steep: FloatArray
 
 
-def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Sequences) -> _Gaps:
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """The directly-follows pairs of the release that have gaps of their own, and what gaps weigh."""
+
+    pairs: IntArray
+    of_gap: IntArray
+    """The place of each gap of the released cases among the pairs, or the one after the last."""
+    weight: IntArray
+    """Of a gap of each pair."""
+    owners: IntArray
+    """The case of each gap."""
+    cases: int
+
+    @staticmethod
+    def of(cases: Sequences) -> _Pairs:
+        at = directly_following(cases.offsets, len(cases.codes))
+        keys = cases.codes[at - 1].astype(np.int64) * len(cases.labels) + cases.codes[at]
+        pairs, of_gap, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_PAIRS])
+        row = np.full(len(pairs), len(frequent))
+        row[frequent] = np.arange(len(frequent))
+        most = counts.max(initial=1)
+        weight = np.round(FINEST * (counts[frequent] / most) ** -RARE_PAIRS).astype(np.int64)
+        owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
+        return _Pairs(pairs[frequent], row[of_gap], weight, owners, len(cases))
+
+    @property
+    def in_case(self) -> FloatArray:
+        """What the gaps of each case weigh."""
+        weights = np.append(self.weight, 0.0)[self.of_gap]
+        return np.asarray(np.bincount(self.owners, weights=weights, minlength=self.cases))
+
+    def euclidean(self, alike: float) -> FloatArray:
+        """Return the L2 norm of what each case adds, where two gaps of a pair are in one bin with this chance."""
+        here = np.flatnonzero(self.of_gap < len(self.pairs))
+        size = max(1, len(self.pairs))
+        cells, often = np.unique(self.owners[here] * size + self.of_gap[here], return_counts=True)
+        squares = self.weight[cells % size] ** 2 * (often + often * (often - 1) * alike)
+        sums = np.bincount(cells // size, weights=squares, minlength=self.cases)
+        return np.asarray(np.sqrt(sums), dtype=np.float64)
+
+
+def _of_release(pairs: _Pairs, window: Window | None) -> dict[str, float]:
+    """The L2 bounds over the L1 bounds that the release and the window say."""
+    found = {} if window is None else {"starts": levels_of(window) ** -0.5}
+    if len(pairs.pairs):
+        found["pairs"] = float(pairs.euclidean(1).sum() / pairs.in_case.sum())
+    return found
+
+
+def _gaps(price: Price, price_all: Price, known_pairs: _Pairs, cases: Sequences) -> _Gaps:
     size = len(cases.labels)
-    at = directly_following(cases.offsets, len(cases.codes))
-    keys = cases.codes[at - 1].astype(np.int64) * size + cases.codes[at]
-    pairs, of_gap, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_PAIRS])
-    row = np.full(len(pairs), len(frequent))
-    row[frequent] = np.arange(len(frequent))
-    pairs, of_gap = pairs[frequent], row[of_gap]
+    pairs, of_gap, weight, owners = known_pairs.pairs, known_pairs.of_gap, known_pairs.weight, known_pairs.owners
 
     def of_all(block: Cases) -> Triples:
         rows, bins, _, _ = _known_gaps(block)
         return rows, bins, np.ones(len(rows), dtype=np.int64)
 
-    everything = curator.events.sums(
-        of_all, BINS, GAPS_A_CASE, epsilon_all, resolution=RESOLUTION, purpose="gaps of all directly-follows pairs"
+    everything = price_all.sums(
+        of_all, BINS, GAPS_A_CASE, GAPS_A_CASE, resolution=RESOLUTION, purpose="gaps of all directly-follows pairs"
     )
-    parent, doubt = _shares(everything / RESOLUTION, GAPS_A_CASE / float(epsilon_all))
+    parent, doubt = _shares(everything / RESOLUTION, GAPS_A_CASE / price_all.epsilon())
     trust = [1 / doubt**2, np.full(BINS, 1 / GUESS_DOUBT**2)]
     parent = least_squares(np.average([parent, GUESS], axis=0, weights=trust))
     # Few cases tell few bins apart, and a sum has less noise when it is asked for than when it is made of answers.
-    known = float(epsilon) * len(cases)
+    in_case = known_pairs.in_case
+    euclidean = known_pairs.euclidean(float((parent**2).sum()))
+    known = price.epsilon(float(in_case.sum()), float(euclidean.sum())) * len(cases)
     merged = np.arange(BINS) // (MERGED[0] if known < SMALL_LOG else MERGED[1] if known < 10 * SMALL_LOG else 1)
     groups = int(merged[-1]) + 1
-    weight = np.round(FINEST * (counts[frequent] / counts.max()) ** -RARE_PAIRS).astype(np.int64)
-    owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
-    in_case = np.bincount(owners, weights=np.append(weight, 0.0)[of_gap], minlength=len(cases))
     least, most = PART_OF_A_CASE
     part = min(least * max(known / SMALL_LOG, 1.0) ** 0.5, most)
+    if price.rounds is not None:
+        in_case = euclidean
     bound = max(round(part * float(in_case[in_case > 0].mean())), 1)
 
     def of_pairs(block: Cases) -> Triples:
@@ -200,11 +259,11 @@ def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Seq
         ours = place < len(pairs)
         return rows[ours], place[ours] * groups + merged[bins[ours]], weight[place[ours]]
 
-    asked = curator.events.sums(
+    asked = price.sums(
         of_pairs,
         len(pairs) * groups,
         bound,
-        epsilon,
+        bound,
         alphabet=cases.labels,
         purpose="gaps of released directly-follows pairs",
     ).reshape(-1, groups)
@@ -214,7 +273,7 @@ def _gaps(curator: Curator, epsilon: Fraction, epsilon_all: Fraction, cases: Seq
     found = float(asked.sum()) / max(float(often @ weight), 1.0)
     expected = np.maximum(often * max(found, LEAST_FOUND), 1.0)
     masses = np.asarray(np.bincount(merged, weights=parent, minlength=groups), dtype=np.float64)
-    variances = groups * 2 * (bound / float(epsilon) / weight) ** 2
+    variances = groups * 2 * (bound / price.epsilon() / weight) ** 2
     q = backed_off(asked / weight[:, None], expected, variances, pairs % size, masses)
     q = q[:, merged] * (parent / np.maximum(masses[merged], 1e-12))
     q = np.concatenate([q, parent[None, :]])

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from veilog._language import gettext_noop
 from veilog._typing import BoolArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -72,10 +73,12 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     mode = settings.mode
     advantage = float(parse_advantage(settings.guessing_advantage))
     worst = epsilon_of(settings.guessing_advantage)
-    variants = curator.peek("every released variant is one of the log's, so that it occurs there is certain (R1)")
-    raw = curator.peek_pieces("the noise of every time is scaled by the raw values of its transition")
+    variants = curator.peek(
+        gettext_noop("every released variant is one of the log's, so that it occurs there is certain (R1)")
+    )
+    raw = curator.peek_pieces(gettext_noop("the noise of every time is scaled by the raw values of its transition"))
     if mode == "filtering":
-        curator.peek("filtering takes out whole cases by their raw values")
+        curator.peek(gettext_noop("filtering takes out whole cases by their raw values"))
     precision = Precision.of(settings.start_precision, settings.duration_precision)
     clamped = settings.prior == "example"
     curator.state(_statement(advantage, settings.start_precision, settings.duration_precision))

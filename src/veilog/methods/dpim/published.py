@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
@@ -39,7 +40,7 @@ _ATTEMPTS = math.ceil(math.log(2 / float(_FAILURE)) / _GIVING_UP)
 _PAIRS, _BORDERS, _FITNESS = Fraction(65, 100), Fraction(25, 100), Fraction(10, 100)
 _DEEPEST = 60
 """Trees nested deeper than this are given up, as the program gives up what Python cannot nest."""
-_WHY = (
+_WHY = gettext_noop(
     "the noise of a tree's fitness is that of a number which one case changes by at most 1 over the number of cases, "
     "but fitness adds up tokens, of which a long case has many: one case of 5,000 events takes it from 1 to .37; how "
     "many pairs are taken follows the raw number of pairs that occur; and the number of cases is taken for public"

@@ -22,6 +22,7 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
+from veilog._language import gettext_noop
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -48,7 +49,7 @@ __all__ = ["DURATION", "PRETSA", "PretsaSettings", "pretsa"]
 
 DURATION = "duration"
 _HOUR = 3_600_000_000
-_PEEK = "pretsa merges by exact counts: a group-based model, not differential privacy"
+_PEEK = gettext_noop("pretsa merges by exact counts: a group-based model, not differential privacy")
 _SLACK = 1e-12
 
 

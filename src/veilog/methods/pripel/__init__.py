@@ -23,6 +23,7 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 
+from veilog._language import gettext_noop
 from veilog._typing import IntArray
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -50,9 +51,13 @@ __all__ = ["PRIPEL", "PripelSettings", "pripel"]
 
 RowsDrawn = Callable[[np.random.Generator], IntArray]
 
-_MATCHING = "the matching of released with raw traces depends on all raw cases at once and is never charged"
-_DOMAINS = "the noise of times and attributes is scaled to minima, maxima and values of the raw log"
-_CHARGES = "every event and attribute of a case gets noise for the whole epsilon, so a case pays for each of them"
+_MATCHING = gettext_noop(
+    "the matching of released with raw traces depends on all raw cases at once and is never charged"
+)
+_DOMAINS = gettext_noop("the noise of times and attributes is scaled to minima, maxima and values of the raw log")
+_CHARGES = gettext_noop(
+    "every event and attribute of a case gets noise for the whole epsilon, so a case pays for each of them"
+)
 _SECOND = 1_000_000
 _HOUR = 3_600
 _LAST_SECOND = 253_402_300_799
@@ -74,11 +79,11 @@ class PripelSettings(QuerySettings):
 
 
 def _delta_is_of_use(settings: PripelSettings) -> bool:
-    """Whether the query spends a delta, or attributes without declared values need one."""
+    """Whether the query spends a delta, attributes without declared values need one, or times may."""
     if settings.query is None:
         return True
     query = variant_query(settings.query, settings.query_parameters)
-    return query.spends_delta or bool(names_in(settings.attribute_names))
+    return query.spends_delta or bool(names_in(settings.attribute_names)) or settings.times_share > 0
 
 
 def pripel(curator: Curator, request: Request, settings: PripelSettings) -> EventLog:

@@ -22,6 +22,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
@@ -113,7 +114,9 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
         levels = settings.depth or curator.max_length + 1
         if given is None:
             given = exact_rules(
-                curator.peek("SaCoFa reads the rules of the process and its first activities off the raw log"),
+                curator.peek(
+                    gettext_noop("SaCoFa reads the rules of the process and its first activities off the raw log")
+                ),
                 activities,
             )
         judge = _judge(given, request.epsilon, step, random)

@@ -31,6 +31,7 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 
+from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -61,7 +62,7 @@ __all__ = ["TLKC", "UNITS", "TlkcSettings", "tlkc"]
 UNITS = {"seconds": 1_000_000, "minutes": 60_000_000, "hours": 3_600_000_000, "days": 86_400_000_000}
 """Microseconds of each granularity of time."""
 
-_PEEK = "tlkc suppresses by exact counts: a group-based model, not differential privacy"
+_PEEK = gettext_noop("tlkc suppresses by exact counts: a group-based model, not differential privacy")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from veilog._language import gettext_noop
 from veilog._typing import AnyArray, IntArray
 from veilog.methods.method import Request
 from veilog.methods.travag.networks import Network, Sums, Weights, backward, forward, gradients
@@ -23,11 +24,16 @@ from veilog.privacy.training.sums import Outer, squared_norms
 __all__ = ["REASONS", "ProgramRun", "learn_as_programmed"]
 
 REASONS = (
-    "TraVaG's columns are the raw variants of the log",
-    "the program trains TraVaG's autoencoder with its private path off: the gradient of a whole minibatch is clipped, "
-    "so one case's influence is not bounded",
-    "the program draws the rows of a minibatch with replacement, and its accountant takes each row by chance",
-    "TraVaG's batch size, iterations and noise were chosen by results on the raw log",
+    gettext_noop("TraVaG's columns are the raw variants of the log"),
+    gettext_noop(
+        "the program trains TraVaG's autoencoder with its private path off: the gradient of a whole minibatch is "
+        "clipped, "
+        "so one case's influence is not bounded"
+    ),
+    gettext_noop(
+        "the program draws the rows of a minibatch with replacement, and its accountant takes each row by chance"
+    ),
+    gettext_noop("TraVaG's batch size, iterations and noise were chosen by results on the raw log"),
 )
 _SEEN = 0.99
 """Of the cases, those that are trained on."""

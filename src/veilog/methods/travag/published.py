@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from veilog._language import gettext_noop
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.method import Request
@@ -27,9 +28,12 @@ from veilog.privacy.training.gradients import Training
 __all__ = ["train_as_published"]
 
 _REASONS = (
-    "TraVaG's columns are the raw variants of the log",
-    "TraVaG's encoder is trained on raw gradients, and the decoder's depend on it: one case's influence is not bounded",
-    "TraVaG's batch size, iterations and noise were chosen by results on the raw log",
+    gettext_noop("TraVaG's columns are the raw variants of the log"),
+    gettext_noop(
+        "TraVaG's encoder is trained on raw gradients, and the decoder's depend on it: one case's influence is not "
+        "bounded"
+    ),
+    gettext_noop("TraVaG's batch size, iterations and noise were chosen by results on the raw log"),
 )
 
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-__all__ = ["STRENGTHS", "Strength", "strength_of"]
+__all__ = ["ADVANTAGES", "EXPOSED", "STRENGTHS", "Strength", "strength_of"]
 
 Strength = Literal["strong", "good", "moderate", "weak", "none in practice"]
 
 STRENGTHS: tuple[Strength, ...] = get_args(Strength)
 """From the best on."""
 
-_ADVANTAGES = (0.1, 0.25, 0.5, 0.75)
+ADVANTAGES = (0.1, 0.25, 0.5, 0.75)
 """The largest guessing advantage of each word but the last."""
-_EXPOSED = (0.01, 0.01, 0.1, 1.0)
+EXPOSED = (0.01, 0.01, 0.1, 1.0)
 """The largest ``delta * cases`` of each word but the last: the people who may be published outright, on average."""
 
 
@@ -27,7 +27,7 @@ def strength_of(advantage: float | None, delta: float = 0.0, cases: int | None =
     """Return the word for a guessing advantage (None: nothing is proven) and a delta among so many released cases."""
     if advantage is None:
         return STRENGTHS[-1]
-    by_advantage = sum(advantage > border for border in _ADVANTAGES)
+    by_advantage = sum(advantage > border for border in ADVANTAGES)
     exposed = delta * (cases or 0)
-    by_delta = sum(exposed > border for border in _EXPOSED) if exposed else 0
+    by_delta = sum(exposed > border for border in EXPOSED) if exposed else 0
     return STRENGTHS[max(by_advantage, by_delta)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from veilog.privacy.mechanisms.mechanism import (
     DiscreteGaussianSteps,
     GaussianRounds,
@@ -34,8 +36,10 @@ def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) 
             if isinstance(sensitivity, Sensitivity):
                 scale = f"{2 * sensitivity.by[0]}/epsilon"
             return f"the place of the largest number with discrete Laplace noise, scale {scale}"
-        case GaussianRounds(noises):
-            widths = sorted({noise.variance**0.5 for noise in noises})
+        case GaussianRounds(noises, by):
+            # What a case changes, as it is told, may be 1 where it is counted finely.
+            unit = by if isinstance(sensitivity, Sensitivity) and sensitivity.by == (Fraction(1),) else 1
+            widths = sorted({noise.variance**0.5 / unit for noise in noises})
             wide = f"{widths[0]:.4g}" + (f" to {widths[-1]:.4g}" if len(widths) > 1 else "")
             together = f"{len(noises)} questions composed together, " if len(noises) > 1 else ""
             return f"discrete Gaussian, {together}standard deviation {wide}"

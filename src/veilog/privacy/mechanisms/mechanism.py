@@ -30,6 +30,7 @@ __all__ = [
     "Mechanism",
     "NoisedSteps",
     "NoisyMaximum",
+    "Norm",
     "Sensitivity",
     "Stated",
     "Subsampled",

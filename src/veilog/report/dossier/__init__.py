@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from veilog._files import atomic_target, check_writable
+from veilog._language import ENGLISH, current, gettext, spoken
 from veilog.errors import OutputError
 from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
@@ -45,15 +46,18 @@ def dossier(
     account: Account | None = None,
     control: EventLog | Variants | None = None,
     progress: Progress | None = None,
+    language: str = ENGLISH,
 ) -> Dossier:
     """Return the dossier of a release, or of the log that was read from its file.
 
     Without the ``original`` it holds nothing of that and may go where the release may go; with it, it is the edition
     for the owner alone, with what attacks achieved on both. ``files`` are those that the release was written to;
     ``account`` is what the ledger knows of releases of these data, and ``control`` has people who were not in the log
-    that was released, both for the owner's edition.
+    that was released, both for the owner's edition. It is written in a ``language`` that there is a catalogue of; the
+    record for the registry is English.
     """
-    return _made(subject_of(released, original, files_of(files), account, progress, control))
+    with spoken(language):
+        return _made(subject_of(released, original, files_of(files), account, progress, control))
 
 
 def write(made: Dossier, path: str | os.PathLike[str]) -> None:
@@ -82,9 +86,12 @@ def check_dossier(path: str | os.PathLike[str]) -> str:
 
 def _made(subject: Subject) -> Dossier:
     owner = subject.attacked
-    name = "" if owner is None or not owner.owner.name else f"{owner.owner.name}: "
+    method = short(subject.told.method, 80)
+    title = gettext("dossier of an event log, released with {method}", method=method)
+    if owner is not None and owner.owner.name:
+        title = gettext("{log}: dossier of an event log, released with {method}", log=owner.owner.name, method=method)
     return Dossier(
-        title=f"{name}dossier of an event log, released with {short(subject.told.method, 80)}",
+        title=title,
         parts=(
             answer(subject),
             dpia(subject),
@@ -97,5 +104,6 @@ def _made(subject: Subject) -> Dossier:
         ),
         owner_only=owner is not None,
         tone=subject.decision.tone,
+        language=current(),
         registry=record(subject),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from veilog._language import dated
+from veilog._language import gettext as _
 from veilog.report.decision import MARKS
 from veilog.report.dossier.parts import Block, Field, Part, Points, Section, Text, table
 from veilog.report.dossier.subject import Subject
@@ -13,9 +15,9 @@ __all__ = ["answer"]
 def answer(subject: Subject) -> Part:
     """Return the part."""
     d = subject.decision
-    word = "" if subject.proven and subject.cases else "No. "
+    word = [] if subject.proven and subject.cases else [_("No.")]
     blocks: list[Block] = [
-        Text(f"{word}{d.headline} {d.whom}", strong=True),
+        Text(" ".join([*word, d.headline, d.whom]), strong=True),
         *(Text(text) for text in d.cautions),
         Text(d.answer, strong=True),
     ]
@@ -24,15 +26,15 @@ def answer(subject: Subject) -> Part:
     if d.checks:
         points = tuple(f"{check.asks} {check.why}" for check in d.checks)
         blocks.append(Points(points, tuple(MARKS[check.state][0] for check in d.checks)))
-        blocks.append(Text("☑ holds; ☐ to be confirmed by you; ☒ seems not to hold."))
+        blocks.append(Text(_("☑ holds; ☐ to be confirmed by you; ☒ seems not to hold.")))
     return Part(
         "0",
-        "May it be sent?",
-        "What follows helps to fill what an officer has to fill. It decides nothing, and it is no legal advice.",
+        _("May it be sent?"),
+        _("What follows helps to fill what an officer has to fill. It decides nothing, and it is no legal advice."),
         (
-            Section("0.1", "Answer", tuple(blocks)),
-            Section("0.2", "Which release", _identity(subject)),
-            Section("0.3", "Names and signatures", (_signatures(),)),
+            Section("0.1", _("Answer"), tuple(blocks)),
+            Section("0.2", _("Which release"), _identity(subject)),
+            Section("0.3", _("Names and signatures"), (_signatures(),)),
         ),
     )
 
@@ -42,24 +44,27 @@ def _identity(subject: Subject) -> tuple[Block, ...]:
     fields: list[Block] = []
     if subject.attacked is not None:
         name = subject.attacked.owner.name or None
-        fields.append(Field("Log (for the owner only)", name, "what it is called"))
+        fields.append(Field(_("Log (for the owner only)"), name, _("what it is called")))
     if not subject.files:
-        fields.append(Field("File", None, "its name, and its SHA-256"))
-    fields += [Field("File", f"{file.name}, SHA-256 {file.sha256}") for file in subject.files]
+        fields.append(Field(_("File"), None, _("its name, and its SHA-256")))
+    fields += [Field(_("File"), f"{file.name}, SHA-256 {file.sha256}") for file in subject.files]
     fields += [
-        Field("Dossier written on", f"{subject.written} (UTC)"),
-        Field("Made with", f"{short(told.software, 80)}, method {short(told.method, 80)}"),
+        Field(_("Dossier written on"), f"{dated(subject.written)} (UTC)"),
+        Field(
+            _("Made with"),
+            _("{software}, method {method}", software=short(told.software, 80), method=short(told.method, 80)),
+        ),
     ]
     if told.parameters:
         shown = "; ".join(f"{name} = {short(value, 80)}" for name, value in told.parameters[:40])
-        fields.append(Field("Parameters", shown))
+        fields.append(Field(_("Parameters"), shown))
     return tuple(fields)
 
 
 def _signatures() -> Block:
     return table(
-        ("role", "name", "date", "signature"),
-        ("prepared by", "", "", ""),
-        ("data protection officer", "", "", ""),
-        ("decided by", "", "", ""),
+        (_("role"), _("name"), _("date"), _("signature")),
+        (_("prepared by"), "", "", ""),
+        (_("data protection officer"), "", "", ""),
+        (_("decided by"), "", "", ""),
     )

@@ -4,20 +4,24 @@ release, not of the collection of the log. What only the controller knows is lef
 
 from __future__ import annotations
 
+from veilog._language import dated, gettext_noop, pgettext
+from veilog._language import gettext as _
+from veilog.report.dossier.dpia_compliance import compliance
 from veilog.report.dossier.dpia_risks import considerations
-from veilog.report.dossier.parts import Field, Part, Points, Section, Table, Text, table
+from veilog.report.dossier.parts import Field, Part, Points, Section, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.explorer import short
 from veilog.report.figures import figure
+from veilog.report.stated import stated
 
 __all__ = ["dpia"]
 
 _SOURCES = (
-    "Template for data protection impact assessments, European Data Protection Board, version 1.0 (2026)",
-    "Opinion 05/2014 on anonymisation techniques, Article 29 Working Party (WP216)",
-    "Guidelines on data protection impact assessment, Article 29 Working Party (WP248 rev. 01)",
-    "NIST SP 800-226, Guidelines for evaluating differential privacy guarantees (2025)",
-    "What is proved of this release: veilog's pages “What is guaranteed” and “Guarantees”",
+    gettext_noop("Template for data protection impact assessments, European Data Protection Board, version 1.0 (2026)"),
+    gettext_noop("Opinion 05/2014 on anonymisation techniques, Article 29 Working Party (WP216)"),
+    gettext_noop("Guidelines on data protection impact assessment, Article 29 Working Party (WP248 rev. 01)"),
+    gettext_noop("NIST SP 800-226, Guidelines for evaluating differential privacy guarantees (2025)"),
+    gettext_noop("What is proved of this release: veilog's pages “What is guaranteed” and “Guarantees”"),
 )
 
 
@@ -25,19 +29,13 @@ def dpia(subject: Subject) -> Part:
     """Return the part."""
     return Part(
         "A",
-        "Annex to a data protection impact assessment",
-        "It helps to fill the template of the European Data Protection Board (version 1.0, for consultation), in its "
-        "order, for one processing: making a release of an event log, and sending it. What is marked “yours to "
-        "fill” no "
-        "program can know.",
-        (
-            *_overview(subject),
-            *_description(subject),
-            *_means(subject),
-            *_analysis(subject),
-            *_measures(subject),
-            *considerations(subject),
+        _("Annex to a data protection impact assessment"),
+        _(
+            "It helps to fill the template of the European Data Protection Board (version 1.0, for "
+            "consultation), in its order, for one processing: making a release of an event log, and sending it. "
+            "What is marked “yours to fill” no program can know."
         ),
+        (*_overview(subject), *_description(subject), *_means(subject), *compliance(subject), *considerations(subject)),
     )
 
 
@@ -46,121 +44,179 @@ def _overview(subject: Subject) -> tuple[Section, ...]:
     return (
         Section(
             "A.0.1",
-            "Controllers",
+            _("Controllers"),
             (
-                Field("Controller, unit responsible, contact", None, "who decides why and how it is released"),
-                Field("Data protection officer", None, "name and contact"),
+                Field(_("Controller, unit responsible, contact"), None, _("who decides why and how it is released")),
+                Field(_("Data protection officer"), None, _("name and contact")),
             ),
         ),
         Section(
             "A.0.2",
-            "Processors",
+            _("Processors"),
             (
                 Field(
-                    "Software",
-                    f"{short(told.software, 80)} runs on the controller's machine and sends nothing anywhere.",
+                    _("Software"),
+                    _(
+                        "{software} runs on the controller's machine and sends nothing anywhere.",
+                        software=short(told.software, 80),
+                    ),
                 ),
-                Field("Processors", None, "who runs that machine, if not you (hosting, IT service), and their tasks"),
+                Field(
+                    _("Processors"), None, _("who runs that machine, if not you (hosting, IT service), and their tasks")
+                ),
             ),
         ),
         Section(
             "A.0.3",
-            "Name of the processing",
+            _("Name of the processing"),
             (
-                Field("Proposed name", f"Release of an event log with {short(told.method, 80)}"),
-                Field("Name and version in your record of processing", None, "Article 30"),
+                Field(_("Proposed name"), _("Release of an event log with {method}", method=short(told.method, 80))),
+                Field(_("Name and version in your record of processing"), None, _("Article 30")),
             ),
         ),
         Section(
             "A.0.4",
-            "Planning",
+            _("Planning"),
             (
-                Field("This page was written", subject.written),
+                Field(_("This page was written"), dated(subject.written)),
                 Field(
-                    "Start and end", None, "when the release is sent, for how long it is offered, when it is withdrawn"
+                    _("Start and end"),
+                    None,
+                    _("when the release is sent, for how long it is offered, when it is withdrawn"),
                 ),
             ),
         ),
-        Section(
-            "A.0.5",
-            "Technical sheet of the assessment",
-            (
-                Field("Version", f"annex written on {subject.written}; {short(told.software, 80)}"),
-                Field("Team", None, "who took part, in which role"),
-                Points(_SOURCES),
-                Field(
-                    "Reasons to assess",
-                    None,
-                    "e.g. health data on a large scale, vulnerable people, a new technology; Article 35(3), WP248",
+        _sheet(subject),
+    )
+
+
+def _sheet(subject: Subject) -> Section:
+    """Return the technical sheet."""
+    told = subject.told
+    return Section(
+        "A.0.5",
+        _("Technical sheet of the assessment"),
+        (
+            Field(
+                _("Version"),
+                _(
+                    "annex written on {date}; {software}",
+                    date=dated(subject.written),
+                    software=short(told.software, 80),
                 ),
-                Field(
-                    "Scope", "Making the release and sending it. Collection and other uses of the log are not in it."
-                ),
-                Field("Completed, validated, to be published", None, "dates; the edition for outside may be published"),
+            ),
+            Field(_("Team"), None, _("who took part, in which role")),
+            Points(tuple(map(_, _SOURCES))),
+            Field(
+                _("Reasons to assess"),
+                None,
+                _("e.g. health data on a large scale, vulnerable people, a new technology; Article 35(3), WP248"),
+            ),
+            Field(
+                _("Scope"),
+                _("Making the release and sending it. Collection and other uses of the log are not in it."),
+            ),
+            Field(
+                _("Completed, validated, to be published"),
+                None,
+                _("dates; the edition for outside may be published"),
             ),
         ),
     )
 
 
 def _description(subject: Subject) -> tuple[Section, ...]:
-    told, g = subject.told, subject.guarantee
-    attributes = ", ".join(short(name, 60) for name in subject.attributes[:40]) or "none"
-    size = f"{subject.cases:,} released cases, {subject.events:,} events, {subject.variants:,} variants"
+    return (
+        _data(subject),
+        Section(
+            "A.1.1.b",
+            _("Purposes"),
+            (
+                Field(
+                    _("Purpose of sending it"),
+                    None,
+                    _("e.g. research on a process; which item is needed for which purpose"),
+                ),
+                Field(
+                    _("Purpose of making it"), _("To share what holds of many cases without telling of any single one.")
+                ),
+            ),
+        ),
+        Section(
+            "A.1.1.c",
+            _("Secondary or compatible uses"),
+            (
+                Field(
+                    _("Uses by recipients"),
+                    None,
+                    _("which are foreseen; is the release compatible with the collection?"),
+                ),
+            ),
+        ),
+        _nature_and_scope(subject),
+    )
+
+
+def _nature_and_scope(subject: Subject) -> Section:
+    """Return how large it is, and of whom."""
+    scope = _(
+        "{cases} released cases, {events} events, {variants} variants; the unit of protection is one {unit}.",
+        cases=subject.cases,
+        events=subject.events,
+        variants=subject.variants,
+        unit=subject.guarantee.unit,
+    )
     before: tuple[Field, ...] = ()
     if subject.attacked is not None:
         a = subject.attacked
         before = (
             Field(
-                "Original (for the owner only)",
-                f"{a.owner.cases:,} cases, {a.events:,} events, {a.variants:,} variants, {a.owner.activities:,} "
-                f"activities",
+                _("Original (for the owner only)"),
+                _(
+                    "{cases} cases, {events} events, {variants} variants, {activities} activities",
+                    cases=a.owner.cases,
+                    events=a.events,
+                    variants=a.variants,
+                    activities=a.owner.activities,
+                ),
             ),
         )
-    return (
-        Section(
-            "A.1.1.a",
-            "Personal data",
-            (
-                table(
-                    ("item", "in the original", "in the release"),
-                    ("name of the case", "read", "no: made anew"),
-                    (
-                        "activities and their order",
-                        "read",
-                        f"{_came_about(subject)}; {subject.activities:,} activities",
-                    ),
-                    ("times", "read" if told.timed else "not used", _drawn(subject) if told.timed else "none"),
-                    ("attributes", "read" if subject.attributes else "not used", attributes),
-                ),
-                Field("Whose data, special categories", None, "patients, staff; data concerning health (Article 9)?"),
+    return Section(
+        "A.1.1.d",
+        _("Nature, scope and context"),
+        (
+            Field(_("Nature"), _nature(subject)),
+            Field(_("Scope"), scope),
+            *before,
+            Field(
+                _("Context, cross-border"),
+                None,
+                _("relation to the people; where the recipients are, third countries"),
             ),
         ),
-        Section(
-            "A.1.1.b",
-            "Purposes",
-            (
-                Field(
-                    "Purpose of sending it", None, "e.g. research on a process; which item is needed for which purpose"
+    )
+
+
+def _data(subject: Subject) -> Section:
+    """Return which data are read, and which are released."""
+    told = subject.told
+    attributes = ", ".join(short(name, 60) for name in subject.attributes[:40]) or pgettext("attributes", "none")
+    return Section(
+        "A.1.1.a",
+        _("Personal data"),
+        (
+            table(
+                (_("item"), _("in the original"), _("in the release")),
+                (_("name of the case"), pgettext("data", "read"), _("no: made anew")),
+                (_("activities and their order"), pgettext("data", "read"), _came_about(subject)),
+                (
+                    _("times"),
+                    pgettext("data", "read") if told.timed else _("not used"),
+                    _drawn(subject) if told.timed else pgettext("times", "none"),
                 ),
-                Field("Purpose of making it", "To share what holds of many cases without telling of any single one."),
+                (_("attributes"), pgettext("data", "read") if subject.attributes else _("not used"), attributes),
             ),
-        ),
-        Section(
-            "A.1.1.c",
-            "Secondary or compatible uses",
-            (Field("Uses by recipients", None, "which are foreseen; is the release compatible with the collection?"),),
-        ),
-        Section(
-            "A.1.1.d",
-            "Nature, scope and context",
-            (
-                Field("Nature", _nature(subject)),
-                Field("Scope", f"{size}; the unit of protection is one {g.unit}."),
-                *before,
-                Field(
-                    "Context, cross-border", None, "relation to the people; where the recipients are, third countries"
-                ),
-            ),
+            Field(_("Whose data, special categories"), None, _("patients, staff; data concerning health (Article 9)?")),
         ),
     )
 
@@ -170,198 +226,78 @@ def _means(subject: Subject) -> tuple[Section, ...]:
     return (
         Section(
             "A.1.2",
-            "Functional description",
+            _("Functional description"),
             (
                 table(
-                    ("phase", "what happens"),
-                    ("reading", "the log is read on the controller's machine; what was wrong in it is listed"),
+                    (_("phase"), _("what happens")),
+                    (_("reading"), _("the log is read on the controller's machine; what was wrong in it is listed")),
                     (
-                        "asking",
-                        "the method asks questions of the log; each answer has noise, and is charged before it is read",
+                        _("asking"),
+                        _(
+                            "the method asks questions of the log; each answer has noise, and is charged before "
+                            "it is read"
+                        ),
                     ),
                     (
-                        "making",
-                        "the release is computed from the noisy answers alone"
+                        _("making"),
+                        _("the release is computed from the noisy answers alone")
                         if g.proven
-                        else "the release is computed; not from noisy answers alone",
+                        else _("the release is computed; not from noisy answers alone"),
                     ),
-                    ("writing", "one file, whole or not at all, with its privacy metadata"),
-                    ("sending", "yours to fill: how it reaches whom"),
-                    ("deleting", "yours to fill: when the original, copies and the ledger are deleted"),
+                    (_("writing"), _("one file, whole or not at all, with its privacy metadata")),
+                    (_("sending"), _("yours to fill: how it reaches whom")),
+                    (_("deleting"), _("yours to fill: when the original, copies and the ledger are deleted")),
                 ),
             ),
         ),
         Section(
             "A.1.3",
-            "Means and assets",
+            _("Means and assets"),
             (
                 Points(
                     (
-                        f"{short(told.software, 80)}, a library and command; no network, no service",
-                        "the file of the original, and whoever can read it",
-                        "the ledger, which keeps what releases cost together",
-                        "the file of the release" + "".join(f"; {f.name}, SHA-256 {f.sha256}" for f in subject.files),
+                        _(
+                            "{software}, a library and command; no network, no service",
+                            software=short(told.software, 80),
+                        ),
+                        _("the file of the original, and whoever can read it"),
+                        _("the ledger, which keeps what releases cost together"),
+                        "; ".join(
+                            [_("the file of the release"), *(f"{f.name}, SHA-256 {f.sha256}" for f in subject.files)]
+                        ),
                     )
                 ),
                 Field(
-                    "Machines, people, rooms, contracts", None, "those whose failure would harm the people in the log"
+                    _("Machines, people, rooms, contracts"),
+                    None,
+                    _("those whose failure would harm the people in the log"),
                 ),
             ),
         ),
-        Section("A.1.4", "Codes of conduct", (Field("Approved codes that apply", None, "Article 40, or none"),)),
+        Section(
+            "A.1.4", _("Codes of conduct"), (Field(_("Approved codes that apply"), None, _("Article 40, or none")),)
+        ),
     )
 
 
 def _came_about(subject: Subject) -> str:
-    return "made from noisy answers" if subject.guarantee.proven else "released, not from noisy answers alone"
+    n = subject.activities
+    if subject.guarantee.proven:
+        return _("made from noisy answers; {n} activities", n=n)
+    return _("released, not from noisy answers alone; {n} activities", n=n)
 
 
 def _drawn(subject: Subject) -> str:
-    return "drawn with noise" if subject.guarantee.proven else "released"
+    return _("drawn with noise") if subject.guarantee.proven else _("released")
 
 
 def _nature(subject: Subject) -> str:
     g = subject.guarantee
     if not g.proven:
-        return f"Released with {short(subject.told.method, 80)}; no differential privacy is derived."
+        return _("Released with {method}; no differential privacy is derived.", method=short(subject.told.method, 80))
     delta = f", δ = {figure(g.delta)}" if g.delta else ""
-    return f"Randomisation: differential privacy with ε = {figure(g.epsilon)}{delta}; {g.numerics}."
-
-
-def _analysis(subject: Subject) -> tuple[Section, ...]:
-    return (
-        Section(
-            "A.2.1.a",
-            "Legal basis",
-            (
-                Field(
-                    "Article 6(1), for each purpose", None, "making a release is itself a processing of the original"
-                ),
-                Text(
-                    "Whether the release is personal data is judged for each recipient and their means; see "
-                    "part B and E."
-                ),
-            ),
-        ),
-        Section(
-            "A.2.1.b",
-            "Special categories",
-            (
-                Field(
-                    "Article 9(2), for each item",
-                    None,
-                    "e.g. (j) research or statistics with Article 89(1) and national law",
-                ),
-            ),
-        ),
-        Section(
-            "A.2.2.a",
-            "Minimisation and retention",
-            (
-                Points(
-                    (
-                        "Names of cases, their order and what was not asked for are not in the release.",
-                        f"Attributes released: {len(subject.attributes)}; times: "
-                        f"{'yes' if subject.told.timed else 'no'}.",
-                        "What a release may cost in all is bounded by a budget, where a ledger has one.",
-                    )
-                ),
-                Field("Why each released item is needed", None, "could you do without times, or without an attribute?"),
-                Field("Recipients and retention", None, "of the release, of the original, of the ledger"),
-            ),
-        ),
-        Section(
-            "A.2.2.b",
-            "Data quality",
-            (
-                Text("Numbers carry noise on purpose. What may and may not be concluded is in part E."),
-                Field("What quality the purpose needs", None, "veilog compare --purposes all says what was kept"),
-            ),
-        ),
-    )
-
-
-def _measures(subject: Subject) -> tuple[Section, ...]:
-    return (
-        Section("A.2.3.a", "Principles of Article 5(1)", (_principles(subject),)),
-        Section("A.2.3.b", "Rights of the people", (_rights(),)),
-        Section(
-            "A.2.3.c",
-            "Consent, processors, transfers",
-            (Field("Articles 7 and 28, chapter V", None, "where they apply"),),
-        ),
-        Section(
-            "A.2.3.d",
-            "Data protection by design and by default",
-            (
-                Points(
-                    (
-                        "A method sees the log only through questions whose answers have noise; nothing else "
-                        "can set the guarantee.",
-                        "What a method needs as public has to be declared, or is listed as a condition.",
-                        "An epsilon above 10 is refused unless it is asked for in so many words.",
-                        "The default protects one case; persons with several cases need to be asked for (--unit).",
-                    )
-                ),
-                Field("Other measures", None, "who decides on budgets, who may release"),
-            ),
-        ),
-        Section(
-            "A.2.3.e",
-            "Security",
-            (
-                Points(
-                    (
-                        f"Noise: {short(subject.guarantee.numerics, 200)}.",
-                        "Files appear whole or not at all. Nothing is sent over a network.",
-                        "Not covered: timing of the run, memory, swap, backups, and everybody who can read the "
-                        "original.",
-                    )
-                ),
-                Field("Access, encryption, backups, recovery", None, "Article 32, for the machine with the original"),
-            ),
-        ),
-    )
-
-
-def _principles(subject: Subject) -> Table:
-    """What supports each principle."""
-    kept = (
-        "the ledger, this dossier, the metadata in the file"
-        if subject.guarantee.proven
-        else "this dossier, which says no"
-    )
-    return table(
-        ("principle", "what supports it", "status"),
-        ("fairness", "the same bound for every case, whatever is in it", _status(subject)),
-        (
-            "transparency",
-            "method, parameters and guarantee are public; words to tell people are in part E",
-            "partly: yours to publish",
-        ),
-        ("purpose limitation", "yours to fill: terms of use (part E has a proposal)", "yours to fill"),
-        ("data minimisation", "see A.2.2.a", _status(subject)),
-        ("accuracy", "noise is stated; part E says what may not be concluded", "implemented"),
-        ("storage limitation", "yours to fill", "yours to fill"),
-        ("integrity and confidentiality", "see A.2.3.e and part B", _status(subject)),
-        ("accountability", kept, "implemented"),
-    )
-
-
-def _status(subject: Subject) -> str:
-    return "implemented" if subject.proven else "not implemented: nothing is proven"
-
-
-def _rights() -> Table:
-    """What supports each right."""
-    return table(
-        ("right", "what to know"),
-        ("information (12 to 14)", "yours to fill: tell people that such releases are made; part E has words for it"),
-        ("access, portability (15, 20)", "asked of the original; no row of the release can be looked up by a name"),
-        (
-            "rectification, erasure (16, 17, 19)",
-            "in the original, and in releases made later; a release that is out cannot be called back",
-        ),
-        ("objection, restriction (18, 21)", "leave the person's cases out before the next release"),
-        ("automated decisions (22)", "none is made by the program"),
+    return _(
+        "Randomisation: differential privacy with {parameters}; {noise}.",
+        parameters=f"ε = {figure(g.epsilon)}{delta}",
+        noise=stated(g.numerics),
     )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from veilog._language import gettext as _
+from veilog._language import pgettext
 from veilog.report.dossier.parts import Block, Part, Section, Table, Text, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.explorer import short
 from veilog.report.figures import figure
+from veilog.report.stated import stated
+from veilog.report.words import strength_in_words
 
 __all__ = ["nist"]
 
@@ -14,14 +18,15 @@ def nist(subject: Subject) -> Part:
     """Return the part."""
     return Part(
         "C",
-        "Against NIST SP 800-226",
-        "The publication orders what a guarantee rests on as a pyramid: what is above is worth no more than "
-        "what is below. "
-        "Its topics, and what is known of this release.",
+        _("Against NIST SP 800-226"),
+        _(
+            "The publication orders what a guarantee rests on as a pyramid: what is above is worth no more than "
+            "what is below. Its topics, and what is known of this release."
+        ),
         (
-            Section("C.1", "The guarantee: parameters, variant, unit", (_guarantee(subject),)),
-            Section("C.2", "Mechanisms, accuracy and bias", (_mechanisms(subject), *_charges(subject))),
-            Section("C.3", "Deployment: trust, implementation, security", (_deployment(subject),)),
+            Section("C.1", _("The guarantee: parameters, variant, unit"), (_guarantee(subject),)),
+            Section("C.2", _("Mechanisms, accuracy and bias"), (_mechanisms(subject), *_charges(subject))),
+            Section("C.3", _("Deployment: trust, implementation, security"), (_deployment(subject),)),
         ),
     )
 
@@ -29,25 +34,40 @@ def nist(subject: Subject) -> Part:
 def _guarantee(subject: Subject) -> Table:
     g = subject.guarantee
     if not g.proven:
-        said = "none: " + short("; ".join(g.reasons), 600)
+        said = _("none: {reasons}", reasons=short("; ".join(map(stated, g.reasons)), 600))
         return table(
-            ("topic", "this release"),
-            ("privacy parameters", said),
-            ("variant", "none"),
-            ("unit of privacy", "nobody"),
-            ("comparing guarantees", "there is nothing to compare"),
-            ("other releases of the same data", "nothing bounds what this one adds to them"),
+            (_("topic"), _("this release")),
+            (_("privacy parameters"), said),
+            (_("variant"), pgettext("variant", "none")),
+            (_("unit of privacy"), _("nobody")),
+            (_("comparing guarantees"), _("there is nothing to compare")),
+            (_("other releases of the same data"), _("nothing bounds what this one adds to them")),
         )
     delta = figure(g.delta)
     return table(
-        ("topic", "this release"),
-        ("privacy parameters", f"ε = {figure(g.epsilon)}, δ = {delta}; in words: protection is {g.strength} (part B)"),
-        ("variant", "approximate differential privacy" if g.delta else "pure differential privacy"),
-        ("unit of privacy", f"one {g.unit}: {short(g.neighbours, 400)}; unbounded (add or remove)"),
-        ("comparing guarantees", "only with the same unit, and with δ beside ε; part B gives both as chances"),
+        (_("topic"), _("this release")),
         (
-            "other releases of the same data",
-            "sequential composition, kept by the ledger (B.2); of other publishers it knows nothing",
+            _("privacy parameters"),
+            _(
+                "ε = {epsilon}, δ = {delta}; in words: protection is {strength} (part B)",
+                epsilon=figure(g.epsilon),
+                delta=delta,
+                strength=strength_in_words(g.strength),
+            ),
+        ),
+        (_("variant"), _("approximate differential privacy") if g.delta else _("pure differential privacy")),
+        (
+            _("unit of privacy"),
+            _(
+                "one {unit}: {neighbours}; unbounded (add or remove)",
+                unit=g.unit,
+                neighbours=short(stated(g.neighbours), 400),
+            ),
+        ),
+        (_("comparing guarantees"), _("only with the same unit, and with δ beside ε; part B gives both as chances")),
+        (
+            _("other releases of the same data"),
+            _("sequential composition, kept by the ledger (B.2); of other publishers it knows nothing"),
         ),
     )
 
@@ -55,19 +75,25 @@ def _guarantee(subject: Subject) -> Table:
 def _mechanisms(subject: Subject) -> Table:
     told = subject.told
     return table(
-        ("topic", "this release"),
-        ("algorithm", f"{short(told.method, 80)}; the log is a table of cases, each a sequence of activities"),
-        ("accuracy", "yours to fill: veilog compare --purposes all, for the owner"),
+        (_("topic"), _("this release")),
         (
-            "systemic bias",
-            "rare paths, and with them small groups of people, are lost first; do not judge them by the release",
+            _("algorithm"),
+            _("{method}; the log is a table of cases, each a sequence of activities", method=short(told.method, 80)),
         ),
-        ("human bias", "conditions are the owner's word: they are listed on the first page"),
+        (pgettext("NIST", "accuracy"), _("yours to fill: veilog compare --purposes all, for the owner")),
         (
-            "statistical bias",
-            "counts below zero become zero, rare variants fall away; part E says what not to conclude",
+            _("systemic bias"),
+            _("rare paths, and with them small groups of people, are lost first; do not judge them by the release"),
         ),
-        ("synthetic data", "made of noisy answers: similarity to the original is no measure of privacy, the bound is"),
+        (_("human bias"), _("conditions are the owner's word: they are listed on the first page")),
+        (
+            _("statistical bias"),
+            _("counts below zero become zero, rare variants fall away; part E says what not to conclude"),
+        ),
+        (
+            _("synthetic data"),
+            _("made of noisy answers: similarity to the original is no measure of privacy, the bound is"),
+        ),
     )
 
 
@@ -88,36 +114,45 @@ def _charges(subject: Subject) -> tuple[Block, ...]:
             for c in plain
         )
         more = len(g.charges) - len(rows)
-        after = (Text(f"And {more:,} more."),) if more > 0 else ()
-        return (Text("Every question that was asked:"), table(("for", "noise", "sensitivity", "ε", "δ"), *rows), *after)
+        after = (Text(_("And {n} more.", n=more)),) if more > 0 else ()
+        return (
+            Text(_("Every question that was asked:")),
+            table((_("for"), _("noise"), _("sensitivity"), "ε", "δ"), *rows),
+            *after,
+        )
     made = tuple(
         (short(o.target, 200), short(o.method, 100), figure(o.epsilon), figure(o.delta))
         for o in subject.told.operations[:40]
     )
-    return (Text("What the file states of its making:"), table(("what", "by", "ε", "δ"), *made))
+    return (Text(_("What the file states of its making:")), table((_("what"), _("by"), "ε", "δ"), *made))
 
 
 def _deployment(subject: Subject) -> Table:
     g = subject.guarantee
     return table(
-        ("topic", "this release"),
-        ("query model", "non-interactive: one file is released; nobody can ask further questions"),
+        (_("topic"), _("this release")),
+        (_("query model"), _("non-interactive: one file is released; nobody can ask further questions")),
         (
-            "trust model",
-            "central: the owner of the log is trusted, and the machine it is released on; the recipient is not",
-        ),
-        ("threat model", "any recipient, any knowledge, any computing power, at any time" if g.proven else "none"),
-        (
-            "numerical attacks",
-            "noise is drawn exactly, in whole numbers; budgets are exact fractions, printed numbers are rounded up",
+            _("trust model"),
+            _("central: the owner of the log is trusted, and the machine it is released on; the recipient is not"),
         ),
         (
-            "timing and other side channels",
-            "not covered: how long a run took is never released; machine, memory, backups are yours",
+            _("threat model"),
+            _("any recipient, any knowledge, any computing power, at any time")
+            if g.proven
+            else pgettext("threat model", "none"),
         ),
-        ("randomness", f"{short(g.numerics, 200)}; a run with a seed has no guarantee"),
-        ("testing", "proofs beside the code, property tests, audits by attack from outside and inside"),
-        ("security and access to the original", "yours to fill"),
-        ("exposure while the data were collected", "yours to fill: no release mends it"),
-        ("conditions", "; ".join(c.code for c in g.conditions) or "none"),
+        (
+            _("numerical attacks"),
+            _("noise is drawn exactly, in whole numbers; budgets are exact fractions, printed numbers are rounded up"),
+        ),
+        (
+            _("timing and other side channels"),
+            _("not covered: how long a run took is never released; machine, memory, backups are yours"),
+        ),
+        (_("randomness"), _("{noise}; a run with a seed has no guarantee", noise=short(stated(g.numerics), 200))),
+        (_("testing"), _("proofs beside the code, property tests, audits by attack from outside and inside")),
+        (_("security and access to the original"), _("yours to fill")),
+        (_("exposure while the data were collected"), _("yours to fill: no release mends it")),
+        (_("conditions"), "; ".join(c.code for c in g.conditions) or pgettext("conditions", "none")),
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from veilog._language import gettext_noop
+
 __all__ = ["YOURS", "Block", "Code", "Dossier", "Field", "Part", "Points", "Section", "Table", "Text", "table"]
 
-YOURS = "yours to fill"
+YOURS = gettext_noop("yours to fill")
 """What stands where the program cannot know."""
 
 
@@ -81,6 +83,8 @@ class Dossier:
     parts: tuple[Part, ...]
     owner_only: bool
     tone: str
+    language: str
+    """What it is written in."""
     registry: str | None
     """The record for the registry of deployments, as YAML; None where nothing is proven."""
 

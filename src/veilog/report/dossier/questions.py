@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from veilog._language import gettext as _
 from veilog.report.dossier.parts import Part, Section, table
 
 __all__ = ["QUESTIONS", "Question", "questions"]
@@ -55,13 +56,14 @@ QUESTIONS: tuple[Question, ...] = (
 
 def questions() -> Part:
     """Return the part."""
-    rows = tuple((f"{i}", q.text, q.source, q.section) for i, q in enumerate(QUESTIONS, 1))
+    rows = tuple((f"{i}", _(q.text), _(q.source), q.section) for i, q in enumerate(QUESTIONS, 1))
     return Part(
         "G",
-        "Thirty questions, and where they are answered",
-        "Sources: the DPIA template of the European Data Protection Board (2026), Opinion WP216 (2014), Court "
-        "of Justice "
-        "C-413/23 P (2025), NIST SP 800-226 (2025), the European Health Data Space and the guidelines for it, "
-        "the registry.",
-        (Section("G.1", "Questions", (table(("", "question", "asked by", "section"), *rows),)),),
+        _("Thirty questions, and where they are answered"),
+        _(
+            "Sources: the DPIA template of the European Data Protection Board (2026), Opinion WP216 (2014), "
+            "Court of Justice C-413/23 P (2025), NIST SP 800-226 (2025), the European Health Data Space and the "
+            "guidelines for it, the registry."
+        ),
+        (Section("G.1", _("Questions"), (table(("", _("question"), _("asked by"), _("section")), *rows),)),),
     )

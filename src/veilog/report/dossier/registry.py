@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from veilog._language import gettext as _
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.report.dossier.parts import Code, Part, Section, Text
 from veilog.report.dossier.subject import Subject
@@ -24,24 +25,26 @@ def registry(subject: Subject) -> Part:
     yaml = record(subject)
     if yaml is None:
         blocks: tuple[Text | Code, ...] = (
-            Text("No: nothing is proven, so there is no differential privacy to register.", strong=True),
+            Text(_("No: nothing is proven, so there is no differential privacy to register."), strong=True),
         )
     else:
         blocks = (
             Text(
-                "Fill what is marked, take a file name of lowercase letters, digits and underscores that ends "
-                "in .yaml, and "
-                "run the registry's own checks before you send it."
+                _(
+                    "Fill what is marked, take a file name of lowercase letters, digits and underscores that ends in "
+                    ".yaml, and run the registry's own checks before you send it."
+                )
             ),
             Code(yaml),
         )
     return Part(
         "D",
-        "For the registry of deployments",
-        "The OpenDP Deployments Registry lists where differential privacy is used, and how. This helps to fill "
-        "a record of "
-        "tier 3, its most complete.",
-        (Section("D.1", "The record", blocks),),
+        _("For the registry of deployments"),
+        _(
+            "The OpenDP Deployments Registry lists where differential privacy is used, and how. This helps to "
+            "fill a record of tier 3, its most complete."
+        ),
+        (Section("D.1", _("The record"), blocks),),
     )
 
 

@@ -6,43 +6,59 @@ import re
 
 from markupsafe import Markup
 
-from veilog.report.dossier.parts import YOURS, Block, Code, Dossier, Field, Points, Section, Table, Text
+from veilog._language import gettext, gettext_noop, spoken
+from veilog.report.dossier.parts import YOURS, Block, Code, Dossier, Field, Part, Points, Section, Table, Text
 from veilog.report.explorer import clean
 from veilog.report.page import environment, static
 
 __all__ = ["as_html", "as_markdown"]
 
-_OWNER = "Not for release. This dossier holds exact numbers of the original log. It is for its owner only."
-_OUTSIDE = "This dossier says nothing about the original log but the release itself and its guarantee."
+_OWNER = gettext_noop(
+    "Not for release. This dossier holds exact numbers of the original log. It is for its owner only."
+)
+_OUTSIDE = gettext_noop("This dossier says nothing about the original log but the release itself and its guarantee.")
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
 def as_html(dossier: Dossier) -> str:
     """Return one page that loads nothing from anywhere."""
     template = environment().get_template("dossier.html")
-    return template.render(
-        dossier=dossier,
-        mark=_OWNER if dossier.owner_only else _OUTSIDE,
-        kind=lambda block: type(block).__name__,
-        yours=YOURS,
-        style=Markup(static("style.css")),
-        policy="default-src 'none'; style-src 'unsafe-inline'",
-    )
+    with spoken(dossier.language):
+        return template.render(
+            dossier=dossier,
+            mark=_mark(dossier),
+            kind=lambda block: type(block).__name__,
+            yours=gettext(YOURS),
+            headed=headed,
+            style=Markup(static("style.css")),
+            policy="default-src 'none'; style-src 'unsafe-inline'",
+        )
 
 
 def as_markdown(dossier: Dossier) -> str:
     """Return the same as Markdown, in which no text of a log is markup."""
+    with spoken(dossier.language):
+        return "\n".join(_lines(dossier)).rstrip() + "\n"
+
+
+def headed(part: Part) -> str:
+    """Return the heading of a part."""
+    if part.letter == "0":
+        return part.title
+    return gettext("Part {letter}. {title}", letter=part.letter, title=part.title)
+
+
+def _lines(dossier: Dossier) -> list[str]:
     lines = [f"# {_plain(dossier.title[:1].upper() + dossier.title[1:])}", "", f"**{_plain(_mark(dossier))}**", ""]
     for part in dossier.parts:
-        head = part.title if part.letter == "0" else f"Part {part.letter}. {part.title}"
-        lines += [f"## {_plain(head)}", "", _plain(part.intro), ""]
+        lines += [f"## {_plain(headed(part))}", "", _plain(part.intro), ""]
         for section in part.sections:
             lines += _section(section)
-    return "\n".join(lines).rstrip() + "\n"
+    return lines
 
 
 def _mark(dossier: Dossier) -> str:
-    return _OWNER if dossier.owner_only else _OUTSIDE
+    return gettext(_OWNER if dossier.owner_only else _OUTSIDE)
 
 
 def _section(section: Section) -> list[str]:
@@ -60,7 +76,8 @@ def _block(block: Block) -> list[str]:
             signs = [f"{box} " for box in boxes] or [""] * len(points)
             return [f"- {sign}{_plain(point)}" for sign, point in zip(signs, points, strict=True)]
         case Field(name, value, hint):
-            said = _plain(value) if value is not None else f"*{YOURS}*" + (f": {_plain(hint)}" if hint else "")
+            yours = f"*{gettext(YOURS)}*" + (f": {_plain(hint)}" if hint else "")
+            said = yours if value is None else _plain(value)
             return [f"{_plain(name)}: {said}"]
         case Table(head, rows):
             line = "| " + " | ".join(map(_plain, head)) + " |"

@@ -2,53 +2,89 @@
 
 from __future__ import annotations
 
+from veilog._language import gettext as _
+from veilog._language import gettext_noop, pgettext
 from veilog.report.dossier.parts import Field, Part, Points, Section, Table, Text, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.figures import figure
+from veilog.report.stated import stated
 from veilog.report.words import factor, not_to_conclude
 
 __all__ = ["output_check", "recipient"]
+
+_TO_PEOPLE = {
+    ("case", False): gettext_noop(
+        "We share a log that was computed with noise. Whether your case was among the data changes the chance of any "
+        "shared result by a factor of at most {factor}. What is true of people in general can be seen in it."
+    ),
+    ("case", True): gettext_noop(
+        "We share a log that was computed with noise. Whether your case was among the data changes the chance of any "
+        "shared result by a factor of at most {factor}, but for a chance of {delta}. What is true of people in general "
+        "can be seen in it."
+    ),
+    ("person", False): gettext_noop(
+        "We share a log that was computed with noise. Whether you and your cases were among the data changes the "
+        "chance of any shared result by a factor of at most {factor}. What is true of people in general can be seen in "
+        "it."
+    ),
+    ("person", True): gettext_noop(
+        "We share a log that was computed with noise. Whether you and your cases were among the data changes the "
+        "chance of any shared result by a factor of at most {factor}, but for a chance of {delta}. What is true of "
+        "people in general can be seen in it."
+    ),
+}
+"""By what is protected, and whether there is a delta."""
 
 
 def recipient(subject: Subject) -> Part:
     """Return the sheet that goes with the release."""
     g = subject.guarantee
     have = [
-        f"An event log: {subject.cases:,} cases, {subject.events:,} events, {subject.activities:,} activities.",
-        "It has times."
+        _(
+            "An event log: {cases} cases, {events} events, {activities} activities.",
+            cases=subject.cases,
+            events=subject.events,
+            activities=subject.activities,
+        ),
+        _("It has times.")
         if subject.told.timed
-        else "It has no times: its timestamps carry the order of events and nothing else.",
-        f"It has {len(subject.attributes)} attributes." if subject.attributes else "It has no attributes.",
-        "Names of cases are made anew" + (", and cases are in random order." if g.proven else "."),
+        else _("It has no times: its timestamps carry the order of events and nothing else."),
+        _("It has {n} attributes.", n=len(subject.attributes)) if subject.attributes else _("It has no attributes."),
+        _("Names of cases are made anew, and cases are in random order.")
+        if g.proven
+        else _("Names of cases are made anew."),
         *(f"{file.name}: SHA-256 {file.sha256}" for file in subject.files),
     ]
     may = (
-        "What is frequent: the main paths, how often the frequent activities and steps occur, within the noise.",
-        "That a model which is discovered from it describes the usual process.",
-        "Shares and differences that are large beside the noise; a few cases are not.",
+        _("What is frequent: the main paths, how often the frequent activities and steps occur, within the noise."),
+        _("That a model which is discovered from it describes the usual process."),
+        _("Shares and differences that are large beside the noise; a few cases are not."),
     )
     return Part(
         "E",
-        "For the recipient",
-        "One sheet that goes with the file.",
+        _("For the recipient"),
+        _("One sheet that goes with the file."),
         (
-            Section("E.1", "What you have", (Points(tuple(have)),)),
-            Section("E.2", "What may be concluded", (Points(may) if subject.cases else Text("Nothing: it is empty."),)),
+            Section("E.1", _("What you have"), (Points(tuple(have)),)),
+            Section(
+                "E.2", _("What may be concluded"), (Points(may) if subject.cases else Text(_("Nothing: it is empty.")),)
+            ),
             Section(
                 "E.3",
-                "What may not be concluded",
+                _("What may not be concluded"),
                 (Points(tuple(not_to_conclude(subject.told, subject.empty, False))),),
             ),
-            Section("E.4", "What may not be done (a proposal for your terms)", (Points(_terms(subject)),)),
-            Section("E.5", "What people in the log may be told", (Text(_to_people(subject)),)),
+            Section("E.4", _("What may not be done (a proposal for your terms)"), (Points(_terms(subject)),)),
+            Section("E.5", _("What people in the log may be told"), (Text(_to_people(subject)),)),
             Section(
                 "E.6",
-                "Whom to ask",
+                _("Whom to ask"),
                 (
-                    Field("Questions, errors, something that looks like a person", None, "name and address"),
+                    Field(_("Questions, errors, something that looks like a person"), None, _("name and address")),
                     Text(
-                        f"The guarantee is {'as stated in part C' if g.proven else 'none'}; a file that has "
-                        "another SHA-256 is another file."
+                        _("The guarantee is as stated in part C; a file that has another SHA-256 is another file.")
+                        if g.proven
+                        else _("The guarantee is none; a file that has another SHA-256 is another file.")
                     ),
                 ),
             ),
@@ -58,45 +94,42 @@ def recipient(subject: Subject) -> Part:
 
 def _terms(subject: Subject) -> tuple[str, ...]:
     terms = [
-        "Do not try to find out who is in it, and do not link it with other data for that.",
-        "If you believe that you recognise somebody, tell the owner, and nobody else.",
-        "Do not use it for decisions about single people.",
-        "Keep this sheet with the file; pass on both or neither.",
+        _("Do not try to find out who is in it, and do not link it with other data for that."),
+        _("If you believe that you recognise somebody, tell the owner, and nobody else."),
+        _("Do not use it for decisions about single people."),
+        _("Keep this sheet with the file; pass on both or neither."),
     ]
     if subject.guarantee.strength == "moderate":
-        terms.append("Do not pass it on without the owner's consent.")
+        terms.append(_("Do not pass it on without the owner's consent."))
     if not subject.proven or subject.guarantee.strength == "weak":
-        terms.append("Treat it as data about people, under the rules for the original.")
+        terms.append(_("Treat it as data about people, under the rules for the original."))
     return tuple(terms)
 
 
 def _to_people(subject: Subject) -> str:
     g = subject.guarantee
     if not subject.proven:
-        return "Nothing can be promised to them: no protection is proven that would be worth something."
-    unit = "your case was" if g.unit == "case" else "you and your cases were"
-    failure = f", but for a chance of {figure(g.delta)}" if g.delta else ""
-    return (
-        f"We share a log that was computed with noise. Whether {unit} among the data changes the chance of any shared "
-        f"result by a factor of at most {factor(g.epsilon)}{failure}. What is true of people in general can be "
-        f"seen in it."
-    )
+        return _("Nothing can be promised to them: no protection is proven that would be worth something.")
+    sentence = _TO_PEOPLE["case" if g.unit == "case" else "person", bool(g.delta)]
+    return _(sentence, factor=factor(g.epsilon), delta=figure(g.delta))
 
 
 def output_check(subject: Subject) -> Part:
     """Return the sheet for whoever checks what leaves a secure processing environment."""
     return Part(
         "F",
-        "For an output check",
-        "For health data access bodies, trusted research environments and statistical offices, which look at "
-        "everything "
-        "that is to leave. Under the European Health Data Space only data that are not personal may be downloaded, and "
-        "synthetic data are judged case by case; whether these are personal the body decides, and not the program.",
+        _("For an output check"),
+        _(
+            "For health data access bodies, trusted research environments and statistical offices, which look at "
+            "everything that is to leave. Under the European Health Data Space only data that are not personal "
+            "may be downloaded, and synthetic data are judged case by case; whether these are personal the body "
+            "decides, and not the program."
+        ),
         (
-            Section("F.1", "What the output is", (_output(subject),)),
-            Section("F.2", "Usual checks", (_checks(subject),)),
-            Section("F.3", "How it was made, and the evidence", (_evidence(subject),)),
-            Section("F.4", "Result of the check", (_result(subject), *_sign())),
+            Section("F.1", _("What the output is"), (_output(subject),)),
+            Section("F.2", _("Usual checks"), (_checks(subject),)),
+            Section("F.3", _("How it was made, and the evidence"), (_evidence(subject),)),
+            Section("F.4", _("Result of the check"), (_result(subject), *_sign())),
         ),
     )
 
@@ -104,84 +137,131 @@ def output_check(subject: Subject) -> Part:
 def _output(subject: Subject) -> Table:
     g = subject.guarantee
     return table(
-        ("question", "answer"),
-        ("kind", "an event log (microdata): rows made of noisy answers" if g.proven else "an event log (microdata)"),
-        ("size", f"{subject.cases:,} cases, {subject.events:,} events, {subject.variants:,} variants"),
-        ("fields", ", ".join(["activity", *(["time"] if subject.told.timed else []), *subject.attributes[:40]])),
-        ("files", "; ".join(f"{f.name} ({f.sha256})" for f in subject.files) or "yours to fill: name and SHA-256"),
-        ("project, permit, person", "yours to fill"),
+        (_("question"), _("answer")),
+        (
+            _("kind"),
+            _("an event log (microdata): rows made of noisy answers") if g.proven else _("an event log (microdata)"),
+        ),
+        (
+            _("size"),
+            _(
+                "{cases} cases, {events} events, {variants} variants",
+                cases=subject.cases,
+                events=subject.events,
+                variants=subject.variants,
+            ),
+        ),
+        (
+            _("fields"),
+            ", ".join([_("activity"), *([_("time")] if subject.told.timed else []), *subject.attributes[:40]]),
+        ),
+        (
+            _("files"),
+            "; ".join(f"{f.name} ({f.sha256})" for f in subject.files) or _("yours to fill: name and SHA-256"),
+        ),
+        (_("project, permit, person"), _("yours to fill")),
     )
 
 
 def _checks(subject: Subject) -> Table:
-    rare = (
-        f"{subject.once:,} of {subject.variants:,} released variants have one case; the rarest has {subject.smallest:,}"
-    )
-    noise = "counts are noisy" if subject.guarantee.proven else "counts may be exact"
     return table(
-        ("check", "what is found in the release"),
+        (_("check"), _("what is found in the release")),
+        (_("smallest counts"), _rarest(subject)),
         (
-            "smallest counts",
-            f"{rare}. {noise}: a rule for smallest counts is made for exact ones, apply it if yours asks for it",
-        ),
-        (
-            "cases that stand alone",
-            "see smallest counts; in a proven release such a row need not be anybody's"
+            _("cases that stand alone"),
+            _("see smallest counts; in a proven release such a row need not be anybody's")
             if subject.proven
-            else "see smallest counts; each may be somebody's",
+            else _("see smallest counts; each may be somebody's"),
         ),
         (
-            "differencing with other outputs",
-            "other releases of the same data add their ε (B.2); exact tables of them do not fit beside it",
+            _("differencing with other outputs"),
+            _("other releases of the same data add their ε (B.2); exact tables of them do not fit beside it"),
         ),
-        ("dominance", "the guarantee is for each case alike; persons with several cases: see the first page"),
+        (_("dominance"), _("the guarantee is for each case alike; persons with several cases: see the first page")),
         (
-            "direct identifiers",
-            "names of cases are made up; look through the names of activities"
-            + (" and values of attributes" if subject.attributes else ""),
+            _("direct identifiers"),
+            _("names of cases are made up; look through the names of activities and values of attributes")
+            if subject.attributes
+            else _("names of cases are made up; look through the names of activities"),
         ),
-        ("dates", _dates(subject)),
-        ("free text", "values of: " + ", ".join(subject.attributes[:40]) if subject.attributes else "none"),
-        ("hidden content", "one table of events with metadata that state the guarantee; no comments, no history"),
+        (_("dates"), _dates(subject)),
         (
-            "extremes",
-            "rare paths are lost or noise; whether the greatest length is public stands among the conditions"
+            _("free text"),
+            _("values of: {names}", names=", ".join(subject.attributes[:40]))
+            if subject.attributes
+            else pgettext("free text", "none"),
+        ),
+        (_("hidden content"), _("one table of events with metadata that state the guarantee; no comments, no history")),
+        (
+            _("extremes"),
+            _("rare paths are lost or noise; whether the greatest length is public stands among the conditions")
             if subject.guarantee.proven
-            else "they may be those of the original",
+            else _("they may be those of the original"),
         ),
+    )
+
+
+def _rarest(subject: Subject) -> str:
+    numbers = {"once": subject.once, "variants": subject.variants, "smallest": subject.smallest}
+    if subject.guarantee.proven:
+        return _(
+            "{once} of {variants} released variants have one case; the rarest has {smallest}. counts are noisy: a rule "
+            "for smallest counts is made for exact ones, apply it if yours asks for it",
+            **numbers,
+        )
+    return _(
+        "{once} of {variants} released variants have one case; the rarest has {smallest}. counts may be exact: a rule "
+        "for smallest counts is made for exact ones, apply it if yours asks for it",
+        **numbers,
     )
 
 
 def _dates(subject: Subject) -> str:
     if not subject.told.timed:
-        return "none that mean anything: an hour apart, from 1970 on"
-    return "drawn with noise; not those of real events" if subject.guarantee.proven else "may be those of real events"
+        return _("none that mean anything: an hour apart, from 1970 on")
+    return (
+        _("drawn with noise; not those of real events")
+        if subject.guarantee.proven
+        else _("may be those of real events")
+    )
 
 
 def _evidence(subject: Subject) -> Table:
     g = subject.guarantee
     return table(
-        ("question", "answer"),
-        ("method of generation", f"{subject.told.method}, {subject.told.software}"),
-        ("formal guarantee", f"ε = {figure(g.epsilon)}, δ = {figure(g.delta)} for one {g.unit}" if g.proven else "no"),
+        (_("question"), _("answer")),
+        (_("method of generation"), f"{subject.told.method}, {subject.told.software}"),
         (
-            "who derived it",
-            "the file says so; ask the owner" if subject.told.from_file else "the program, from the questions asked",
+            _("formal guarantee"),
+            _(
+                "ε = {epsilon}, δ = {delta} for one {unit}",
+                epsilon=figure(g.epsilon),
+                delta=figure(g.delta),
+                unit=g.unit,
+            )
+            if g.proven
+            else _("no"),
         ),
-        ("conditions", "; ".join(c.text for c in g.conditions) or "none"),
-        ("risk of singling out, linking, inference", "part B"),
-        ("similarity to the original as evidence", "none is claimed: similarity does not show privacy"),
+        (
+            _("who derived it"),
+            _("the file says so; ask the owner")
+            if subject.told.from_file
+            else _("the program, from the questions asked"),
+        ),
+        (_("conditions"), "; ".join(stated(c.text) for c in g.conditions) or pgettext("conditions", "none")),
+        (_("risk of singling out, linking, inference"), _("part B")),
+        (_("similarity to the original as evidence"), _("none is claimed: similarity does not show privacy")),
     )
 
 
 def _result(subject: Subject) -> Text:
     if not subject.proven:
-        return Text("No: the program knows of no protection that would be worth something.", strong=True)
-    return Text(f"{subject.decision.headline} {subject.decision.whom} Conditions are on the first page.")
+        return Text(_("No: the program knows of no protection that would be worth something."), strong=True)
+    return Text(" ".join([subject.decision.headline, subject.decision.whom, _("Conditions are on the first page.")]))
 
 
 def _sign() -> tuple[Points, Field]:
     return (
-        Points(("may leave", "may leave after: …", "may not leave"), ("☐", "☐", "☐")),
-        Field("Checked by, date", None, "two people where your rules ask for it"),
+        Points((_("may leave"), _("may leave after: …"), _("may not leave")), ("☐", "☐", "☐")),
+        Field(_("Checked by, date"), None, _("two people where your rules ask for it")),
     )

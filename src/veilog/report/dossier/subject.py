@@ -12,14 +12,7 @@ from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures import Progress
 from veilog.measures.disclosure import RiskResult
-from veilog.measures.singling_out import (
-    Inference,
-    Linkability,
-    SinglingOut,
-    inference,
-    linkability,
-    singling_out,
-)
+from veilog.measures.singling_out import Inference, Linkability, SinglingOut, inference, linkability, singling_out
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.meaning import Meaning, meaning_of
 from veilog.releasing.result import Release

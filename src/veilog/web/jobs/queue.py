@@ -35,6 +35,8 @@ TOO_LONG = (
 STOPPED = f"The server stopped while this ran. {ON_RECORD}"
 DIED = f"The system ended this job, most likely because memory ran out. {ON_RECORD}"
 
+TRYING = 150.0
+"""Seconds of processor time for trials on made-up logs, which somebody waits for."""
 _LOOK = 0.1
 """Seconds between looks at a running job."""
 _WEIGH = 0.5
@@ -56,6 +58,8 @@ class _Running:
     fraction: float | None = None
     since: float = 0.0
     """When it began."""
+    most: float = 0.0
+    """Seconds of processor time that it may take."""
 
     def told(self, message: Mapping[str, Any]) -> None:
         text, fraction = str(message.get("text", ""))[:300], message.get("fraction")
@@ -265,6 +269,8 @@ class Jobs:
     def _watched(self, job: str, process: Process, task: Task) -> tuple[bool, str | None]:
         """Give a job to a process and follow it to its end: whether it is done, and what its problem is."""
         running = self._running[job]
+        longest = self._settings.job_seconds
+        running.most = min(TRYING, longest) if task.kind == "try" else longest
         process.give(task)
         weighed, before = 0.0, 0.0
         kill_at: float | None = None
@@ -285,7 +291,7 @@ class Jobs:
                     if process.memory() > self._settings.job_memory:
                         running.stop = "memory"
                         break  # at once: what it settles would need memory, too
-                    if process.seconds() - before > self._settings.job_seconds:
+                    if process.seconds() - before > running.most:
                         running.stop = running.stop or "time"
                 if running.stop and kill_at is None:
                     kill_at = time.monotonic() + _GRACE
@@ -295,7 +301,7 @@ class Jobs:
     def _settle(self, job: str, running: _Running, done: bool, problem: str | None) -> None:
         """Write down what became of a job, however long it takes until the disk has room for it."""
         done = done or self._so_far(job) is not None  # what was made by then is paid for, and says what it lacks
-        after, words = _outcome(running.stop, done, problem, self._settings.job_seconds / 60)
+        after, words = _outcome(running.stop, done, problem, running.most / 60)
         folder = self.folder(job)
         self._note_entry(job)
         shutil.rmtree(folder / "tmp" if done else folder, ignore_errors=True)

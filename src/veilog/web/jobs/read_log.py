@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from veilog.logs.twins import Sizes
 from veilog.measures.disclosure import RiskResult
 from veilog.measures.singling_out import Exposed
 from veilog.report.flow_map import FlowMap
@@ -179,6 +180,8 @@ class Measured:
     """Cases whose path no other case has; None in results of before."""
     example: str = ""
     """A case that is found by little, in words."""
+    sizes: Sizes | None = None
+    """Exact ones, for made-up logs like it; None in results of before."""
 
 
 @dataclass(frozen=True)

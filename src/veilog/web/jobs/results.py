@@ -11,14 +11,15 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from veilog._plain import Misfit, from_plain, to_plain
+from veilog.web.jobs.outlook import Outlook
 from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.released_log import ReleasedLog
 
 __all__ = ["Kind", "Result", "from_text", "to_text", "understood"]
 
-Kind = Literal["read", "release"]
+Kind = Literal["read", "release", "try"]
 """What a job does with a log."""
-Result = ReadLog | ReleasedLog
+Result = ReadLog | ReleasedLog | Outlook
 
 
 def to_text(result: Result) -> str:
@@ -31,6 +32,8 @@ def from_text(kind: Kind, text: str) -> Result:
     values = json.loads(text)
     if not isinstance(values, dict):
         raise Misfit("not a result")
+    if kind == "try":
+        return from_plain(Outlook, values, lenient=True)
     # Earlier versions wrote what was measured beside the rest.
     if kind == "read":
         earlier = {"measured": values} if "statistics" in values else {}

@@ -295,8 +295,15 @@ class Store:
 
     def releases(self, log: str) -> list[JobRecord]:
         """All releases of a log, newest first."""
-        where = "WHERE log = ? AND kind = 'release' ORDER BY created DESC, rowid DESC"
-        return [_job(row) for row in self._rows(f"SELECT {_JOB} FROM jobs {where}", log)]
+        return self._of_log(log, "release")
+
+    def tries(self, log: str) -> list[JobRecord]:
+        """What was tried on made-up logs like this one, newest first."""
+        return self._of_log(log, "try")
+
+    def _of_log(self, log: str, kind: Kind) -> list[JobRecord]:
+        where = "WHERE log = ? AND kind = ? ORDER BY created DESC, rowid DESC"
+        return [_job(row) for row in self._rows(f"SELECT {_JOB} FROM jobs {where}", log, kind)]
 
     def any_job(self, job: str) -> tuple[JobRecord, LogRecord] | None:
         """A job and its log with the job's columns, whosever it is: for the one who runs it."""

@@ -26,17 +26,17 @@ from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages.assets import address
 from veilog.web.pages.charts import disclosure_chart, singled_out_chart
 from veilog.web.pages.methods import DEFAULT, cards
+from veilog.web.pages.tries import Trial, learnt, points_of
 from veilog.web.pages.words import (
     FILTERS,
     HOW,
     advantage_in_words,
-    delta_for,
     exposure_in_words,
     side_by_side,
 )
 from veilog.web.work.accounts import PROPOSALS, AccountSeen, units_of
 from veilog.web.work.planning import DryRun, Refused
-from veilog.web.work.request import IDENTIFYING, WEAK, plan_of
+from veilog.web.work.request import IDENTIFYING, WEAK, delta_for, plan_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -127,9 +127,10 @@ def release_form(
     settings: Settings | None = None,
     plan: DryRun | Refused | None = None,
     same: JobRecord | None = None,
+    trial: Trial | None = None,
 ) -> str:
     """Choose a method, a budget and parameters; ``values`` are those of an earlier form, or of the address. ``same`` is
-    a job that made the very same release a short while ago."""
+    a job that made the very same release a short while ago, ``trial`` what was tried on made-up logs."""
     found = log.measured
     if found is None:
         return _waiting(log, "release", settings)
@@ -162,6 +163,10 @@ def release_form(
         problem=problem,
         same=same,
         once=once,
+        trial=trial or Trial(),
+        kept=(trial or Trial()).keeps(chosen.name, given.get("epsilon", "1")),
+        learnt=learnt(),
+        points_of=points_of,
     )
 
 

@@ -21,7 +21,6 @@ __all__ = [
     "FILTERS",
     "HOW",
     "advantage_in_words",
-    "delta_for",
     "exposure_in_words",
     "side_by_side",
 ]
@@ -161,11 +160,6 @@ FILTERS = {
     "tied": _tied,
     "when": _when,
 }
-
-
-def delta_for(cases: int) -> str:
-    """A delta well below one over the cases. Of a few fixed ones, so that it tells next to nothing about the log."""
-    return "1e-6" if cases <= 100_000 else "1e-9"
 
 
 def side_by_side(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, str, str]]:

@@ -10,6 +10,7 @@ from veilog.web.jobs.worker import Progress, Task
 from veilog.web.work.planning import dry_run
 from veilog.web.work.reading import read_log
 from veilog.web.work.releasing import release_log, write_again
+from veilog.web.work.trying import try_out
 
 __all__ = ["dry_run", "read_log", "release_log", "work_on", "write_again"]
 
@@ -18,6 +19,8 @@ def work_on(task: Task, settings: Settings, progress: Progress) -> Result:
     """Do a job in a worker; returns what the pages show of it."""
     if task.kind == "read":
         return read_log(Path(task.path), task.columns, progress)
+    if task.kind == "try":
+        return try_out(task, progress)
     if task.request.write is not None:
         out = Path(task.out)
         return write_again(out.parent / task.request.write, out, settings, progress, ledger=task.ledger)

@@ -31,6 +31,7 @@ __all__ = [
     "InAccount",
     "account_seen",
     "advantage_at",
+    "epsilon_left",
     "foreseen",
     "join",
     "limit",
@@ -215,6 +216,15 @@ def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] =
         others=others,
         lost=_lost(log, account),
     )
+
+
+def epsilon_left(log: LogRecord, settings: Settings) -> float | None:
+    """Return what is left of the epsilon of a log, rounded down; None where there is no limit, or no account."""
+    try:
+        account = account_of(_ledger_of(log, settings), log)
+    except (VeilogError, ValueError):
+        return None
+    return None if account is None or account.left is None else float(in_figures(account.left[0], down=True))
 
 
 def _others(ledger: Ledger, account: Account | None, mine: Iterable[LogRecord] | None) -> tuple[tuple[int, str], ...]:

@@ -21,6 +21,7 @@ from veilog.report import words
 from veilog.report.attacks import attacks_shown
 from veilog.report.explorer import clean, short
 from veilog.report.facts import gathered
+from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
 from veilog.report.page import kept_lines, rendered
 from veilog.report.purposes import shown
 from veilog.report.told import told_by_release
@@ -96,6 +97,7 @@ def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, pro
         return None
     comparison = inside.comparison
     singled = None if comparison is None else comparison.singling_out
+    before, after = _maps(sides)
     about_people = "" if singled is None else singling_out.in_words(singled)
     return Beside(
         before=Sizes(inside.cases, inside.variants, inside.events, inside.activities),
@@ -103,12 +105,12 @@ def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, pro
         kept=None if comparison is None else tuple(kept_lines(comparison)),
         not_compared=inside.not_compared,
         explorer=shown_rows(released.variants, log.variants),
-        map=facts.map,
-        map_before=inside.map,
+        map=after,
+        map_before=before,
         durations=facts.durations,
         no_durations=facts.no_durations,
         chart=_chart(comparison),
-        risk=tuple((Disclosure.of(before), Disclosure.of(after)) for before, after in inside.risk),
+        risk=tuple((Disclosure.of(one), Disclosure.of(other)) for one, other in inside.risk),
         singled=None if singled is None else _singled(singled),
         singled_in_words=about_people,
         singled_explained=MEASURES["singling_out"].explained,
@@ -118,6 +120,15 @@ def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, pro
         durations_before=_durations(log) if facts.durations else (),
         attributes=_attributes(log, released.log) if released.details is not None else (),
     )
+
+
+def _maps(sides: Sides) -> tuple[FlowMap, FlowMap]:
+    """The maps of both logs in the same places, with how long steps take where the logs have times that mean it."""
+    released = sides.released
+    timed = released.log if told_by_release(released).timed else None
+    both = steps_of(sides.original.variants, sides.original), steps_of(released.variants, timed)
+    places = arranged(both, more=True)
+    return drawn(both[0], places), drawn(both[1], places)
 
 
 def _chart(comparison: Comparison | None) -> str | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from veilog.charts import lasting
-from veilog.errors import VeilogError
+from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import fingerprint
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.facts import unit_columns
+from veilog.logs.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
@@ -78,13 +79,13 @@ def measured(log: EventLog, progress: Progress) -> Measured:
     sizes = _SIZES if len(variants) <= _MANY else _SHORT
     results = risk(variants, BACKGROUNDS, sizes, work_limit=_WORK, samples=_SAMPLES, progress=progress)
     exposed = _exposed(log, progress)
-    steps = steps_of(variants)
+    steps = steps_of(variants, log)
     return Measured(
         statistics=_statistics(log),
         explorer=shown_rows(variants),
         disclosure=tuple(map(Disclosure.of, results)),
         singled_out=() if exposed is None else tuple(map(Found.of, exposed.results)),
-        map=drawn(steps, arranged([steps])),
+        map=drawn(steps, arranged([steps], more=True)),
         durations=_durations(log),
         labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
         more_labels=max(0, len(variants.labels) - _LABELS),
@@ -93,8 +94,17 @@ def measured(log: EventLog, progress: Progress) -> Measured:
         event_attributes=_attributes(log.events),
         fingerprint=fingerprint(variants).hex(),
         alone=int((variants.counts == 1).sum()),
+        sizes=_sizes(variants),
         example="" if exposed is None or exposed.example is None else clean(like_who(exposed.example)),
     )
+
+
+def _sizes(variants: Variants) -> Sizes | None:
+    """Return the sizes by which made-up logs are like it, where there can be such logs."""
+    try:
+        return Sizes.of(variants)
+    except ParameterError:
+        return None
 
 
 def _statistics(log: EventLog) -> Statistics:

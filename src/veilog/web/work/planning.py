@@ -60,6 +60,8 @@ class DryRun:
     strength: Strength | None
     warnings: tuple[str, ...]
     """For the owner only."""
+    blurred: tuple[tuple[str, str], ...]
+    """Attributes that the budget carries, and how many cases noise alone gives another value, for the owner only."""
     account: InAccount
 
     @property
@@ -100,6 +102,7 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
         advantage=advantage_at(cost) if cost is not None and proven else None,
         strength=worth(cost, _cases(log)) if proven else None,
         warnings=_warnings(log, planned),
+        blurred=_blurred(log, planned),
         account=foreseen(log, planned, cost, settings),
     )
 
@@ -143,6 +146,13 @@ def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
         f"δ = {up(planned.delta)} is not well below one over the {cases:,} cases of the log: it allows some person's "
         "trace to be published as it is. Take a smaller one.",
     )
+
+
+def _blurred(log: LogRecord, planned: Plan) -> tuple[tuple[str, str], ...]:
+    """What noise does to the attributes that are not warned of; where no values are listed it is not known yet."""
+    errors = planned.attribute_errors(_cases(log))
+    carried = {name: share for name, share in errors.items() if share <= _DROWNED}
+    return tuple((clean(name), f"{100 * share:.2g} %" if share else "none") for name, share in carried.items())
 
 
 def _cases(log: LogRecord) -> int:

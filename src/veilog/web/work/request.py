@@ -22,6 +22,7 @@ __all__ = [
     "WEAK",
     "as_draft",
     "asked_for",
+    "delta_for",
     "fields_in",
     "from_draft",
     "offered",
@@ -37,7 +38,8 @@ FIELDS = (
     *("times", "window_start", "window_end", "attributes", "weak_guarantee"),
     *("labels", "activities", "longest", "max_length", "part"),
 )
-"""The fields of the form; a parameter of a method is called ``p_`` and its name, what an attribute may hold ``d_``."""
+"""The fields of the form; a parameter of a method is called ``p_`` and its name, what an attribute may hold ``d_``, and
+the size of made-up logs ``s_``."""
 IDENTIFYING, RELEASE = "identifying", "release"
 """What a column was said to be when the log was brought."""
 
@@ -56,7 +58,7 @@ _HOW_TO_SAY: Mapping[Fact, str] = {
 
 def fields_in(form: Mapping[str, str]) -> dict[str, str]:
     """Return what of a form is about the release."""
-    return {name: value for name, value in form.items() if name in FIELDS or name.startswith(("p_", "d_"))}
+    return {name: value for name, value in form.items() if name in FIELDS or name.startswith(("p_", "d_", "s_"))}
 
 
 def as_draft(form: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
@@ -85,6 +87,11 @@ def said_at_import(log: LogRecord) -> dict[str, str]:
     if person := log.columns.get("person"):
         said |= {"unit": person, "max_cases": log.columns.get("max_cases", "")}
     return said
+
+
+def delta_for(cases: int) -> str:
+    """A delta well below one over the cases. Of a few fixed ones, so that it tells next to nothing about the log."""
+    return "1e-6" if cases <= 100_000 else "1e-9"
 
 
 def plain_advice(advice: str | None) -> str:

@@ -3,6 +3,10 @@
 (() => {
   const all = (selector) => Array.from(document.querySelectorAll(selector));
 
+  const put = (element, text) => {
+    if (element && element.textContent !== text) element.textContent = text;
+  };
+
   for (const element of all("[data-nojs]")) element.hidden = true;
   for (const element of all("[data-scale], .search")) element.hidden = false;
 
@@ -51,9 +55,52 @@
         `Lets anybody guess up to ${points} percentage points better who is in the log.`,
       );
       box.className = `strength ${tone}`;
+      for (const range of all("input[data-for]")) range.dataset.tone = tone;
     };
+    show();
     for (const field of [epsilon, delta]) if (field) field.addEventListener("input", show);
     for (const range of all("input[data-for]")) range.addEventListener("input", show);
+  }
+
+  // What was tried on made-up logs, at the budget that the slider is at: on the line between two that were tried.
+  const kept = (points, value) => {
+    for (let i = 1; i < points.length; i += 1) {
+      const [[low, ...first], [high, ...second]] = [points[i - 1], points[i]];
+      if (value >= low && value <= high) {
+        const t = Math.log(value / low) / Math.log(high / low);
+        return first.map((number, k) => (1 - t) * number + t * second[k]);
+      }
+    }
+    return null;
+  };
+  for (const box of all("[data-keeps]")) {
+    const number = document.getElementById("epsilon");
+    const show = () => {
+      const value = parseFloat(number.value.replace(",", "."));
+      const row = all("tr[data-method]").find((one) => one.dataset.method === box.dataset.keeps);
+      const found = row && value > 0 ? kept(JSON.parse(row.dataset.kept), value) : null;
+      box.hidden = !found;
+      if (found) {
+        const [mean, low, high] = found.map((part) => part.toFixed(2));
+        put(box.querySelector("b"), `Keeps about ${mean}`);
+        put(box.querySelector("span"), `(${low} to ${high}) of 1, as tried on made-up logs.`);
+        const bar = row.querySelector(".keep").cloneNode(true);
+        bar.querySelector(".ib").setAttribute("width", 100 * found[0]);
+        const within = bar.querySelector(".within");
+        within.setAttribute("x", 100 * found[1]);
+        within.setAttribute("width", 100 * (found[2] - found[1]));
+        for (const old of box.querySelectorAll("svg")) old.remove();
+        box.prepend(bar);
+      }
+      const places = all("th[data-budget]");
+      const off = (place) => Math.abs(Math.log(Number(place.dataset.budget) / value));
+      const near = value > 0 ? places.reduce((best, place) => (off(place) < off(best) ? place : best), places[0]) : null;
+      for (const place of places) place.classList.toggle("at", place === near);
+    };
+    number.addEventListener("input", show);
+    for (const range of all("input[data-for]")) range.addEventListener("input", show);
+    addEventListener("replaced", show);
+    show();
   }
 
   // The word for a budget that protects nobody is asked for only there.
@@ -68,9 +115,6 @@
 
   // What goes on is asked for again and again: a connection that stays open for each page would take all that a
   // browser has for one server.
-  const put = (element, text) => {
-    if (element && element.textContent !== text) element.textContent = text;
-  };
   const fetched = async (address) => {
     const answer = await fetch(address);
     return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
@@ -99,11 +143,13 @@
   }
   for (const part of all("[data-live]")) {
     again(2, async () => {
-      const now = (await fetched(location.href)).getElementById(part.id);
+      const now = (await fetched(part.dataset.live || location.href)).getElementById(part.id);
       const here = document.getElementById(part.id);
       if (here.querySelector("details[open]") || here.contains(document.activeElement)) return false;
+      const ended = !now.hasAttribute("data-live");
       if (here.textContent !== now.textContent) here.replaceWith(document.adoptNode(now));
-      return !now.hasAttribute("data-live");
+      dispatchEvent(new Event("replaced"));
+      return ended;
     });
   }
 
@@ -130,30 +176,128 @@
     }
   });
 
-  // A map that is wider than the window opens where cases start.
-  for (const map of all(".map")) {
-    const start = map.querySelector(".end");
-    if (!start) continue;
-    const [box, around] = [start.getBoundingClientRect(), map.getBoundingClientRect()];
-    map.scrollLeft += (box.left + box.right - around.left - around.right) / 2;
-  }
-
-  // A map can be looked at from nearer or farther; without this it has its own size, and can be moved.
-  for (const map of all(".map")) {
-    const picture = map.querySelector("svg");
-    const size = ["width", "height"].map((side) => Number(picture.getAttribute(side)));
-    let scale = 1;
-    const bar = Object.assign(document.createElement("p"), { className: "zoom" });
-    for (const [words, factor] of [["Smaller", 0.8], ["Larger", 1.25]]) {
-      const button = Object.assign(document.createElement("button"), { type: "button", textContent: words });
-      button.setAttribute("aria-label", `${words}: ${picture.getAttribute("aria-label")}`);
-      button.addEventListener("click", () => {
-        scale = Math.min(3, Math.max(0.3, scale * factor));
-        ["width", "height"].forEach((side, i) => picture.setAttribute(side, Math.round(size[i] * scale)));
+  // Maps that lie side by side are looked at together: from nearer or farther, the most frequent activities and paths
+  // only, times in place of counts, and all that touches one activity. Without this they show all of it.
+  const made = (name, facts, ...inside) => {
+    const element = Object.assign(document.createElement(name), facts);
+    element.append(...inside);
+    return element;
+  };
+  const together = new Set(all("[data-map]").map((map) => map.closest(".maps") || map));
+  for (const place of together) {
+    const maps = place.matches("[data-map]") ? [place] : Array.from(place.querySelectorAll("[data-map]"));
+    const pictures = maps.map((map) => map.querySelector("svg"));
+    const parts = (selector) => pictures.flatMap((picture) => Array.from(picture.querySelectorAll(selector)));
+    const way = (part) => JSON.stringify([part.dataset.from, part.dataset.to]);
+    // Of both maps, the larger share counts.
+    const ranked = (selector, name) => {
+      const most = new Map();
+      for (const picture of pictures) {
+        const found = Array.from(picture.querySelectorAll(selector));
+        const sum = found.reduce((total, part) => total + Number(part.dataset.count), 0) || 1;
+        for (const part of found) {
+          most.set(name(part), Math.max(most.get(name(part)) || 0, Number(part.dataset.count) / sum));
+        }
+      }
+      return [...most.keys()].sort((a, b) => most.get(b) - most.get(a));
+    };
+    const activities = ranked(".box", (box) => box.dataset.activity);
+    const ways = ranked("path[data-from]", way);
+    let [scale, picked, shown, drawn] = [1, null, activities.length, ways.length];
+    const show = () => {
+      const kept = new Set([">", "<", ...activities.slice(0, shown)]);
+      const often = new Set(ways.slice(0, drawn));
+      for (const box of parts(".box")) {
+        box.classList.toggle("off", !kept.has(box.dataset.activity));
+        box.classList.toggle("picked", box.dataset.activity === picked);
+        box.setAttribute("aria-pressed", box.dataset.activity === picked);
+      }
+      for (const part of parts("[data-from]")) {
+        const { from, to } = part.dataset;
+        part.classList.toggle("off", !(kept.has(from) && kept.has(to) && often.has(way(part))));
+        part.classList.toggle("faint", picked !== null && from !== picked && to !== picked);
+      }
+    };
+    const bar = made("div", { className: "map-bar" });
+    const sizes = pictures.map((picture) => picture.getAttribute("viewBox").split(" ").slice(2).map(Number));
+    const whole = () => Math.min(1, ...maps.map((map, i) => map.clientWidth / sizes[i][0]));
+    const zoom = (to) => {
+      scale = Math.min(3, Math.max(0.2, to));
+      pictures.forEach((picture, i) => {
+        picture.setAttribute("width", Math.floor(sizes[i][0] * scale));
+        picture.setAttribute("height", Math.floor(sizes[i][1] * scale));
       });
+    };
+    for (const [words, to] of [["Smaller", () => scale * 0.8], ["Larger", () => scale * 1.25], ["Whole", whole]]) {
+      const button = made("button", { type: "button", textContent: words });
+      button.setAttribute("aria-label", `${words}: ${pictures.map((one) => one.getAttribute("aria-label")).join(", ")}`);
+      button.addEventListener("click", () => zoom(to()));
       bar.append(button);
     }
-    map.before(bar);
+    // What is moved in one is moved in the other.
+    for (const map of maps) {
+      map.addEventListener("scroll", () => {
+        for (const other of maps) {
+          if (Math.abs(other.scrollLeft - map.scrollLeft) > 1) other.scrollLeft = map.scrollLeft;
+          if (Math.abs(other.scrollTop - map.scrollTop) > 1) other.scrollTop = map.scrollTop;
+        }
+      });
+    }
+    const slider = (words, most, follow) => {
+      const says = made("span", { className: "dim" });
+      const range = made("input", { type: "range", min: 1, max: most, value: most });
+      const told = () => {
+        says.textContent = ` ${range.value} of ${most}`;
+      };
+      range.addEventListener("input", () => {
+        follow(Number(range.value));
+        told();
+        show();
+      });
+      told();
+      if (most > 1) bar.append(made("label", {}, `${words}`, says, range));
+    };
+    slider("Activities", activities.length, (value) => { shown = value; });
+    slider("Paths", ways.length, (value) => { drawn = value; });
+    if (parts(".long").length) {
+      const box = made("input", { type: "checkbox" });
+      box.addEventListener("change", () => {
+        for (const map of maps) map.classList.toggle("times", box.checked);
+      });
+      bar.append(made("label", { className: "times-box" }, box, " How long steps take"));
+    }
+    // An activity that is picked: what touches it, and the variants that have it.
+    for (const picture of pictures) picture.setAttribute("role", "group");
+    for (const box of parts(".box")) {
+      box.setAttribute("tabindex", "0");
+      box.setAttribute("role", "button");
+      box.setAttribute("aria-label", `Only what touches ${box.dataset.activity}`);
+      const pick = () => {
+        picked = picked === box.dataset.activity ? null : box.dataset.activity;
+        show();
+        const search = document.getElementById("search");
+        if (search) {
+          search.value = picked || "";
+          search.dispatchEvent(new Event("input"));
+        }
+      };
+      box.addEventListener("click", pick);
+      box.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        pick();
+      });
+    }
+    show();
+    place.before(bar);
+    zoom(Math.max(0.7, whole()));
+    // A map that is wider than the window opens where cases start.
+    for (const map of maps) {
+      const start = map.querySelector(".end");
+      if (!start) continue;
+      const [box, around] = [start.getBoundingClientRect(), map.getBoundingClientRect()];
+      map.scrollLeft += (box.left + box.right - around.left - around.right) / 2;
+    }
   }
 
   // Find variants by their activities.
@@ -165,7 +309,9 @@
       let shown = 0;
       if (wanted) for (const rest of all(".rest")) rest.open = true;
       for (const row of rows) {
-        row.hidden = !row.querySelector(".chain").textContent.toLowerCase().includes(wanted);
+        const chain = row.querySelector(".chain");
+        const names = [chain.textContent, ...Array.from(chain.querySelectorAll("[title]"), (one) => one.title)];
+        row.hidden = !names.some((name) => name.toLowerCase().includes(wanted));
         shown += row.hidden ? 0 : 1;
       }
       put(document.getElementById("found"), wanted ? `${shown} of ${rows.length}` : "");

@@ -1,0 +1,135 @@
+"""The language that pages are written in: sentences are said in English and looked up in its catalogue.
+
+A catalogue is one file in gettext's format, ``de.po``, beside this one; adding a language is adding a file. It has its
+sentences, how it counts (``Plural-Forms``) and, under the context *locale*, how it writes numbers, dates and quotes.
+Where no language was chosen everything is English. A sentence that a catalogue lacks stays English.
+
+Sentences are whole, with placeholders by name: ``gettext("{n} more variants", n=12)``. A whole number is written as the
+language writes it; whatever else is filled in is text. ``{unit}`` is *case* or *person*, whose article and endings
+follow the language, so it is filled in before the lookup: a catalogue has such a sentence twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from importlib import resources
+
+from veilog._language.catalogue import Catalogue, parsed
+from veilog.errors import ParameterError, meant
+
+__all__ = [
+    "ENGLISH",
+    "UNITS",
+    "check_language",
+    "current",
+    "dated",
+    "gettext",
+    "gettext_noop",
+    "languages",
+    "localised",
+    "ngettext",
+    "percent",
+    "pgettext",
+    "quoted",
+    "spoken",
+]
+
+ENGLISH = "en"
+UNITS = ("case", "person")
+"""What a guarantee can protect, one of it; of another one, which only a file can state, sentences stay English."""
+
+_SUFFIX = ".po"
+_current: ContextVar[str] = ContextVar("language", default=ENGLISH)
+
+
+@lru_cache(maxsize=1)
+def languages() -> tuple[str, ...]:
+    """Return the languages there are, English first."""
+    names = sorted(file.name for file in resources.files(__name__).iterdir() if file.name.endswith(_SUFFIX))
+    return (ENGLISH, *(name.removesuffix(_SUFFIX) for name in names))
+
+
+def check_language(language: str) -> None:
+    """Before any work; :class:`ParameterError` for a language that there is no catalogue of."""
+    if language not in languages():
+        raise ParameterError(
+            f"There is no catalogue of the language {language!r}.",
+            parameter="language",
+            advice=f"{meant(language, languages())}There are {', '.join(languages())}.",
+        )
+
+
+def current() -> str:
+    """Return the language that is spoken now."""
+    return _current.get()
+
+
+@contextmanager
+def spoken(language: str) -> Iterator[None]:
+    """Speak a language for a while; :class:`ParameterError` for one that there is no catalogue of."""
+    check_language(language)
+    before = _current.set(language)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+def gettext(text: str, /, **values: str | int) -> str:
+    """Return a sentence in the language that is spoken, with these values in it."""
+    return pgettext("", text, **values)
+
+
+def pgettext(context: str, text: str, /, **values: str | int) -> str:
+    """Return what :func:`gettext` does; the context tells apart what is one word in English and two elsewhere."""
+    if values.get("unit") in UNITS:
+        text = text.replace("{unit}", str(values["unit"]))
+    found = None if current() == ENGLISH else _catalogue(current()).one.get((context, text))
+    return _filled(found or text, values)
+
+
+def ngettext(one: str, many: str, n: int, /, **values: str | int) -> str:
+    """Return the form of a sentence that fits the number, which is its ``{n}``."""
+    found = None if current() == ENGLISH else _catalogue(current()).counted(one, n)
+    return _filled(found or (one if n == 1 else many), {"n": n, **values})
+
+
+def gettext_noop(text: str) -> str:
+    """Return the text as it is: a sentence of a table, which is looked up where it is shown."""
+    return text
+
+
+def localised(number: str) -> str:
+    """Return a number, written as in English (1,234.5), as the language writes it."""
+    sample = pgettext("locale", "1,234.5")
+    return number.translate({ord(","): sample[1], ord("."): sample[-2]})
+
+
+def percent(number: str) -> str:
+    """Return a number, written as in English, with the percent sign."""
+    return pgettext("locale", "{number} %", number=localised(number))
+
+
+def dated(date: str) -> str:
+    """Return a date, as ISO 8601 writes it, as the language does."""
+    year, month, day = date.split("-")
+    return pgettext("locale", "{year}-{month}-{day}", year=year, month=month, day=day)
+
+
+def quoted(text: str) -> str:
+    """Return the text between the language's quotation marks."""
+    return pgettext("locale", "“{text}”", text=text)
+
+
+def _filled(text: str, values: dict[str, str | int]) -> str:
+    shown = {name: value if isinstance(value, str) else localised(f"{value:,}") for name, value in values.items()}
+    return text.format_map(shown) if shown else text
+
+
+@lru_cache(maxsize=8)
+def _catalogue(language: str) -> Catalogue:
+    file = resources.files(__name__).joinpath(f"{language}{_SUFFIX}")
+    return parsed(file.read_text(encoding="utf-8"))

@@ -1,0 +1,65 @@
+"""A reader of gettext's .po files: what translators write, read as it is, so that nothing has to be compiled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from gettext import c2py
+
+__all__ = ["Catalogue", "Entry", "entries", "parsed"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A sentence of a catalogue."""
+
+    context: str
+    text: str
+    plural: str
+    """What it is in English for more than one; empty where it does not count."""
+    said: tuple[str, ...]
+    """The translation, or one for each plural form; empty strings where it is not there yet."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What one language says, by context and English text."""
+
+    one: Mapping[tuple[str, str], str]
+    many: Mapping[str, tuple[str, ...]]
+    form: Callable[[int], int]
+    """Which of its forms fits a number."""
+
+    def counted(self, text: str, n: int) -> str | None:
+        """Return the form of a sentence that fits the number; None where there is none."""
+        return self.many[text][self.form(n)] if text in self.many else None
+
+
+def parsed(text: str) -> Catalogue:
+    """Return the catalogue that a .po file holds."""
+    found = [*entries(text)]
+    heads = next((entry.said[0] for entry in found if not entry.text), "")
+    facts = dict(line.split(": ", 1) for line in heads.splitlines() if ": " in line)
+    rule = facts.get("Plural-Forms", "nplurals=2; plural=(n != 1);").partition("plural=")[2].partition(";")[0]
+    return Catalogue(
+        {(entry.context, entry.text): entry.said[0] for entry in found if entry.text and not entry.plural},
+        {entry.text: entry.said for entry in found if entry.plural and all(entry.said)},
+        c2py(rule),
+    )
+
+
+def entries(text: str) -> Iterator[Entry]:
+    """Yield the entries of a .po file in their order, the head (of an empty text) first."""
+    for block in text.split("\n\n"):
+        fields: dict[str, str] = {}
+        name = ""
+        for line in block.splitlines():
+            if line.startswith("#") or not line.strip():
+                continue
+            if not line.startswith('"'):
+                name, _, line = line.partition(" ")
+            fields[name] = fields.get(name, "") + ast.literal_eval(line)
+        if "msgid" in fields:
+            said = tuple(value for name, value in sorted(fields.items()) if name.startswith("msgstr"))
+            yield Entry(fields.get("msgctxt", ""), fields["msgid"], fields.get("msgid_plural", ""), said)

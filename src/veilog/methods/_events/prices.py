@@ -1,0 +1,124 @@
+"""What the questions about times cost: each a part of epsilon, for Laplace noise, or all of them together, for Gaussian
+noise.
+
+Laplace noise is as wide as the sum of what a case adds (its L1 norm), Gaussian noise as the root of the sum of squares
+(its L2 norm), which is less where a case has many entries; and questions that are composed as Gaussian mechanisms share
+out a squared strength, where those with Laplace noise share out epsilon. So where a delta is given it is a public rule
+that decides, by epsilon, delta and the bounds of both norms: Gaussian noise is taken where the strength is enough to
+make it no wider than Laplace noise in *every* question. What is left of the strength goes to the questions by their
+shares of epsilon: each has its share, but not less than makes its noise as narrow as the Laplace noise would be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from veilog._typing import FloatArray
+from veilog.privacy.asking import Triples
+from veilog.privacy.cases import Cases
+from veilog.privacy.curator import Curator
+from veilog.privacy.events import CaseFeatures, EventRounds
+from veilog.privacy.rounds import LEAST_DELTA, LEAST_EPSILON, strength_within
+
+__all__ = ["Price", "gaussian_weights", "prices"]
+
+_PARTS = 10**6
+"""Weights are multiples of one millionth."""
+_STEPS = 256
+"""An L2 bound is rounded up to such a part of itself, or to a whole number of what features count in."""
+_HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a question costs: an epsilon, or its part of what several cost together."""
+
+    curator: Curator
+    share: Fraction
+    """Of epsilon; what it costs if it is asked with Laplace noise."""
+    rounds: EventRounds | None = None
+    place: int = 0
+    """Among the questions that were paid for together, which are asked in their order."""
+
+    def epsilon(self, bound: float = 1, euclidean: float = 1) -> float:
+        """Return the epsilon at which Laplace noise for this L1 bound varies as much as what is added: Gaussian noise
+        for this L2 bound, or the Laplace noise itself."""
+        if self.rounds is None:
+            return float(self.share)
+        deviation = math.sqrt(self.rounds.noises[self.place].variance) / self.rounds.UNIT * euclidean
+        return math.sqrt(2) * bound / deviation
+
+    def sums(
+        self,
+        features: CaseFeatures,
+        size: int,
+        bound: int,
+        euclidean: float,
+        *,
+        alphabet: Sequence[str] = (),
+        resolution: int = 1,
+        purpose: str,
+    ) -> FloatArray:
+        """Return noisy sums of what cases add: with Laplace noise in units of ``1/resolution``, clipped to the L1 norm
+        ``bound``, as :meth:`EventQuestions.sums` gives them; or with Gaussian noise in the same units, clipped to the
+        L2 norm ``euclidean``."""
+        if self.rounds is None:
+            answer = self.curator.events.sums(
+                features, size, bound, self.share, alphabet=alphabet, resolution=resolution, purpose=purpose
+            )
+            return answer.astype(np.float64)
+        assert self.rounds.asked == self.place, "what was paid for together is asked in the order of the weights"
+        parts = max(1, _STEPS // math.ceil(euclidean))
+
+        def in_parts(block: Cases) -> Triples:
+            rows, columns, values = features(block)
+            return np.asarray(rows), np.asarray(columns), np.asarray(values) * parts
+
+        limit = math.ceil(euclidean * parts)
+        fine = self.rounds.UNIT // limit
+        found = self.rounds.sums(in_parts, size, limit, alphabet=alphabet, resolution=fine)
+        return np.asarray(found * (resolution / (parts * fine)), dtype=np.float64)
+
+
+def prices(
+    curator: Curator,
+    epsilon: Fraction,
+    delta: Fraction,
+    shares: Mapping[str, Fraction],
+    bounds: Mapping[str, float],
+) -> dict[str, Price]:
+    """Return what each question costs, in the order in which they are asked: with Gaussian noise, which costs all of
+    epsilon and delta beforehand, where it pays (:func:`gaussian_weights`). ``bounds``: the L2 bound of each question
+    over its L1 bound."""
+    weights = gaussian_weights(epsilon, delta, shares, bounds)
+    if weights is None:
+        return {name: Price(curator, epsilon * share) for name, share in shares.items()}
+    rounds = curator.events.rounds(list(weights.values()), epsilon, delta, purpose="times: " + ", ".join(weights))
+    return {name: Price(curator, epsilon * share, rounds, i) for i, (name, share) in enumerate(shares.items())}
+
+
+def gaussian_weights(
+    epsilon: Fraction, delta: Fraction, shares: Mapping[str, Fraction], bounds: Mapping[str, float]
+) -> dict[str, Fraction] | None:
+    """Return which part of the squared strength each question has; None where there is a question for which Gaussian
+    noise would be wider than Laplace noise of its share. From public numbers."""
+    if delta < LEAST_DELTA or epsilon < LEAST_EPSILON:
+        return None
+    strength = strength_within(float(epsilon), float(delta))
+    share = np.array([float(one) for one in shares.values()])
+    ratio = np.array([bounds[name] for name in shares])
+    # As wide as Laplace noise: L2 / (strength sqrt(weight)) = sqrt(2) L1 / (share epsilon); and a little to round.
+    least = (share * float(epsilon) * ratio / (math.sqrt(2) * strength)) ** 2 + 2 / _PARTS
+    if least.sum() > 1:
+        return None
+    low, high = 0.0, 1 / float(share.sum())
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.maximum(middle * share, least).sum() <= 1 else (low, middle)
+    weights = np.floor(np.maximum(low * share, least) * _PARTS)
+    return {name: Fraction(int(weight), _PARTS) for name, weight in zip(shares, weights.tolist(), strict=True)}

@@ -1,0 +1,84 @@
+"""What a release states of itself, in the language that is spoken.
+
+The kernel stands alone and speaks English, as files and JSON do; its sentences are listed here, and recognised again
+wherever they come from, as are the reasons that methods mark for translation. What is not recognised stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from veilog._language import ENGLISH, current, gettext, gettext_noop, localised
+
+__all__ = ["SENTENCES", "stated"]
+
+SENTENCES = (
+    gettext_noop("Nobody is protected by differential privacy."),
+    gettext_noop("Nobody is protected to speak of."),
+    gettext_noop("It protects one case, such as one visit, and not a person who has several."),
+    gettext_noop("It protects one person with all the cases that count, and not a group such as a family or a ward."),
+    gettext_noop("The set of activity labels is public; it was taken from the log, not declared."),
+    gettext_noop("The length of the longest trace is public; it was taken from the log, not declared."),
+    gettext_noop("The days on which the first and the last case start are public; taken from the log."),
+    gettext_noop("The names and types of attributes are public; they were taken from the log."),
+    gettext_noop("No person has more than {n} cases; nothing checked it."),
+    gettext_noop("This is one run: no copy of a checkpoint was resumed beside it."),
+    gettext_noop("logs that differ by adding or removing one case"),
+    gettext_noop("logs that differ by adding or removing one person with at most {n} case"),
+    gettext_noop("logs that differ by adding or removing one person with at most {n} cases"),
+    gettext_noop(
+        "logs that differ by adding or removing one person ({column} tells whose a case is), of whom at most {n} case "
+        "count"
+    ),
+    gettext_noop(
+        "logs that differ by adding or removing one person ({column} tells whose a case is), of whom at most {n} cases "
+        "count"
+    ),
+    gettext_noop("{neighbours}; only {cases} were looked at"),
+    gettext_noop("cases that started from {first} on and before {end} (UTC)"),
+    gettext_noop("cases without a start time"),
+    gettext_noop("cases that started in {period} (UTC)"),
+    gettext_noop("cases that have no single {attribute}, or one called {value}"),
+    gettext_noop("cases whose {attribute} is {value}"),
+    gettext_noop("exact integer noise from the operating system's cryptographic source"),
+    gettext_noop("exact integer noise from a seeded generator, for experiments only"),
+    gettext_noop("not stated in the file"),
+    gettext_noop("not stated"),
+    gettext_noop("nothing was asked of the data"),
+    gettext_noop("seeded: whoever knows the seed can recompute the noise"),
+    gettext_noop("the deltas of the questions add up to 1 or more"),
+    gettext_noop("the file does not state a derived guarantee"),
+    gettext_noop("the cases of a column are trained on one by one, as they were sampled"),
+    gettext_noop("Activities were grouped by {how} (SHA-256 {digest}), which is public."),
+)
+"""With a placeholder where they have a number or a name."""
+
+
+def stated(text: str) -> str:
+    """Return a sentence of the kernel in the language that is spoken; any other text as it is."""
+    if current() == ENGLISH:
+        return text
+    found = gettext(text)
+    if found != text:
+        return found
+    for sentence, form in _forms():
+        if match := form.fullmatch(text):
+            values = {
+                name: localised(f"{int(value):,}") if name == "n" else stated(value)
+                for name, value in match.groupdict().items()
+            }
+            return gettext(sentence, **values)
+    return text
+
+
+@lru_cache(maxsize=1)
+def _forms() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """The sentences, each with what it looks like when it is filled in."""
+    return tuple((sentence, re.compile(_form(sentence), re.DOTALL)) for sentence in SENTENCES)
+
+
+def _form(sentence: str) -> str:
+    parts = re.split(r"\{(\w+)\}", sentence)
+    kinds = (r"(?P<n>\d+)" if name == "n" else rf"(?P<{name}>.+)" for name in parts[1::2])
+    return "".join(part for pair in zip(map(re.escape, parts[::2]), (*kinds, ""), strict=True) for part in pair)

@@ -1,0 +1,137 @@
+"""Every sentence is there in every language, with its placeholders, and none that nobody says any more."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from veilog._language import languages
+from veilog._language.catalogue import Entry, entries
+from veilog.privacy.account.guarantee import NEIGHBOURS
+from veilog.privacy.account.strength import STRENGTHS
+from veilog.privacy.domain import ACTIVITIES_FROM_LOG, LENGTH_FROM_LOG
+from veilog.report.stated import SENTENCES
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "src" / "veilog" / "_language"
+REVIEWED = ("report/decision.py", "report/stated.py", "report/words.py")
+"""The sentences of the guarantee, its conditions and the verdict: each translation of one was translated back."""
+OTHERS = languages()[1:]
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("tools_catalogues", ROOT / "tools" / "catalogues.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclass looks itself up there
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOL = load()
+SAID = TOOL.sentences()
+CATALOGUES = {name: [*entries((FOLDER / f"{name}.po").read_text(encoding="utf-8"))] for name in OTHERS}
+
+
+def placeholders(text: str) -> set[str]:
+    return set(re.findall(r"\{(\w+)\}", text))
+
+
+def markup(text: str) -> list[str]:
+    return sorted(re.findall(r"<[^>]*>|&\w+;", text))
+
+
+def key(entry: Entry) -> tuple[str, str, str]:
+    return entry.context, entry.text, entry.plural
+
+
+def test_there_are_german_french_and_dutch() -> None:
+    assert languages() == ("en", "de", "fr", "nl")
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_no_sentence_is_missing_and_none_unused(language: str) -> None:
+    """``python tools/catalogues.py`` adds what is missing and takes out what is unused; then it is to be translated."""
+    found = [key(entry) for entry in CATALOGUES[language] if entry.text]
+    assert found == list(SAID), "python tools/catalogues.py"
+    empty = [entry.text for entry in CATALOGUES[language] if entry.text and not all(entry.said)]
+    assert not empty
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_catalogue_is_as_its_tool_writes_it(language: str) -> None:
+    text = (FOLDER / f"{language}.po").read_text(encoding="utf-8")
+    head = text.partition("\n\n")[0]
+    assert TOOL.written(head, language, SAID, CATALOGUES[language]) == text
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_placeholders_and_markup_are_those_of_the_english(language: str) -> None:
+    for entry in CATALOGUES[language]:
+        if not entry.text:
+            continue
+        many = placeholders(entry.plural or entry.text)
+        for said in entry.said:
+            # A plural form may say its number in a word, as the English does: "the first activity".
+            left_out = {"n"} if entry.plural and "n" not in placeholders(entry.text) else set()
+            assert placeholders(said) | left_out == many | left_out, entry.text
+            assert markup(said) == markup(entry.text), entry.text
+            assert said.format_map(dict.fromkeys(many, "x")), entry.text
+            assert (said[0] == " ", said[-1] == " ") == (False, False), entry.text
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_what_is_not_translated_is_the_same_word_in_both(language: str) -> None:
+    """A sentence of four words or more that is still English was forgotten; names of documents are allowed."""
+    same = [e.text for e in CATALOGUES[language] if e.text and e.said[0] == e.text and len(e.text.split()) > 3]
+    assert same == ["NIST SP 800-226, Guidelines for evaluating differential privacy guarantees (2025)"]
+
+
+def test_every_sentence_of_the_guarantee_was_translated_back() -> None:
+    """``review.tsv`` has each with its translation as it is now: who changes one translates it back, and compares."""
+    head, *lines = (FOLDER / "review.tsv").read_text(encoding="utf-8").splitlines()
+    assert head.split("\t") == ["language", "context", "English", "translation", "translated back"]
+    rows = [tuple(line.split("\t")) for line in lines]
+    places = {(sentence.context, sentence.text): sentence.place for sentence in SAID.values()}
+    wanted = [
+        (language, entry.context, entry.text, " || ".join(entry.said))
+        for language in OTHERS
+        for entry in CATALOGUES[language]
+        if places.get((entry.context, entry.text)) in REVIEWED
+    ]
+    assert [row[:4] for row in rows] == wanted
+    for _, _, english, _, back in rows:
+        assert placeholders(back) == placeholders(english), back
+        assert ("at most" in back) == ("at most" in english), back
+        assert ("proven" in back) == ("proven" in english), back
+        assert ("conditions" in back) == ("conditions" in english), back
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_the_words_for_strengths_are_five(language: str) -> None:
+    for context in ("protection is", "scale"):
+        said = [entry.said[0] for entry in CATALOGUES[language] if entry.context == context]
+        assert len(said) == len(set(said)) == len(STRENGTHS)
+
+
+def test_what_the_kernel_says_is_listed() -> None:
+    """Its own sentences, taken from it: one that is changed there is not recognised any more."""
+    events = (ROOT / "src/veilog/privacy/events.py").read_text(encoding="utf-8")
+    account = (ROOT / "src/veilog/privacy/account/account.py").read_text(encoding="utf-8")
+    guarantee = (ROOT / "src/veilog/privacy/account/guarantee.py").read_text(encoding="utf-8")
+    conditions = [ACTIVITIES_FROM_LOG.text, LENGTH_FROM_LOG.text]
+    conditions += re.findall(r'Condition\(\s*"[\w-]+", "\w+", "(\w[^"]+)"', events)
+    reasons = re.findall(r'(?:reasons\.append\(|numerics = )"([^"]+)"', account)
+    protects = re.findall(r'return f?"((?:Nobody|It protects) [^"]+)"', guarantee)
+    said = [*conditions, *reasons, *(text.replace("{self.unit}", "person") for text in protects)]
+    assert len(conditions) == 4
+    assert len(reasons) == 5
+    assert len(protects) == 4
+    assert set(said) <= set(SENTENCES)
+    assert NEIGHBOURS in SENTENCES

@@ -1,0 +1,178 @@
+"""The language that is spoken: sentences, numbers, dates and quotes follow it, and English is as it was."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog import Variants, report
+from veilog._language import dated, gettext, languages, localised, ngettext, percent, quoted, spoken
+from veilog._language.catalogue import parsed
+from veilog.cli import main
+from veilog.errors import ParameterError
+from veilog.logs.simulate import hospital
+from veilog.report.dossier import dossier
+from veilog.report.dossier.render import as_html, as_markdown
+from veilog.report.stated import stated
+
+LOG = hospital(120, seed=1)
+OTHERS = languages()[1:]
+
+
+@pytest.fixture(scope="module")
+def released() -> veilog.Release:
+    return veilog.release(LOG.variants, "travas", epsilon=1, delta="1e-6", activities="log")
+
+
+@pytest.mark.parametrize(
+    ("language", "number", "share", "date", "quote"),
+    [
+        ("en", "1,234.5", "12.5 %", "2026-03-10", "“a”"),
+        ("de", "1.234,5", "12,5\u00a0%", "10.03.2026", "„a“"),
+        ("fr", "1\u202f234,5", "12,5\u00a0%", "10/03/2026", "«\u00a0a\u00a0»"),
+        ("nl", "1.234,5", "12,5%", "10-03-2026", "‘a’"),
+    ],
+)
+def test_numbers_dates_and_quotes_follow_the_language(
+    language: str, number: str, share: str, date: str, quote: str
+) -> None:
+    with spoken(language):
+        assert localised("1,234.5") == number
+        assert percent("12.5") == share
+        assert dated("2026-03-10") == date
+        assert quoted("a") == quote
+        assert gettext("{n} more variants", n=12_345).count(number[1]) == 1  # whole numbers by themselves
+
+
+def test_a_language_is_spoken_for_a_while_only() -> None:
+    with spoken("de"):
+        with spoken("fr"):
+            assert gettext("Do not send it.") == "Ne la transmettez pas."
+        assert gettext("Do not send it.") == "Geben Sie sie nicht weiter."
+    assert gettext("Do not send it.") == "Do not send it."
+
+
+def test_what_is_filled_in_is_not_read_as_a_placeholder() -> None:
+    with spoken("de"):
+        assert gettext("Wenn {unit}", unit="{n}") == "Wenn {n}"
+        assert gettext("no such sentence {name}", name="{x}") == "no such sentence {x}"
+
+
+def test_a_unit_that_no_catalogue_knows_leaves_the_sentence_english() -> None:
+    with spoken("de"):
+        assert gettext("whether a {unit} is in the log", unit="person") == "ob eine Person im Protokoll ist"
+        assert gettext("whether a {unit} is in the log", unit="ward") == "whether a ward is in the log"
+
+
+def test_plural_forms_are_those_of_the_language() -> None:
+    one, many = "{n} event of a person's case", "{n} events of a person's case"
+    with spoken("fr"):
+        assert ngettext(one, many, 0) == "0 événement du cas d’une personne"
+    with spoken("nl"):
+        assert ngettext(one, many, 0) == "0 gebeurtenissen van het geval van een persoon"
+    assert ngettext(one, many, 1) == "1 event of a person's case"
+
+
+def test_a_catalogue_is_read_with_lines_comments_and_contexts() -> None:
+    text = (
+        'msgid ""\nmsgstr ""\n"Plural-Forms: nplurals=3; plural=(n==1 ? 0 : n<5 ? 1 : 2);\\n"\n\n'
+        '# said twice\n#: a.py\nmsgctxt "x"\nmsgid "one"\nmsgstr ""\n"first "\n"\\"half\\""\n\n'
+        'msgid "one day"\nmsgid_plural "{n} days"\nmsgstr[0] "den"\nmsgstr[1] "dny"\nmsgstr[2] "dní"\n'
+    )
+    found = parsed(text)
+    assert found.one == {("x", "one"): 'first "half"'}
+    assert [found.counted("one day", n) for n in (1, 3, 9)] == ["den", "dny", "dní"]
+    assert found.counted("two days", 1) is None
+
+
+def test_sentences_of_the_kernel_are_recognised_with_their_numbers_and_names() -> None:
+    with spoken("de"):
+        assert stated("No person has more than 1200 cases; nothing checked it.") == (
+            "Keine Person hat mehr als 1.200 Fälle; nichts hat es geprüft."
+        )
+        part = (
+            "logs that differ by adding or removing one case; only cases that started in 2024-03 (UTC) were looked at"
+        )
+        assert stated(part) == (
+            "Protokolle, die sich durch Hinzufügen oder Entfernen eines Falls unterscheiden; betrachtet wurden nur: "
+            "Fälle, die in 2024-03 begannen (UTC)"
+        )
+        assert stated("what somebody else stated") == "what somebody else stated"
+    assert stated("cases without a start time") == "cases without a start time"
+
+
+FIRST = {
+    "de": ("Der Schutz ist gut.", "Geschützt ist ein Fall", "Darf sie weitergegeben werden?", "Teil A."),
+    "fr": ("La protection est bonne.", "Est protégé un cas", "Peut-on la transmettre", "Partie A."),
+    "nl": ("De bescherming is goed.", "Beschermd is één geval", "Mag zij worden verstuurd?", "Deel A."),
+}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_dossier_is_in_its_language_and_its_record_is_english(language: str, released: veilog.Release) -> None:
+    made, english = dossier(released, language=language), dossier(released)
+    text = as_markdown(made)
+    assert all(words in text for words in FIRST[language])
+    assert f'<html lang="{language}">' in as_html(made)
+    assert made.registry == english.registry
+    assert [s.number for s in made.sections()] == [s.number for s in english.sections()]
+    left = [line for line in english_lines(text) if not re.search(r"veilog|NIST|discrete Laplace|OpenDP", line)]
+    assert not left, left
+
+
+def english_lines(markdown: str) -> list[str]:
+    """Lines with two words that only English has; not the record for the registry."""
+    text = re.sub(r"```.*?```", "", markdown, flags=re.DOTALL)
+    words = re.compile(r"\b(?:the|which|with|from|what|release|nothing|somebody|holds|yours)\b")
+    return [line for line in text.splitlines() if len(set(words.findall(line))) > 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", OTHERS)
+def test_the_first_screen_of_a_report_is_in_its_language(language: str, released: veilog.Release) -> None:
+    page = html.unescape(report.html(released, language=language))
+    assert f'<html lang="{language}">' in page
+    first = page[page.index("<main>") : page.index('<h2 id="guarantee">')]
+    assert all(words in first for words in FIRST[language][:3])
+    assert not english_lines(re.sub(r"<[^>]+>", " ", first))
+    plain = page[page.index('<h2 id="guarantee">') : page.index("<table", page.index('<h2 id="guarantee">'))]
+    assert not english_lines(re.sub(r"<[^>]+>", " ", plain))
+
+
+@pytest.mark.slow
+def test_names_in_a_translated_page_are_text() -> None:
+    log = Variants.from_dict({("<b>a</b>", "{n}"): 400})
+    page = report.html(veilog.release(log, "travas", epsilon=1, delta="1e-3", activities="log"), log, language="fr")
+    assert "&lt;b&gt;a&lt;/b&gt;" in page
+    assert "<b>a</b>" not in page
+
+
+@pytest.mark.slow
+def test_json_and_the_terminal_stay_english(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target, page = tmp_path / "log.xes", tmp_path / "out.xes", tmp_path / "page.html"
+    veilog.write(LOG, source)
+    options = ["-m", "travas", "--epsilon", "1", "--delta", "1e-6", "--activities", "log", "--no-ledger"]
+    facts = tmp_path / "facts.json"
+    pages = ["--dossier", str(page), "--language", "nl", "--json", str(facts)]
+    assert main(["release", str(source), str(target), *options, *pages]) == 0
+    assert '<html lang="nl">' in page.read_text()
+    assert "It protects one case, such as one visit" in capsys.readouterr().out
+    assert '"strength": "good"' in facts.read_text()
+    other = tmp_path / "other.html"
+    assert main(["report", str(target), str(other), "--language", "fr"]) == 0
+    assert '<html lang="fr">' in other.read_text()
+    markdown = tmp_path / "dossier.md"
+    assert main(["dossier", str(target), str(markdown), "--language", "de"]) == 0
+    assert FIRST["de"][2] in markdown.read_text()
+
+
+def test_an_unknown_language_is_refused_before_any_work(tmp_path: Path, released: veilog.Release) -> None:
+    with pytest.raises(ParameterError, match="no catalogue of the language 'xx'"):
+        report.html(released, language="xx")
+    status = main(["report", str(tmp_path / "none.xes"), str(tmp_path / "page.html"), "--language", "deu"])
+    assert status == 2
+    assert not (tmp_path / "page.html").exists()

@@ -1,0 +1,141 @@
+"""Trying before paying: made-up logs only, sizes by who may tell them, and what is recommended."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from web_logs import EVOLVE, job, read, record, silent, through, written
+from web_work import made
+
+from veilog.errors import ParameterError, VeilogError
+from veilog.logs.twins import Sizes
+from veilog.releasing.expected import Interval
+from veilog.report.flow_map import FlowMap
+from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
+from veilog.web.jobs.records import LogRecord
+from veilog.web.jobs.released_log import Certificate, Promise
+from veilog.web.jobs.worker import Task
+from veilog.web.work import trying
+from veilog.web.work.trying import BUDGETS, asked_to_try, keeps, paid_for, recommended, try_out
+
+DECLARED = {**EVOLVE, "s_from": "declared", "s_cases": "60", "s_length": "3", "s_activities": "3"}
+EMPTY = FlowMap((), (), 0.0, 0.0, 0.0)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> LogRecord:
+    rows = [f"c{i // 2},{'ab'[i % 2]},2024-01-{1 + i % 20:02d}" for i in range(40)]
+    return record(read(written(tmp_path_factory.mktemp("trying") / "log.csv", "case,activity,timestamp", *rows)))
+
+
+def row(method: str, *means: float) -> TriedMethod:
+    cells = (
+        Tried(epsilon, Interval(mean, mean - 0.1, mean + 0.1), EMPTY)
+        for epsilon, mean in zip(BUDGETS, means, strict=False)
+    )
+    return TriedMethod(method, method, "0", tuple(cells))
+
+
+def test_the_same_is_not_tried_twice_whatever_the_budget(log: LogRecord) -> None:
+    first = asked_to_try({**DECLARED, "epsilon": "0.3"}, log, None)
+    assert first == asked_to_try({**DECLARED, "epsilon": "7", "part": "", "s_cases": " 60"}, log, None)
+    assert first != asked_to_try({**DECLARED, "s_cases": "61"}, log, None)
+    assert first != asked_to_try({**DECLARED, "times": "0.3"}, log, None)
+
+
+def test_exact_sizes_are_taken_only_where_that_is_asked_for(log: LogRecord) -> None:
+    declared = asked_to_try(DECLARED, log, None).form
+    assert json.loads(declared["s_sizes"])["cases"] == 60
+    assert json.loads(declared["s_sizes"])["variants"] is None
+    exact = asked_to_try({**DECLARED, "s_from": "log"}, log, None).form
+    assert json.loads(exact["s_sizes"])["cases"] == 20
+    assert json.loads(exact["s_sizes"])["variants"] == 1
+    assert log.reading is not None and log.measured is not None
+    before = json.loads(str(log.reading.kept))
+    del before["measured"]["sizes"]  # as an earlier version kept it
+    older = replace(log, reading=replace(log.reading, kept=json.dumps(before)))
+    assert older.measured is not None and older.measured.sizes is None
+    assert json.loads(asked_to_try({**DECLARED, "s_from": "log"}, older, None).form["s_sizes"])["cases"] == 20
+
+
+@pytest.mark.parametrize("said", [{"s_cases": ""}, {"s_length": "many"}, {"s_from": "guess"}, {"s_cases": "9" * 400}])
+def test_what_is_no_size_is_refused(log: LogRecord, said: dict[str, str]) -> None:
+    with pytest.raises(ParameterError):
+        asked_to_try({**DECLARED, **said}, log, None)
+    with pytest.raises(VeilogError):
+        asked_to_try({**DECLARED, "method": "none"}, log, None)
+
+
+def test_only_a_release_with_a_proven_guarantee_tells_its_sizes(log: LogRecord) -> None:
+    files = {"release.parquet": 10}
+    bare = job("release", made(files=files), EVOLVE)
+    proven = Certificate(10, 20, 3, Promise("proven", "case", ()))
+    good = job("release", replace(made(files=files), certificate=proven), EVOLVE, id="d" * 32)
+    part = job("release", replace(made(files=files), certificate=proven), {**EVOLVE, "part": "month=2024-01"})
+    assert paid_for([bare, part]) is None
+    assert paid_for([bare, part, good]) == good
+    asked = asked_to_try({**DECLARED, "s_from": "release"}, log, good)
+    assert asked.form["s_release"] == "d" * 32 and "s_sizes" not in asked.form
+    with pytest.raises(ParameterError):
+        asked_to_try({**DECLARED, "s_from": "release"}, log, None)
+
+
+def test_the_smallest_budget_that_keeps_nearly_as_much_is_recommended() -> None:
+    found = recommended([row("a", 0.3, 0.7, 0.74, 0.99), row("b", 0.1, 0.71, 0.6, 0.98)])
+    assert found is not None and (found[0], found[1].epsilon) == ("b", "0.3")
+    assert recommended([row("a", 0.1, 0.2, 0.55, 0.99)]) is None  # only a budget that protects weakly keeps enough
+    found = recommended([row("a", 0.65, 0.7, 0.9)], left=0.3)
+    assert found is not None and found[1].epsilon == "0.1"
+    assert recommended([row("a", 0.65, 0.7, 0.9)], left=0.05) is None
+
+
+def test_between_two_budgets_it_is_on_the_line_and_beyond_them_unknown() -> None:
+    tried = row("a", 0.2, 0.4, 0.8, 0.9)
+    assert keeps(tried, "0.1") == Interval(0.2, 0.1, pytest.approx(0.3))
+    found = keeps(tried, "0,5")
+    assert found is not None and 0.4 < found.mean < 0.8 and found.low < found.mean < found.high
+    assert keeps(tried, "0.05") is None
+    assert keeps(tried, "4") is None
+    assert keeps(tried, "much") is None
+    assert keeps(row("a"), "1") is None
+
+
+@pytest.mark.slow
+def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
+    log: LogRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trying, "BUDGETS", ("1",))
+    monkeypatch.setattr(trying, "_METHODS", 2)
+    asked = asked_to_try({**DECLARED, "method": "travas", "delta": "1e-4"}, log, None)
+    task = Task("try", str(tmp_path / "nothing"), "log", {}, asked, str(tmp_path))
+    found = through("try", try_out(task, silent))
+    assert isinstance(found, Outlook) and not found.late and found.source == "declared"
+    assert [row.method for row in found.rows] == ["travas", "evolve"]
+    assert [len(row.cells) for row in found.rows] == [1, 1]
+    assert found.rows[1].cells[0].similarity.mean > 0.3
+    assert found.map.boxes and found.rows[1].cells[0].map.boxes
+    assert (tmp_path / "result.json").is_file()
+    monkeypatch.setattr(trying, "_SECONDS", -1.0)
+    late = try_out(task, silent)
+    assert late.late and not late.rows[0].cells
+
+
+def test_sizes_of_a_release_are_those_of_its_cases(
+    log: LogRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from veilog.logs import files
+    from veilog.logs.simulate import hospital
+
+    kept = tmp_path / ("d" * 32)
+    kept.mkdir()
+    files.write(hospital(30, seed=1), kept / "release.parquet")
+    monkeypatch.setattr(trying, "_SECONDS", -1.0)
+    good = job("release", None, EVOLVE, id="d" * 32)
+    asked = asked_to_try({**DECLARED, "s_from": "release"}, log, good)
+    (tmp_path / "out").mkdir()
+    found = try_out(Task("try", "", "log", {}, asked, str(tmp_path / "out")), silent)
+    assert found.source == "release"
+    assert found.sizes == Sizes.of(hospital(30, seed=1).variants)

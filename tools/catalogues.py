@@ -1,0 +1,157 @@
+"""Bring the catalogues of languages up to date with the sentences in the code.
+
+    python tools/catalogues.py          new sentences are added (to be translated), those that are gone are taken out
+    python tools/catalogues.py de       begins a catalogue for a language that there is none of
+
+Sentences are what the code gives to ``gettext``, ``ngettext``, ``pgettext`` and ``gettext_noop`` (``_`` in some files),
+what templates give to ``_``, ``_p`` and ``ngettext``, and the texts of the constructors that are listed here or, of a
+measure, ``plain``. A sentence with ``{unit}`` is one about a case and one about a person: their articles differ.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, nodes
+
+from veilog._language import UNITS
+from veilog._language.catalogue import Entry, entries
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "veilog"
+CATALOGUES = SOURCE / "_language"
+FUNCTIONS = {"gettext": (0,), "gettext_noop": (0,), "_": (0,), "ngettext": (0, 1), "pgettext": (0, 1), "_p": (0, 1)}
+"""Which arguments of them are text."""
+CONTEXTUAL = {"pgettext", "_p"}
+CONSTRUCTORS = {"Aspect": (1, 5), "Purpose": (1,), "Question": (0, 1)}
+"""Values whose texts at these places are looked up where they are shown."""
+HEAD = """\
+msgid ""
+msgstr ""
+"Language: {language}\\n"
+"Content-Type: text/plain; charset=UTF-8\\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\\n"
+"""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What is to be translated, and the file that says it first."""
+
+    context: str
+    text: str
+    plural: str
+    place: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.context, self.text, self.plural
+
+
+def sentences() -> dict[tuple[str, str, str], Sentence]:
+    """Return all sentences in the order of the files and of the lines in them."""
+    found: dict[tuple[str, str, str], Sentence] = {}
+    for path in sorted([*SOURCE.rglob("*.py"), *SOURCE.rglob("*.html")]):
+        said = _in_template(path) if path.suffix == ".html" else _in_code(path)
+        for context, text, plural in said:
+            for unit in UNITS if "{unit}" in text else ("",):
+                one = Sentence(
+                    context,
+                    text.replace("{unit}", unit) if unit else text,
+                    plural,
+                    path.relative_to(SOURCE).as_posix(),
+                )
+                found.setdefault(one.key, one)
+    return found
+
+
+def _in_code(path: Path) -> Iterator[tuple[str, str, str]]:
+    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        texts = {i: arg.value for i, arg in enumerate(node.args) if _is_text(arg)}
+        texts |= {i: word.value.value for word in node.keywords for i in _place(name, word.arg) if _is_text(word.value)}
+        yield from _said(name, texts)
+        if name == "Quantity":
+            yield from (("", part.value, "") for part in _plain(node) if _is_text(part) and part.value)
+
+
+def _plain(node: ast.Call) -> list[ast.expr]:
+    """The title and the meaning that a page shows of a measure."""
+    shown = next((word.value for word in node.keywords if word.arg == "plain"), None)
+    return shown.elts if isinstance(shown, ast.Tuple) else []
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _place(name: str, keyword: str | None) -> tuple[int, ...]:
+    return (5,) if name == "Aspect" and keyword == "unit" else ()
+
+
+def _in_template(path: Path) -> Iterator[tuple[str, str, str]]:
+    tree = Environment(autoescape=True).parse(path.read_text(encoding="utf-8"))
+    for node in tree.find_all(nodes.Call):
+        name = node.node.name if isinstance(node.node, nodes.Name) else ""
+        texts = {
+            i: arg.value
+            for i, arg in enumerate(node.args)
+            if isinstance(arg, nodes.Const) and isinstance(arg.value, str)
+        }
+        yield from _said(name, texts)
+
+
+def _said(name: str, texts: dict[int, str]) -> Iterator[tuple[str, str, str]]:
+    """What one call says: context, text and plural; nothing where the text is in a variable."""
+    if name in CONSTRUCTORS:
+        yield from (("", texts[i], "") for i in CONSTRUCTORS[name] if texts.get(i))
+    elif name in FUNCTIONS and all(i in texts for i in FUNCTIONS[name]):
+        first, *more = (texts[i] for i in FUNCTIONS[name])
+        if name in CONTEXTUAL:
+            yield first, more[0], ""
+        else:
+            yield "", first, more[0] if more else ""
+
+
+def written(head: str, language: str, wanted: dict[tuple[str, str, str], Sentence], kept: list[Entry]) -> str:
+    """Return the text of a catalogue: the sentences that are wanted, with the translations that are kept."""
+    said = {(entry.context, entry.text, entry.plural): entry.said for entry in kept}
+    blocks = [head.strip("\n") if head else HEAD.format(language=language).strip("\n")]
+    for sentence in wanted.values():
+        forms = said.get(sentence.key, ("", "") if sentence.plural else ("",))
+        lines = [f"#: {sentence.place}"]
+        if sentence.context:
+            lines.append(f"msgctxt {_quoted(sentence.context)}")
+        lines.append(f"msgid {_quoted(sentence.text)}")
+        if sentence.plural:
+            lines.append(f"msgid_plural {_quoted(sentence.plural)}")
+            lines += [f"msgstr[{i}] {_quoted(form)}" for i, form in enumerate(forms)]
+        else:
+            lines.append(f"msgstr {_quoted(forms[0])}")
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def main(arguments: list[str]) -> None:
+    """Write the catalogues."""
+    wanted = sentences()
+    for path in sorted({*CATALOGUES.glob("*.po"), *(CATALOGUES / f"{name}.po" for name in arguments)}):
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        head, _, _ = text.partition("\n\n")
+        path.write_text(written(head, path.stem, wanted, [*entries(text)]), encoding="utf-8")
+        lacking = sum(not all(entry.said) for entry in entries(path.read_text(encoding="utf-8")))
+        print(f"{path.name}: {len(wanted)} sentences, {lacking} to translate")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,307 @@
+"""Write the tables of the docs that say what the code says: commands, fields, findings, measures, strengths and others.
+
+    python tools/tables.py            write them into docs
+    python tools/tables.py --check    say which are not as the code is; 1 where one is
+
+A table stands between ``<!-- make tables: NAME -->`` and ``<!-- end -->``, and is never edited.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import math
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from cyclopts import App, Parameter
+
+from veilog import cli
+from veilog.experiments import EXPERIMENTS
+from veilog.logs.findings import RULES
+from veilog.measures import MEASURES, Measure, Quantity
+from veilog.measures.purposes import PURPOSES
+from veilog.methods import METHODS
+from veilog.privacy.account.figures import up
+from veilog.privacy.account.guessing import epsilon_of
+from veilog.privacy.account.strength import ADVANTAGES, EXPOSED, STRENGTHS
+from veilog.releasing.meaning import meaning_of_pairs
+from veilog.report.dossier.questions import QUESTIONS
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+SHARED = {
+    "Reading": "reading a log",
+    "Grouping": "grouping large tables",
+    "Keeping": "the ledger",
+    "Budget": "the budget, the public facts and the unit",
+}
+"""Groups of options that several commands have, and what they are for."""
+
+
+def commands(app: App, before: str = "") -> dict[str, App]:
+    """Return all commands of the program, also those of commands that have some of their own."""
+    found = {}
+    for name, command in app._commands.items():
+        if name.startswith("-"):
+            continue
+        own = commands(command, f"{before}{name} ")
+        found.update(own if command.default_command is None else {before + name: command} | own)
+    return found
+
+
+def option(name: str, hint: Any) -> str:
+    """Return the row of an option: its names, and what its help says."""
+    told = [part for part in get_args(hint) if isinstance(part, Parameter)]
+    names = [found for part in told for found in (part.name or ())] or ["--" + name.replace("_", "-")]
+    no = [found for part in told for found in (part.negative or ()) if isinstance(found, str)]
+    said = next((part.help for part in told if part.help), "")
+    # A "-" that stands for standard input, and no rule of a table.
+    said = re.sub(r"(?<= )- ?(?=[,.;]|$)", "`-`", said).replace("|", "\\|").replace("*", "\\*")
+    return f"| {' '.join(f'`{found}`' for found in (*names, *no))} | {said} |"
+
+
+def group(kind: type) -> list[str]:
+    hints = get_type_hints(kind, include_extras=True)
+    return [option(field.name, hints[field.name]) for field in dataclasses.fields(kind)]
+
+
+def anchor(title: str) -> str:
+    return re.sub(r"[^a-z- ]", "", title.lower()).replace(" ", "-")
+
+
+def command(name: str, app: App) -> list[str]:
+    """Return the section of a command: how it is called, what it does, and its options."""
+    function: Any = app.default_command
+    hints = get_type_hints(function, include_extras=True)
+    called, rows, also = [f"veilog {name}"], [], []
+    for given, parameter in inspect.signature(function).parameters.items():
+        hint = hints[given]
+        if given == "json":  # every command has it, and the page says so once
+            continue
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            called.append(given.upper() if parameter.default is inspect.Parameter.empty else f"[{given.upper()}]")
+        elif dataclasses.is_dataclass(hint) and hint.__name__ in SHARED:  # type: ignore[union-attr]
+            also.append(f"[{SHARED[hint.__name__]}](#{anchor(f'Options for {SHARED[hint.__name__]}')})")  # type: ignore[union-attr]
+        else:
+            rows += group(hint) if dataclasses.is_dataclass(hint) else [option(given, hint)]  # type: ignore[arg-type]
+    said = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
+    lines = [f"### veilog {name}", "", f"`{' '.join(called)}`. {said}", ""]
+    if also:
+        lines += [f"Also the options for {', '.join(also[:-1]) + ' and ' if also[1:] else ''}{also[-1]}.", ""]
+    return [*lines, *(["| option | what it says |", "|---|---|", *rows, ""] if rows else [])]
+
+
+def command_page() -> str:
+    """Return every command and every option, those that several commands have in tables of their own."""
+    found = commands(cli.application(whole=True))
+    lines = [line for name, app in found.items() for line in command(name, app)]
+    kinds = {
+        hint.__name__: hint
+        for app in found.values()
+        for hint in get_type_hints(app.default_command, include_extras=True).values()
+        if dataclasses.is_dataclass(hint) and hint.__name__ in SHARED  # type: ignore[union-attr]
+    }
+    for name, title in SHARED.items():
+        lines += [f"### Options for {title}", "", "| option | what it says |", "|---|---|", *group(kinds[name]), ""]
+    return "\n".join(lines).strip()
+
+
+def findings() -> str:
+    """Return the rules that reading has, with their policies."""
+    lines = ["| rule | what it is | default | others | then |", "|---|---|---|---|---|"]
+    for rule in RULES.values():
+        others = ", ".join(policy for policy in rule.policies if policy != rule.default)
+        lines.append(f"| `{rule.name}` | {rule.what} | {rule.default} | {others} | {rule.advice} |")
+    return "\n".join(lines)
+
+
+def number(measure: Measure, quantity: Quantity) -> str:
+    """Return the row of one number of a measure."""
+    key = f"{measure.name}.{quantity.of}" if quantity.of else measure.name
+    low, high = f"{quantity.low:g}", "" if quantity.high == math.inf else f" to {quantity.high:g}"
+    best = "" if quantity.best is None else f"{quantity.best:g}"
+    needs = f"{measure.needs}, extra `{measure.extra}`" if measure.extra else measure.needs
+    values = low + high if high else f"from {low}"
+    # A meaning that holds numbers of two logs has none to show here.
+    meaning = "" if "{" in quantity.meaning else quantity.meaning
+    what = ": ".join(part.strip() for part in (quantity.title, meaning) if part)
+    return f"| `{key}` | {what} | {quantity.better} | {values} | {best} | {quantity.unit or '-'} | {needs} |"
+
+
+def measures() -> str:
+    """Return the numbers of our own measures: which values are better, what they can be, what they need."""
+    own = [measure for name, measure in MEASURES.items() if not MEASURES.added_by(name)]
+    lines = ["| number | what it is | better | values | equal logs | unit | needs |", "|---|---|---|---|---|---|---|"]
+    return "\n".join(lines + [number(measure, quantity) for measure in own for quantity in measure.quantities])
+
+
+def fields() -> str:
+    """Return what the JSON of each command holds, by its schema."""
+    lines = ["| schema | fields |", "|---|---|"]
+    for path in sorted((DOCS / "schemas").glob("*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        lines.append(f"| [{path.stem.replace('-', ' ')}](schemas/{path.name}) | {names(found)} |")
+    return "\n".join(lines)
+
+
+def names(schema: dict[str, Any]) -> str:
+    """Return the names of the fields of an object, each with those of what it holds but for intervals."""
+    found = []
+    for name, inner in schema.get("properties", {}).items():
+        within = names(inner.get("items", inner) if isinstance(inner.get("items", {}), dict) else inner)
+        interval = within == "`value`, `low`, `high`"
+        found.append(f"`{name}`" + (f" ({within})" if within and not interval else ""))
+    return ", ".join(found)
+
+
+def experiments() -> str:
+    """Return the papers' tables and figures that can be made again, and their logs."""
+    lines = ["| name | what | logs of the paper |", "|---|---|---|"]
+    for name, one in EXPERIMENTS.items():
+        logs = ", ".join(f"`{log}`" for log in one.logs) or "every log in the folder"
+        lines.append(f"| `{name}` | {one.what} | {logs} |")
+    return "\n".join(lines)
+
+
+def strengths() -> str:
+    """Return the borders of strength: the guessing advantage, the epsilon that reaches it, and what delta allows."""
+    reached = "guessing advantage at most | which a pure epsilon reaches at"
+    lines = [f"| strength | {reached} | delta times released cases at most |", "|---|---|---|---|"]
+    for word, advantage, exposed in zip(STRENGTHS, ADVANTAGES, EXPOSED, strict=False):
+        lines.append(f"| {word} | {advantage:g} | {float(epsilon_of(str(advantage))):.2f} | {exposed:g} |")
+    return "\n".join([*lines, f"| {STRENGTHS[-1]} | | | |"])
+
+
+def chances() -> str:
+    """Return the same for who chooses an epsilon: what becomes of an even chance."""
+    lines = [
+        "| strength | guessing advantage up to | epsilon up to | a chance of 1/2 becomes at most |",
+        "|---|---|---|---|",
+    ]
+    for word, advantage in zip(STRENGTHS, ADVANTAGES, strict=False):
+        epsilon = float(epsilon_of(str(advantage)))
+        lines.append(f"| {word} | {advantage:g} | {epsilon:.2f} | {1 / (1 + math.exp(-epsilon)):.2f} |")
+    return "\n".join([*lines, f"| {STRENGTHS[-1]} | | above {float(epsilon_of(str(ADVANTAGES[-1]))):.2f} | |"])
+
+
+def advantages() -> str:
+    """Return the epsilon that some guessing advantages stand for, rounded down."""
+    asked = ("0.01", "0.05", "0.1", "0.2", "0.3", "0.4")
+    down = [f"{math.floor(float(epsilon_of(advantage)) * 1e4) / 1e4:.4f}" for advantage in asked]
+    return "\n".join(
+        [
+            f"| guessing advantage | {' | '.join(asked)} |",
+            "|---" * 7 + "|",
+            f"| epsilon (rounded down) | {' | '.join(down)} |",
+        ]
+    )
+
+
+def guesses() -> str:
+    """Return what some epsilons leave to an adversary, rounded up."""
+    columns = "right yeses at 1 % wrong | whether it is in the log, from 50 % | one of 2 values, from 50 %"
+    lines = [f"| epsilon | `advantage` | {columns} | one of 10, from 10 % | one of 100, from 1 % |", "|---" * 7 + "|"]
+    for epsilon in (0.1, 0.4, 1, 2.2, 3.89):
+        found = meaning_of_pairs([(epsilon, 0.0)])
+        guess = found.guess_at_prior
+        told = (found.advantage, found.tpr_at_fpr[0.01], found.presence, guess[0.5], guess[0.1], guess[0.01])
+        lines.append(f"| {epsilon:g} | {' | '.join(up(number, 3) for number in told)} |")
+    return "\n".join(lines)
+
+
+def purposes() -> str:
+    """Return the numbers by which a release is judged for each purpose; chief ones decide the verdict."""
+    lines = ["| purpose | number | what it is | better | unit |", "|---|---|---|---|---|"]
+    for name, purpose in PURPOSES.items():
+        if PURPOSES.added_by(name):
+            continue
+        for aspect in purpose.aspects:
+            chief = " (chief)" if aspect.chief else ""
+            told = f"{aspect.title}: {aspect.meaning}"
+            lines.append(f"| {name} | `{aspect.name}`{chief} | {told} | {aspect.better} | {aspect.unit or '-'} |")
+    return "\n".join(lines)
+
+
+def methods() -> str:
+    """Return what each of our own methods releases and guarantees."""
+    lines = ["| method | releases | budget | certified | as published |", "|---|---|---|---|---|"]
+    titles = {page: page.read_text(encoding="utf-8").partition("\n")[0] for page in (DOCS / "methods").glob("*.md")}
+    for name, method in METHODS.items():
+        if method.package:
+            continue
+        (page,) = (page for page, title in titles.items() if re.search(rf"^#.*(^|[ ,]){re.escape(name)}(,|$)", title))
+        link = f"[{name}](../methods/{page.name})"
+        told = method.to_json()
+        row = (told["releases"], told["budget"], told["guarantee"], told["as_published"])
+        lines.append(f"| {link} | {' | '.join(row)} |")
+    return "\n".join(lines)
+
+
+def questions() -> str:
+    """Return the questions that a dossier answers, and where."""
+    lines = ["| question | asked by | section |", "|---|---|---|"]
+    return "\n".join(lines + [f"| {asked.text} | {asked.source} | {asked.section} |" for asked in QUESTIONS])
+
+
+def messy() -> str:
+    """Return the messy files that the tests read, and what becomes of them."""
+    sys.path.insert(0, str(ROOT / "tests" / "_support"))
+    from messy import MESSY
+
+    files: list[str] = [mess.row for mess in MESSY]
+    return "\n".join(["| file | to be told | what is said | what is kept |", "|---|---|---|---|", *files])
+
+
+TABLES = {
+    "commands": ("command.md", command_page),
+    "fields": ("command.md", fields),
+    "findings": ("formats.md", findings),
+    "experiments": ("experiments.md", experiments),
+    "strengths": ("guarantees.md", strengths),
+    "advantages": ("guessing.md", advantages),
+    "guesses": ("guessing.md", guesses),
+    "chances": ("how-to/choose-epsilon.md", chances),
+    "measures": ("measures/compare.md", measures),
+    "purposes": ("measures/purposes.md", purposes),
+    "methods": ("how-to/choose-a-method.md", methods),
+    "questions": ("dossier.md", questions),
+    "messy files": ("how-to/messy-files.md", messy),
+}
+
+
+def written(page: str, name: str, table: str) -> str:
+    """Return a page with a table where its marks are."""
+    begin = f"<!-- make tables: {name} -->"
+    found = re.compile(re.escape(begin) + r".*?<!-- end -->", re.DOTALL)
+    if Counter(found.findall(page)).total() != 1:
+        raise SystemExit(f"One page has {begin} once.")
+    return found.sub(lambda _: f"{begin}\n\n{table}\n\n<!-- end -->", page)
+
+
+def stale() -> dict[str, str]:
+    """Return the pages with a table that is not as the code is, and what they should be."""
+    pages = {where: (DOCS / where).read_text(encoding="utf-8") for where, _ in TABLES.values()}
+    made = dict(pages)
+    for name, (where, table) in TABLES.items():
+        made[where] = written(made[where], name, table())
+    return {where: page for where, page in made.items() if page != pages[where]}
+
+
+def main() -> int:
+    found = stale()
+    if "--check" in sys.argv[1:]:
+        print("\n".join(f"docs/{where}: make tables" for where in found) or "all are as the code is")
+        return 1 if found else 0
+    for where, page in found.items():
+        (DOCS / where).write_text(page, encoding="utf-8")
+        print(f"written: docs/{where}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
