@@ -295,12 +295,14 @@ def test_a_table_of_spark_is_grouped_in_its_session(spark, request: pytest.Fixtu
 
 @pytest.mark.slow
 def test_a_table_of_spark_with_all_its_columns_is_the_log_read_whole(
-    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     rows = [("1", "z", 0), ("1", "a", 0), ("2", "活動", 3), ("2", "💊", -1), ("2", "a\u0308", 3)] * 20
     events = table(rows).append_column("case:age", pa.array([int(case) for case, _, _ in rows]))
     pq.write_table(events.sort_by([("seq", "descending")]), tmp_path / "log.parquet", row_group_size=30)
-    there = ibis.pyspark.connect(spark).read_parquet(str(tmp_path / "log.parquet"))
+    spark.read.parquet(str(tmp_path / "log.parquet")).createOrReplaceTempView("log")
+    request.addfinalizer(lambda: spark.catalog.dropTempView("log"))
+    there = ibis.pyspark.connect(spark).table("log")
     whole = files.read(events)
     monkeypatch.setattr(fetching, "_AT_ONCE", 1)
     log = store(there, index="seq", temp_directory=tmp_path)
