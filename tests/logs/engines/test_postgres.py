@@ -23,10 +23,12 @@ from veilog import cli
 from veilog.errors import EngineError, InputError, ParameterError, VeilogError
 from veilog.logs import files
 from veilog.logs.engines.names import called
+from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.reader import Asked
 from veilog.logs.reading import grouped
 from veilog.logs.simulate import hospital
 from veilog.logs.source import Means, Source
+from veilog.logs.stored.storing import store
 
 pytest.importorskip("ibis")
 pytest.importorskip("psycopg")
@@ -281,6 +283,30 @@ def test_a_release_has_the_bytes_of_one_from_memory(server: Server, ward: Path) 
             released = veilog.release(log, method, epsilon=2, domain=domain, seed=3)
             files.write(released.log, ward / name)
         assert (ward / "here.csv").read_bytes() == (ward / "there.csv").read_bytes()
+
+
+@pytest.mark.slow
+def test_times_and_attributes_are_those_of_one_file(server: Server, tmp_path: Path) -> None:
+    """All columns come here, in whatever order, text without what its type adds to it."""
+    rows = [("1", "z", 0), ("1", "z", 0), ("A", "ä", 3), ("a", "💊", -1), ("A", "a\u0308", 3)] * 9
+    events = table(rows).append_column("case:age", pa.array([ord(case) for case, _, _ in rows]))
+    events = events.append_column("ward", pa.array(["x", None, "y"] * 15))
+    pq.write_table(events, tmp_path / "log.parquet")
+    here = files.read(tmp_path / "log.parquet")
+    kind = '"case" citext, activity char(9), time timestamptz, seq bigint, "case:age" bigint, ward varchar(3)'
+    server.does("CREATE EXTENSION IF NOT EXISTS citext")
+    server.fill(events.take(list(range(len(rows)))[::-1]), kind)
+    there = store("log", engine=server.url(), index="seq", temp_directory=tmp_path)
+    assert there is not None
+    for found, wanted in ((there.whole().events, here.events), (there.whole().cases, here.cases)):
+        names = [name for name in wanted.column_names if name != EVENT_INDEX]
+        assert found.select(names).to_pylist() == wanted.select(names).to_pylist()
+    with pytest.raises(InputError, match="log: 1 times, a case has several"):
+        store("log", engine=server.url())
+    domain = veilog.Domain(here.variants.labels, max_length=30)
+    asked = {"epsilon": 9, "domain": domain, "seed": 3, "times": "0.5", "window": "log", "attributes": ["ward"]}
+    released = [veilog.release(log, "laplace", delta="0.01", **asked).log.events for log in (here, there)]
+    assert released[0].equals(released[1])
 
 
 # --- rights and faults ---
