@@ -37,7 +37,7 @@ from veilog.logs.tables.checks import count_times
 from veilog.logs.tables.reader import TableReader
 from veilog.logs.variants import Variants
 
-__all__ = ["IBIS", "IbisTable", "running"]
+__all__ = ["IBIS", "IbisTable", "fetched", "one_state", "running"]
 
 _TESTED = ("duckdb", "pyspark")
 """Not Postgres: much else speaks its protocol, and looks like it from here."""
@@ -61,7 +61,7 @@ class IbisTable:
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
         refuse_life_cycle(roles)
-        with running(), _one_state(self.table):
+        with running(), one_state(self.table):
             events, start, end = self._checked(roles, findings, progress)
             progress("grouping the events by case", None)
             if self.table.get_backend().name not in _TESTED:
@@ -72,7 +72,7 @@ class IbisTable:
 
     def whole(self, roles: Roles, findings: Findings, progress: Progress = silent) -> pa.Table:
         """All columns of the table, in the order of events, if they are not too many to come here."""
-        with running(), _one_state(self.table):
+        with running(), one_state(self.table):
             rows = int(fetched(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
             if rows > _READ_WHOLE:
                 raise InputError(
@@ -255,7 +255,7 @@ def fetched(table: Any) -> pa.Table:
     return in_pieces(table) if is_postgres(table) else table.to_pyarrow()
 
 
-def _one_state(table: Any) -> contextlib.AbstractContextManager[None]:
+def one_state(table: Any) -> contextlib.AbstractContextManager[None]:
     """The time in which the table is as it was, where an engine can say so."""
     return at_one_time(table) if is_postgres(table) else contextlib.nullcontext()
 

@@ -6,8 +6,9 @@ cases apart as DuckDB does: what comes out is the same log from every engine.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.engines.duckdb_files import connected
 from veilog.logs.engines.duckdb_table import DuckTable
-from veilog.logs.engines.ibis import IbisTable, fetched, running
+from veilog.logs.engines.ibis import IbisTable, fetched, one_state, running
 from veilog.logs.engines.keys import sql_text
+from veilog.logs.engines.postgres import by_characters, is_postgres
 from veilog.logs.source import Means, Progress
 
 __all__ = ["copied", "count_of"]
@@ -30,7 +32,7 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 def count_of(there: IbisTable) -> int:
     """How many rows the table has, which its engine counts."""
-    with running():
+    with running(), one_state(there.table):
         return int(fetched(there.table.aggregate(n=there.table.count()))["n"][0].as_py())
 
 
@@ -43,10 +45,11 @@ def copied(there: IbisTable, means: Means, folder: Path, progress: Progress) -> 
     path = folder / "fetched.duckdb"
     with connected(means) as connection:
         connection.execute(f"ATTACH {sql_text(str(path))} AS here")
-        for table in _batches(there):
-            _put(connection, table, first=not done)
-            done += table.num_rows
-            progress(f"fetching the events: {done:,} of {rows:,}", min(1.0, done / max(rows, 1)))
+        with contextlib.closing(_batches(there)) as tables:
+            for table in tables:
+                _put(connection, table, first=not done)
+                done += table.num_rows
+                progress(f"fetching the events: {done:,} of {rows:,}", min(1.0, done / max(rows, 1)))
         if not done:
             raise InputError("The table has no rows.", path=there.name)
         connection.execute("CREATE VIEW here.log AS FROM here.rows")
@@ -60,21 +63,17 @@ def _put(connection: duckdb.DuckDBPyConnection, table: pa.Table, *, first: bool)
     connection.unregister("batch")
 
 
-def _batches(there: IbisTable) -> Iterator[pa.Table]:
+def _batches(there: IbisTable) -> Generator[pa.Table]:
     """The rows some at a time, as many as are put away at once; what the engine says in many lines in one."""
-    with running():
-        batches = _streamed(there.table)
     waiting: list[pa.RecordBatch] = []
-    while True:
-        with running():
-            batch = next(batches, None)
-        if batch is not None:
+    with running(), one_state(there.table):
+        for batch in _streamed(there.table):
             waiting.append(batch)
-        if waiting and (batch is None or sum(one.nbytes for one in waiting) >= _AT_ONCE):
+            if sum(one.nbytes for one in waiting) >= _AT_ONCE:
+                yield pa.Table.from_batches(waiting)
+                waiting = []
+        if waiting:
             yield pa.Table.from_batches(waiting)
-            waiting = []
-        if batch is None:
-            return
 
 
 def _streamed(table: Any) -> Iterator[pa.RecordBatch]:
@@ -84,6 +83,8 @@ def _streamed(table: Any) -> Iterator[pa.RecordBatch]:
         return _of_spark(table, backend.raw_sql(backend.compile(table)))
     if backend.name == "duckdb":
         return iter(backend.con.sql(backend.compile(table)).to_arrow_reader(_BATCH))
+    if is_postgres(table):  # text as the variants have it, without what a type such as char adds
+        table = by_characters(table, table.columns)
     return iter(table.to_pyarrow_batches(chunk_size=_BATCH))
 
 
