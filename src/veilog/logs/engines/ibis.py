@@ -27,7 +27,7 @@ from veilog.logs.engines.engine import (
     refuse_type,
 )
 from veilog.logs.engines.keys import FIRST_TIME, LAST_TIME
-from veilog.logs.engines.postgres import at_one_time, by_characters, in_pieces, in_words, is_postgres
+from veilog.logs.engines.postgres import at_one_time, by_characters, in_words, is_postgres, pieces
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.reader import Asked
@@ -82,7 +82,8 @@ class IbisTable:
                 )
             self._checked(roles, findings, progress)
             progress("fetching the events", None)
-            return fetched(self.table.order_by(self._index() or roles.timestamp))
+            table = by_characters(self.table, self.columns()) if is_postgres(self.table) else self.table
+            return fetched(table.order_by(self._index() or roles.timestamp))
 
     def _index(self) -> str | None:
         """The column that orders events: the one given, or veilog's own, which stands above the times."""
@@ -252,7 +253,9 @@ def fetched(table: Any) -> pa.Table:
     backend = table.get_backend()
     if backend.name == "pyspark":
         return backend.raw_sql(backend.compile(table)).toArrow()
-    return in_pieces(table) if is_postgres(table) else table.to_pyarrow()
+    if is_postgres(table):
+        return pa.Table.from_batches(pieces(table), table.schema().to_pyarrow())
+    return table.to_pyarrow()
 
 
 def one_state(table: Any) -> contextlib.AbstractContextManager[None]:

@@ -17,7 +17,7 @@ from veilog.errors import EngineError, InputError, VeilogError
 from veilog.logs.engines.engine import first_line
 from veilog.logs.engines.keys import sql_name
 
-__all__ = ["AS_CLIENT", "at_one_time", "by_characters", "in_pieces", "in_words", "is_postgres"]
+__all__ = ["AS_CLIENT", "at_one_time", "by_characters", "in_words", "is_postgres", "pieces"]
 
 AS_CLIENT = {"client_encoding": "UTF8", "fallback_application_name": "veilog"}
 """How it is connected to: text comes in one encoding, whichever the database has."""
@@ -42,13 +42,15 @@ def at_one_time(table: Any) -> Iterator[None]:
     A transaction of the user's own, in which a table given in Python may be, stays as it is.
     """
     connection = table.get_backend().con
-    ours = connection.info.transaction_status == _IDLE
+    if connection.info.transaction_status != _IDLE:
+        with connection.transaction():  # within that, to be left alone if it fails
+            yield
+        return
     said = logging.getLogger("psycopg")
     said.addFilter(_not_again)
     try:
         with connection.transaction():
-            if ours:
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
     finally:
         said.removeFilter(_not_again)
@@ -62,27 +64,33 @@ def _not_again(record: logging.LogRecord) -> bool:
 def by_characters(table: Any, names: Iterable[str]) -> Any:
     """These columns of a table, in which texts are the same only if their characters are.
 
-    By a collation or a type of theirs (citext, char) Postgres may take ``a`` and ``A`` for one.
+    By a collation or a type of theirs (citext, char) Postgres may take ``a`` and ``A`` for one. What Arrow has no type
+    for is text as well.
     """
     found = table.select(*dict.fromkeys(names))
     backend, schema = found.get_backend(), found.schema()
-    columns = ", ".join(_plain(sql_name(name)) if kind.is_string() else sql_name(name) for name, kind in schema.items())
-    return backend.sql(f"SELECT {columns} FROM ({backend.compile(found)}) AS e", schema=schema)
+    texts = {name for name, kind in schema.items() if _is_text(kind)}
+    columns = ", ".join(_plain(sql_name(name)) if name in texts else sql_name(name) for name in schema)
+    kinds = {name: "string" if name in texts else kind for name, kind in schema.items()}
+    return backend.sql(f"SELECT {columns} FROM ({backend.compile(found)}) AS e", schema=kinds)
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(kind.is_string() or kind.is_uuid() or kind.is_json() or kind.is_inet() or kind.is_macaddr())
 
 
 def _plain(column: str) -> str:
     return f'CAST({column} AS TEXT) COLLATE "C" AS {column}'
 
 
-def in_pieces(table: Any) -> pa.Table:
+def pieces(table: Any) -> Iterator[pa.RecordBatch]:
     """What an expression gives, fetched so many rows at a time: the driver makes objects of Python of them."""
-    backend, schema = table.get_backend(), table.schema()
-    kind, pieces = schema.as_struct().to_pyarrow(), []
-    with backend.con.cursor(name="veilog") as cursor:  # on the server, within the transaction
-        cursor.execute(backend.compile(table))
+    backend, kind = table.get_backend(), table.schema().as_struct().to_pyarrow()
+    query = backend.compile(table)
+    with at_one_time(table), backend.con.cursor(name="veilog") as cursor:  # on the server, within the transaction
+        cursor.execute(query)
         while rows := cursor.fetchmany(_ROWS):
-            pieces.append(pa.RecordBatch.from_struct_array(pa.array(rows, type=kind)))
-    return pa.Table.from_batches(pieces, schema.to_pyarrow())
+            yield pa.RecordBatch.from_struct_array(pa.array(rows, type=kind))
 
 
 def in_words(error: Exception) -> VeilogError | None:

@@ -20,7 +20,7 @@ from veilog.logs.engines.duckdb_files import connected
 from veilog.logs.engines.duckdb_table import DuckTable
 from veilog.logs.engines.ibis import IbisTable, fetched, one_state, running
 from veilog.logs.engines.keys import sql_text
-from veilog.logs.engines.postgres import by_characters, is_postgres
+from veilog.logs.engines.postgres import by_characters, is_postgres, pieces
 from veilog.logs.source import Means, Progress
 
 __all__ = ["copied", "count_of"]
@@ -83,8 +83,8 @@ def _streamed(table: Any) -> Iterator[pa.RecordBatch]:
         return _of_spark(table, backend.raw_sql(backend.compile(table)))
     if backend.name == "duckdb":
         return iter(backend.con.sql(backend.compile(table)).to_arrow_reader(_BATCH))
-    if is_postgres(table):  # text as the variants have it, without what a type such as char adds
-        table = by_characters(table, table.columns)
+    if is_postgres(table):
+        return pieces(by_characters(table, table.columns))
     return iter(table.to_pyarrow_batches(chunk_size=_BATCH))
 
 
