@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all coverage oracles lint format bench mutants wheel words tables pictures constraints licences docs clean
+.PHONY: demo test test-all coverage oracles lint format bench mutants wheel words catalogues tables pictures constraints licences docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo
@@ -52,6 +52,10 @@ wheel: $(VENV)/.dev
 	$(BIN)/python tools/packages.py dist
 	$(VENV)/wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/veilog-*.whl
 	cd $(VENV) && wheel/bin/veilog --version && wheel/bin/veilog demo wheel/demo >wheel/demo.txt && tail -n 1 wheel/demo.txt
+
+# Sentences of reports in each language: adds what is new, removes what nothing says any more.
+catalogues: $(VENV)/.dev
+	$(BIN)/python tools/catalogues.py
 
 # How long each page of the docs is.
 words:
