@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -54,11 +55,18 @@ def features(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return block.owners, (block.codes + 1) + 20 * (block.attributes["urgency"][block.owners] + 1), value
 
 
+def rounds_of_sums(events: EventQuestions) -> list[list[int]]:
+    """Two questions that are paid for together."""
+    rounds = events.rounds([Fraction(1, 3), Fraction(2, 3)], 1, "1e-6")
+    return [rounds.sums(features, 100, bound, codings=CODINGS, resolution=4).tolist() for bound in (9, 20)]
+
+
 CODINGS = (Coding("leucocytes", edges=(0.0, 5.0, 30.0)), Coding("urgency", ("1", "2", "3")))
 QUESTIONS: dict[str, Callable[[EventQuestions], Any]] = {
     "sums": lambda e: e.sums(features, 100, 9, 1, alphabet=LOG.variants.labels[1:], codings=CODINGS).tolist(),
     "euclidean sums": lambda e: e.sums(features, 100, 9, 1, delta="1e-6", codings=CODINGS).tolist(),
     "fine sums": lambda e: e.sums(features, 100, 9, 1, codings=CODINGS, resolution=8).tolist(),
+    "rounds of sums": lambda e: rounds_of_sums(e),
     "distinct": lambda e: [e.distinct(name, 1) for name in ("org:resource", "age group", "urgency", "leucocytes")],
     "frequent values": lambda e: [e.frequent_values(name, 2, 5, "0.1") for name in ("org:resource", "age group")],
     "most apart": lambda e: e.most_apart(features, ([30] * 50, [5] * 50), (0, 3), "0.01", codings=CODINGS),
@@ -82,7 +90,7 @@ def test_every_answer_is_that_in_memory(name: str, cuts: set[int], domain: Domai
 
 def test_every_question_is_tried() -> None:
     public = {name for name in vars(EventQuestions) if not name.startswith("_")}
-    assert public == {"sums", "distinct", "frequent_values", "most_apart", "window", "level", "kind"}
+    assert public == {"sums", "rounds", "distinct", "frequent_values", "most_apart", "window", "level", "kind"}
 
 
 @pytest.mark.slow
