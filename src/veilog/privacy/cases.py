@@ -126,13 +126,19 @@ class RawCases:
     def __init__(self, log: EventLog, domain: Domain) -> None:
         self.log = log
         labels, codes = _dictionary(log.events.column(ACTIVITY))
-        owners = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))
-        self._kept = np.flatnonzero(domain.keeps(labels, codes, owners, log.offsets))
+        times, offsets = _microseconds(log.events.column(TIMESTAMP)), log.offsets
         self._labels = labels
-        self._codes = codes[self._kept]
-        self.times = _microseconds(log.events.column(TIMESTAMP))[self._kept]
-        self.offsets = np.zeros(log.cases.num_rows + 1, dtype=np.int64)
-        np.cumsum(np.bincount(owners[self._kept], minlength=log.cases.num_rows), out=self.offsets[1:])
+        self._kept: IntArray | slice = slice(None)
+        """The events that count; all of them, where the domain declares nothing that may leave one out."""
+        if domain.alphabet is not None or domain.longest is not None:
+            owners = np.repeat(np.arange(log.cases.num_rows), np.diff(offsets))
+            self._kept = np.flatnonzero(domain.keeps(labels, codes, owners, offsets))
+            codes, times = codes[self._kept], times[self._kept]
+            offsets = np.zeros(log.cases.num_rows + 1, dtype=np.int64)
+            np.cumsum(np.bincount(owners[self._kept], minlength=log.cases.num_rows), out=offsets[1:])
+        self._codes = codes
+        self.times = times
+        self.offsets = offsets
 
     def blocks(self, alphabet: Sequence[str], codings: Sequence[Coding] = ()) -> Iterator[Cases]:
         """All cases, in blocks, coded as asked."""
@@ -225,13 +231,13 @@ def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
     if isinstance(combined, pa.ChunkedArray):
         combined = combined.chunk(0) if combined.num_chunks else pa.array([], pa.string()).dictionary_encode()
     labels = combined.dictionary.cast(pa.string()).to_pylist()
-    codes = pc.fill_null(combined.indices, len(labels)).to_numpy(zero_copy_only=False).astype(np.int64)
-    return tuple(labels), codes
+    codes = pc.fill_null(combined.indices, len(labels)) if combined.null_count else combined.indices
+    return tuple(labels), codes.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _microseconds(column: pa.ChunkedArray) -> IntArray:
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("us"))
     numbers = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    filled = pc.fill_null(numbers, UNKNOWN_TIME)
+    filled = pc.fill_null(numbers, UNKNOWN_TIME) if numbers.null_count else numbers
     return np.asarray(filled.to_numpy(), dtype=np.int64)

@@ -135,7 +135,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     write_rows(tmp_path / "log.parquet", [("p", "a", 1, None)])
     spill = tmp_path / "spill"
     spill.mkdir()
-    monkeypatch.setattr("veilog.logs.stored.store.pq.write_table", full)
+    monkeypatch.setattr("veilog.logs.stored.store.ipc.new_file", full)
     with pytest.raises(EngineError, match="No space left"):
         store(tmp_path / "log.parquet", temp_directory=spill)
     assert list(spill.iterdir()) == []

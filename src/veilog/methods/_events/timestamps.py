@@ -47,6 +47,7 @@ from veilog.methods._events.calendar import (
 )
 from veilog.methods._events.durations import asked_durations, drawn_durations
 from veilog.methods._events.gap_bins import BINS, GUESS, backed_off, bins_of, draw_gaps, least_squares, slopes
+from veilog.methods._events.orders import by_row, counted
 from veilog.methods._events.prices import Price, prices
 from veilog.methods._events.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
 from veilog.methods.method import advised
@@ -194,7 +195,7 @@ class _Pairs:
     def of(cases: Sequences) -> _Pairs:
         at = directly_following(cases.offsets, len(cases.codes))
         keys = cases.codes[at - 1].astype(np.int64) * len(cases.labels) + cases.codes[at]
-        pairs, of_gap, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        pairs, of_gap, counts = counted(keys, len(cases.labels) ** 2)
         frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_PAIRS])
         row = np.full(len(pairs), len(frequent))
         row[frequent] = np.arange(len(frequent))
@@ -299,16 +300,23 @@ def _known_gaps(block: Cases) -> tuple[IntArray, IntArray, IntArray, IntArray]:
 def _pick(q: FloatArray, rows: IntArray, u: FloatArray) -> IntArray:
     """The bin for each row number and each number in [0, 1), from its row of distributions."""
     reached = np.cumsum(q, axis=1)
-    return np.asarray(np.minimum((reached[rows] < (u * reached[rows, -1])[:, None]).sum(axis=1), q.shape[1] - 1))
+    wanted, width = u * reached[rows, -1], q.shape[1]
+    found = np.zeros(len(rows), dtype=np.int64)
+    step = 1 << (width.bit_length() - 1)
+    while step:  # how many are below what is wanted, by halving: they rise along a row
+        last = found + step
+        found += step * ((last <= width) & (reached[rows, np.minimum(last, width) - 1] < wanted))
+        step >>= 1
+    return np.asarray(np.minimum(found, width - 1))
 
 
 def _spread(u: FloatArray, rows: IntArray, rng: np.random.Generator) -> FloatArray:
     """Numbers in [0, 1) of the same order in each row, spread evenly: one in each of n equal parts."""
-    order = np.lexsort((u, rows))
+    order = by_row(rows, u)
     number = np.bincount(rows)
-    first = np.cumsum(number) - number
+    row = rows[order]
     rank = np.empty(len(rows))
-    rank[order] = np.arange(len(rows)) - first[rows[order]]
+    rank[order] = np.arange(len(rows)) - (np.cumsum(number) - number)[row]
     return np.asarray((rank + rng.random(len(rows))) / number[rows])
 
 
