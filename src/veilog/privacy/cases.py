@@ -31,6 +31,7 @@ UNKNOWN_TIME = int(np.iinfo(np.int64).min)
 """Stands for a missing timestamp. Never compute with it: mask first."""
 
 _BLOCK = 65_536
+_PARTS = 1 << 15
 _DAY = 86_400_000_000
 
 
@@ -167,7 +168,7 @@ class RawCases:
             # Whole numbers beyond 2^53 are rounded, each by itself: no value of one case may stop the question.
             numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             known = ~np.isnan(numbers)
-            bins = np.searchsorted(np.array(coding.edges), numbers, side="right") - 1
+            bins = _last_below(np.where(known, numbers, 0.0), np.array(coding.edges))
             coded = np.where(known, np.clip(bins, 0, coding.size - 1), -1)
         else:
             labels, codes = _dictionary(column)
@@ -221,6 +222,21 @@ def attribute_kind(log: EventLog, name: str) -> Kind:
     if pa.types.is_integer(kind):
         return "whole number"
     return "number" if pa.types.is_floating(kind) else "text"
+
+
+def _last_below(numbers: FloatArray, edges: FloatArray) -> IntArray:
+    """``np.searchsorted(edges, numbers, side="right") - 1``, most of it by looking up in which even part of the range a
+    number is: parts rise with numbers, so in a part without an edge there is one answer."""
+    with np.errstate(all="ignore"):
+        part = _PARTS / (edges[-1] - edges[0])
+        if len(numbers) < _PARTS or not 0 < part < np.inf:
+            return np.searchsorted(edges, numbers, side="right") - 1
+        place, of_edges = (np.clip((of - edges[0]) * part, 0, _PARTS - 1).astype(np.int64) for of in (numbers, edges))
+    before = np.searchsorted(of_edges, np.arange(_PARTS + 1), side="left")
+    found: IntArray = before[place]
+    split = np.flatnonzero((np.diff(before) > 0)[place])
+    found[split] = np.searchsorted(edges, numbers[split], side="right")
+    return found - 1
 
 
 def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:

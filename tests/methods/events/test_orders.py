@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilog.methods._events.orders import by_row, counted
-from veilog.methods._events.timestamps import _pick
+from veilog.methods._events.orders import by_row, counted, picked
 
 SOME = np.random.default_rng(3)
 
@@ -39,4 +38,4 @@ def test_a_bin_is_the_first_that_reaches_what_is_wanted(width: int) -> None:
     u[:3] = 0.0, 0.5, 1 - 2.0**-53
     reached = np.cumsum(q, axis=1)
     below = (reached[rows] < (u * reached[rows, -1])[:, None]).sum(axis=1)
-    assert _pick(q, rows, u).tolist() == np.minimum(below, width - 1).tolist()
+    assert picked(q, rows, u).tolist() == np.minimum(below, width - 1).tolist()

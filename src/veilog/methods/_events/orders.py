@@ -6,7 +6,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 
-__all__ = ["by_row", "counted"]
+__all__ = ["by_row", "counted", "picked"]
 
 _LEAST_BITS = 16
 """With fewer bits of a number beside its row and its place too many would be equal."""
@@ -45,3 +45,16 @@ def counted(numbers: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]
     counts = np.bincount(numbers, minlength=size)
     there = counts > 0
     return np.flatnonzero(there), (np.cumsum(there) - 1)[numbers], counts[there]
+
+
+def picked(q: FloatArray, rows: IntArray, u: FloatArray) -> IntArray:
+    """Return the bin for each row number and each number in [0, 1), from its row of distributions."""
+    reached = np.cumsum(q, axis=1)
+    wanted, width = u * reached[rows, -1], q.shape[1]
+    found = np.zeros(len(rows), dtype=np.int64)
+    step = 1 << (width.bit_length() - 1)
+    while step:  # how many are below what is wanted, by halving: they rise along a row
+        last = found + step
+        found += step * ((last <= width) & (reached[rows, np.minimum(last, width) - 1] < wanted))
+        step >>= 1
+    return np.asarray(np.minimum(found, width - 1))
