@@ -9,7 +9,7 @@ import os
 import shutil
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,7 +32,8 @@ __all__ = ["Folder", "StoredLog", "keep"]
 _MERGED = 16
 _AT_ONCE = 2
 """Pieces that are worked on at a time."""
-_ALWAYS = frozenset({CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP})
+_ALWAYS = (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP)
+"""What every question asks of events. It lies on disk as it is in memory, so that it need not be unpacked each time."""
 _PREFIX = "case:"
 
 T = TypeVar("T")
@@ -176,8 +177,12 @@ def _kept(pieces: Iterable[EventLog], folder: Folder) -> StoredLog | None:
         if log.events.schema != shape.events.schema or log.cases.schema != shape.cases.schema:
             return None
         try:
-            for name, table in (("events", log.events), ("cases", log.cases)):
-                _write(table, folder.path / f"{len(sizes)}-{name}.arrow")
+            for name, table in (
+                ("order", log.events.select(_ALWAYS)),
+                ("events", log.events.drop_columns(_ALWAYS)),
+                ("cases", log.cases),
+            ):
+                _write(table, folder.path / f"{len(sizes)}-{name}.arrow", None if name == "order" else "lz4")
         except OSError as error:
             raise EngineError(
                 f"The log cannot be kept on disk ({error}).",
@@ -187,10 +192,10 @@ def _kept(pieces: Iterable[EventLog], folder: Folder) -> StoredLog | None:
     return None if shape is None else StoredLog(folder, tuple(sizes), shape)
 
 
-def _write(table: pa.Table, path: Path) -> None:
+def _write(table: pa.Table, path: Path, compression: str | None) -> None:
     """In one batch with one dictionary a column, so that what is read needs no more than to be unpacked."""
     table = table.unify_dictionaries().combine_chunks()
-    with ipc.new_file(path, table.schema, options=ipc.IpcWriteOptions(compression="lz4")) as file:
+    with ipc.new_file(path, table.schema, options=ipc.IpcWriteOptions(compression=compression)) as file:
         file.write_table(table)
 
 
@@ -198,18 +203,26 @@ def _loaded(folder: Path, number: int, shape: EventLog, attributes: Collection[s
     """A piece; an attribute of cases and one of events may be meant by one name, with or without what goes before it
     in flat tables."""
     wanted = None if attributes is None else {name.removeprefix(_PREFIX) for name in attributes}
-    events, cases = (
-        _read(folder / f"{number}-{name}.arrow", table.schema, wanted)
-        for name, table in (("events", shape.events), ("cases", shape.cases))
-    )
-    return replace(shape, events=events, cases=cases)
+
+    def read(kind: str, names: Collection[str]) -> dict[str, pa.ChunkedArray]:
+        chosen = [name for name in names if wanted is None or name in _ALWAYS or name.removeprefix(_PREFIX) in wanted]
+        return _read(folder / f"{number}-{kind}.arrow", chosen) if chosen else {}
+
+    events = read("order", _ALWAYS) | read("events", [n for n in shape.events.column_names if n not in _ALWAYS])
+    cases = read("cases", shape.cases.column_names)
+    return replace(shape, events=_ordered(events, shape.events.schema), cases=_ordered(cases, shape.cases.schema))
 
 
-def _read(path: Path, schema: pa.Schema, wanted: Collection[str] | None) -> pa.Table:
-    names = [n for n in schema.names if wanted is None or n in _ALWAYS or n.removeprefix(_PREFIX) in wanted]
-    options = ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
-    with pa.OSFile(str(path)) as file:
-        return ipc.open_file(file, options=options).read_all()
+def _read(path: Path, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+    with pa.memory_map(str(path)) as file:
+        fields = [ipc.open_file(file).schema.get_field_index(name) for name in names]
+        table = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields)).read_all()
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def _ordered(columns: Mapping[str, pa.ChunkedArray], schema: pa.Schema) -> pa.Table:
+    fields = [field for field in schema if field.name in columns]
+    return pa.Table.from_arrays([columns[field.name] for field in fields], schema=pa.schema(fields, schema.metadata))
 
 
 def _merged(parts: list[Variants]) -> Variants:
