@@ -211,25 +211,29 @@ def take_pages(page: Any, log: Path, address: str, folder: Path) -> None:
     page.get_by_role("link", name="Choose how to release it").first.click()
     page.get_by_label("All of these may be known").check()
     page.locator("#plan").get_by_text("It would ask the log").wait_for()
-    page.get_by_text("Who is protected?", exact=True).first.evaluate("it => it.scrollIntoView()")
+    budget = page.get_by_label("Budget ε", exact=True)
+    budget.evaluate("it => window.scrollTo({top: it.getBoundingClientRect().top + scrollY - 280, behavior: 'instant'})")
     page.screenshot(path=folder / "screen-release.png")
 
 
 def take(target: Path) -> None:
-    """Take the screens with the demo's log."""
+    """Take the screens with the demo's log, each in as few colours as look the same."""
+    from PIL import Image
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
         folder = Path(made)
         demo.run_demo(folder / "demo", lambda said: None)
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        page = browser.new_page(viewport={"width": 960, "height": 900}, locale="en", color_scheme="light")
+        page = browser.new_page(viewport={"width": 960, "height": 790}, locale="en", color_scheme="light")
         page.set_default_timeout(PATIENCE)
         with serving(folder / "data") as address:
             take_pages(page, folder / "demo" / "hospital.xes", address, target)
         page.goto((folder / "demo" / "outside.html").as_uri())
         page.screenshot(path=target / "screen-report.png")
         browser.close()
+    for name in SCREENS:
+        Image.open(target / name).quantize(64, dither=Image.Dither.NONE).save(target / name, optimize=True)
 
 
 def main() -> int:
