@@ -216,6 +216,7 @@ def test_what_pages_say_of_the_frontier_is_what_was_measured() -> None:
         assert [float(number) for number in said] == [round(min(found), 2), round(max(found), 2)]
 
 
+@pytest.mark.slow
 def test_the_kernel_is_as_long_as_the_architecture_says() -> None:
     lines = code = 0
     for module in (ROOT / "src/veilog/privacy").rglob("*.py"):
