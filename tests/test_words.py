@@ -29,8 +29,6 @@ TYPED = {
     "docs/results/pripel.md": BEFORE,
     "docs/results/times.md": BEFORE,
     "docs/results/travag.md": BEFORE,
-    "docs/measures/complexity.md": "three properties of public logs; the values are in tests/measures",
-    "docs/measures/models.md": "properties of public logs by our miner and pm4py's, which tests/measures compare",
     "docs/measures/singling-out.md": "to get a command with the measures of risk",
     "docs/results/dpim.md": "to get a command: dpim beside its paper is no experiment yet",
     "docs/methods/times-and-attributes.md": "shares of the budget, which the code has and no measurement gave",
