@@ -27,7 +27,7 @@ CATALOGUES = SOURCE / "_language"
 FUNCTIONS = {"gettext": (0,), "gettext_noop": (0,), "_": (0,), "ngettext": (0, 1), "pgettext": (0, 1), "_p": (0, 1)}
 """Which arguments of them are text."""
 CONTEXTUAL = {"pgettext", "_p"}
-CONSTRUCTORS = {"Aspect": (1, 5), "Purpose": (1,), "Question": (0, 1)}
+CONSTRUCTORS = {"Aspect": (1, 5), "Purpose": (1,), "Question": (0, 1), "Problem": (1, 2)}
 """Values whose texts at these places are looked up where they are shown."""
 HEAD = """\
 msgid ""
