@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from veilog._language import (
+    dated,
     day_in_words,
     gettext,
     gettext_noop,
@@ -85,6 +86,14 @@ def _day(moment: str) -> str:
     except ValueError:
         return moment[:10]
     return day_in_words(at)
+
+
+def _moment(text: str) -> str:
+    try:
+        at = datetime.datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        return text[:16]
+    return f"{dated(at.date().isoformat())} {at:%H:%M}"
 
 
 def _plain(value: float | str) -> str:
@@ -217,6 +226,7 @@ FILTERS = {
     "doing_words": _doing_words,
     "figures": localised,
     "left_words": _left_words,
+    "moment": _moment,
     "log_state": _log_state,
     "log_state_words": _log_state_words,
     "plain": _plain,

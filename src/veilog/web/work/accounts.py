@@ -6,7 +6,6 @@ of columns or of what to leave out was told about the same people.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -373,7 +372,7 @@ def _entered(entry: Entry, cases: int) -> Entered:
     cost = _cost_of(entry)
     return Entered(
         number=entry.number,
-        time=_moment(entry.time),
+        time=entry.time,
         method=clean(entry.method) + (f", {gettext('as published')}" if entry.as_published else ""),
         unit=clean(entry.unit)[:60],
         part=clean(entry.part or "")[:60],
@@ -383,13 +382,6 @@ def _entered(entry: Entry, cases: int) -> Entered:
         timed=bool(entry.parameters.get("times")),
         attributes=len(entry.parameters.get("attributes") or ()),
     )
-
-
-def _moment(text: str) -> str:
-    try:
-        return f"{datetime.datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}"
-    except ValueError:
-        return text[:16]
 
 
 def _cost_of(entry: Entry) -> Cost | None:
