@@ -36,8 +36,9 @@ class Card:
     def when(self) -> str:
         """When to use it, and when not; and whose it is, where it is none of ours."""
         package = self.method.package
-        advice = gettext(self.method.advice)
-        return gettext("{advice} (An add-on: {package}.)", advice=advice, package=package) if package else advice
+        if not package:
+            return self.method.advice
+        return f"{self.method.advice} {gettext('(An add-on: {package}.)', package=package)}"
 
     @property
     def takes_epsilon(self) -> bool:

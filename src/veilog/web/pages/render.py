@@ -26,6 +26,7 @@ from veilog.web.jobs.records import JobRecord, LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages.assets import address
 from veilog.web.pages.charts import disclosure_chart, singled_out_chart
+from veilog.web.pages.exposed import exposure_in_words
 from veilog.web.pages.methods import DEFAULT, cards
 from veilog.web.pages.tries import Trial, learnt, points_of
 from veilog.web.pages.words import (
@@ -33,7 +34,6 @@ from veilog.web.pages.words import (
     HOW,
     LANGUAGES,
     advantage_in_words,
-    exposure_in_words,
     known_events,
     said_by_scripts,
     side_by_side,
