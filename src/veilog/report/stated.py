@@ -6,10 +6,7 @@ wherever they come from, as are the reasons that methods mark for translation. W
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-
-from veilog._language import ENGLISH, current, gettext, gettext_noop, localised
+from veilog._language import gettext_noop, recognised
 
 __all__ = ["SENTENCES", "stated"]
 
@@ -57,28 +54,4 @@ SENTENCES = (
 
 def stated(text: str) -> str:
     """Return a sentence of the kernel in the language that is spoken; any other text as it is."""
-    if current() == ENGLISH:
-        return text
-    found = gettext(text)
-    if found != text:
-        return found
-    for sentence, form in _forms():
-        if match := form.fullmatch(text):
-            values = {
-                name: localised(f"{int(value):,}") if name == "n" else stated(value)
-                for name, value in match.groupdict().items()
-            }
-            return gettext(sentence, **values)
-    return text
-
-
-@lru_cache(maxsize=1)
-def _forms() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """The sentences, each with what it looks like when it is filled in."""
-    return tuple((sentence, re.compile(_form(sentence), re.DOTALL)) for sentence in SENTENCES)
-
-
-def _form(sentence: str) -> str:
-    parts = re.split(r"\{(\w+)\}", sentence)
-    kinds = (r"(?P<n>\d+)" if name == "n" else rf"(?P<{name}>.+)" for name in parts[1::2])
-    return "".join(part for pair in zip(map(re.escape, parts[::2]), (*kinds, ""), strict=True) for part in pair)
+    return recognised(text, SENTENCES)
