@@ -25,6 +25,7 @@ from veilog.web.jobs.records import JobRecord, LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages.assets import address
 from veilog.web.pages.charts import disclosure_chart, singled_out_chart
+from veilog.web.pages.glossary import glossary
 from veilog.web.pages.methods import DEFAULT, cards
 from veilog.web.pages.tries import Trial, learnt, points_of
 from veilog.web.pages.words import (
@@ -307,7 +308,9 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     environment.filters.update(FILTERS)
     environment.globals.update(own=address, LEARNT=LEARNT, WEAK=WEAK, LARGEST_UNASKED=LARGEST_UNASKED)
+    environment.globals["glossary"] = glossary
     return furnish(environment)
