@@ -33,6 +33,7 @@ FOUND = """async () => (await axe.run({resultTypes: ["violations"]})).violations
   (found) => [found.id, found.impact, ...found.nodes.slice(0, 3).map((node) => node.html.slice(0, 300))])"""
 OPENED = "document.querySelectorAll('details:not([open])').forEach((e) => { e.open = true; e.dataset.ours = '' })"
 CLOSED = "document.querySelectorAll('details[data-ours]').forEach((e) => { e.open = false; delete e.dataset.ours })"
+UNCLIPPED = "[...document.querySelectorAll('[data-map]')].every((map) => map.scrollWidth <= map.clientWidth + 1)"
 FOCUSED = """() => { const e = document.activeElement, own = getComputedStyle(e);
   const parts = e.type === 'date';  // of which the browser outlines the one that has the focus
   const outlined = own.outlineStyle !== 'none' && parseFloat(own.outlineWidth) >= 2;
@@ -97,6 +98,7 @@ class Visit:
             self.page.set_viewport_size({"width": width, "height": 900})
             self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             assert self.page.evaluate("document.documentElement.scrollWidth") <= width, self.page.url
+            assert self.page.evaluate(UNCLIPPED) or width < 1280, "maps are seen whole"
             assert not axe or self.page.evaluate(FOUND) == [], (self.page.url, width, scheme)
         self.page.evaluate(CLOSED)
 
