@@ -202,7 +202,7 @@ def test_the_cost_of_labels_that_are_found_privately_is_in_it() -> None:
 def test_the_cost_of_attributes_is_in_it_and_leaves_so_much_less_for_the_rest(times: str | None) -> None:
     """A dry run foresaw 0.459 for steps of which 0.204 were asked, and the whole budget without the attributes."""
     declared = veilog.Domain("log", "log", {"age group": ("0-39", "40-79", "80+")})
-    planned = veilog.plan("laplace", epsilon="0.8", domain=declared, attributes=["age group"], times=times)
+    planned = veilog.plan("laplace", epsilon="0.8", domain=declared, attributes=["age group"], times=times, depth=3)
     told, done = planned.cost, planned.run(hospital(60, seed=3)).guarantee
     of_values = [sum(c.epsilon for c in found.charges if "values of" in c.purpose) for found in (told, done)]
     assert of_values == [Fraction(1, 5), Fraction(1, 5)]
