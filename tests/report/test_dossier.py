@@ -94,12 +94,12 @@ def test_each_risk_is_bounded_by_name_and_never_understated(released: veilog.Rel
     made = veilog.dossier(released)
     assert released.guarantee.epsilon == 1.0
     # e / 1000 + delta and e / 100 + delta, rounded up to tenths of a percent.
-    assert "one of 1,000\n0.1\u00a0%\n0.3\u00a0%" in section(made, "B.1")
-    assert "one of 100\n1\u00a0%\n2.8\u00a0%" in section(made, "B.1")
-    assert "is at most 46.3\u00a0%" in section(made, "B.1")  # tanh(1/2) = .4621
+    assert "one of 1,000\n0.1\u202f%\n0.3\u202f%" in section(made, "B.1")
+    assert "one of 100\n1\u202f%\n2.8\u202f%" in section(made, "B.1")
+    assert "is at most 46.3\u202f%" in section(made, "B.1")  # tanh(1/2) = .4621
     assert "\n2\n2\n" in section(made, "B.2") and "moderate" in section(made, "B.2")
     assert "20\n20\nnone in practice" in section(made, "B.2")
-    assert "which of 2 equally likely values\n50\u00a0%\n81.7\u00a0%" in section(made, "B.3")  # 1 - 1/(2e) = .8161
+    assert "which of 2 equally likely values\n50\u202f%\n81.7\u202f%" in section(made, "B.3")  # 1 - 1/(2e) = .8161
     assert "at n times ε only" in section(made, "B.4")
 
 
@@ -131,7 +131,7 @@ def test_the_owner_sees_what_attacks_achieved_with_intervals_and_the_bound() -> 
     made = veilog.dossier(released, LOG)
     assert made.owner_only
     text = section(made, "B.5")
-    assert "others' cases alone" in text and re.search(r"\d\u00a0% \([\d.]+ to [\d.]+\u00a0%\)", text)
+    assert "others' cases alone" in text and re.search(r"\d\u202f% \([\d.]+\u00a0to\u00a0[\d.]+\u202f%\)", text)
     assert "see B.5" in section(made, "A.4.1.c")
     assert "300 cases, 2,274 events" in section(made, "A.1.1.d")
     bound = float(re.search(r"on average over the noise, is ([\d.]+)", text)[1])  # type: ignore[index]

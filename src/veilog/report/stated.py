@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 
 from veilog._language import ENGLISH, current, gettext, gettext_noop, localised
+from veilog.report.remarks import NESTED, NOISE, REMARKS
 
 __all__ = ["SENTENCES", "stated"]
 
@@ -54,6 +55,8 @@ SENTENCES = (
 )
 """With a placeholder where they have a number or a name."""
 
+_NUMBER = re.compile(r"-?\d{1,3}(,?\d{3})*(\.\d+)?")
+
 
 def stated(text: str) -> str:
     """Return a sentence of the kernel in the language that is spoken; any other text as it is."""
@@ -64,18 +67,23 @@ def stated(text: str) -> str:
         return found
     for sentence, form in _forms():
         if match := form.fullmatch(text):
-            values = {
-                name: localised(f"{int(value):,}") if name == "n" else stated(value)
-                for name, value in match.groupdict().items()
-            }
-            return gettext(sentence, **values)
+            return gettext(sentence, **{name: _filled_in(name, value) for name, value in match.groupdict().items()})
     return text
+
+
+def _filled_in(name: str, value: str) -> str:
+    """What stands in a sentence: another one, a number as the language writes it, or a name as it is."""
+    if name in NESTED:
+        value = stated(value)
+    if name == "n":
+        value = f"{int(value):,}"
+    return localised(value) if _NUMBER.fullmatch(value) else value
 
 
 @lru_cache(maxsize=1)
 def _forms() -> tuple[tuple[str, re.Pattern[str]], ...]:
     """The sentences, each with what it looks like when it is filled in."""
-    return tuple((sentence, re.compile(_form(sentence), re.DOTALL)) for sentence in SENTENCES)
+    return tuple((sentence, re.compile(_form(sentence), re.DOTALL)) for sentence in (*SENTENCES, *REMARKS, *NOISE))
 
 
 def _form(sentence: str) -> str:
