@@ -28,7 +28,7 @@ from veilog.report.dossier.yaml import Yours, written
 
 LOG = hospital(300, seed=1)
 VARIANTS = LOG.variants
-SMALL = hospital(60, seed=1)
+SMALL = hospital(25, seed=1)
 DOCS = Path(__file__).parents[2] / "docs"
 
 TEMPLATE = (
@@ -134,6 +134,7 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", UNPROVEN[:-1])  # TraVaG trains for minutes; tests/methods/travag has its guarantee
 def test_of_a_method_as_published_without_a_proof_the_dossier_says_no(method: str) -> None:
     needs_delta = {"delta": "1e-3"} if method in ("utravas", "libra") else {}
