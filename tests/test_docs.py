@@ -1,5 +1,6 @@
 """The docs are true of the code: every command, option, method and parameter is on its page, and the tutorial runs."""
 
+import ast
 import dataclasses
 import importlib.util
 import inspect
@@ -17,6 +18,7 @@ import veilog
 from veilog import METHODS, cli
 from veilog.logs.simulate import ACTIVITIES, hospital
 from veilog.measures import MEASURES
+from veilog.methods.measured import ahead, measured
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Code
 from veilog.privacy.account.guessing import epsilon_of
@@ -184,6 +186,54 @@ def test_the_table_of_guesses_is_that_of_the_code() -> None:
         guess = found.guess_at_prior
         numbers = found.advantage, found.tpr_at_fpr[0.01], found.presence, guess[0.5], guess[0.1], guess[0.01]
         assert told.split(" | ") == [up(number, 3) for number in numbers]
+
+
+CASES = {
+    "sepsis": 1050,
+    "receipt": 1434,
+    "unrineweginfectie": 1650,
+    "bpic2013_incidents": 7554,
+    "traffic_fines": 150370,
+}
+
+
+def test_what_pages_say_of_the_frontier_is_what_was_measured() -> None:
+    assert f"in {ahead('evolve')} [measured]" in (DOCS / "how-to/choose-a-method.md").read_text()
+    page = " ".join((DOCS / "suggest.md").read_text().split())
+    assert f"highest mean in {ahead('evolve')} places" in page
+    assert f"behind evolve's in {ahead('pripel')} and {ahead('libra')} of the same places" in page
+    reached = [
+        (float(epsilon) * CASES[log], similarity)
+        for log in CASES
+        for epsilon, similarity in measured().similarity["evolve"][log].items()
+    ]
+    page = (DOCS / "how-to/choose-epsilon.md").read_text()
+    ranges = re.findall(r"^\| ([\d,]+) to ([\d,]+) \| ([\d.]+) .*?to ([\d.]+)", page, re.MULTILINE)
+    assert len(ranges) == 3
+    for least, most, *said in ranges:
+        low, high = (int(number.replace(",", "")) for number in (least, most))
+        found = [similarity for size, similarity in reached if low <= size <= high + 0.5]
+        assert [float(number) for number in said] == [round(min(found), 2), round(max(found), 2)]
+
+
+@pytest.mark.slow
+def test_the_kernel_is_as_long_as_the_architecture_says() -> None:
+    lines = code = 0
+    for module in (ROOT / "src/veilog/privacy").rglob("*.py"):
+        text = module.read_text()
+        told = {
+            line
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        }
+        rows = [row.strip() for row in text.splitlines()]
+        lines += len(rows)
+        code += sum(bool(row) and row[0] != "#" and number not in told for number, row in enumerate(rows, 1))
+    page = (DOCS / "architecture.md").read_text()
+    said = re.search(r"The kernel has about ([\d,]+) lines .* and ([\d,]+) of code", page)
+    assert said is not None
+    assert [int(number.replace(",", "")) for number in said.groups()] == pytest.approx([lines, code], rel=0.05)
 
 
 def test_what_the_json_of_a_release_holds_is_documented() -> None:

@@ -154,6 +154,17 @@ def test_the_picture_is_what_its_command_draws(pictures: ModuleType) -> None:
     assert pictures.drawn() == (ROOT / "docs/before-after.svg").read_text(encoding="utf-8"), "make pictures"
 
 
+def test_the_screens_are_those_that_the_docs_show(pictures: ModuleType) -> None:
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts]
+    shown = {name: page.name for page in pages for name in re.findall(r"!\[[^]]+\]\(([^)]+\.png)\)", page.read_text())}
+    assert shown == pictures.SCREENS, "make screens"
+    assert {path.name for path in (ROOT / "docs").glob("*.png")} == set(shown)
+    for name in shown:
+        picture = (ROOT / "docs" / name).read_bytes()
+        assert picture.startswith(b"\x89PNG")
+        assert len(picture) <= pictures.MOST_BYTES
+
+
 @pytest.mark.slow
 def test_who_is_found_is_what_the_log_says(pictures: ModuleType, logs: Path) -> None:
     found = pictures.exposed(logs)

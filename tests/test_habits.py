@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 
 import veilog
 from veilog import cli
@@ -105,6 +106,37 @@ def test_the_image_starts_what_veilog_has() -> None:
     access = (ROOT / "src/veilog/web/access/access.py").read_text()
     assert '_OPEN = f"{OWN}style.css"' in access
     assert f"http://127.0.0.1:{steps['EXPOSE']}/static/style.css" in steps["HEALTHCHECK"]
+
+
+PYTHONS = {"11": "3.9", "12": "3.11", "13": "3.13"}
+"""The Python of each Debian, which has one."""
+
+
+def test_the_python_of_the_image_is_one_that_veilog_runs_on() -> None:
+    (release,) = re.findall(r"^ARG BASE=debian:(\d+)", DOCKERFILE, re.MULTILINE)
+    project = PROJECT["project"]
+    assert PYTHONS[release] in SpecifierSet(project["requires-python"])
+    assert f"Programming Language :: Python :: {PYTHONS[release]}" in project["classifiers"]
+    made_with = re.search(r"with Python ([\d.]+):", (ROOT / "constraints.txt").read_text())
+    assert made_with is not None
+    assert made_with[1] == PYTHONS[release], "versions that this Python can have"
+
+
+def test_the_image_finds_its_data_its_token_and_its_port_where_compose_puts_them() -> None:
+    steps, ((name, service),) = dict(instructions()), COMPOSE["services"].items()
+    assert name == "veilog"
+    entry = yaml.safe_load(steps["ENTRYPOINT"])
+    assert [port.rpartition(":")[2] for port in service["ports"]] == [steps["EXPOSE"]]
+    (volume,) = service["volumes"]
+    source, _, place = volume.partition(":")
+    assert source in COMPOSE["volumes"]
+    assert place == steps["VOLUME"]
+    assert Path(entry[entry.index("--folder") + 1]).parent == Path(place)
+    assert entry[-1] == "--token-file", "what CMD says comes next"
+    assert yaml.safe_load(steps["CMD"]) == [f"/run/secrets/{secret}" for secret in service["secrets"]]
+    made = next(rest for _, rest in instructions() if "useradd" in rest)
+    assert f"--uid {steps['USER']} " in made
+    assert made.endswith(f"install --directory --owner veilog --mode 0700 {place}")
 
 
 def test_only_this_machine_reaches_the_container() -> None:

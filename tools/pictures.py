@@ -1,20 +1,28 @@
-"""Draw the pictures of the README and of the page that says why.
+"""Draw the pictures of the README and of the page that says why, and take those of the pages and the report.
 
     python tools/pictures.py [FILE]                 by default docs/before-after.svg
     python tools/pictures.py --logs FOLDER [FILE]   by default docs/why.svg, and the table in docs/why.md
+    python tools/pictures.py --screens [FOLDER]     by default docs: SCREENS, in Chromium ($CHROMIUM)
 
 The README's is a log before, its release after, and the verdict. The log is that of ``veilog demo``. The release is
 drawn with a seed, so that everybody gets the same picture; what is said of the protection is that of a release without
 one. The other picture says how many patients of a public log are found by a few of their activities; FOLDER has the log
-(sepsis.xes.gz), of which the picture holds shares and nothing else.
+(sepsis.xes.gz), of which the picture holds shares and nothing else. The screens are those of the demo's log, which a
+person would see who brings it to ``veilog serve``, and the report that goes out with its release.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import veilog
 from veilog import demo
@@ -28,6 +36,13 @@ from veilog.releasing.meaning import meaning_of
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TARGET, WHY = DOCS / "before-after.svg", DOCS / "why.svg"
+SCREENS = {"screen-exposure.png": "serve.md", "screen-release.png": "serve.md", "screen-report.png": "report.md"}
+"""The pictures of the pages and of the report, and the page of the docs that shows each."""
+MOST_BYTES = 120_000
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--hide-scrollbars")
+PATIENCE = 90_000
+"""Milliseconds for work that takes a few seconds on an idle machine."""
 WIDTH, HEIGHT = 860, 330
 LEFT, RIGHT, VERDICT = 20, 318, 616
 ROWS, STEP, BOX = 6, 26, 20
@@ -173,8 +188,61 @@ def why_table(found: Exposure) -> str:
     return "\n".join([*lines, "", told])
 
 
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Give the address that ``veilog serve`` prints."""
+    command = [sys.executable, "-m", "veilog", "serve", "--no-open", "--port", "0", "--folder", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
+
+
+def take_pages(page: Any, log: Path, address: str, folder: Path) -> None:
+    """Bring a log, and take what is said of it and the form of a release."""
+    page.goto(address)
+    page.get_by_label("Event log").set_input_files(log)
+    page.get_by_role("button", name="Read the log").click()
+    page.get_by_role("button", name="Yes: see who is exposed").click()
+    page.locator("svg.curves").first.wait_for()
+    page.screenshot(path=folder / "screen-exposure.png")
+    page.get_by_role("link", name="Choose how to release it").first.click()
+    page.get_by_label("All of these may be known").check()
+    page.locator("#plan").get_by_text("It would ask the log").wait_for()
+    budget = page.get_by_label("Budget ε", exact=True)
+    budget.evaluate("it => window.scrollTo({top: it.getBoundingClientRect().top + scrollY - 280, behavior: 'instant'})")
+    page.screenshot(path=folder / "screen-release.png")
+
+
+def take(target: Path) -> None:
+    """Take the screens with the demo's log, each in as few colours as look the same."""
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
+        folder = Path(made)
+        demo.run_demo(folder / "demo", lambda said: None)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        page = browser.new_page(viewport={"width": 960, "height": 790}, locale="en", color_scheme="light")
+        page.set_default_timeout(PATIENCE)
+        with serving(folder / "data") as address:
+            take_pages(page, folder / "demo" / "hospital.xes", address, target)
+        page.goto((folder / "demo" / "outside.html").as_uri())
+        page.screenshot(path=target / "screen-report.png")
+        browser.close()
+    for name in SCREENS:
+        Image.open(target / name).quantize(64, dither=Image.Dither.NONE).save(target / name, optimize=True)
+
+
 def main() -> int:
     given = sys.argv[1:]
+    if given[:1] == ["--screens"]:
+        folder = Path(given[1]) if given[1:] else DOCS
+        take(folder)
+        print("\n".join(f"taken: {folder / name}" for name in SCREENS))
+        return 0
     if given[:1] != ["--logs"]:
         target = Path(given[0]) if given else TARGET
         target.write_text(drawn(), encoding="utf-8")

@@ -25,7 +25,7 @@ from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace, Thresholded
 
 PAIRS = {pair.attack: pair for pair in worst_cases(False)}
-EMPTY, HUNDRED, _, THOUSANDS, _, _, _, EDGE = PAIRS.values()
+EMPTY, HUNDRED, _, THOUSANDS, *_, EDGE = PAIRS.values()
 RUNS = 150
 
 

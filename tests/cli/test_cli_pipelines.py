@@ -62,6 +62,11 @@ def test_a_failure_has_its_status_and_its_json(
     assert not Path("x.xes").exists()
 
 
+def test_an_option_after_json_is_no_file(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "log.xes", "--json", "--details", "out"]) == 2
+    assert sorted(path.name for path in Path().iterdir()) == ["log.xes"]
+
+
 def test_a_result_says_what_it_is_about_and_of_the_raw_log_to_its_owner_alone(log: Path) -> None:
     assert main(["release", "log.xes", "out.xes", *COUNTS, *PUBLIC, "--epsilon", "1", "--json", "told.json"]) == 0
     told = json.loads(Path("told.json").read_text())

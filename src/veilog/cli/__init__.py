@@ -217,7 +217,8 @@ def _called(given: Sequence[str]) -> str:
 def _failed(given: Sequence[str], status: int, error: Exception, message: str = "") -> int:
     """Write what went wrong as JSON, where that was asked for; returns the status."""
     places = [word.partition("=")[2] for word in given if word.startswith("--json=")]
-    places += [place for option, place in itertools.pairwise(given) if option == "--json"]
+    after = [word for option, word in itertools.pairwise(given) if option == "--json"]
+    places += [word for word in after if word == "-" or not word.startswith("-")]  # not the next option
     if not places:
         return status
     from veilog.cli.common import Output, about  # what wrote results, if any were
