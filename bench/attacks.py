@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,6 @@ import numpy as np
 import veilog
 from benchmark import CPU, PEAK, WALL, benchmark
 from timing import timed
-from veilog.cli import main
 from veilog.errors import VeilogError
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
 from veilog.experiments.summary import Column, grouped
@@ -127,8 +128,8 @@ def large_measure(given: Given, cell: Cell) -> Measured:
     table, answer = given.folder / "large.csv", given.folder / "risk.json"
     if not table.exists():
         large(table)
-    costs, status = timed(lambda: main(["risk", str(table), "--quiet", "--json", str(answer)]))
-    assert status == 0
+    command = [sys.executable, "-m", "veilog", "risk", str(table), "--quiet", "--json", str(answer)]
+    costs, _ = timed(lambda: subprocess.run(command, check=True, capture_output=True))
     rows = json.loads(answer.read_text())["attacks"]
     own = next(row for row in rows if row["attack"] == "own path")
     return Measured(costs | {"alone": own["alone"], "share": 100 * own["alone"] / own["cases"]})
