@@ -27,8 +27,25 @@ CATALOGUES = SOURCE / "_language"
 FUNCTIONS = {"gettext": (0,), "gettext_noop": (0,), "_": (0,), "ngettext": (0, 1), "pgettext": (0, 1), "_p": (0, 1)}
 """Which arguments of them are text."""
 CONTEXTUAL = {"pgettext", "_p"}
-CONSTRUCTORS = {"Aspect": (1, 5), "Purpose": (1,), "Question": (0, 1)}
+CONSTRUCTORS = {
+    "Aspect": (1, 5),
+    "DeltaOptional": (0,),
+    "Method": (0, 1, 2, 3),
+    "Problem": (1, 2),
+    "Purpose": (1,),
+    "Question": (0, 1),
+    "Rule": (1, 5),
+}
 """Values whose texts at these places are looked up where they are shown."""
+KEYWORDS = {
+    ("Aspect", "unit"): 5,
+    ("DeltaOptional", "buys"): 0,
+    ("Method", "title"): 0,
+    ("Method", "advice"): 1,
+    ("Method", "guarantee"): 2,
+    ("Method", "as_published"): 3,
+}
+"""Where those are that have a name."""
 HEAD = """\
 msgid ""
 msgstr ""
@@ -91,7 +108,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _place(name: str, keyword: str | None) -> tuple[int, ...]:
-    return (5,) if name == "Aspect" and keyword == "unit" else ()
+    return (KEYWORDS[name, keyword],) if (name, keyword) in KEYWORDS else ()
 
 
 def _in_template(path: Path) -> Iterator[tuple[str, str, str]]:

@@ -306,6 +306,8 @@ def test_everything_can_be_done_without_javascript(visit_without_script: Visit, 
     page.get_by_role("button", name="Yes, delete").click()
     assert urlsplit(page.url).path == "/"
     assert page.get_by_text("Your releases").count() == 0
+    page.get_by_role("button", name="Français").click()
+    assert page.get_by_role("heading", name="Vos journaux").is_visible()
 
 
 @pytest.mark.slow

@@ -228,6 +228,8 @@ def test_every_form_that_changes_something_is_marked(ordinary: dict[str, str]) -
     for name, text in ordinary.items():
         for form in re.findall(r"<form.*?</form>", text, re.DOTALL):
             assert 'method="post"' in form, name
+            if 'action="/language"' in form:  # sent twice it does nothing more, and Origin says that it is ours
+                continue
             assert f'name="once" value="{ONCE}"' in form, name
 
 

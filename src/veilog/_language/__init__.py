@@ -11,9 +11,11 @@ follow the language, so it is filled in before the lookup: a catalogue has such 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import date
 from functools import lru_cache
 from importlib import resources
 
@@ -26,6 +28,7 @@ __all__ = [
     "check_language",
     "current",
     "dated",
+    "day_in_words",
     "gettext",
     "gettext_noop",
     "languages",
@@ -34,6 +37,7 @@ __all__ = [
     "percent",
     "pgettext",
     "quoted",
+    "recognised",
     "spoken",
 ]
 
@@ -42,6 +46,9 @@ UNITS = ("case", "person")
 """What a guarantee can protect, one of it; of another one, which only a file can state, sentences stay English."""
 
 _SUFFIX = ".po"
+_NUMBER = re.compile(r"-?\d{1,3}(,?\d{3})*(\.\d+)?")
+_NAMES = frozenset({"attribute", "attributes", "column", "query", "tree", "value"})
+"""Placeholders for what a log calls something: no word of ours, whatever it looks like."""
 _current: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 
@@ -102,6 +109,13 @@ def gettext_noop(text: str) -> str:
     return text
 
 
+_MONTHS = (
+    *(gettext_noop("January"), gettext_noop("February"), gettext_noop("March"), gettext_noop("April")),
+    *(gettext_noop("May"), gettext_noop("June"), gettext_noop("July"), gettext_noop("August")),
+    *(gettext_noop("September"), gettext_noop("October"), gettext_noop("November"), gettext_noop("December")),
+)
+
+
 def localised(number: str) -> str:
     """Return a number, written as in English (1,234.5), as the language writes it."""
     sample = pgettext("locale", "1,234.5")
@@ -119,9 +133,52 @@ def dated(date: str) -> str:
     return pgettext("locale", "{year}-{month}-{day}", year=year, month=month, day=day)
 
 
+def day_in_words(day: date) -> str:
+    """Return a date with its month in words, which nobody takes for another."""
+    month = gettext(_MONTHS[day.month - 1])
+    return pgettext("locale", "{day} {month} {year}", day=str(day.day), month=month, year=str(day.year))
+
+
 def quoted(text: str) -> str:
     """Return the text between the language's quotation marks."""
     return pgettext("locale", "“{text}”", text=text)
+
+
+def recognised(text: str, sentences: tuple[str, ...]) -> str:
+    """Return in the language that is spoken what was said in English: one of these sentences, which have a placeholder
+    where it has a number or a name, or one of a catalogue. Any other text as it is."""
+    if current() == ENGLISH:
+        return text
+    found = gettext(text)
+    if found != text:
+        return found
+    for sentence, form in _forms(sentences):
+        if match := form.fullmatch(text):
+            return gettext(
+                sentence, **{name: _recognised(name, value, sentences) for name, value in match.groupdict().items()}
+            )
+    return text
+
+
+def _recognised(name: str, value: str, sentences: tuple[str, ...]) -> str:
+    """What stands in a sentence: a number as the language writes it, a name as it is, or another sentence."""
+    if name == "n":
+        return localised(f"{int(value):,}")
+    if _NUMBER.fullmatch(value):
+        return localised(value)
+    return value if name in _NAMES else recognised(value, sentences)
+
+
+@lru_cache(maxsize=8)
+def _forms(sentences: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """The sentences, each with what it looks like when it is filled in."""
+    return tuple((sentence, re.compile(_form(sentence), re.DOTALL)) for sentence in sentences)
+
+
+def _form(sentence: str) -> str:
+    parts = re.split(r"\{(\w+)\}", sentence)
+    kinds = (r"(?P<n>\d+)" if name == "n" else rf"(?P<{name}>.+)" for name in parts[1::2])
+    return "".join(part for pair in zip(map(re.escape, parts[::2]), (*kinds, ""), strict=True) for part in pair)
 
 
 def _filled(text: str, values: dict[str, str | int]) -> str:

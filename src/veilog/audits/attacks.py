@@ -177,7 +177,6 @@ _WORST: tuple[tuple[str, int, Trace, Trace], ...] = (
 _OF_VARIANTS: tuple[tuple[str, int, Trace, Trace], ...] = (
     ("one more of 3,000 cases without events", 3000, (), ()),  # from its start to its end is one step
     ("3,000 cases of one event, and one without events", 3000, ("a",), ()),  # it fits no model of the others
-    ("3,000 cases of one event, and one of another event", 3000, ("a",), ("b",)),  # nor does it, in as many new pairs
     ("one more of so many cases that a float would round them", 2**24 + 1, ("a", "a"), ("a", "a")),
 )
 """Those of variants alone. Single precision has 24 binary digits."""

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from veilog._language import check_language
 from veilog.cli.terminal import SafeConsole
 from veilog.errors import MissingExtraError, ParameterError
 
@@ -34,6 +35,9 @@ def serve(
     no_open: Annotated[bool, Parameter(negative="", help="Do not open a browser.")] = False,
     workers: Annotated[int, Parameter(help="Jobs that run at once.")] = 2,
     max_upload: Annotated[int, Parameter(help="Largest log that is taken, in MiB.")] = 2048,
+    language: Annotated[
+        str | None, Parameter(help="Language of the pages until somebody chooses another; by default the browser's.")
+    ] = None,
     seed: Annotated[int | None, Parameter(help="Test mode: every release is repeatable and has no guarantee.")] = None,
 ) -> None:
     """Open the same work in a browser: bring a log, see who is exposed, release, compare, download."""
@@ -52,6 +56,8 @@ def serve(
     ):
         if not least <= value <= most:
             raise ParameterError(f"--{name} must be from {least} to {most}, not {value}.", parameter=name)
+    if language is not None:
+        check_language(language)
     if token_file is None and not serving.is_loopback(host):
         raise ParameterError(
             f"At {host} others can reach the server, so it needs a token of your own.",
@@ -72,6 +78,7 @@ def serve(
         max_upload=max_upload * _MIB,
         workers=workers,
         job_memory=serving.memory_for_each(workers),
+        language=language,
         seed=seed,
     )
     console = SafeConsole(file=sys.stdout, highlight=False)

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from veilog._language import gettext_noop
 
-__all__ = ["NESTED", "NOISE", "REMARKS"]
-
-NESTED = frozenset({"advice", "cases", "neighbours", "noise", "sensitivity"})
-"""Placeholders for what is itself a sentence, or a part of one; all others stand for numbers and names."""
+__all__ = ["NOISE", "REMARKS"]
 
 REMARKS = (
     gettext_noop(

@@ -6,11 +6,8 @@ wherever they come from, as are the reasons that methods mark for translation. W
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-
-from veilog._language import ENGLISH, current, gettext, gettext_noop, localised
-from veilog.report.remarks import NESTED, NOISE, REMARKS
+from veilog._language import gettext_noop, recognised
+from veilog.report.remarks import NOISE, REMARKS
 
 __all__ = ["SENTENCES", "stated"]
 
@@ -55,38 +52,7 @@ SENTENCES = (
 )
 """With a placeholder where they have a number or a name."""
 
-_NUMBER = re.compile(r"-?\d{1,3}(,?\d{3})*(\.\d+)?")
-
 
 def stated(text: str) -> str:
     """Return a sentence of the kernel in the language that is spoken; any other text as it is."""
-    if current() == ENGLISH:
-        return text
-    found = gettext(text)
-    if found != text:
-        return found
-    for sentence, form in _forms():
-        if match := form.fullmatch(text):
-            return gettext(sentence, **{name: _filled_in(name, value) for name, value in match.groupdict().items()})
-    return text
-
-
-def _filled_in(name: str, value: str) -> str:
-    """What stands in a sentence: another one, a number as the language writes it, or a name as it is."""
-    if name in NESTED:
-        value = stated(value)
-    if name == "n":
-        value = f"{int(value):,}"
-    return localised(value) if _NUMBER.fullmatch(value) else value
-
-
-@lru_cache(maxsize=1)
-def _forms() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """The sentences, each with what it looks like when it is filled in."""
-    return tuple((sentence, re.compile(_form(sentence), re.DOTALL)) for sentence in (*SENTENCES, *REMARKS, *NOISE))
-
-
-def _form(sentence: str) -> str:
-    parts = re.split(r"\{(\w+)\}", sentence)
-    kinds = (r"(?P<n>\d+)" if name == "n" else rf"(?P<{name}>.+)" for name in parts[1::2])
-    return "".join(part for pair in zip(map(re.escape, parts[::2]), (*kinds, ""), strict=True) for part in pair)
+    return recognised(text, (*SENTENCES, *REMARKS, *NOISE))

@@ -17,11 +17,13 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 
+from veilog._language import languages
 from veilog.logs import files as log_files
 from veilog.logs.simulate import hospital
 from veilog.web.access.access import Access
 from veilog.web.access.downloads import named, zipped
 from veilog.web.access.forms import check_once, fields_of
+from veilog.web.access.languages import chosen
 from veilog.web.access.uploads import receive, shown_name, suffix_of
 from veilog.web.access.visits import leading_to
 from veilog.web.jobs.problems import Problem
@@ -89,6 +91,7 @@ class _Site(Trying):
             Route("/", self.home),
             Route("/logs", self.upload, methods=["POST"]),
             Route("/example", self.example, methods=["POST"]),
+            Route("/language", self.language, methods=["POST"]),
             Route("/logs/{log}", self.log_page),
             Route("/logs/{log}/columns", self.columns, methods=["POST"]),
             Route("/logs/{log}/meanings", self.meanings, methods=["POST"]),
@@ -182,6 +185,13 @@ class _Site(Trying):
             return leading_to(await run_in_threadpool(self.store.first_time, once, "/logs", keep))
         finally:
             target.unlink(missing_ok=True)
+
+    async def language(self, request: Request) -> Response:
+        """Speak another language from now on. It needs no mark: doing it twice is doing it once."""
+        language = (await fields_of(request)).get("language", "")
+        if language not in languages():
+            raise Problem(400, "There is no such language.", "Choose one from the list.")
+        return chosen(language, request.headers)
 
     async def example(self, request: Request) -> Response:
         """Bring a made-up log, to try what the pages do."""

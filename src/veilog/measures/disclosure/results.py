@@ -19,9 +19,9 @@ __all__ = ["BACKGROUNDS", "EXPLAINED", "KNOWN", "Background", "Intervals", "Risk
 Background = Literal["set", "multiset", "sequence"]
 BACKGROUNDS: tuple[Background, ...] = get_args(Background)
 KNOWN: Mapping[str, str] = {
-    "set": "which activities",
-    "multiset": "which and how often",
-    "sequence": "which, in their order",
+    "set": gettext_noop("which activities"),
+    "multiset": gettext_noop("which and how often"),
+    "sequence": gettext_noop("which, in their order"),
 }
 """What is known of a person, for each background, in words."""
 EXPLAINED: Mapping[str, str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Protocol, TypeVar
 
-from veilog._language import gettext, gettext_noop, ngettext
+from veilog._language import dated, gettext, gettext_noop, ngettext, quoted
 from veilog._language import percent as in_percent
 from veilog.measures.singling_out.finding import Example, Exposed
 from veilog.measures.singling_out.inferring import END, Inference, Inferred
@@ -144,10 +144,13 @@ def _published(rate: Success) -> str:
 def own_path_in_words(cases: int, alone: int) -> str:
     """Return how many cases have a path that no other has; this is exact."""
     if not alone:
-        return f"None of the {cases:,} cases has a path of its own: each is shared by two or more."
-    return (
-        f"{percent(alone / cases)} of the {cases:,} cases ({alone:,}) have a path that no other case has: whoever "
-        "knows the whole path finds the case."
+        return gettext("None of the {cases} cases has a path of its own: each is shared by two or more.", cases=cases)
+    return gettext(
+        "{share} of the {cases} cases ({alone}) have a path that no other case has: whoever knows the whole path finds "
+        "the case.",
+        share=percent(alone / cases),
+        cases=cases,
+        alone=alone,
     )
 
 
@@ -170,12 +173,20 @@ def found_in_words(row: Exposed) -> str:
 
 def like_who(example: Example) -> str:
     """Return a case that is found by little, in words; for the owner's eyes only."""
-    first, *more = [f"“{activity}”" for activity in example.activities]
-    path = ", later ".join([first, *more])
-    if example.with_start:
-        return f"For example, of the cases that started about {example.day} one alone has {path}."
-    day = "" if example.day is None else f"; it started on {example.day}"
-    return f"For example, one case alone has {path}: whoever knows that finds all {example.events} events of it{day}."
+    first, *more = map(quoted, example.activities)
+    path = ", ".join([first, *(gettext("later {activity}", activity=name) for name in more)])
+    if example.with_start and example.day is not None:
+        return gettext(
+            "For example, of the cases that started about {day} one alone has {path}.",
+            day=dated(example.day),
+            path=path,
+        )
+    found = gettext(
+        "For example, one case alone has {path}: whoever knows that finds all {n} events of it.",
+        path=path,
+        n=example.events,
+    )
+    return found if example.day is None else f"{found} {gettext('It started on {day}.', day=dated(example.day))}"
 
 
 def known_of(row: Knowledge) -> str:

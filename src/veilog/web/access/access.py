@@ -19,6 +19,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from veilog._language import gettext_noop, spoken
+from veilog.web.access.languages import cookie_in, language_for
 from veilog.web.jobs.records import Settings
 from veilog.web.jobs.store import Store
 from veilog.web.pages.assets import OWN
@@ -38,6 +40,7 @@ _HEADERS = {
 }
 _OPEN = f"{OWN}style.css"
 """What is served without a cookie: what the page needs that says that there is none."""
+_ADDRESS = gettext_noop("Open the address that the terminal shows where veilog serve was started.")
 _KEPT = 400 * 86400
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -50,6 +53,7 @@ class Access:
     def __init__(self, app: ASGIApp, settings: Settings, store: Store, words: Words) -> None:
         self._app = app
         self._store = store
+        self._language = settings.language
         self._words = words
         self._token = hashlib.sha256(settings.token.encode()).digest()
         self._admitted = self._token.hex() if settings.lasting_token else "own machine"
@@ -65,7 +69,10 @@ class Access:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
+        with spoken(language_for(Headers(scope=scope), self._language)):
+            await self._answered(scope, receive, send)
 
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -79,12 +86,11 @@ class Access:
 
         answer = self._stopped(scope) or self._entering(scope)
         if answer is None:
-            cookie = self._cookie_of(Headers(scope=scope))
+            cookie = cookie_in(Headers(scope=scope), self._cookie)
             session = self._store.session(cookie, self._admitted) if cookie else None
             scope["session"] = session
             if session is None and scope["path"] != _OPEN:
-                advice = "Open the address that the terminal shows where veilog serve was started."
-                answer = self._words(403, "This browser has not been let in.", advice)
+                answer = self._words(403, gettext_noop("This browser has not been let in."), _ADDRESS)
         await (answer or self._app)(scope, receive, sealed)
 
     def _stopped(self, scope: Scope) -> Response | None:
@@ -92,16 +98,15 @@ class Access:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._names:
-            advice = "Open the address that the terminal shows where veilog serve was started."
-            return self._words(403, "This server is not reached under this name.", advice)
+            return self._words(403, gettext_noop("This server is not reached under this name."), _ADDRESS)
         if scope["method"] in ("GET", "HEAD"):
             return None
         origins = headers.getlist("origin")
         ours = origins == [f"http://{hosts[0].lower()}"]
         site = headers.getlist("sec-fetch-site")
         if not ours or any(value not in ("same-origin", "none") for value in site):
-            advice = "Open the page here, and send it from there."
-            return self._words(403, "This was sent from another site, so nothing was done.", advice)
+            advice = gettext_noop("Open the page here, and send it from there.")
+            return self._words(403, gettext_noop("This was sent from another site, so nothing was done."), advice)
         return None
 
     def _entering(self, scope: Scope) -> Response | None:
@@ -113,20 +118,14 @@ class Access:
             return None
         digest = hashlib.sha256(given[0].encode("utf-8", "replace")).digest()
         if len(given) != 1 or not hmac.compare_digest(digest, self._token):
-            advice = "Open the address that the terminal shows; each start of veilog serve makes a new one."
-            return self._words(403, "This address is not valid any more.", advice)
+            advice = gettext_noop(
+                "Open the address that the terminal shows; each start of veilog serve makes a new one."
+            )
+            return self._words(403, gettext_noop("This address is not valid any more."), advice)
         answer = RedirectResponse("/", 303)
-        cookie = self._store.admit(self._cookie_of(Headers(scope=scope)), self._admitted)
+        cookie = self._store.admit(cookie_in(Headers(scope=scope), self._cookie), self._admitted)
         answer.set_cookie(self._cookie, cookie, max_age=_KEPT, path="/", httponly=True, samesite="strict")
         return answer
-
-    def _cookie_of(self, headers: Headers) -> str | None:
-        # By hand: programs on other ports of this host leave cookies here, too, and odd ones must not hide ours.
-        for part in headers.get("cookie", "").split(";"):
-            name, _, value = part.strip().partition("=")
-            if name == self._cookie:
-                return value
-        return None
 
 
 def authorities(host: str, port: int) -> frozenset[str]:

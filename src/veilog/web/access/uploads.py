@@ -20,6 +20,7 @@ from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 
+from veilog._language import gettext
 from veilog.logs.reader import known_suffixes
 from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
 
@@ -185,7 +186,7 @@ def too_large(limit: int) -> Problem:
     """What is said of a file that is larger than the server takes."""
     return Problem(
         413,
-        f"The file is larger than this server takes ({limit / (1 << 20):,.0f} MiB).",
+        gettext("The file is larger than this server takes ({n} MiB).", n=round(limit / (1 << 20))),
         "Compress it (.gz), or start the server with a larger --max-upload.",
     )
 
@@ -203,7 +204,7 @@ def suffix_of(name: str) -> str:
     raise Problem(
         400,
         "The name of this file does not say what format it has.",
-        f"It must end with one of: {', '.join(known_suffixes())}.",
+        gettext("It must end with one of: {suffixes}.", suffixes=", ".join(known_suffixes())),
     )
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from veilog._language import gettext_noop
 from veilog.web.jobs.process import Process
 from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, Settings, State
@@ -25,15 +26,15 @@ from veilog.web.jobs.results import Kind, understood
 from veilog.web.jobs.store import Store, Waiting
 from veilog.web.jobs.worker import ENTRY, MEMORY, RESULT, Task, Work
 
-__all__ = ["Jobs", "in_turn"]
+__all__ = ["TOO_LONG", "Jobs", "in_turn"]
 
-CANCELLED = "This was cancelled."
-ON_RECORD = "If it was a release, what it had already asked the data is on record in its account."
-TOO_LONG = (
-    "This job needed more than the {minutes:g} minutes of processor time that one job may take. Try a smaller log."
-)
-STOPPED = f"The server stopped while this ran. {ON_RECORD}"
-DIED = f"The system ended this job, most likely because memory ran out. {ON_RECORD}"
+CANCELLED = gettext_noop("This was cancelled.")
+ON_RECORD = gettext_noop("If it was a release, what it had already asked the data is on record in its account.")
+TOO_LONG = gettext_noop("This job needed more than the {minutes} minutes of processor time that one job may take.")
+STOPPED = f"{gettext_noop('The server stopped while this ran.')} {ON_RECORD}"
+DIED = f"{gettext_noop('The system ended this job, most likely because memory ran out.')} {ON_RECORD}"
+_SMALLER = gettext_noop("Try a smaller log.")
+_STARTING, _STOPPING = gettext_noop("starting"), gettext_noop("stopping")
 
 TRYING = 150.0
 """Seconds of processor time for trials on made-up logs, which somebody waits for."""
@@ -54,7 +55,7 @@ class _Running:
     stop: Literal["cancelled", "stopped", "memory", "time"] | None = None
     begun: bool = False
     """Whether the worker has its task: from then on it may have asked the data something."""
-    text: str = "starting"
+    text: str = _STARTING
     fraction: float | None = None
     since: float = 0.0
     """When it began."""
@@ -155,7 +156,7 @@ class Jobs:
         with self._changed:
             running = self._running.get(job.id)
             if job.state == "running" and running is not None:
-                text = "stopping" if running.stop else running.text
+                text = _STOPPING if running.stop else running.text
                 so_far = self._so_far(job.id)
                 return replace(job, text=text, fraction=running.fraction, left=running.left(), kept=so_far)
             if job.state == "queued":
@@ -352,5 +353,5 @@ def _outcome(stop: str | None, done: bool, problem: str | None, minutes: float) 
         case "memory":
             return "failed", f"{MEMORY} {ON_RECORD}"
         case "time":
-            return "failed", f"{TOO_LONG.format(minutes=minutes)} {ON_RECORD}"
+            return "failed", f"{TOO_LONG.format(minutes=f'{minutes:g}')} {_SMALLER} {ON_RECORD}"
     return "failed", problem

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from veilog._language import ENGLISH, current, gettext_noop
 from veilog.web.jobs.read_log import Measured, ReadLog
 from veilog.web.jobs.results import Kind, Result, understood
 
@@ -30,7 +31,9 @@ LEDGERS = "ledgers"
 """The folder of the ledgers of single browsers, in that of the server."""
 
 
-_UNKNOWN = "What is known of it was written by another version of veilog, which this one does not understand."
+_UNKNOWN = gettext_noop(
+    "What is known of it was written by another version of veilog, which this one does not understand."
+)
 
 
 @dataclass(frozen=True)
@@ -43,14 +46,17 @@ class ReleaseRequest:
     """The fields as they were filled in, to be filled in again."""
     write: str | None = None
     """The job whose release is only to be written again, because the disk was full."""
+    language: str = field(default_factory=current, compare=False)
+    """What the job writes is in the language of whoever asks for it."""
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> ReleaseRequest:
         """Return what was kept as JSON, also by earlier versions, which kept all of it in one dict with the form."""
         if "form" in values:
-            return ReleaseRequest(values["plan"], values["form"], values["write"])
+            language = values.get("language", ENGLISH)
+            return ReleaseRequest(values["plan"], values["form"], values["write"], language)
         form = {str(name): str(value) for name, value in values.items() if name != "write" and value}
-        return ReleaseRequest(None, form, values.get("write"))
+        return ReleaseRequest(None, form, values.get("write"), ENGLISH)
 
 
 @dataclass(frozen=True)
@@ -150,6 +156,8 @@ class Settings:
     """Seconds of processor time that one job may take."""
     thorough: bool = True
     """Whether a release is also tried at prediction, and compared with a log of many variants, which takes longest."""
+    language: str | None = None
+    """What pages are written in for those who have not chosen; None: as their browsers ask."""
     seed: int | None = None
     """Test mode: every release is repeatable, and none has a guarantee."""
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from veilog._files import atomic_target
+from veilog._language import ENGLISH, gettext, gettext_noop, languages, spoken
 from veilog._process import exit_when_terminated, limit_memory
 from veilog.errors import VeilogError
 from veilog.web.jobs.problems import DISK_FULL, is_full
@@ -32,7 +33,10 @@ __all__ = ["ENTRY", "MEMORY", "RESULT", "Progress", "Task", "Work", "run"]
 
 Progress = Callable[[str, float | None], None]
 
-MEMORY = "This job needed more memory than it may take. Try a smaller log, or a method with fewer or shorter patterns."
+MEMORY = (
+    f"{gettext_noop('This job needed more memory than it may take.')} "
+    f"{gettext_noop('Try a smaller log, or a method with fewer or shorter patterns.')}"
+)
 RESULT = "result.json"
 ENTRY = "entry"
 """The file in which a release says where a ledger has it, for as long as there is no result that says so."""
@@ -89,7 +93,9 @@ def run(pipe: Connection, settings: Settings, work: Work) -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = str(place)
     os.chdir(place)
     say = _Said(pipe, task)
-    answer = _answer(task, settings, work, say)
+    language = task.request.language
+    with spoken(language if language in languages() else ENGLISH):  # of another version there may have been more
+        answer = _answer(task, settings, work, say)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is done: nothing is cancelled any more
     say.send(answer)
 
@@ -98,7 +104,7 @@ def _answer(task: Task, settings: Settings, work: Work, say: _Said) -> dict[str,
     try:
         text = to_text(work(task, settings, say.progress))
         if len(text) > _LARGEST:
-            return {"problem": "The result is too large to be shown."}
+            return {"problem": gettext("The result is too large to be shown.")}
         with atomic_target(Path(task.out) / RESULT) as file:  # last, so that where it is, all is
             file.write(text.encode())
     except MemoryError:
@@ -112,8 +118,11 @@ def _answer(task: Task, settings: Settings, work: Work, say: _Said) -> dict[str,
         if "out of memory" in str(error).lower() or "bad_alloc" in str(error):
             return {"problem": MEMORY}
         traceback.print_exc(file=sys.stderr)
-        words = f"This is a defect of veilog ({type(error).__name__}); the server's terminal has its details."
-        return {"problem": f"{words} Please report it."}
+        said = gettext(
+            "This is a defect of veilog ({kind}); the server's terminal has its details. Please report it.",
+            kind=type(error).__name__,
+        )
+        return {"problem": said}
     return {"done": True}
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from veilog._language import gettext, localised, percent
 from veilog._svg import element, escaped, points_of
 from veilog.measures.disclosure import KNOWN
 from veilog.web.jobs.read_log import Disclosure, Found
@@ -32,11 +33,13 @@ class _Curve:
 def singled_out_chart(rows: Sequence[Found]) -> Markup:
     """The share of people whose case is found, by the events that are known, with and without the time of the start."""
     curves = []
-    for style, (with_start, name) in enumerate(((False, "events only"), (True, "events and the day it started"))):
+    for style, (with_start, name) in enumerate(
+        ((False, gettext("events only")), (True, gettext("events and the day it started")))
+    ):
         points = _rising([(float(r.events), r.singled_out) for r in rows if r.with_start == with_start])
         if points:
             curves.append(_Curve(name, style, points))
-    return _drawn(curves, "cases found", "events that are known of a person")
+    return _drawn(curves, gettext("cases found"), gettext("events that are known of a person"))
 
 
 def disclosure_chart(rows: Sequence[Disclosure]) -> Markup:
@@ -47,8 +50,8 @@ def disclosure_chart(rows: Sequence[Disclosure]) -> Markup:
             [(float(r.size), r.case_disclosure) for r in rows if r.background == kind and r.case_disclosure is not None]
         )
         if points:
-            curves.append(_Curve(KNOWN[kind], style, points))
-    return _drawn(curves, "case disclosure", "activities that are known")
+            curves.append(_Curve(gettext(KNOWN[kind]), style, points))
+    return _drawn(curves, gettext("case disclosure"), gettext("activities that are known"))
 
 
 def _rising(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -75,15 +78,17 @@ def _drawn(curves: Sequence[_Curve], what: str, over: str) -> Markup:
     for i in range(5):
         level = top * i / 4
         parts.append(element("line", class_="grid", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y(level), y2=y(level)))
-        parts.append(element("text", f"{100 * level:g} %", x=_LEFT - 7, y=y(level) + 4, text_anchor="end"))
-    parts += [element("text", f"{value:g}", x=x(value), y=_HEIGHT - 20, text_anchor="middle") for value in values]
+        parts.append(element("text", percent(f"{100 * level:g}"), x=_LEFT - 7, y=y(level) + 4, text_anchor="end"))
+    parts += [
+        element("text", localised(f"{value:g}"), x=x(value), y=_HEIGHT - 20, text_anchor="middle") for value in values
+    ]
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     parts.append(element("text", over, x=middle, y=_HEIGHT - 3, text_anchor="middle"))
     for curve in curves:
         places = [(x(a), y(b)) for a, b in curve.points]
         parts.append(element("polyline", class_=f"curve k{curve.style}", points=points_of(places)))
         parts += [element("circle", class_=f"dot k{curve.style}", cx=a, cy=b, r=3) for a, b in places]
-    says = f"{what}, by the number of {over}; the numbers are in the table"
+    says = gettext("{what}, by the number of {over}; the numbers are in the table", what=what, over=over)
     chart = element("svg", parts=parts, class_="curves", viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=says)
     return Markup(chart + element("ul", parts=map(_key, curves), class_="curve-key"))
 

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 
+from veilog._language import gettext, gettext_noop
 from veilog.errors import VeilogError
 from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
 from veilog.web.jobs.records import Settings
@@ -16,7 +17,7 @@ from veilog.web.pages import render
 
 __all__ = ["ErrorPages"]
 
-_HOME = "Start from the home page."
+_HOME = gettext_noop("Start from the home page.")
 
 
 class ErrorPages:
@@ -27,7 +28,7 @@ class ErrorPages:
 
     def answer(self, status: int, words: str, advice: str) -> Response:
         """Return the page that says this."""
-        return HTMLResponse(render.problem(status, words, advice, settings=self._settings), status)
+        return HTMLResponse(render.problem(status, gettext(words), gettext(advice), settings=self._settings), status)
 
     def handlers(self) -> dict[Any, Any]:
         """Return what Starlette does with which error."""
@@ -41,11 +42,13 @@ class ErrorPages:
     def _http(self, request: Request, error: HTTPException) -> Response:
         match error.status_code:
             case 404:
-                answer = self.answer(404, "There is no such page.", f"Perhaps it was deleted. {_HOME}")
+                answer = self.answer(
+                    404, gettext("There is no such page."), f"{gettext('Perhaps it was deleted.')} {gettext(_HOME)}"
+                )
             case 405:
-                answer = self.answer(405, "This address takes no such request.", _HOME)
+                answer = self.answer(405, gettext("This address takes no such request."), _HOME)
             case status:
-                answer = self.answer(status, "This request cannot be answered.", _HOME)
+                answer = self.answer(status, gettext("This request cannot be answered."), _HOME)
         answer.headers.update(error.headers or {})
         return answer
 
@@ -55,15 +58,15 @@ class ErrorPages:
         if is_full(error) or (error.__cause__ is not None and is_full(error.__cause__)):
             return self._told(DISK_FULL)
         if isinstance(error, VeilogError):
-            advice = getattr(error, "advice", None) or "Go back, correct it, and send it again."
+            advice = getattr(error, "advice", None) or gettext("Go back, correct it, and send it again.")
             return self.answer(400, getattr(error, "problem", str(error)), advice)
         raise error
 
     def _unforeseen(self, request: Request, error: Exception) -> Response:
         if is_full(error):
             return self._told(DISK_FULL)
-        advice = "The terminal in which veilog serve runs has the details; please report them."
-        return self.answer(500, "This is a defect of veilog; nothing was done.", advice)
+        advice = gettext("The terminal in which veilog serve runs has the details; please report them.")
+        return self.answer(500, gettext("This is a defect of veilog; nothing was done."), advice)
 
     def _told(self, problem: Problem) -> Response:
         return self.answer(problem.status, problem.words, problem.advice)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from veilog._language import gettext
 from veilog.errors import VeilogError
 from veilog.methods import METHODS, Method, Parameter
 from veilog.methods.method import DeltaOptional, Epsilon, OfVariants
@@ -35,7 +36,9 @@ class Card:
     def when(self) -> str:
         """When to use it, and when not; and whose it is, where it is none of ours."""
         package = self.method.package
-        return f"{self.method.advice} (An add-on: {package}.)" if package else self.method.advice
+        if not package:
+            return self.method.advice
+        return f"{self.method.advice} {gettext('(An add-on: {package}.)', package=package)}"
 
     @property
     def takes_epsilon(self) -> bool:
@@ -79,22 +82,31 @@ class Card:
     def protection(self) -> str:
         """What kind of promise it makes, in two or three words."""
         if not self.method.certified:
-            return "no derived guarantee"
-        return "proven guarantee" if self.takes_epsilon else "groups only, not differential privacy"
+            return gettext("no derived guarantee")
+        return gettext("proven guarantee") if self.proven else gettext("groups only, not differential privacy")
+
+    @property
+    def proven(self) -> bool:
+        """Whether its promise is differential privacy, and derived."""
+        return self.method.certified and self.takes_epsilon
 
     @property
     def promise(self) -> str:
         """Its guarantee in words."""
-        if not self.method.certified or not self.takes_epsilon:
-            return self.method.guarantee[:1].upper() + self.method.guarantee[1:] + "."
-        failing = ", but for a small chance δ to fail" if self.needs_delta else ""
-        return f"Proven: noise hides every single case, as well as the budget ε says{failing}."
+        if not self.proven:
+            said = gettext(self.method.guarantee)
+            return said[:1].upper() + said[1:] + "."
+        if self.needs_delta:
+            return gettext(
+                "Proven: noise hides every single case, as well as the budget ε says, but for a small chance δ to fail."
+            )
+        return gettext("Proven: noise hides every single case, as well as the budget ε says.")
 
     @property
     def released(self) -> str:
         if self.method.full_log:
-            return "a whole log, with times"
-        return "the order of activities of each case"
+            return gettext("a whole log, with times")
+        return gettext("the order of activities of each case")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
+from veilog._language import current, gettext, gettext_noop, languages
 from veilog._version import __version__
 from veilog.errors import VeilogError
 from veilog.logs.reader import known_suffixes
@@ -25,13 +26,16 @@ from veilog.web.jobs.records import JobRecord, LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages.assets import address
 from veilog.web.pages.charts import disclosure_chart, singled_out_chart
+from veilog.web.pages.exposed import exposure_in_words
 from veilog.web.pages.methods import DEFAULT, cards
 from veilog.web.pages.tries import Trial, learnt, points_of
 from veilog.web.pages.words import (
     FILTERS,
     HOW,
+    LANGUAGES,
     advantage_in_words,
-    exposure_in_words,
+    known_events,
+    said_by_scripts,
     side_by_side,
 )
 from veilog.web.work.accounts import PROPOSALS, AccountSeen, units_of
@@ -56,13 +60,13 @@ __all__ = [
 ]
 
 _FILES = (
-    ("release.xes", "The log as XES"),
-    ("release.csv", "The log as CSV"),
-    ("release.parquet", "The log as Parquet"),
-    ("certificate.json", "Certificate of what is guaranteed"),
-    ("outside.html", "Report for whoever gets the log"),
-    ("dossier.html", "Dossier for whoever decides"),
-    ("inside.html", "Inside report"),
+    ("release.xes", gettext_noop("The log as XES")),
+    ("release.csv", gettext_noop("The log as CSV")),
+    ("release.parquet", gettext_noop("The log as Parquet")),
+    ("certificate.json", gettext_noop("Certificate of what is guaranteed")),
+    ("outside.html", gettext_noop("Report for whoever gets the log")),
+    ("dossier.html", gettext_noop("Dossier for whoever decides")),
+    ("inside.html", gettext_noop("Inside report")),
 )
 _READING = ("case", "activity", "timestamp", "time_format")
 """How a log was read, where that was chosen."""
@@ -138,7 +142,7 @@ def release_form(
     all_cards = cards()
     chosen = next((card for card in all_cards if card.name == given.get("method", DEFAULT)), None)
     if chosen is None:
-        chosen, problem = all_cards[0], problem or "There is no such method; the usual one is shown instead."
+        chosen, problem = all_cards[0], problem or gettext("There is no such method; the usual one is shown instead.")
     identifying = {name[3:] for name, said in log.columns.items() if name.startswith("is_") and said == IDENTIFYING}
     names = [name for name in _attributes(found) if name not in identifying and "," not in name][:_OFFERED]
     advantage, strength = advantage_in_words(given.get("epsilon", "1"), given.get("delta", "0"))
@@ -267,7 +271,7 @@ def _repeated(job: JobRecord, log: LogRecord, seed: int | None) -> dict[str, str
         planned = plan_of(job.request).seeded(seed)
     except VeilogError:  # made by an older veilog, whose parameters were others
         return dict.fromkeys(
-            ("command", "python"), "It was asked for in a way that this version of veilog does not know."
+            ("command", "python"), gettext("It was asked for in a way that this version of veilog does not know.")
         )
     name, target = clean(log.name)[:200], "release.xes"
     roles = {role: log.columns[role] for role in _READING if log.columns.get(role)}
@@ -310,4 +314,6 @@ def _environment() -> Environment:
     )
     environment.filters.update(FILTERS)
     environment.globals.update(own=address, LEARNT=LEARNT, WEAK=WEAK, LARGEST_UNASKED=LARGEST_UNASKED)
+    environment.globals.update(language=current, words=said_by_scripts, known_events=known_events)
+    environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)

@@ -4,37 +4,78 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from veilog._language import (
+    dated,
+    day_in_words,
+    gettext,
+    gettext_noop,
+    localised,
+    ngettext,
+    pgettext,
+    recognised,
+)
 from veilog.errors import VeilogError
-from veilog.measures.singling_out import own_path_in_words
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.strength import Strength
 from veilog.report.explorer import clean, short
-from veilog.web.jobs.read_log import Disclosure, Found, Measured
+from veilog.report.stated import stated
+from veilog.report.words import capital, strength_in_words
+from veilog.web.jobs.queue import TOO_LONG
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.released_log import ReleasedLog
-from veilog.web.work.accounts import advantage_at, worth
+from veilog.web.work.accounts import advantage_at, cost_in_words, worth
 
 __all__ = [
     "FILTERS",
     "HOW",
+    "LANGUAGES",
     "advantage_in_words",
-    "exposure_in_words",
+    "known_events",
+    "said_by_scripts",
     "side_by_side",
 ]
 
-HOW = {"given": "chosen by you", "pm4py": "by its standard name", "guessed": "guessed by its name"}
-_STATES = {"queued": "waiting", "running": "at work", "done": "done", "failed": "failed", "cancelled": "cancelled"}
+HOW = {
+    "given": gettext_noop("chosen by you"),
+    "pm4py": gettext_noop("by its standard name"),
+    "guessed": gettext_noop("guessed by its name"),
+}
+_KNOWN = (
+    TOO_LONG,
+    gettext_noop("The best first choice."),
+    gettext_noop(
+        "It resembled the original most in {won} of {all} measured settings, and can add times and attributes."
+    ),
+    gettext_noop("Single rare paths are lost, and many of its variants never happened."),
+    gettext_noop("The best known older method, to compare with."),
+    gettext_noop("Measured, it was behind evolve in {lost} of {all} settings."),
+)
+"""What the server and methods say that has numbers in it, or is put together."""
+LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "nl": "Nederlands"}
+"""What each language calls itself; of one that is not here its code is shown."""
+
+
+def _state(state: str) -> str:
+    return {
+        "queued": pgettext("state", "waiting"),
+        "running": pgettext("state", "at work"),
+        "done": pgettext("state", "done"),
+        "failed": pgettext("state", "failed"),
+        "cancelled": pgettext("state", "cancelled"),
+    }[state]
 
 
 def _bytes(size: float) -> str:
     for unit in ("bytes", "kB", "MB"):
         if size < 1000 or (unit == "bytes" and size < 1024):
-            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 10 else f"{size:.1f} {unit}"
+            number = f"{size:.0f}" if unit == "bytes" or size >= 10 else f"{size:.1f}"
+            return f"{localised(number)} {gettext('bytes') if unit == 'bytes' else unit}"
         size /= 1024
-    return f"{size:.1f} GB"
+    return f"{localised(f'{size:.1f}')} GB"
 
 
 def _when(moment: float) -> str:
@@ -42,7 +83,7 @@ def _when(moment: float) -> str:
         at = datetime.datetime.fromtimestamp(moment, datetime.UTC).astimezone()
     except (OverflowError, OSError, ValueError):
         return ""
-    return f"{at.day} {at:%B %Y, %H:%M}"
+    return f"{day_in_words(at)}, {at:%H:%M}"
 
 
 def _day(moment: str) -> str:
@@ -51,7 +92,15 @@ def _day(moment: str) -> str:
         at = datetime.datetime.fromisoformat(moment)
     except ValueError:
         return moment[:10]
-    return f"{at.day} {at:%B} {at.year}"
+    return day_in_words(at)
+
+
+def _moment(text: str) -> str:
+    try:
+        at = datetime.datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        return text[:16]
+    return f"{dated(at.date().isoformat())} {at:%H:%M}"
 
 
 def _plain(value: float | str) -> str:
@@ -69,11 +118,16 @@ def _log_state(log: LogRecord) -> str:
 
 def _log_state_words(log: LogRecord) -> str:
     state = _log_state(log)
-    return {"done": "ready", "asks": "needs your help", "running": "being read"}.get(state, _STATES.get(state, state))
+    known = {
+        "done": pgettext("state", "ready"),
+        "asks": pgettext("state", "needs your help"),
+        "running": pgettext("state", "being read"),
+    }
+    return known.get(state) or _state(state)
 
 
 def _state_words(job: JobRecord) -> str:
-    return "ready, being compared" if job.state == "running" and job.result else _STATES[job.state]
+    return pgettext("state", "ready, being compared") if job.state == "running" and job.result else _state(job.state)
 
 
 def _promised(job: JobRecord) -> str:
@@ -84,59 +138,84 @@ def _promised(job: JobRecord) -> str:
     return made.certificate.guarantee.strength
 
 
-def _ago(job: JobRecord) -> str:
-    return f"{_span(time.time() - job.created)} ago"
+def _asked_before(job: JobRecord) -> str:
+    minutes = int((time.time() - job.created) // 60)
+    if minutes < 1:
+        return gettext("You asked for this very release less than a minute ago")
+    return ngettext(
+        "You asked for this very release {n} minute ago", "You asked for this very release {n} minutes ago", minutes
+    )
 
 
 def _age(moment: float) -> str:
-    return f"{_span(time.time() - moment)} old"
-
-
-def _span(seconds: float) -> str:
-    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if (number := int(seconds // size)) >= 1:
-            return _many(number, name)
-    return _many(max(1, int(seconds)), "second")
-
-
-def _many(number: int, name: str) -> str:
-    return f"{number:,} {name}" if number == 1 else f"{number:,} {name}s"
+    seconds = time.time() - moment
+    if seconds >= 86400:
+        return ngettext("{n} day old", "{n} days old", int(seconds // 86400))
+    if seconds >= 3600:
+        return ngettext("{n} hour old", "{n} hours old", int(seconds // 3600))
+    return ngettext("{n} minute old", "{n} minutes old", max(1, int(seconds // 60)))
 
 
 def _asked_words(job: JobRecord) -> str:
     """What a job was asked to do, in a few words."""
     if job.kind == "read":
-        return "Reading a log"
+        return gettext("Reading a log")
     given = {name: short(value, 24) for name, value in job.request.form.items() if value}
-    words = given.get("method", "release")
+    words = [given.get("method") or gettext("release")]
     if "epsilon" in given:
-        words += f", ε = {given['epsilon']}"
+        words.append(f"ε = {localised(given['epsilon'])}")
     if given.get("delta", "0") != "0":
-        words += f", δ = {given['delta']}"
+        words.append(f"δ = {localised(given['delta'])}")
     if given.get("unit", "case") != "case":
-        words += ", for persons"
-    words += ", with times" if "times" in given else ""
-    words += ", with attributes" if "attributes" in given else ""
-    words += f", cases of {given['part']}" if "part" in given else ""
-    return words + (", as published" if given.get("as_published", "") not in ("", "0", "False", "false") else "")
+        words.append(gettext("for persons"))
+    words += [gettext("with times")] if "times" in given else []
+    words += [gettext("with attributes")] if "attributes" in given else []
+    words += [gettext("cases of {part}", part=given["part"])] if "part" in given else []
+    words += [gettext("as published")] if given.get("as_published", "") not in ("", "0", "False", "false") else []
+    return ", ".join(words)
 
 
 def _doing_words(job: JobRecord) -> str:
     """What it is doing; the page's script says the same in the same words."""
     if job.state == "queued":
         if job.ahead > 0:
-            return f"Waiting: {job.ahead} {'job is' if job.ahead == 1 else 'jobs are'} before it."
-        return "Waiting to begin."
-    text = clean(job.text).strip()
-    return text[:1].upper() + text[1:] if text else "At work."
+            return ngettext("Waiting: {n} job is before it.", "Waiting: {n} jobs are before it.", job.ahead)
+        return gettext("Waiting to begin.")
+    text = _told(clean(job.text).strip())
+    return text[:1].upper() + text[1:] if text else gettext("At work.")
 
 
 def _left_words(job: JobRecord) -> str:
     if job.left is None or not math.isfinite(job.left) or job.left < 0:
         return ""
     if job.left < 90:
-        return f"About {_many(max(1, round(job.left)), 'second')} left for all of it"
-    return f"About {_many(round(job.left / 60), 'minute')} left for all of it"
+        seconds = max(1, round(job.left))
+        return ngettext("About {n} second left for all of it", "About {n} seconds left for all of it", seconds)
+    minutes = round(job.left / 60)
+    return ngettext("About {n} minute left for all of it", "About {n} minutes left for all of it", minutes)
+
+
+def _told(text: str) -> str:
+    """What the server or a job said, sentence by sentence, as far as it is known here; what a job says in the language
+    of whoever began it stays as it is."""
+    whole = stated(text)
+    if whole != text:
+        return whole
+    return " ".join(recognised(sentence, _KNOWN) for sentence in re.split(r"(?<=[.!?])\s+", text))
+
+
+def _two(value: float) -> str:
+    return localised(f"{value:.2f}")
+
+
+def _points(value: float) -> str:
+    """A number as people write it, in at most a few digits."""
+    return localised(f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}")
+
+
+def _unit_named(unit: str) -> str:
+    """A case, or a person; what only a file can state stays as it is."""
+    return {"case": gettext("case"), "person": gettext("person")}.get(unit, unit)
 
 
 def _tied(text: str) -> str:
@@ -146,18 +225,25 @@ def _tied(text: str) -> str:
 
 FILTERS = {
     "age": _age,
-    "ago": _ago,
+    "asked_before": _asked_before,
     "asked_words": _asked_words,
     "bytes": _bytes,
+    "cost": cost_in_words,
     "day": _day,
     "doing_words": _doing_words,
+    "figures": localised,
     "left_words": _left_words,
+    "moment": _moment,
     "log_state": _log_state,
     "log_state_words": _log_state_words,
     "plain": _plain,
+    "points": _points,
     "promised": _promised,
     "state_words": _state_words,
     "tied": _tied,
+    "told": _told,
+    "two": _two,
+    "unit_named": _unit_named,
     "when": _when,
 }
 
@@ -169,16 +255,48 @@ def side_by_side(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, str
 
 
 def _facts(made: ReleasedLog) -> Iterator[tuple[str, str]]:
-    yield "promise", made.budget
-    yield "protection", made.certificate.guarantee.strength
-    yield "protects", made.certificate.guarantee.unit
-    for name in ("cases", "variants", "events"):
-        yield name, f"{getattr(made.certificate, name):,}"
-    yield "activities", f"{made.activities:,}"
+    certificate = made.certificate
+    yield gettext("promise"), made.budget
+    yield gettext("protection"), strength_in_words(certificate.guarantee.strength)
+    yield gettext("protects"), _unit_named(certificate.guarantee.unit)
+    yield gettext("cases"), localised(f"{certificate.cases:,}")
+    yield gettext("variants"), localised(f"{certificate.variants:,}")
+    yield gettext("events"), localised(f"{certificate.events:,}")
+    yield gettext("activities"), localised(f"{made.activities:,}")
     if made.beside is not None:
         for number, purpose in enumerate(made.beside.purposes, 1):
-            yield f"purpose {number}", clean(purpose.verdict)
+            yield gettext("purpose {n}", n=number), clean(purpose.verdict)
         yield from ((clean(title), value) for title, value, _ in made.beside.kept or ())
+
+
+_GAIN = gettext_noop("Lets anybody guess up to {points} percentage points better who is in the log.")
+
+
+def said_by_scripts() -> dict[str, str]:
+    """Return what the page's script says, with placeholders where it has numbers."""
+    strengths: tuple[Strength, ...] = ("strong", "good", "moderate", "weak", "none in practice")
+    return {
+        **{strength: capital(strength_in_words(strength)) for strength in strengths},
+        "gain": gettext(_GAIN),
+        "keeps": gettext("Keeps about {number}"),
+        "between": gettext("({low} to {high}) of 1, as tried on made-up logs."),
+        "smaller": pgettext("map", "Smaller"),
+        "larger": pgettext("map", "Larger"),
+        "whole": pgettext("map", "Whole"),
+        "some": gettext("{n} of {most}"),
+        "activities": gettext("Activities"),
+        "paths": gettext("Paths"),
+        "times": gettext("How long steps take"),
+        "only": gettext("Only what touches {activity}"),
+        "unanswered": gettext("No answer: is the program still running? Reload the page."),
+    }
+
+
+def known_events(number: int, with_start: bool) -> str:
+    """Return what somebody knows of a person."""
+    if with_start:
+        return ngettext("{n} event and the day", "{n} events and the day", number)
+    return ngettext("{n} event", "{n} events", number)
 
 
 def advantage_in_words(epsilon: str, delta: str) -> tuple[str, Strength | None]:
@@ -188,74 +306,5 @@ def advantage_in_words(epsilon: str, delta: str) -> tuple[str, Strength | None]:
     except VeilogError:
         return "", None
     points = advantage_at(cost)
-    return f"Lets anybody guess up to {points:.3g} percentage points better who is in the log.", worth(cost)
-
-
-def exposure_in_words(measured: Measured) -> list[str]:
-    """Four sentences for people who are no statisticians: own paths, chance knowledge, activities, variants."""
-    found, cases, variants = measured.singled_out, measured.statistics.cases, measured.statistics.variants
-    once = f"{variants:,} different paths for {cases:,} cases"
-    return [
-        _worst(measured, once),
-        _by_chance(found),
-        _by_activities(measured.disclosure),
-        f"There are {once}; the more paths there are for each case, the more a path says about a person.",
-    ]
-
-
-def _worst(measured: Measured, once: str) -> str:
-    if measured.alone is not None:
-        return own_path_in_words(measured.statistics.cases, measured.alone)
-    return f"The log has {once}."  # read before this was counted
-
-
-def _by_chance(found: Sequence[Found]) -> str:
-    if not found:
-        return "Not tried for this log: no case has an event."
-    if not found:
-        return "Not tried for this log: it has too many different paths, or no case has more than one event."
-    row = max(found, key=lambda r: (r.with_start, r.events == 3, r.events))
-    start = (
-        "A neighbour, a colleague or a bill may tell such things. "
-        if row.with_start
-        else "Without times, the events alone tell less. "
-    )
-    if row.low is None or row.high is None:
-        said = f"about {_percent(row.singled_out)}"
-    elif not row.singled_out:
-        said = f"up to {_percent(row.high)}"
-    else:
-        said = f"about {_percent(row.singled_out)} ({_percent(row.low)} to {_percent(row.high)})"
-    return (
-        f"{start}Of somebody of whom {_events(row)} happen to be known, the case is found in {said}, and the whole "
-        f"path is guessed in about {_percent(row.guessed)}."
-    )
-
-
-def _by_activities(rows: Sequence[Disclosure]) -> str:
-    known = [r for r in rows if r.background == "sequence" and r.case_disclosure is not None]
-    if not known:
-        return "The log has too few activities to narrow anybody down by them."
-    last = known[-1]
-    fit = 1 / last.case_disclosure if last.case_disclosure else math.inf
-    many = f"about {fit:.0f} cases" if fit >= 1.5 else "hardly more than one case"
-    singled = (
-        f"{'' if last.exact else 'at least '}{last.unique:,} of {last.cases:,} cases can be singled out by some of them"
-    )
-    if not last.unique:
-        singled = "no case is singled out by them" if last.exact else "of those tried none singled out a case"
-    activities = "activity" if last.size == 1 else "activities in their order"
-    leaves = "leaves" if last.size == 1 else "leave"
-    return (
-        f"0 %: knowing them tells nothing; 100 %: it leaves a single case. {last.size} {activities} {leaves} "
-        f"{many} on (harmonic) average, and {singled}."
-    )
-
-
-def _events(row: Found) -> str:
-    events = "1 event" if row.events == 1 else f"{row.events} events"
-    return f"{events} of a case{' and the day it started' if row.with_start else ''}"
-
-
-def _percent(share: float) -> str:
-    return "under 0.1 %" if 0 < share < 0.001 else f"{100 * share:.3g} %"
+    said = gettext(_GAIN, points=localised(f"{points:.3g}"))
+    return said, worth(cost)

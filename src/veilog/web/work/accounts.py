@@ -6,11 +6,11 @@ of columns or of what to leave out was told about the same people.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from veilog._language import gettext, gettext_noop, localised
 from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import check_paid, in_figures
 from veilog.ledger.costs import Cost
@@ -20,6 +20,7 @@ from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import Strength, strength_of
 from veilog.releasing.plan import Plan
 from veilog.report.explorer import clean
+from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.read_log import Measured
 from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.work.request import plain_advice
@@ -31,6 +32,7 @@ __all__ = [
     "InAccount",
     "account_seen",
     "advantage_at",
+    "cost_in_words",
     "epsilon_left",
     "foreseen",
     "join",
@@ -256,7 +258,7 @@ def put_on(log: LogRecord, settings: Settings, account: int, mine: Iterable[LogR
     """Put a log on another account of its ledger, one of those that its page offers, with all that was spent on it."""
     ledger, mark = _ledger_of(log, settings), _mark(log)
     if account not in dict(account_seen(log, settings, mine).others):
-        raise ParameterError("There is no such account.", parameter="account", advice="Choose one from the list.")
+        raise Problem(400, "There is no such account.", "Choose one from the list.")
     join(ledger, mark, log.readings)
     ledger.enter(mark, account=account)
 
@@ -264,7 +266,7 @@ def put_on(log: LogRecord, settings: Settings, account: int, mine: Iterable[LogR
 def price(log: LogRecord, entry: int | None, settings: Settings) -> str | None:
     """Return in words what a job cost that did not end well; None where the ledger cannot say."""
     if entry is None:
-        return "It had not asked the log anything yet, so it cost nothing."
+        return gettext("It had not asked the log anything yet, so it cost nothing.")
     try:
         rows = (row for account in _ledger_of(log, settings).show() for row in account.entries)
         found = next((row for row in rows if row.number == entry), None)
@@ -273,12 +275,12 @@ def price(log: LogRecord, entry: int | None, settings: Settings) -> str | None:
     if found is None:
         return None
     if found.state == "withdrawn":
-        return "It had not asked the log anything yet, so it cost nothing."
+        return gettext("It had not asked the log anything yet, so it cost nothing.")
     cost = _figures(_cost_of(found))
-    words = "an amount that nothing bounds" if cost is None else _in_words(cost)
+    words = gettext("an amount that nothing bounds") if cost is None else cost_in_words(cost)
     if found.state == "reserved":
-        return f"It cost all that was set aside for it: {words}."
-    return f"What it had asked by then cost {words}."
+        return gettext("It cost all that was set aside for it: {cost}.", cost=words)
+    return gettext("What it had asked by then cost {cost}.", cost=words)
 
 
 def refuse_unknown(ledger: Ledger) -> None:
@@ -286,9 +288,11 @@ def refuse_unknown(ledger: Ledger) -> None:
     names of the files that it knows: others may have brought them."""
     if any(account.budget is not None for account in ledger.show()):
         raise BudgetError(
-            "The ledger has a budget, but not for these data.",
-            advice="Nothing was asked of the data. Set a budget on the page of their account, or put them on the "
-            "account of the same people there.",
+            gettext("The ledger has a budget, but not for these data."),
+            advice=gettext(
+                "Nothing was asked of the data. Set a budget on the page of their account, or put them on the account "
+                "of the same people there."
+            ),
         )
 
 
@@ -298,7 +302,7 @@ def _ledger_of(log: LogRecord, settings: Settings) -> Ledger:
 
 def _mark(log: LogRecord) -> bytes:
     if log.measured is None:
-        raise ParameterError("This log has not been read yet.", parameter="log", advice="Wait until it is.")
+        raise Problem(400, "This log has not been read yet.", "Wait until it is.")
     return bytes.fromhex(log.measured.fingerprint)
 
 
@@ -357,10 +361,10 @@ def _share(account: Account) -> float | None:
 
 
 _STATES: Mapping[str, str] = {
-    "reserved": "set aside and never settled: counts as spent",
-    "charged": "not finished: what it asked is spent",
-    "written": "released",
-    "withdrawn": "failed before anything was asked: cost nothing",
+    "reserved": gettext_noop("set aside and never settled: counts as spent"),
+    "charged": gettext_noop("not finished: what it asked is spent"),
+    "written": gettext_noop("released"),
+    "withdrawn": gettext_noop("failed before anything was asked: cost nothing"),
 }
 
 
@@ -368,8 +372,8 @@ def _entered(entry: Entry, cases: int) -> Entered:
     cost = _cost_of(entry)
     return Entered(
         number=entry.number,
-        time=_moment(entry.time),
-        method=clean(entry.method) + (", as published" if entry.as_published else ""),
+        time=entry.time,
+        method=clean(entry.method) + (f", {gettext('as published')}" if entry.as_published else ""),
         unit=clean(entry.unit)[:60],
         part=clean(entry.part or "")[:60],
         cost=_figures(cost),
@@ -380,19 +384,14 @@ def _entered(entry: Entry, cases: int) -> Entered:
     )
 
 
-def _moment(text: str) -> str:
-    try:
-        return f"{datetime.datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}"
-    except ValueError:
-        return text[:16]
-
-
 def _cost_of(entry: Entry) -> Cost | None:
     return None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
 
 
-def _in_words(cost: Figures) -> str:
-    return f"ε = {cost[0]}" + (f", δ = {cost[1]}" if cost[1] != "0" else "")
+def cost_in_words(cost: Figures) -> str:
+    """Return a cost as it is written."""
+    epsilon, delta = map(localised, cost)
+    return f"ε = {epsilon}" + (f", δ = {delta}" if cost[1] != "0" else "")
 
 
 def _figures(cost: Cost | None, *, down: bool = False) -> Figures | None:

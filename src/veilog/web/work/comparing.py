@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from veilog._files import atomic_target
+from veilog._language import gettext, gettext_noop, localised, percent
 from veilog.charts import comparison_svg, lasting
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
@@ -39,6 +40,11 @@ _QUANTILES = (
     (10, "half up to"),
     (15, "three quarters up to"),
     (20, "longest"),
+)
+_QUARTERS = (
+    (0.25, gettext_noop("a quarter up to")),
+    (0.5, gettext_noop("half up to")),
+    (0.75, gettext_noop("three quarters up to")),
 )
 _ATTRIBUTES, _VALUES = 12, 6
 """Attributes that a page shows, and how many values of each."""
@@ -179,12 +185,12 @@ def _values(name: str, before: list[object], after: list[object]) -> Values:
     rows: list[tuple[str, str, str]] = []
     if all(isinstance(value, int | float) and not isinstance(value, bool) for side in sides for value in side):
         numbers = [np.asarray(side, dtype=np.float64) for side in sides]
-        for share, called in ((0.25, "a quarter up to"), (0.5, "half up to"), (0.75, "three quarters up to")):
-            first, second = (f"{np.quantile(side, share):,.4g}" if len(side) else "–" for side in numbers)
-            rows.append((called, first, second))
+        for share, called in _QUARTERS:
+            first, second = (localised(f"{np.quantile(side, share):,.4g}") if len(side) else "–" for side in numbers)
+            rows.append((gettext(called), first, second))
     else:
         counts = [Counter(str(value) for value in side) for side in sides]
         for value, _ in counts[0].most_common(_VALUES):
-            first, second = (f"{100 * count[value] / max(1, count.total()):.3g} %" for count in counts)
+            first, second = (percent(f"{100 * count[value] / max(1, count.total()):.3g}") for count in counts)
             rows.append((short(value, 40), first, second))
     return Values(clean(short(name, 60)), tuple(rows))

@@ -13,14 +13,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from veilog._language import gettext, percent, pgettext
 from veilog.errors import VeilogError
-from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.plan import Plan
 from veilog.releasing.trial import PATIENTS
 from veilog.report import words
 from veilog.report.explorer import clean
+from veilog.report.figures import figure
 from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.released_log import Promise
 from veilog.web.work.accounts import InAccount, advantage_at, foreseen, worth
@@ -134,8 +135,12 @@ def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
     """Whether delta is small enough for this many cases, and which attributes the budget cannot carry."""
     cases = _cases(log)
     drowned = tuple(
-        f"{name}: noise alone will give up to about {100 * share:.0f} % of the cases another value. Give attributes a "
-        "larger share, or declare fewer values."
+        gettext(
+            "{name}: noise alone will give up to about {share} of the cases another value. Give attributes a larger "
+            "share, or declare fewer values.",
+            name=name,
+            share=percent(f"{100 * share:.0f}"),
+        )
         for name, share in planned.attribute_errors(cases).items()
         if share > _DROWNED
     )
@@ -143,8 +148,12 @@ def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
         return drowned
     return (
         *drowned,
-        f"δ = {up(planned.delta)} is not well below one over the {cases:,} cases of the log: it allows some person's "
-        "trace to be published as it is. Take a smaller one.",
+        gettext(
+            "δ = {delta} is not well below one over the {cases} cases of the log: it allows some person's trace to be "
+            "published as it is. Take a smaller one.",
+            delta=figure(planned.delta),
+            cases=cases,
+        ),
     )
 
 
@@ -152,7 +161,10 @@ def _blurred(log: LogRecord, planned: Plan) -> tuple[tuple[str, str], ...]:
     """What noise does to the attributes that are not warned of; where no values are listed it is not known yet."""
     errors = planned.attribute_errors(_cases(log))
     carried = {name: share for name, share in errors.items() if share <= _DROWNED}
-    return tuple((clean(name), f"{100 * share:.2g} %" if share else "none") for name, share in carried.items())
+    return tuple(
+        (clean(name), percent(f"{100 * share:.2g}") if share else pgettext("cases", "none"))
+        for name, share in carried.items()
+    )
 
 
 def _cases(log: LogRecord) -> int:

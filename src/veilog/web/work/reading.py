@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from veilog._language import day_in_words, gettext, gettext_noop
 from veilog.errors import InputError, VeilogError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, NESTED, EventLog
 from veilog.logs.findings import RULES, Finding, Findings, Policy
@@ -55,7 +56,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
         try:
             roles = roles_of(source, _declared(columns))
         except InputError as error:
-            which = "Say below which column is which." if len(set(names)) == len(names) else ""
+            which = gettext("Say below which column is which.") if len(set(names)) == len(names) else ""
             return replace(found, problem=clean(error.problem), advice=which or plain_advice(error.advice))
         if roles is not None and found.preview is not None:
             times = _understood(source, roles.timestamp, roles.day_order)
@@ -66,7 +67,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
     except InputError as error:
         return _what_stops(found, source, columns, error)
     if log.cases.num_rows == 0:
-        raise InputError("The log has no cases.")
+        raise InputError(gettext("The log has no cases."))
     return replace(
         found,
         findings=tuple(map(_noticed, log.findings)),
@@ -90,7 +91,9 @@ def in_words(error: VeilogError) -> InputError:
     problem = clean(getattr(error, "problem", str(error)))
     line = getattr(error, "line", None)
     advice = plain_advice(getattr(error, "advice", None))
-    return InputError(problem if line is None else f"{problem} (line {line})", advice=advice or None)
+    return InputError(
+        problem if line is None else gettext("{problem} (line {n})", problem=problem, n=line), advice=advice or None
+    )
 
 
 def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> EventLog:
@@ -160,19 +163,23 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
     if stopping:
         return replace(
             found,
-            problem="Something in the log must be decided before it can be used.",
+            problem=gettext("Something in the log must be decided before it can be used."),
             findings=tuple(map(_noticed, findings)),
             choices=tuple(finding.rule for finding in stopping),
         )
     told = in_words(error)
     if found.columns is not None:
         order = "day/month" in told.problem or "Day and month" in told.problem
-        advice = "Say below, at the time, what 5/6/2024 means." if order else told.advice or ""
+        advice = gettext("Say below, at the time, what 5/6/2024 means.") if order else told.advice or ""
         return replace(found, problem=told.problem, advice=advice)
     raise told from error.__cause__
 
 
-_CONSEQUENCES = {"keep": "kept", "drop": "left out", "fail": "stops reading"}
+_CONSEQUENCES = {
+    "keep": gettext_noop("kept"),
+    "drop": gettext_noop("left out"),
+    "fail": gettext_noop("stops reading"),
+}
 
 
 def _noticed(finding: Finding) -> Noticed:
@@ -222,7 +229,9 @@ def _understood(source: Source, column: str, order: DayOrder | None) -> tuple[st
             continue
         ways: tuple[DayOrder, ...] = (order,) if order else ("day first", "month first")
         both = [_moment(value, way) for way in ways]
-        found.append(" or ".join(dict.fromkeys(filter(None, both))) or "cannot be read")
+        ways_read = [*dict.fromkeys(filter(None, both))]
+        either = gettext("{one} or {other}", one=ways_read[0], other=ways_read[1]) if len(ways_read) > 1 else ""
+        found.append(either or "".join(ways_read) or gettext("cannot be read"))
     return tuple(found)
 
 
@@ -234,7 +243,7 @@ def _moment(text: str, order: DayOrder) -> str:
     if not times.known[0]:
         return ""
     at = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=int(times.micros[0]))
-    return f"{at.day} {at:%B} {at.year}, {at:%H:%M}"
+    return f"{day_in_words(at)}, {at:%H:%M}"
 
 
 def _shown_table(table: pa.Table) -> Preview:

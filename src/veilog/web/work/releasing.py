@@ -14,6 +14,7 @@ from typing import Any
 
 from veilog import report
 from veilog._files import atomic_target
+from veilog._language import current, gettext
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import Data, Entered, Ledger, Reservation
 from veilog.logs import files
@@ -123,12 +124,12 @@ def _compared(result: ReleasedLog, sides: Sides, out: Path, stages: Stages, sett
     for stage, compared in steps:
         if stage != begun:
             progress, begun = stages.at(stage), stage
-        stopped = "The work was stopped before all of the release was compared with the original."
+        stopped = gettext("The work was stopped before all of the release was compared with the original.")
         _written_down(replace(result, missing=(*result.missing, stopped)), out)
         try:
             result = replace(result, beside=compared(sides, result.beside, out / "inside.html", progress))
         except (VeilogError, MemoryError) as error:
-            words = f"The release could not be compared with the original: {_reason(error)}"
+            words = gettext("The release could not be compared with the original: {reason}", reason=_reason(error))
             return replace(result, missing=(*result.missing, words))
     return result
 
@@ -153,7 +154,7 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, l
     (out / ENTRY).write_text(str(result.entry))
     missing, unwritten = [], []
     for name in result.unwritten:
-        progress(f"writing {name}", None)
+        progress(gettext("writing {file}", file=name), None)
         try:
             if name in _LOGS:
                 files.write(log, out / name, lossy=True)
@@ -161,13 +162,13 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, l
             else:
                 _write_page(log, out / name, progress)
         except VeilogError as error:
-            missing.append(f"{name} was not written: {_reason(error)}")
+            missing.append(gettext("{file} was not written: {reason}", file=name, reason=_reason(error)))
             unwritten += [name] if _no_room(error) else []
     return replace(result, missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out))
 
 
 def _gone() -> InputError:
-    return InputError("What was kept of this release is not there any more.")
+    return InputError(gettext("What was kept of this release is not there any more."))
 
 
 def _linked(source: Path, target: Path) -> None:
@@ -193,8 +194,12 @@ def _set_aside(path: Path, size: int) -> None:
         if not _no_room(error):
             return  # not every file system can
         raise InputError(
-            f"The disk has no room for the files of this release, which may take {-(-size // 1_000_000):,} MB.",
-            advice="Nothing was asked of the data. Delete logs or results that are no longer needed, and try again.",
+            gettext(
+                "The disk has no room for the files of this release, which may take {n} MB.", n=-(-size // 1_000_000)
+            ),
+            advice=gettext(
+                "Nothing was asked of the data. Delete logs or results that are no longer needed, and try again."
+            ),
         ) from error
 
 
@@ -216,14 +221,14 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
     if released.variants.cases == 0:
         return missing, unwritten
     for name in (*_LOGS, *_PAGES):
-        progress(f"writing {name}", None)
+        progress(gettext("writing {file}", file=name), None)
         try:
             if name in _LOGS:
                 released.save(out / name)
             else:
                 _write_page(released, out / name, progress)
         except VeilogError as error:
-            missing.append(f"{name} was not written: {_reason(error)}")
+            missing.append(gettext("{file} was not written: {reason}", file=name, reason=_reason(error)))
             unwritten += [name] if _no_room(error) and (out / _KEPT).exists() else []
     return missing, unwritten
 
@@ -232,9 +237,9 @@ def _write_page(released: Release | EventLog, page: Path, progress: Progress) ->
     """Write the outside report, or the dossier, of the release in the same folder."""
     files = _logs_in(page.parent)
     if page.name == _PAGES[0]:
-        report.write(released, page, files=files, progress=progress)
+        report.write(released, page, files=files, progress=progress, language=current())
     else:
-        write_dossier(dossier(released, files=files, progress=progress), page)
+        write_dossier(dossier(released, files=files, progress=progress, language=current()), page)
 
 
 def _logs_in(out: Path) -> tuple[Path, ...]:
@@ -255,9 +260,9 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
             return
         except VeilogError as error:
             if not _no_room(error):
-                missing.append(f"{_KEPT} was not written: {_reason(error)}")
+                missing.append(gettext("{file} was not written: {reason}", file=_KEPT, reason=_reason(error)))
                 return
-        words = "the disk is full: the release is paid for and kept; free some space, and it is written"
+        words = gettext("the disk is full: the release is paid for and kept; free some space, and it is written")
         progress(words, None)
         time.sleep(_AGAIN)
 
@@ -318,5 +323,5 @@ def _written_down(result: ReleasedLog, out: Path) -> None:
 
 def _reason(error: VeilogError | MemoryError) -> str:
     if isinstance(error, MemoryError):
-        return "there was not enough memory."
+        return gettext("there was not enough memory.")
     return clean(getattr(error, "problem", str(error)))

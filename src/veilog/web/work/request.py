@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from veilog._language import gettext, gettext_noop
 from veilog.errors import ParameterError, UndeclaredError
 from veilog.methods import Method, Parameter, method_named
 from veilog.privacy.account.accounting import parse_epsilon
@@ -49,9 +50,11 @@ _LONGEST = 20_000
 WEAK = "weak"
 """The word to be typed for an epsilon that protects nobody in practice."""
 _HOW_TO_SAY: Mapping[Fact, str] = {
-    "activities": "Tick that all labels of the log may be known, or list those that are public, or, with a δ, have "
-    "them found privately.",
-    "max_length": "Tick that the length of the longest case may be known, or give the longest possible.",
+    "activities": gettext_noop(
+        "Tick that all labels of the log may be known, or list those that are public, or, with a δ, have them found "
+        "privately."
+    ),
+    "max_length": gettext_noop("Tick that the length of the longest case may be known, or give the longest possible."),
 }
 """How a form says that a fact is public."""
 
@@ -110,16 +113,20 @@ def refuse_attributes(planned: Plan, log: LogRecord) -> None:
         own = name.removeprefix("case:")
         if log.columns.get(f"is_{own}") == IDENTIFYING:
             raise ParameterError(
-                f"{own!r} was said to identify people when the log was brought, so it is not released.",
+                gettext(
+                    "{name} was said to identify people when the log was brought, so it is not released.",
+                    name=repr(own),
+                ),
                 parameter="attributes",
-                advice="Leave it out, or change that on the page of the log.",
+                advice=gettext("Leave it out, or change that on the page of the log."),
             )
         if known is not None and own not in known:
             near = next((other for other in sorted(known) if other.casefold() == own.casefold()), None)
             raise ParameterError(
-                f"The log has no attribute {name!r}." + (f" It has {near!r}." if near else ""),
+                gettext("The log has no attribute {name}.", name=repr(name))
+                + (f" {gettext('It has {name}.', name=repr(near))}" if near else ""),
                 parameter="attributes",
-                advice="Choose those that the form shows.",
+                advice=gettext("Choose those that the form shows."),
             )
 
 
@@ -133,7 +140,9 @@ def undeclared(planned: Plan) -> str | None:
     facts = planned.undeclared
     if not facts:
         return _without_values(planned)
-    return " ".join([UndeclaredError(planned.method.name, facts).problem, *(_HOW_TO_SAY[fact] for fact in facts)])
+    return " ".join(
+        [UndeclaredError(planned.method.name, facts).problem, *(gettext(_HOW_TO_SAY[fact]) for fact in facts)]
+    )
 
 
 def _without_values(planned: Plan) -> str | None:
@@ -141,9 +150,10 @@ def _without_values(planned: Plan) -> str | None:
     open_ = [name for name in planned.wanted.attributes if name not in planned.declared.attributes]
     if not open_ or planned.delta:
         return None
-    return (
-        f"Which values {open_[0]!r} may have has to be known. List them below its name, one on each line (or a range "
-        "of numbers, 0..100); or, with a δ, have them found privately. Nothing was asked of the data."
+    return gettext(
+        "Which values {name} may have has to be known. List them below its name, one on each line (or a range of "
+        "numbers, 0..100); or, with a δ, have them found privately. Nothing was asked of the data.",
+        name=repr(open_[0]),
     )
 
 
@@ -156,7 +166,7 @@ def asked_for(form: Mapping[str, Any]) -> Plan:
     """Read a form; :class:`ParameterError` for what cannot be meant. Empty fields count as not given."""
     given = {str(name): str(value).strip() for name, value in form.items()}
     if any(len(value) > _LONGEST for value in given.values()):
-        raise ParameterError("A field of the form is far too long.")
+        raise ParameterError(gettext("A field of the form is far too long."))
     given = {name: value for name, value in given.items() if value}
     method = method_named(given.get("method", ""))
     parameters = _parameters(method, given)
@@ -183,7 +193,9 @@ def _parameters(method: Method, given: Mapping[str, str]) -> dict[str, str]:
     for name, value in parameters.items():
         if name in _FILES or (name == "query_parameters" and any(file in value for file in _FILES)):
             raise ParameterError(
-                "Rules in a file can be given on the command line only.", parameter=name, advice="Leave them out."
+                gettext("Rules in a file can be given on the command line only."),
+                parameter=name,
+                advice=gettext("Leave them out."),
             )
     method.parse(parameters)
     return parameters
@@ -194,21 +206,24 @@ def _check(method: Method, asked: Mapping[str, Any]) -> None:
     epsilon = asked["epsilon"]
     if epsilon is not None and parse_epsilon(epsilon) > LARGEST_UNASKED and not asked["weak_guarantee"]:
         raise ParameterError(
-            f"An ε of {epsilon} protects nobody in practice: who is in the log can nearly be read off the release.",
+            gettext(
+                "An ε of {epsilon} protects nobody in practice: who is in the log can nearly be read off the release.",
+                epsilon=epsilon,
+            ),
             parameter="weak_guarantee",
-            advice=f"Take 2 or less; or, if that is what you want, type the word {WEAK} below ε.",
+            advice=gettext("Take 2 or less; or, if that is what you want, type the word {word} below ε.", word=WEAK),
         )
     if asked["domain"].activities == PRIVATELY and asked["delta"] == "0":
         raise ParameterError(
-            "Finding the labels privately needs a δ above 0.",
+            gettext("Finding the labels privately needs a δ above 0."),
             parameter="delta",
-            advice="Take less than one over the number of cases, e.g. 1e-6.",
+            advice=gettext("Take less than one over the number of cases, e.g. 1e-6."),
         )
     if not (asked["as_published"] or method.certified):
         raise ParameterError(
-            f"Method {method.name!r} has no certified release.",
+            gettext("Method {method} has no certified release.", method=repr(method.name)),
             parameter="as_published",
-            advice="Tick “as published” to take it as its paper has it, or choose another method.",
+            advice=gettext("Tick “as published” to take it as its paper has it, or choose another method."),
         )
 
 
@@ -222,7 +237,9 @@ def _whole(given: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise ParameterError(f"{name} must be a whole number, not {text[:40]!r}.", parameter=name)
+        raise ParameterError(
+            gettext("{name} must be a whole number, not {text}.", name=name, text=repr(text[:40])), parameter=name
+        )
     return int(text)
 
 
@@ -235,7 +252,7 @@ def _labels(given: Mapping[str, str]) -> tuple[str, ...] | Literal["log", "priva
     if said == PRIVATELY:
         return PRIVATELY
     if said != "list":
-        raise ParameterError("There is no such choice about the labels.", parameter="labels")
+        raise ParameterError(gettext("There is no such choice about the labels."), parameter="labels")
     return _listed(text) if text else None
 
 
@@ -265,9 +282,13 @@ def _longest(given: Mapping[str, str]) -> int | Literal["log"] | None:
 def _is_weak(text: str) -> bool:
     if text and text.lower() != WEAK:
         raise ParameterError(
-            f"To release at an ε above {LARGEST_UNASKED} the word {WEAK} has to be typed.",
+            gettext(
+                "To release at an ε above {largest} the word {word} has to be typed.",
+                largest=f"{LARGEST_UNASKED}",
+                word=WEAK,
+            ),
             parameter="weak_guarantee",
-            advice="Otherwise leave that field empty.",
+            advice=gettext("Otherwise leave that field empty."),
         )
     return bool(text)
 
@@ -279,9 +300,9 @@ def _window(start: str | None, end: str | None) -> Window | None:
         first, last = (datetime.datetime.fromisoformat(text or "") for text in (start, end))
     except ValueError:
         raise ParameterError(
-            "The time in which cases start needs two dates.",
+            gettext("The time in which cases start needs two dates."),
             parameter="window",
-            advice="Give both, or leave both empty.",
+            advice=gettext("Give both, or leave both empty."),
         ) from None
     return first, last
 

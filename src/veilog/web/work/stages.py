@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from veilog._language import gettext, gettext_noop
 from veilog.web.jobs.worker import Progress
 
 __all__ = ["COMPARING", "MORE", "READING", "RELEASING", "Stages"]
 
 READING: Mapping[str, float] = {
-    "Looking at the columns": 0.02,
-    "Reading the log": 0.38,
-    "Counting who could be found": 0.6,
+    gettext_noop("Looking at the columns"): 0.02,
+    gettext_noop("Reading the log"): 0.38,
+    gettext_noop("Counting who could be found"): 0.6,
 }
 """What reading a log goes through."""
-RELEASING: Mapping[str, float] = {"Reading the log": 0.2, "Asking the log, with noise": 0.3, "Writing the files": 0.1}
-COMPARING = {"Comparing with the original": 0.4}
-MORE = {"Comparing with the original": 0.15, "Trying how well the release predicts": 0.25}
+RELEASING: Mapping[str, float] = {
+    gettext_noop("Reading the log"): 0.2,
+    gettext_noop("Asking the log, with noise"): 0.3,
+    gettext_noop("Writing the files"): 0.1,
+}
+COMPARING = {gettext_noop("Comparing with the original"): 0.4}
+MORE = {"Comparing with the original": 0.15, gettext_noop("Trying how well the release predicts"): 0.25}
 """What a release goes through, with a short comparison or a thorough one."""
 
 
@@ -37,7 +42,7 @@ class Stages:
         def inside(text: str, fraction: float | None) -> None:
             nonlocal furthest
             furthest = max(furthest, min(fraction or 0.0, 1.0))
-            said = f"{stage} (step {place + 1} of {len(names)})"
+            said = gettext("{stage} (step {n} of {all})", stage=gettext(stage), n=place + 1, all=len(names))
             self._progress(said, (before + furthest * self._shares[stage]) / sum(self._shares.values()))
 
         inside(stage, 0.0)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from veilog._files import atomic_target
+from veilog._language import gettext, gettext_noop, localised
 from veilog._plain import from_plain, to_plain
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs import files
@@ -49,7 +50,7 @@ _OTHERS = ("evolve", "travas", "laplace")
 _METHODS = 3
 _SECONDS = 90.0
 """So long, after which nothing further is begun."""
-_PURPOSES = ("discovery",)
+_PURPOSES = (gettext_noop("discovery"),)
 """What it would be good for is tried only where half of the time is left."""
 _QUICK = ("travas", "laplace")
 """What takes a moment is tried first."""
@@ -84,7 +85,7 @@ def asked_to_try(form: Mapping[str, str], log: LogRecord, paid: JobRecord | None
     elif source == "declared":
         sizes = _declared(form)
     else:
-        raise ParameterError("There is no such choice about the size of the log.", parameter="s_from")
+        raise ParameterError(gettext("There is no such choice about the size of the log."), parameter="s_from")
     return ReleaseRequest(form={**kept, "s_from": source, "s_sizes": json.dumps(to_plain(sizes))})
 
 
@@ -93,16 +94,17 @@ def _declared(form: Mapping[str, str]) -> Sizes:
     given = {name: form.get(f"s_{name}", "").strip().replace(",", ".") for name in ("cases", "length", "activities")}
     if not (given["cases"] and given["length"]):
         raise ParameterError(
-            "To try it, about how many cases there are and how many events one has must be known.",
+            gettext("To try it, about how many cases there are and how many events one has must be known."),
             parameter="s_cases",
-            advice="Write down both, in round numbers.",
+            advice=gettext("Write down both, in round numbers."),
         )
     try:
         activities = int(given["activities"]) if given["activities"] else None
         return Sizes(cases=int(given["cases"]), length=float(given["length"]), activities=activities)
     except (ValueError, OverflowError):
         raise ParameterError(
-            "The size of a log is told by numbers: cases, events of a case, activities.", parameter="s_cases"
+            gettext("The size of a log is told by numbers: cases, events of a case, activities."),
+            parameter="s_cases",
         ) from None
 
 
@@ -150,7 +152,10 @@ class _Trials:
                 return self._outlook(late=True)
             if row.problem:
                 continue
-            self._progress(f"Trying {name} at ε = {epsilon}", done / (len(cells) + 1))
+            self._progress(
+                gettext("Trying {method} at ε = {epsilon}", method=name, epsilon=localised(epsilon)),
+                done / (len(cells) + 1),
+            )
             try:
                 self._rows[name] = replace(row, cells=(*row.cells, self._tried(name, epsilon, plan)))
             except VeilogError as error:
@@ -158,7 +163,7 @@ class _Trials:
             self._keep(self._outlook(late=done < len(cells) - 1))
         best = recommended(list(self._rows.values()))
         if best is not None and time.monotonic() < self._until - _SECONDS / 2:
-            self._progress("Trying what it would be good for", len(cells) / (len(cells) + 1))
+            self._progress(gettext("Trying what it would be good for"), len(cells) / (len(cells) + 1))
             self._judged(*best, plans[best[0]][0])
         return self._outlook(late=False)
 
@@ -230,7 +235,7 @@ def _remarks(found: Expected, said: Iterable[str]) -> tuple[str, ...]:
     """What can be known beforehand, without what is about options of the command."""
     first = "" if found.promising else found.in_words().partition(". ")[2]
     if not found.similarity.mean:
-        first = "Nothing, or next to nothing, would come through: no case survives the noise."
+        first = gettext("Nothing, or next to nothing, would come through: no case survives the noise.")
     texts = (plain_advice(text) for text in (first, *said))
     return tuple(dict.fromkeys(text for text in texts if text))[:_REMARKS]
 

@@ -7,6 +7,11 @@
     if (element && element.textContent !== text) element.textContent = text;
   };
 
+  // The page says what is said here, in its language, with placeholders for numbers and names.
+  const words = JSON.parse(document.querySelector("meta[name=words]").content);
+  const said = (name, values = {}) => words[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
+  const written = (number, facts) => number.toLocaleString(document.documentElement.lang, facts);
+
   for (const element of all("[data-nojs]")) element.hidden = true;
   for (const element of all("[data-scale], .search")) element.hidden = false;
 
@@ -41,19 +46,16 @@
   for (const box of all("[data-advantage]")) {
     const [epsilon, delta] = ["epsilon", "delta"].map((id) => document.getElementById(id));
     const value = (field) => (field ? parseFloat(field.value.replace(",", ".")) || 0 : 0);
-    const words = [[0.1, "Strong", "good"], [0.25, "Good", "good"], [0.5, "Moderate", "warn"], [0.75, "Weak", "bad"]];
+    const scale = [[0.1, "strong", "good"], [0.25, "good", "good"], [0.5, "moderate", "warn"], [0.75, "weak", "bad"]];
     const show = () => {
       const [eps, fail] = [value(epsilon), value(delta)];
       if (!(eps > 0)) return;
       const [r, u] = [Math.exp(-eps / 2), Math.sqrt(Math.max(0, 1 - fail))];
       const gain = u > r ? (u - r) ** 2 / (1 - r * r) + fail : fail;
-      const [, word, tone] = words.find(([most]) => gain <= most) || [1, "None in practice", "bad"];
-      put(box.querySelector("[data-word]"), word);
-      const points = Number((100 * Math.min(1, gain)).toPrecision(3));
-      put(
-        box.querySelector("[data-points]"),
-        `Lets anybody guess up to ${points} percentage points better who is in the log.`,
-      );
+      const [, word, tone] = scale.find(([most]) => gain <= most) || [1, "none in practice", "bad"];
+      put(box.querySelector("[data-word]"), said(word));
+      const points = written(100 * Math.min(1, gain), { maximumSignificantDigits: 3 });
+      put(box.querySelector("[data-points]"), said("gain", { points }));
       box.className = `strength ${tone}`;
       for (const range of all("input[data-for]")) range.dataset.tone = tone;
     };
@@ -81,9 +83,10 @@
       const found = row && value > 0 ? kept(JSON.parse(row.dataset.kept), value) : null;
       box.hidden = !found;
       if (found) {
-        const [mean, low, high] = found.map((part) => part.toFixed(2));
-        put(box.querySelector("b"), `Keeps about ${mean}`);
-        put(box.querySelector("span"), `(${low} to ${high}) of 1, as tried on made-up logs.`);
+        const two = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+        const [number, low, high] = found.map((part) => written(part, two));
+        put(box.querySelector("b"), said("keeps", { number }));
+        put(box.querySelector("span"), said("between", { low, high }));
         const bar = row.querySelector(".keep").cloneNode(true);
         bar.querySelector(".ib").setAttribute("width", 100 * found[0]);
         const within = bar.querySelector(".within");
@@ -228,9 +231,9 @@
         picture.setAttribute("height", Math.floor(sizes[i][1] * scale));
       });
     };
-    for (const [words, to] of [["Smaller", () => scale * 0.8], ["Larger", () => scale * 1.25], ["Whole", whole]]) {
-      const button = made("button", { type: "button", textContent: words });
-      button.setAttribute("aria-label", `${words}: ${pictures.map((one) => one.getAttribute("aria-label")).join(", ")}`);
+    for (const [name, to] of [["smaller", () => scale * 0.8], ["larger", () => scale * 1.25], ["whole", whole]]) {
+      const button = made("button", { type: "button", textContent: said(name) });
+      button.setAttribute("aria-label", `${said(name)}: ${pictures.map((one) => one.getAttribute("aria-label")).join(", ")}`);
       button.addEventListener("click", () => zoom(to()));
       bar.append(button);
     }
@@ -243,11 +246,11 @@
         }
       });
     }
-    const slider = (words, most, follow) => {
+    const slider = (name, most, follow) => {
       const says = made("span", { className: "dim" });
       const range = made("input", { type: "range", min: 1, max: most, value: most });
       const told = () => {
-        says.textContent = ` ${range.value} of ${most}`;
+        says.textContent = ` ${said("some", { n: range.value, most })}`;
       };
       range.addEventListener("input", () => {
         follow(Number(range.value));
@@ -255,23 +258,23 @@
         show();
       });
       told();
-      if (most > 1) bar.append(made("label", {}, `${words}`, says, range));
+      if (most > 1) bar.append(made("label", {}, said(name), says, range));
     };
-    slider("Activities", activities.length, (value) => { shown = value; });
-    slider("Paths", ways.length, (value) => { drawn = value; });
+    slider("activities", activities.length, (value) => { shown = value; });
+    slider("paths", ways.length, (value) => { drawn = value; });
     if (parts(".long").length) {
       const box = made("input", { type: "checkbox" });
       box.addEventListener("change", () => {
         for (const map of maps) map.classList.toggle("times", box.checked);
       });
-      bar.append(made("label", { className: "times-box" }, box, " How long steps take"));
+      bar.append(made("label", { className: "times-box" }, box, ` ${said("times")}`));
     }
     // An activity that is picked: what touches it, and the variants that have it.
     for (const picture of pictures) picture.setAttribute("role", "group");
     for (const box of parts(".box")) {
       box.setAttribute("tabindex", "0");
       box.setAttribute("role", "button");
-      box.setAttribute("aria-label", `Only what touches ${box.dataset.activity}`);
+      box.setAttribute("aria-label", said("only", { activity: box.dataset.activity }));
       const pick = () => {
         picked = picked === box.dataset.activity ? null : box.dataset.activity;
         show();
@@ -314,17 +317,17 @@
         row.hidden = !names.some((name) => name.toLowerCase().includes(wanted));
         shown += row.hidden ? 0 : 1;
       }
-      put(document.getElementById("found"), wanted ? `${shown} of ${rows.length}` : "");
+      put(document.getElementById("found"), wanted ? said("some", { n: shown, most: rows.length }) : "");
     });
   }
 
   // Where the dry run gets no answer, it must not look like the old one.
   const unanswered = () => {
     const plan = document.getElementById("plan");
-    const words = document.createElement("p");
-    words.className = "warning";
-    words.textContent = "No answer: is the program still running? Reload the page.";
-    plan.replaceChildren(words);
+    const warning = document.createElement("p");
+    warning.className = "warning";
+    warning.textContent = said("unanswered");
+    plan.replaceChildren(warning);
   };
   document.addEventListener("htmx:sendError", unanswered);
   document.addEventListener("htmx:responseError", unanswered);

@@ -1,0 +1,101 @@
+"""Who could be found in a log, in sentences for its owner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from veilog._language import gettext, gettext_noop, ngettext, percent
+from veilog.measures.singling_out import own_path_in_words
+from veilog.web.jobs.read_log import Disclosure, Found, Measured
+
+__all__ = ["exposure_in_words"]
+
+
+def exposure_in_words(measured: Measured) -> list[str]:
+    """Four sentences for people who are no statisticians: own paths, chance knowledge, activities, variants."""
+    s = measured.statistics
+    sizes = {"variants": s.variants, "cases": s.cases}
+    return [
+        own_path_in_words(s.cases, measured.alone)
+        if measured.alone is not None
+        else gettext(
+            "The log has {variants} different paths for {cases} cases.", **sizes
+        ),  # read before it was counted
+        _by_chance(measured.singled_out),
+        _by_activities(measured.disclosure),
+        gettext(
+            "There are {variants} different paths for {cases} cases; the more paths there are for each case, the more "
+            "a path says about a person.",
+            **sizes,
+        ),
+    ]
+
+
+def _by_chance(found: Sequence[Found]) -> str:
+    if not found:
+        return gettext("Not tried for this log: no case has an event.")
+    row = max(found, key=lambda r: (r.with_start, r.events == 3, r.events))
+    if row.with_start:
+        start = gettext("A neighbour, a colleague or a bill may tell such things.")
+        known = ngettext(
+            "{n} event of a case and the day it started", "{n} events of a case and the day it started", row.events
+        )
+    else:
+        start = gettext("Without times, the events alone tell less.")
+        known = ngettext("{n} event of a case", "{n} events of a case", row.events)
+    if row.low is None or row.high is None:
+        share = gettext("about {number}", number=_percent(row.singled_out))
+    elif not row.singled_out:
+        share = gettext("up to {share}", share=_percent(row.high))
+    else:
+        share = gettext(
+            "about {value} ({low} to {high})",
+            value=_percent(row.singled_out),
+            low=_percent(row.low),
+            high=_percent(row.high),
+        )
+    said = gettext(
+        "Of somebody of whom {known} happen to be known, the case is found in {share}, and the whole path is guessed "
+        "in about {guessed}.",
+        known=known,
+        share=share,
+        guessed=_percent(row.guessed),
+    )
+    return f"{start} {said}"
+
+
+def _by_activities(rows: Sequence[Disclosure]) -> str:
+    known = [r for r in rows if r.background == "sequence" and r.case_disclosure is not None]
+    if not known:
+        return gettext("The log has too few activities to narrow anybody down by them.")
+    last = known[-1]
+    fit = 1 / last.case_disclosure if last.case_disclosure else math.inf
+    left = (
+        ngettext("about {n} case", "about {n} cases", round(fit))
+        if math.isfinite(fit) and fit >= 1.5
+        else gettext("hardly more than one case")
+    )
+    leaves = ngettext(
+        "{n} activity leaves {left} on (harmonic) average.",
+        "{n} activities in their order leave {left} on (harmonic) average.",
+        last.size,
+        left=left,
+    )
+    if last.unique:
+        form = (
+            gettext_noop("{unique} of {cases} cases can be singled out by some of them.")
+            if last.exact
+            else gettext_noop("At least {unique} of {cases} cases can be singled out by some of them.")
+        )
+        singled = gettext(form, unique=last.unique, cases=last.cases)
+    elif last.exact:
+        singled = gettext("No case is singled out by them.")
+    else:
+        singled = gettext("Of those tried none singled out a case.")
+    scale = gettext("0 %: knowing them tells nothing; 100 %: it leaves a single case.")
+    return f"{scale} {leaves} {singled}"
+
+
+def _percent(share: float) -> str:
+    return gettext("under {share}", share=percent("0.1")) if 0 < share < 0.001 else percent(f"{100 * share:.3g}")

@@ -1,0 +1,286 @@
+"""The pages in the language that a browser asks for, or that was chosen; what jobs write, and what scripts say."""
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+from web_logs import EVOLVE, job, released
+from web_serving import SMALL, Served, once_of, read_at_once, served, upload
+
+from veilog._language import languages, spoken
+from veilog.errors import ParameterError
+from veilog.logs import files
+from veilog.logs.simulate import hospital
+from veilog.web.jobs import queue, worker
+from veilog.web.jobs.problems import DISK_FULL
+from veilog.web.jobs.records import ReleaseRequest, Settings
+from veilog.web.pages import render as pages
+from veilog.web.pages.assets import FOLDER as STATIC
+from veilog.web.pages.words import FILTERS, LANGUAGES, said_by_scripts
+from veilog.web.work.request import asked_for
+
+OTHERS = languages()[1:]
+SAID = {
+    "/": (
+        "Share an event log, not the people in it",
+        "Ein Ereignisprotokoll teilen, nicht die Personen darin",
+        "Partager un journal d’événements, pas les personnes qui s’y trouvent",
+        "Deel een gebeurtenissenlogboek, niet de mensen erin",
+    ),
+    "{log}": (
+        "Is this the log you mean?",
+        "Ist dies das Protokoll, das Sie meinen?",
+        "Est-ce bien le journal auquel vous pensez\u00a0?",
+        "Is dit het logboek dat u bedoelt?",
+    ),
+    "{log}/exposure": (
+        "Who could be found in this log?",
+        "Wer könnte in diesem Protokoll gefunden werden?",
+        "Qui pourrait être retrouvé dans ce journal\u00a0?",
+        "Wie zou in dit logboek kunnen worden gevonden?",
+    ),
+    "{log}/release": (
+        "How shall it be released?",
+        "Wie soll es freigegeben werden?",
+        "Comment doit-il être diffusé\u00a0?",
+        "Hoe moet het worden vrijgegeven?",
+    ),
+    "{log}/account": (
+        "What releases of this log cost together",
+        "Was Freigaben dieses Protokolls zusammen kosten",
+        "Ce que coûtent ensemble les versions diffusées de ce journal",
+        "Wat vrijgaven van dit logboek samen kosten",
+    ),
+    "{job}": ("Waiting to begin.", "Wartet auf den Beginn.", "En attente du début.", "Wacht op het begin."),
+    "/stored": (
+        "All that is stored on this machine",
+        "Alles, was auf diesem Rechner gespeichert ist",
+        "Tout ce qui est stocké sur cette machine",
+        "Alles wat op deze machine is opgeslagen",
+    ),
+    "/nothing": (
+        "There is no such page.",
+        "Diese Seite gibt es nicht.",
+        "Cette page n’existe pas.",
+        "Deze pagina bestaat niet.",
+    ),
+}
+"""A sentence of each page in each language."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("languages") / "data", seed=7) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client(server: Served) -> Iterator[httpx.Client]:
+    with server.browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def places(server: Served, client: httpx.Client) -> dict[str, str]:
+    """The addresses of a log that was read, and of a job that waits."""
+    log = upload(client, SMALL).headers["location"]
+    read_at_once(server, log)
+    form = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log"}
+    made = client.post(f"{log}/jobs", data={"once": once_of(client.get(f"{log}/release")), **form})
+    return {"log": log, "job": made.headers["location"]}
+
+
+@pytest.fixture(autouse=True)
+def nothing_chosen(client: httpx.Client) -> Iterator[None]:
+    yield
+    if "veilog-language" in client.cookies:
+        client.cookies.delete("veilog-language")
+
+
+def language_of(page: httpx.Response) -> str:
+    found = re.search(r'<html lang="(\w+)">', page.text)
+    assert found
+    return found[1]
+
+
+@pytest.mark.parametrize("address", SAID)
+@pytest.mark.parametrize("language", languages())
+def test_every_page_is_in_the_language_of_the_browser(
+    client: httpx.Client, places: dict[str, str], address: str, language: str
+) -> None:
+    page = client.get(address.format(**places), headers={"accept-language": language})
+    assert language_of(page) == language
+    text = html.unescape(page.text)
+    assert SAID[address][languages().index(language)] in text
+    assert [said in text for said in SAID[address]].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", "en"),
+        ("de-CH, en;q=0.5", "de"),
+        ("en;q=0.5, FR-fr;q=0.7", "fr"),
+        ("da, nl;q=0.3", "nl"),
+        ("de;q=0, fr;q=0.001", "fr"),
+        ("ja, *;q=0.1", "en"),
+        ("de;q=2, nl;q=x, ;;,q", "en"),
+        ("en-US,en;q=0.9", "en"),
+    ],
+)
+def test_the_best_match_counts_and_english_otherwise(client: httpx.Client, header: str, language: str) -> None:
+    assert language_of(client.get("/", headers={"accept-language": header})) == language
+
+
+def test_a_choice_is_kept_and_comes_before_what_the_browser_asks_for(server: Served) -> None:
+    with server.browser() as client:
+        page = client.get("/stored")
+        assert 'action="/language"' in page.text
+        answer = client.post("/language", data={"language": "de"}, headers={"referer": f"{server.origin}/stored"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/stored")
+        kept = answer.headers["set-cookie"].lower()
+        assert "httponly" in kept and "samesite=strict" in kept and "max-age=" in kept
+        for address in ("/", "/stored", "/nothing"):
+            assert language_of(client.get(address, headers={"accept-language": "fr"})) == "de"
+        assert '<button name="language" value="de" lang="de" class="quiet" aria-current="true">' in client.get("/").text
+        client.post("/language", data={"language": "en"})
+        assert language_of(client.get("/", headers={"accept-language": "fr"})) == "en"
+    with server.browser() as other:
+        assert language_of(other.get("/")) == "en", "it is one browser's choice"
+
+
+def test_a_cookie_that_names_no_language_is_none(server: Served) -> None:
+    with server.browser() as client:
+        for value in ("xx", "../de", "", "de\u00e9"):
+            cookies = "; ".join([*(f"{name}={kept}" for name, kept in client.cookies.items())])
+            headers = [(b"cookie", f"{cookies}; veilog-language={value}".encode()), (b"accept-language", b"nl")]
+            assert language_of(client.get("/", headers=headers)) == "nl"
+
+
+@pytest.mark.parametrize(
+    ("came_from", "goes_to"),
+    [
+        ("{origin}{log}/account?beside=1", "{log}/account?beside=1"),
+        ("{origin}{log}/jobs", "{log}/release"),
+        ("{origin}{log}/plan", "{log}/release"),
+        ("{origin}{log}/columns", "{log}"),
+        ("{origin}{job}", "{job}"),
+        ("{origin}/logs", "/"),
+        ("https://evil.example/path", "/"),
+        ("//evil.example//evil.example", "/"),
+        ("http://[", "/"),
+        ("", "/"),
+    ],
+)
+def test_after_a_choice_the_same_page_is_shown_and_never_another_site(
+    server: Served, client: httpx.Client, places: dict[str, str], came_from: str, goes_to: str
+) -> None:
+    referer = came_from.format(origin=server.origin, **places)
+    answer = client.post("/language", data={"language": "nl"}, headers={"referer": referer} if referer else {})
+    assert answer.headers["location"] == goes_to.format(**places)
+    assert client.get(answer.headers["location"]).status_code == 200
+
+
+def test_a_choice_comes_from_a_page_of_ours_and_is_one_of_the_list(server: Served, client: httpx.Client) -> None:
+    elsewhere = client.post("/language", data={"language": "de"}, headers={"origin": "https://evil.example"})
+    assert elsewhere.status_code == 403
+    assert "set-cookie" not in elsewhere.headers
+    unknown = client.post("/language", data={"language": "xx"})
+    assert unknown.status_code == 400
+    assert "set-cookie" not in unknown.headers
+    with server.stranger() as stranger:
+        refused = stranger.post("/language", data={"language": "de"})
+        assert refused.status_code == 403
+        shut_out = stranger.get("/", headers={"accept-language": "de"})
+        assert "Dieser Browser wurde nicht eingelassen." in shut_out.text
+        assert 'action="/language"' not in shut_out.text, "where it could not be chosen it is not offered"
+
+
+def test_a_server_has_a_usual_language(tmp_path: Path) -> None:
+    with served(tmp_path / "data", language="fr") as server, server.browser() as client:
+        assert language_of(client.get("/", headers={"accept-language": "de"})) == "fr"
+        client.post("/language", data={"language": "nl"})
+        assert language_of(client.get("/")) == "nl"
+
+
+def test_every_language_says_its_own_name() -> None:
+    assert tuple(LANGUAGES) == languages()
+
+
+def test_a_job_is_done_in_the_language_of_whoever_asks_for_it(server: Served) -> None:
+    with server.browser() as client:
+        mark = once_of(client.get("/"))
+        brought = client.post(
+            "/logs", data={"once": mark}, files={"file": ("log.csv", SMALL)}, headers={"accept-language": "nl"}
+        )
+        asked = next(
+            found[0].request
+            for waiting in server.store.queued()
+            if (found := server.store.any_job(waiting.id)) and brought.headers["location"].endswith(found[0].log)
+        )
+    assert asked.language == "nl"
+    with spoken("de"):
+        assert ReleaseRequest().language == "de"
+        assert ReleaseRequest() == ReleaseRequest(language="en"), "the same is asked for"
+    assert (
+        ReleaseRequest.from_json({"plan": None, "form": {}, "write": None}).language == "en"
+    )  # before there were some
+
+
+@pytest.mark.slow
+def test_reports_follow_the_page_and_the_certificate_is_english(tmp_path: Path) -> None:
+    path = tmp_path / "ward.xes"
+    files.write(hospital(40, seed=3), path)
+    settings = Settings(folder=tmp_path, ledger=tmp_path / "all.ledger", token="t")
+    form = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log"}
+    with spoken("de"):
+        made = released(path, form, settings, tmp_path / "out")
+    for name in ("outside.html", "inside.html", "dossier.html"):
+        assert '<html lang="de">' in (tmp_path / "out" / name).read_text()
+    assert made.decision is not None and made.decision.headline.startswith("Der Schutz ist")
+    assert made.beside is not None and "Die Freigabe" in made.beside.verdict
+    for name in ("certificate.json", "release.xes"):
+        text = (tmp_path / "out" / name).read_text()
+        assert ("It protects one case" in text) == (name == "certificate.json")
+        assert not re.search("[äöüß]|Schutz|Fall", text)
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_what_the_server_says_of_jobs_is_translated_when_it_is_shown(language: str) -> None:
+    outcomes = [queue._outcome(stop, False, None, 2.5)[1] for stop in ("cancelled", "stopped", "memory", "time")]
+    said = [*filter(None, outcomes), queue.DIED, worker.MEMORY, str(DISK_FULL), "starting", "stopping"]
+    failed = replace(job("release", None, EVOLVE), state="failed")
+    unknown = replace(failed, kept="{}").trouble
+    assert unknown is not None
+    told = FILTERS["told"]
+    english = re.compile(r"\b(the|this|what|than|It|Try|job)\b")
+    with spoken(language):
+        for text in (*said, unknown):
+            assert told(text) != text
+            assert not english.search(told(text)), told(text)
+        assert "2,5" in told(outcomes[3]) or "2.5" in told(outcomes[3])
+        assert told("Somebody's own words. And a name: X.") == "Somebody's own words. And a name: X."
+
+
+@pytest.mark.parametrize("language", languages())
+def test_scripts_find_all_that_they_say(language: str) -> None:
+    script = (STATIC / "veilog.js").read_text()
+    used = set(re.findall(r'said\("(\w+)"', script)) | {"smaller", "larger", "whole", "activities", "paths"}
+    strengths = {"strong", "good", "moderate", "weak", "none in practice"}
+    with spoken(language):
+        words = said_by_scripts()
+        page = pages.home([], [], Settings(folder=STATIC, ledger=None, token="t"), "once")
+    assert set(words) == used | strengths
+    found = re.search(r"<meta name=\"words\" content='([^']+)'>", page)
+    assert found
+    assert json.loads(html.unescape(found[1])) == words
+
+
+def test_what_a_form_cannot_mean_is_said_in_its_language() -> None:
+    with spoken("fr"), pytest.raises(ParameterError, match="doit être un nombre entier"):
+        asked_for({"method": "evolve", "epsilon": "1", "max_cases": "some"})
