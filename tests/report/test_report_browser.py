@@ -105,18 +105,18 @@ def test_in_print_pages_are_numbered_rows_are_whole_and_what_is_folded_is_open(
     chromium: sync_api.Browser, pages: dict[str, Path], tmp_path: Path
 ) -> None:
     plain = tmp_path / "plain.html"
-    text = pages["dossier"].read_text()
+    text = pages["outside"].read_text()
     plain.write_text(text.replace("counter(page)", '""').replace("counter(pages)", '""').replace('" / "', '""'))
     assert plain.read_text() != text
     printed = []
-    for file in (pages["dossier"], plain):
+    for file in (pages["outside"], plain):
         page = chromium.new_page()
         page.goto(file.as_uri())
         printed.append(page.pdf(prefer_css_page_size=True))
         page.close()
     numbered, without = map(texts_drawn, printed)
     sheets = len(re.findall(rb"/Type\s*/Page\b", printed[0]))
-    assert sheets > 5 and numbered - without >= sheets, "a number on each"
+    assert sheets > 3 and numbered - without >= sheets, "a number on each"
     page = chromium.new_page()
     page.goto(pages["inside"].as_uri())
     page.emulate_media(media="print")
