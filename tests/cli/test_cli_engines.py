@@ -63,6 +63,29 @@ def test_a_release_from_a_table_within_a_memory_limit(warehouse: Path, capsys: p
 
 
 @pytest.mark.slow
+def test_a_release_is_compared_with_the_variants_of_its_original_wherever_that_is(
+    warehouse: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a file of the same rows is compared with it, but for what needs the times of its events."""
+    with duckdb.connect(warehouse / "log.duckdb") as connection:
+        connection.execute("COPY events TO 'one.parquet'")
+    files.write(hospital(50, seed=3), warehouse / "released.xes")
+    given = ("released.xes", "--no-models")
+    table = results(capsys, "compare", "events", *given, "--engine", "duckdb:log.duckdb")
+    file = results(capsys, "compare", "one.parquet", *given)
+    assert cli.main(["compare", "warehouse", *given, "--json", "folder.json"]) == 0
+    assert "Of warehouse only the variants were read. Not computed: " in " ".join(capsys.readouterr().out.split())
+    timed = {"dfg_time_emd", "case_durations", "active_cases"}
+    attacks = {"singling_out", "linkability", "inference"}  # which also say how long they took
+    apart = timed | attacks | {"about", "owner_only", "seconds", "not_computed", "findings", "verdict"}
+    for one in (table, json.loads(Path("folder.json").read_text())):
+        lacking = {name for name, why in one["not_computed"].items() if "only the variants were given" in why}
+        assert lacking == timed
+        assert all(file[name] is not None and one[name] is None for name in timed)
+        assert {n: v for n, v in one.items() if n not in apart} == {n: v for n, v in file.items() if n not in apart}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

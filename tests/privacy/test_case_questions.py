@@ -20,7 +20,7 @@ from veilog.audits.likelihood import evidence_of_maximum
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.privacy.account.figures import round_up
-from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases, attribute_level
+from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases, _last_below, attribute_level
 from veilog.privacy.clipping import noise_of_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
@@ -457,3 +457,13 @@ def test_what_events_hold_is_also_found_as_that_of_a_case() -> None:
     assert attribute_level(log, "case:kind") == "case"
     (block,) = RawCases(log, Domain()).blocks(("a",), (Coding("case:colour", ("y",), others=True),))
     assert block.attributes["case:colour"].tolist() == [1]
+
+
+@pytest.mark.parametrize("edges", [[0.0, 1.0], [-3.0, 0.0, 1e-9, 2.5, 1e6], [0.0, 1e-320], [-1e308, 1.0, 1e308]])
+def test_many_numbers_fall_into_the_bins_that_a_search_finds(edges: list[float]) -> None:
+    rng = np.random.default_rng(4)
+    numbers = np.concatenate(
+        [rng.uniform(-1, 3, 40_000), edges, np.nextafter(edges, -np.inf), [np.inf, -np.inf, 1e300]]
+    )
+    wanted = np.searchsorted(edges, numbers, side="right") - 1
+    assert np.array_equal(_last_below(numbers, np.array(edges)), wanted)

@@ -23,7 +23,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods import METHODS, travag
-from veilog.privacy import clipping, events, histograms
+from veilog.privacy import adding, clipping, histograms
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.cases import Cases
@@ -335,7 +335,7 @@ def test_row_7_every_function_that_a_certified_method_hands_to_a_question_is_per
 
         return note
 
-    for module, name in ((histograms, "bins_of"), (clipping, "triples_of"), (events, "triples_of")):
+    for module, name in ((histograms, "bins_of"), (clipping, "triples_of"), (adding, "triples_of")):
         monkeypatch.setattr(module, name, noting(getattr(module, name)))
     for wanted in SHIPPED[method]:
         veilog.release(HOSPITAL, method, **{"epsilon": 4} | wanted, domain=HOSPITALS)

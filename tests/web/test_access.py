@@ -245,16 +245,33 @@ def test_what_is_another_sessions_is_as_unknown_as_what_is_not_there(server: Ser
             f"{job}/now",
             f"{job}/files/release.xes",
             f"{log}/account",
+            f"{log}/account?beside=1,2",
+            f"{job}/all.zip",
         ):
             answer = other.get(address)
             assert answer.status_code == 404
             assert answer.text == unknown.text
         once = once_of(other.get("/"))
-        for address in (f"{log}/columns", f"{log}/plan", f"{log}/jobs", f"{log}/delete", f"{job}/cancel"):
-            assert other.post(address, data={"once": once, "method": "evolve"}).status_code == 404
-        assert other.post(f"{job}/delete", data={"once": once}).status_code == 404
+        fields = {"once": once, "method": "evolve", "to": "laplace", "epsilon": "9", "person": "x", "entry": "1"}
+        for address in POSTS:
+            if ID in address and not address.startswith("/stored"):
+                sent = address.replace(f"/logs/{ID}", log).replace(f"/jobs/{ID}", job)
+                assert other.post(sent, data=fields).status_code == 404, sent
         assert "secret-name" not in other.get("/").text
         assert owner.get(log).status_code == 200
+
+
+def test_a_draft_is_of_one_browser_though_both_brought_the_same_file(server: Served) -> None:
+    with server.browser() as owner, server.browser() as other:
+        mine, theirs = (upload(client, SMALL, "same.csv").headers["location"] for client in (owner, other))
+        read_at_once(server, mine)
+        read_at_once(server, theirs)
+        asked = {"method": "laplace", "epsilon": "0.37", "part": "ward=secret"}
+        owner.post(f"{mine}/plan", data=asked, headers={"hx-request": "true"})
+        assert 'value="0.37"' in owner.get(f"{mine}/release").text
+        shown = other.get(f"{theirs}/release").text
+        assert "0.37" not in shown and "ward=secret" not in shown
+        assert f"{owner.get(mine).url}"[-32:] not in other.get("/").text
 
 
 def test_the_mark_of_a_form_is_its_sessions(server: Served) -> None:

@@ -1,6 +1,7 @@
 """The pages as text: what stands in them, what can never stand in them, and how heavy they are."""
 
 import dataclasses
+import html
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -179,6 +180,55 @@ def test_every_page_is_light(ordinary: dict[str, str], hostile: dict[str, str]) 
     assets = sum(path.stat().st_size for path in STATIC.iterdir() if path.suffix in (".css", ".js", ".svg"))
     for name, text in each(ordinary, hostile):
         assert len(text.encode()) + assets < 300_000, name
+
+
+TERMS = {
+    "event log": r"event logs?",
+    "case": r"cases?",
+    "variant": r"variants?",
+    "directly-follows": r"directly[ -]follows",
+    "differential privacy": r"differential(ly)? priva\w+",
+    "epsilon": r"ε|epsilon",
+    "delta": r"δ|delta",
+    "percentage points": r"percentage points",
+    "laplace": r"discrete laplace|laplace noise|geometric|gaussian|scale",
+    "mechanism": r"mechanisms?",
+    "certificate": r"certificates?",
+    "prefix": r"prefix(es)?",
+    "prototype": r"prototypes?",
+    "threshold": r"threshold",
+    "quantile": r"quantiles?",
+    "median": r"median",
+    "harmonic average": r"\(?harmonic\)? average",
+    "similarity": r"similarity",
+    "case disclosure": r"case disclosure",
+    "singling out": r"singling out",
+    "linkability": r"linkability",
+    "inference": r"inference",
+    "fitness": r"fitness",
+    "precision": r"precision",
+    "k-anonymity": r"k-anonymity",
+    "t-closeness": r"t-closeness",
+    "critic": r"critic",
+    "autoencoder": r"autoencoder",
+    "gradients": r"gradients",
+    "rényi": r"r[eé]nyi",
+    "poisson": r"poisson",
+}
+"""Words that somebody who decides about a hospital's data may not know, and how pages say them."""
+
+
+def test_no_term_of_the_field_is_left_unexplained(ordinary: dict[str, str]) -> None:
+    used = set()
+    for name, text in ordinary.items():
+        page, _, foot = text.partition('<details class="card glossary">')
+        words = re.sub(r"<svg.*?</svg>|<[^>]+>", " ", page, flags=re.DOTALL)
+        explained = " ".join(re.findall(r"<dt>(.*?)</dt><dd>[^<]{20,}</dd>", foot)).lower()
+        for term, said in TERMS.items():
+            if re.search(rf"\b({said})\b", html.unescape(words), re.IGNORECASE):
+                used.add(term)
+                assert term in explained, (name, term)
+    assert used == set(TERMS), "and none is listed that no page says"
 
 
 def test_whoever_cannot_see_or_has_no_mouse_finds_their_way(ordinary: dict[str, str]) -> None:

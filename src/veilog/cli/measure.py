@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,6 +42,7 @@ from veilog.measures import compare as compare_logs
 from veilog.measures.disclosure import risk as measure_risk
 from veilog.measures.purposes import PURPOSES, Asked
 from veilog.measures.purposes import named as purposes_named
+from veilog.measures.registry import MEASURES
 from veilog.measures.singling_out import Exposure, Inference, Linkability, exposure, halves, inference, linkability
 
 __all__ = ["compare", "risk"]
@@ -108,11 +110,14 @@ _PACKED = 8
 """How many times larger a file is that is packed, or Parquet."""
 
 
-def _read(source: Source, reading: Reading, grouping: Grouping) -> tuple[EventLog | Variants, tuple[Finding, ...]]:
-    """The log, or its variants alone where it is large or another engine or less memory was asked for; and what was
-    noticed."""
+def _read(
+    source: Source, reading: Reading, grouping: Grouping, *, most: int | None = _WHOLE
+) -> tuple[EventLog | Variants, tuple[Finding, ...]]:
+    """The log, or its variants alone where it has more than ``most`` bytes, or another engine or less memory was asked
+    for; and what was noticed."""
     larger = _PACKED if source.packed or source.suffix == ".parquet" else 1
-    if engine_of(source) is None or (grouping == HERE and source.is_file and source.size * larger <= _WHOLE):
+    small = source.is_file and (most is None or source.size * larger <= most)
+    if engine_of(source) is None or (grouping == HERE and small):
         log = read_log(source, reading)
         return log, log.findings
     found, findings = read_grouped(source, reading)
@@ -215,15 +220,19 @@ def compare(
     control: HeldOut = None,
     second: Another = None,
     reading: Reading = AS_USUAL,
+    grouping: Grouping = HERE,
     details: Details = False,
     json: Json = None,
 ) -> None:
-    """Measure what a release kept of the original. The numbers are raw statistics: keep them inside."""
+    """Measure what a release kept of the original. The numbers are raw statistics: keep them inside.
+
+    Of an original in several files or in a table of an engine only the variants are measured.
+    """
     out = Output(json, original, released)
     _check_chart(chart)
     wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
     asked = _asked(wanted, Asked(model, predict, pm4py, alignments))
-    first = read_log(named(original, reading), reading)
+    first, noticed = _read(named(original, reading, grouping), reading, grouping, most=None)
     after = read_log(named(released, reading, released=True), reading)
     others = None if control is None else read_log(named(control, reading), reading)
     again = None if second is None else read_log(named(second, reading, released=True), reading)
@@ -240,11 +249,20 @@ def compare(
             progress=progress,
         )
     written = () if chart is None else (chart,)
-    _show(out, result, details, written, (original, first.findings), (released, after.findings))
+    if isinstance(first, Variants) and (lacking := [*_lacking(result)]):
+        out.show(f"Of {original.name} only the variants were read. Not computed: {', '.join(lacking)}.")
+    _show(out, result, details, written, (original, noticed), (released, after.findings))
     if chart is not None:
         with atomic_target(chart) as file:
             file.write(comparison_svg(result).encode())
         out.show(f"chart written to {chart}")
+
+
+def _lacking(result: Comparison) -> Iterator[str]:
+    """The measures that need the events of the original, by their titles."""
+    for name, reason in result.not_computed.items():
+        if reason.startswith("Of the original log only the variants"):
+            yield MEASURES[name].quantities[0].title
 
 
 def _show(

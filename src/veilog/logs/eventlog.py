@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -177,7 +177,7 @@ class EventLog:
         """The log without its rows: names and types of its columns, and where it is from."""
         return replace(self, events=self.events.slice(0, 0), cases=self.cases.slice(0, 0), findings=())
 
-    def pieces(self) -> Iterator[EventLog]:
+    def pieces(self, attributes: Collection[str] | None = None) -> Iterator[EventLog]:
         """The log in pieces of whole cases: this one is a piece."""
         yield self
 

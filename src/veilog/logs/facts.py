@@ -7,7 +7,7 @@ several cases are pointed out before anything is released.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -112,16 +112,13 @@ def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
 
 def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
     """Return every column that could say whose a case is, likely or not, those with the most values first."""
-    pieces = list(log.pieces())
-    found = [_of_values(name, [_values(piece, name) for piece in pieces]) for name in _names(pieces)]
+    found = [_of_values(name, (_values(piece, name) for piece in log.pieces((name,)))) for name in _names(log.shape)]
     return tuple(sorted((f for f in found if f is not None), key=lambda f: (not f.likely, -f.values, f.column)))
 
 
-def _names(pieces: list[EventLog]) -> Iterator[str]:
+def _names(shape: EventLog) -> Iterator[str]:
     """As ``--unit`` takes them: ``case:`` goes before a case's attribute where its name alone means something else."""
-    if not pieces:
-        return
-    cases, events = pieces[0].cases.schema, pieces[0].events.schema
+    cases, events = shape.cases.schema, shape.events.schema
     for field in cases:
         if field.name not in _RESERVED and _may_name(field.type):
             yield f"case:{field.name}" if field.name in ("case", "person") else field.name
@@ -165,12 +162,14 @@ def _codes(column: pa.Array) -> IntArray:
     return np.asarray(codes, dtype=np.int64)
 
 
-def _of_values(name: str, values: list[pa.Array | None]) -> PersonColumn | None:
+def _of_values(name: str, values: Iterable[pa.Array | None]) -> PersonColumn | None:
     parts: list[Any] = []
     for part in values:
         if part is None:
             return None
         parts.append(part.cast(part.type.value_type) if pa.types.is_dictionary(part.type) else part)
+    if not parts:
+        return None
     together = pa.chunked_array(parts)
     counts = pc.value_counts(together).field("counts").to_numpy(zero_copy_only=False)
     size, cases = len(counts), int(counts.sum())

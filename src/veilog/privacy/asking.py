@@ -13,7 +13,7 @@ of labels taken for numbers) is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -86,9 +86,13 @@ def triples_of(function: Callable[[B], object], block: B, size: int, largest: in
             return None
         if len(rows) and not all(np.issubdtype(part.dtype, np.integer) for part in (rows, columns, values)):
             return None
-        inside = (rows >= 0) & (rows < cases) & (columns >= 0) & (columns < size)
-        cut = np.clip(values[inside], -largest, largest) if len(values) else values
-        return rows[inside].astype(np.int64), columns[inside].astype(np.int64), cut.astype(np.int64)
+        if not (_within(rows, 0, cases - 1) and _within(columns, 0, size - 1)):
+            inside = (rows >= 0) & (rows < cases) & (columns >= 0) & (columns < size)
+            rows, columns, values = rows[inside], columns[inside], values[inside]
+        if not _within(values, -largest, largest):
+            values = np.clip(values, -largest, largest)
+        rows, columns, values = (part.astype(np.int64, copy=False) for part in (rows, columns, values))
+        return rows, columns, values
 
     found = answered(function, read, block)
     if check:
@@ -102,6 +106,10 @@ def triples_of(function: Callable[[B], object], block: B, size: int, largest: in
             for one, other in zip(added_up(again), added_up(first), strict=True):
                 _same(one, other)
     return found
+
+
+def _within(numbers: npt.NDArray[Any], least: int, most: int) -> bool:
+    return not len(numbers) or bool(numbers.min() >= least and numbers.max() <= most)
 
 
 def _parts(cases: int) -> list[IntArray]:

@@ -31,6 +31,7 @@ UNKNOWN_TIME = int(np.iinfo(np.int64).min)
 """Stands for a missing timestamp. Never compute with it: mask first."""
 
 _BLOCK = 65_536
+_PARTS = 1 << 15
 _DAY = 86_400_000_000
 
 
@@ -126,13 +127,19 @@ class RawCases:
     def __init__(self, log: EventLog, domain: Domain) -> None:
         self.log = log
         labels, codes = _dictionary(log.events.column(ACTIVITY))
-        owners = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))
-        self._kept = np.flatnonzero(domain.keeps(labels, codes, owners, log.offsets))
+        times, offsets = _microseconds(log.events.column(TIMESTAMP)), log.offsets
         self._labels = labels
-        self._codes = codes[self._kept]
-        self.times = _microseconds(log.events.column(TIMESTAMP))[self._kept]
-        self.offsets = np.zeros(log.cases.num_rows + 1, dtype=np.int64)
-        np.cumsum(np.bincount(owners[self._kept], minlength=log.cases.num_rows), out=self.offsets[1:])
+        self._kept: IntArray | slice = slice(None)
+        """The events that count; all of them, where the domain declares nothing that may leave one out."""
+        if domain.alphabet is not None or domain.longest is not None:
+            owners = np.repeat(np.arange(log.cases.num_rows), np.diff(offsets))
+            self._kept = np.flatnonzero(domain.keeps(labels, codes, owners, offsets))
+            codes, times = codes[self._kept], times[self._kept]
+            offsets = np.zeros(log.cases.num_rows + 1, dtype=np.int64)
+            np.cumsum(np.bincount(owners[self._kept], minlength=log.cases.num_rows), out=offsets[1:])
+        self._codes = codes
+        self.times = times
+        self.offsets = offsets
 
     def blocks(self, alphabet: Sequence[str], codings: Sequence[Coding] = ()) -> Iterator[Cases]:
         """All cases, in blocks, coded as asked."""
@@ -161,7 +168,7 @@ class RawCases:
             # Whole numbers beyond 2^53 are rounded, each by itself: no value of one case may stop the question.
             numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             known = ~np.isnan(numbers)
-            bins = np.searchsorted(np.array(coding.edges), numbers, side="right") - 1
+            bins = _last_below(np.where(known, numbers, 0.0), np.array(coding.edges))
             coded = np.where(known, np.clip(bins, 0, coding.size - 1), -1)
         else:
             labels, codes = _dictionary(column)
@@ -217,6 +224,21 @@ def attribute_kind(log: EventLog, name: str) -> Kind:
     return "number" if pa.types.is_floating(kind) else "text"
 
 
+def _last_below(numbers: FloatArray, edges: FloatArray) -> IntArray:
+    """``np.searchsorted(edges, numbers, side="right") - 1``, most of it by looking up in which even part of the range a
+    number is: parts rise with numbers, so in a part without an edge there is one answer."""
+    with np.errstate(all="ignore"):
+        part = _PARTS / (edges[-1] - edges[0])
+        if len(numbers) < _PARTS or not 0 < part < np.inf:
+            return np.searchsorted(edges, numbers, side="right") - 1
+        place, of_edges = (np.clip((of - edges[0]) * part, 0, _PARTS - 1).astype(np.int64) for of in (numbers, edges))
+    before = np.searchsorted(of_edges, np.arange(_PARTS + 1), side="left")
+    found: IntArray = before[place]
+    split = np.flatnonzero((np.diff(before) > 0)[place])
+    found[split] = np.searchsorted(edges, numbers[split], side="right")
+    return found - 1
+
+
 def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
     """A column's values as text and the code of each row; a row without a value has the code one beyond the last."""
     if not pa.types.is_dictionary(column.type):
@@ -225,13 +247,13 @@ def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
     if isinstance(combined, pa.ChunkedArray):
         combined = combined.chunk(0) if combined.num_chunks else pa.array([], pa.string()).dictionary_encode()
     labels = combined.dictionary.cast(pa.string()).to_pylist()
-    codes = pc.fill_null(combined.indices, len(labels)).to_numpy(zero_copy_only=False).astype(np.int64)
-    return tuple(labels), codes
+    codes = pc.fill_null(combined.indices, len(labels)) if combined.null_count else combined.indices
+    return tuple(labels), codes.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _microseconds(column: pa.ChunkedArray) -> IntArray:
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("us"))
     numbers = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    filled = pc.fill_null(numbers, UNKNOWN_TIME)
+    filled = pc.fill_null(numbers, UNKNOWN_TIME) if numbers.null_count else numbers
     return np.asarray(filled.to_numpy(), dtype=np.int64)

@@ -105,15 +105,12 @@ def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, reso
     ``floor(|v_i| resolution bound / |v|_1)``, summed over i, is at most ``resolution bound``; entries with equal places
     only cancel, so adding them up later cannot raise the norm.
     """
-    rows, values = np.asarray(rows, dtype=np.int64), np.asarray(values, dtype=np.int64)
-    values = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE)  # so that no norm and no product overflows
-    sizes = np.abs(values)
+    owners = np.asarray(rows, dtype=np.int64)
+    # So that no norm and no product overflows.
+    entries = np.clip(np.asarray(values, dtype=np.int64), -LARGEST_VALUE, LARGEST_VALUE)
     norms = np.zeros(n, dtype=np.int64)
-    np.add.at(norms, rows, sizes)
-    norm = norms[rows]
-    scaled = np.where(norm > bound, sizes * (resolution * bound) // np.maximum(norm, 1), sizes * resolution)
-    signed: IntArray = np.sign(values) * scaled
-    return signed
+    np.add.at(norms, owners, np.abs(entries))
+    return _scaled(owners, entries, norms > bound, norms, bound, resolution)
 
 
 def clipped_euclidean(rows: IntArray, values: IntArray, n: int, bound: int, resolution: int) -> IntArray:
@@ -130,8 +127,17 @@ def clipped_euclidean(rows: IntArray, values: IntArray, n: int, bound: int, reso
     norms = np.sqrt(squares.astype(np.float64)).astype(np.int64)  # right to within one; made exact and rounded up
     norms -= norms * norms > squares
     norms += norms * norms < squares
-    above = squares > bound * bound
-    norm = norms[rows]
-    scaled = np.where(above[rows], sizes * (resolution * bound) // np.maximum(norm, 1), sizes * resolution)
-    signed: IntArray = np.sign(values) * scaled
-    return signed
+    return _scaled(rows, values, squares > bound * bound, norms, bound, resolution)
+
+
+def _scaled(
+    rows: IntArray, values: IntArray, above: npt.NDArray[np.bool_], norms: IntArray, bound: int, resolution: int
+) -> IntArray:
+    """The entries times ``resolution``, rounded towards 0 where their vector is ``above`` the bound and scaled down."""
+    if not above.any():
+        return values * resolution
+    changed = np.flatnonzero(above[rows])
+    found: IntArray = values * resolution
+    down = np.abs(values[changed]) * (resolution * bound) // np.maximum(norms[rows[changed]], 1)
+    found[changed] = np.sign(values[changed]) * down
+    return found

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,15 +24,9 @@ from veilog.logs.eventlog import EventLog
 from veilog.privacy.account.account import Account
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Condition
-from veilog.privacy.asking import triples_of
-from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, Kind, Level, RawCases, attribute_kind, attribute_level
-from veilog.privacy.clipping import (
-    LARGEST_VALUE,
-    check_size_and_bound,
-    check_sums,
-    contributions,
-    noise_of_sums,
-)
+from veilog.privacy.adding import AllCases, CaseFeatures
+from veilog.privacy.cases import UNKNOWN_TIME, Coding, Kind, Level, RawCases, attribute_kind, attribute_level
+from veilog.privacy.clipping import check_size_and_bound, check_sums, noise_of_sums
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.mechanisms.mechanism import (
     DiscreteGaussian,
@@ -41,7 +34,6 @@ from veilog.privacy.mechanisms.mechanism import (
     KTruncatedGeometric,
     Laplace,
     NoisyMaximum,
-    Norm,
     Sensitivity,
     Thresholded,
 )
@@ -54,8 +46,6 @@ if TYPE_CHECKING:
 __all__ = ["CaseFeatures", "EventQuestions", "EventRounds", "columns_taken"]
 
 IntArray = npt.NDArray[np.int64]
-CaseFeatures = Callable[[Cases], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
-"""Maps each case, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _DAY = 86_400_000_000
@@ -88,21 +78,9 @@ class EventQuestions:
     ) -> None:
         self._log = log
         self._domain = domain
+        self._raw = AllCases(log, domain)
         self._randomness = randomness
         self._account = account
-
-    def _pieces(self) -> Iterator[RawCases]:
-        """All raw cases, each wholly in one piece."""
-        if self._in_memory is not None:
-            yield self._in_memory
-        else:
-            for piece in self._log.pieces():
-                yield RawCases(piece, self._domain)
-
-    @cached_property
-    def _in_memory(self) -> RawCases | None:
-        """The raw cases of a log that is one piece."""
-        return RawCases(self._log, self._domain) if isinstance(self._log, EventLog) else None
 
     # Public facts ---------------------------------------------------------------------------------------------------
 
@@ -123,11 +101,13 @@ class EventQuestions:
         if self._domain.window is not None:
             return self._domain.window
         self._account.assume(_WINDOW_FROM_LOG)
-        ends: list[int] = []
-        for raw in self._pieces():
+
+        def outermost(raw: RawCases, _first: bool) -> list[int]:
             starts = raw.times[raw.offsets[:-1][np.diff(raw.offsets) > 0]]
             starts = starts[starts != UNKNOWN_TIME]
-            ends += [int(starts.min()), int(starts.max())] if len(starts) else []
+            return [int(starts.min()), int(starts.max())] if len(starts) else []
+
+        ends = [end for found in self._raw.over(outermost) for end in found]
         if not ends:
             raise ParameterError("No case of the log has a start time.", parameter="window")
         first, last = min(ends) // _DAY, max(ends) // _DAY
@@ -180,28 +160,8 @@ class EventQuestions:
         noise, norm = noise_of_sums(bound, resolution, eps, failure)
         sensitivity = Sensitivity.of(bound, norm, "clipped")
         mechanism = self._account.charge("event sums", f"{purpose} ({size} sums)", noise, sensitivity, eps, failure)
-        exact = self._exact_sums(features, size, bound, resolution, norm, alphabet, codings)
+        exact = self._raw.sums(features, size, bound, resolution, norm, alphabet, codings)
         return exact + mechanism.draw(size, self._randomness)
-
-    def _exact_sums(
-        self,
-        features: CaseFeatures,
-        size: int,
-        bound: int,
-        resolution: int,
-        norm: Norm,
-        alphabet: Sequence[str],
-        codings: Sequence[Coding],
-    ) -> IntArray:
-        """What all cases contribute, each clipped."""
-        exact, first = np.zeros(size, dtype=np.int64), True
-        for raw in self._pieces():
-            for block in raw.blocks(alphabet, codings):
-                triples = triples_of(features, block, size, LARGEST_VALUE, check=first)
-                _, columns, contributed = contributions(triples, len(block), bound, resolution, norm)
-                np.add.at(exact, columns, contributed)
-                first = False
-        return exact
 
     def rounds(
         self, weights: Sequence[Fraction], epsilon: Number, delta: Number, *, purpose: str = "sums over events"
@@ -262,16 +222,7 @@ class EventQuestions:
             Sensitivity.of(1, "each"),
             eps,
         )
-        exact, first = np.zeros(int(ends[-1]), dtype=np.int64), True
-        for raw in self._pieces():
-            for block in raw.blocks(alphabet, codings):
-                rows, columns, values = triples_of(features, block, len(exact), LARGEST_VALUE, check=first)
-                rows, columns = rows[values > 0], columns[values > 0]
-                order = np.lexsort((columns, rows))
-                rows, columns = rows[order], columns[order]
-                places = rows * len(wanted) + np.searchsorted(ends, columns, side="right")
-                np.add.at(exact, columns[np.flatnonzero(np.diff(places, prepend=-1))], 1)
-                first = False
+        exact = self._raw.firsts(features, ends, alphabet, codings)
         tables = np.split(exact, ends[:-1])
         scores = [int(np.abs(n - e).sum()) - int(w) for n, e, w in zip(tables, wanted, less, strict=True)]
         return mechanism.largest(np.array(scores, dtype=np.int64), self._randomness)
@@ -290,13 +241,17 @@ class EventQuestions:
         mechanism = self._account.charge(
             "distinct values", f"whether {name} tells cases apart", Laplace(2 / eps), Sensitivity.of(2), eps
         )
-        firsts: set[str] = set()
-        having = 0
-        for raw in self._pieces():
+
+        def of_firsts(raw: RawCases, _first: bool) -> tuple[set[str], int]:
             labels, owners, values = raw.values(name)
             _, first = np.unique(owners, return_index=True)
-            firsts.update(labels[i] for i in np.unique(values[first]).tolist())
-            having += len(first)
+            return {labels[i] for i in np.unique(values[first]).tolist()}, len(first)
+
+        firsts: set[str] = set()
+        having = 0
+        for found, cases in self._raw.over(of_firsts, (name,)):
+            firsts |= found
+            having += cases
         noisy = mechanism.draw(2, self._randomness)
         return len(firsts) + int(noisy[0]), having + int(noisy[1])
 
@@ -323,13 +278,17 @@ class EventQuestions:
             eps,
             min(most * added.delta, failure),
         )
-        exact: Counter[str] = Counter()
-        for raw in self._pieces():
+
+        def of_cases(raw: RawCases, _first: bool) -> dict[str, int]:
             labels, owners, values = raw.values(name)
             starts = np.flatnonzero(np.diff(owners, prepend=-1))
             rank = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
             counts = np.bincount(values[rank < most], minlength=len(labels))
-            exact.update({label: n for label, n in zip(labels, counts.tolist(), strict=True) if n})
+            return {label: n for label, n in zip(labels, counts.tolist(), strict=True) if n}
+
+        exact: Counter[str] = Counter()
+        for counts in self._raw.over(of_cases, (name,)):
+            exact.update(counts)
         # Noise goes by the order of names: not by that of the rows, nor by pieces.
         names = sorted(exact)
         drawn = mechanism.noise.draw(len(names), self._randomness)
@@ -388,5 +347,5 @@ class EventRounds:
         self._questions._check_codings(codings)
         noise = self.noises[self._asked]
         self._asked += 1
-        exact = self._questions._exact_sums(features, size, bound, resolution, "L2", alphabet, codings)
+        exact = self._questions._raw.sums(features, size, bound, resolution, "L2", alphabet, codings)
         return exact + noise.draw(size, self._randomness)

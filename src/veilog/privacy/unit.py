@@ -186,7 +186,7 @@ def bounded(
             parameter="log",
             advice="Give the log itself, as veilog.read() returns it.",
         )
-    owner = _numbered([_owners(piece, unit.column) for piece in log.pieces()], unit.column, log.source)
+    owner = _numbered([_owners(piece, unit.column) for piece in log.pieces((unit.column,))], unit.column, log.source)
     words = randomness.words(2 * len(owner)).astype(np.uint64)
     lot = (words[::2] << np.uint64(32)) | words[1::2]
     order = np.lexsort((lot, owner))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 
 from veilog.logs.eventlog import EventLog
@@ -39,17 +40,18 @@ def tried(plan: Planned) -> Guarantee:
     raises, as it would for the real log."""
     trial = on_made_up(plan)
     declared = trial.declared
-    found = _labels_found(plan) if plan.uses.labels else None
+    before, after = _labels_found(plan), _values_asked(plan)
     # Activities that are declared for the real log are not those of the made-up one; the questions are the same.
-    if found is not None or isinstance(declared.activities, tuple):
+    if before or isinstance(declared.activities, tuple):  # so few patients have no labels that are frequent enough
         declared = replace(declared, activities=tuple(_made_up().variants.labels))
     quick = _LESS_WORK.get(plan.method.name, {})
     trial = replace(trial, declared=declared, settings=replace(trial.settings, **quick))
-    if found is not None:  # so few patients have no labels that are frequent enough
-        trial = replace(trial, epsilon=plan.epsilon - found.epsilon, delta=plan.delta - found.delta)
-    guarantee = run_plan(trial, _made_up()).guarantee
-    if found is not None:
-        guarantee = replace(guarantee, charges=(found, *guarantee.charges))
+    for stated in (*before, *after):
+        trial = replace(trial, epsilon=trial.epsilon - stated.epsilon, delta=trial.delta - stated.delta)
+    times = plan.wanted.times / (1 - plan.wanted.attributes_share)
+    guarantee = run_plan(replace(trial, wanted=replace(trial.wanted, times=times)), _made_up()).guarantee
+    if before or after:
+        guarantee = replace(guarantee, charges=(*before, *guarantee.charges, *after))
         if guarantee.proven:
             guarantee = replace(guarantee, epsilon=round_up(plan.epsilon), delta=round_up(plan.delta))
     # Made-up people have no column that tells them apart, and what nobody has said is no condition yet.
@@ -79,11 +81,25 @@ def on_made_up(plan: Planned) -> Planned:
     )
 
 
-def _labels_found(plan: Planned) -> Charge:
-    """What finding the labels privately costs."""
-    epsilon, delta = plan.epsilon * LABELS_SHARE, plan.delta / (1 + plan.uses.flow + plan.uses.times)
+def _labels_found(plan: Planned) -> tuple[Charge, ...]:
+    """What finding the labels privately costs, where they are."""
+    if not plan.uses.labels:
+        return ()
     mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
-    return Charge("labels", "the activities that enough cases have", mechanism, sensitivity, epsilon, delta)
+    purpose, epsilon = "the activities that enough cases have", plan.epsilon * LABELS_SHARE
+    return (Charge("labels", purpose, mechanism, sensitivity, epsilon, plan.delta / sum(plan.uses)),)
+
+
+def _values_asked(plan: Planned) -> tuple[Charge, ...]:
+    """What the values of attributes cost, where some are released, which the made-up log does not have."""
+    wanted, uses = plan.wanted, plan.uses
+    if not wanted.attributes:
+        return ()
+    rest = 1 - LABELS_SHARE if uses.labels else 1
+    delta = plan.delta / sum(uses) if uses.values else Fraction(0)
+    mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
+    purpose, epsilon = "values of attributes", plan.epsilon * rest * wanted.attributes_share
+    return (Charge("values", purpose, mechanism, sensitivity, epsilon, delta),)
 
 
 @lru_cache(maxsize=1)

@@ -16,7 +16,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
 from veilog.logs.source import Source
 from veilog.logs.stored import sorting, storing
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.stored.store import StoredLog, keep
 from veilog.logs.stored.storing import store
 
 START = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
@@ -135,9 +135,43 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     write_rows(tmp_path / "log.parquet", [("p", "a", 1, None)])
     spill = tmp_path / "spill"
     spill.mkdir()
-    monkeypatch.setattr("veilog.logs.stored.store.pq.write_table", full)
+    monkeypatch.setattr("veilog.logs.stored.store.ipc.new_file", full)
     with pytest.raises(EngineError, match="No space left"):
         store(tmp_path / "log.parquet", temp_directory=spill)
     assert list(spill.iterdir()) == []
     with pytest.raises(ParameterError, match="temporary directory"):
         store(tmp_path / "log.parquet", temp_directory=tmp_path / "none")
+
+
+@pytest.fixture
+def in_three(tmp_path: Path) -> StoredLog:
+    """Three pieces of one case each."""
+    write_rows(tmp_path / "log.parquet", [(case, "a", i, "x") for case in "pqr" for i in range(2)])
+    whole = veilog.read(tmp_path / "log.parquet")
+    log = keep(whole.only(np.array([case])) for case in range(3))
+    assert log is not None
+    return log
+
+
+def test_only_the_attributes_that_are_asked_for_are_read(in_three: StoredLog) -> None:
+    always = ["case:index", "event:index", "concept:name", "time:timestamp"]
+    for names, events, cases in (((), [], []), (("colour",), ["colour"], []), (("case:age",), [], ["age"])):
+        for piece in in_three.pieces(names):
+            assert piece.events.column_names == [*always, *events]
+            assert piece.cases.column_names == ["concept:name", *cases]
+    assert next(in_three.pieces()).events.column_names == [*always, "colour"]
+
+
+def test_what_threads_find_in_pieces_comes_in_the_order_of_the_pieces(in_three: StoredLog) -> None:
+    def found(piece: EventLog, first: bool) -> tuple[str, bool]:
+        return piece.cases.column("concept:name")[0].as_py(), first
+
+    assert list(in_three.each(found)) == [("p", True), ("q", False), ("r", False)]
+    assert list(in_three.only(np.array([1, 2])).each(found)) == [("q", True), ("r", False)]
+
+    def fails(piece: EventLog, first: bool) -> None:
+        if not first:
+            raise EngineError(piece.cases.column("concept:name")[0].as_py())
+
+    with pytest.raises(EngineError, match=r"^q$"):
+        list(in_three.each(fails))

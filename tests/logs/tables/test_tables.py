@@ -5,8 +5,11 @@ import io
 import random
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from table_tools import found, read, times
 
 from veilog.errors import InputError, ParameterError
@@ -16,6 +19,7 @@ from veilog.logs.roles import guess_roles
 from veilog.logs.simulate import hospital
 from veilog.logs.source import Source
 from veilog.logs.tables import delimited
+from veilog.logs.tables.rows import _constant
 
 HEADER = "case,activity,time\n"
 
@@ -369,3 +373,20 @@ def test_every_mutant_is_an_error_or_adds_up_to_its_rows(tmp_path: Path) -> None
         assert len(log) + dropped == len(rows) - 1
         assert log.offsets[-1] == len(log)
     assert min(outcomes.values()) >= 100
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(0, 1)), max_size=8),
+    st.sampled_from([pa.string(), pa.int64(), pa.float64(), pa.bool_()]),
+    st.integers(0, 8),
+)
+def test_a_column_is_of_cases_where_all_events_of_each_have_one_value_or_none(
+    rows: list[tuple[int, int | None]], kind: pa.DataType, cut: int
+) -> None:
+    rows = sorted(rows, key=lambda row: row[0])
+    values = pa.array([value for _, value in rows], pa.int64()).cast(kind)
+    case = np.array([owner for owner, _ in rows], dtype=np.int64)
+    first = np.searchsorted(case, np.arange(3)).clip(max=max(len(case) - 1, 0))
+    column = pa.chunked_array([values[:cut], values[cut:]])
+    alike = all(len({value for owner, value in rows if owner == one}) <= 1 for one in range(3))
+    assert _constant(column, case, first) == alike

@@ -29,10 +29,11 @@ from veilog.web.jobs.records import FILES, ReleaseRequest, Settings
 from veilog.web.jobs.released_log import Amount, ReleasedLog
 from veilog.web.jobs.worker import Task
 from veilog.web.pages import render as pages
-from veilog.web.work import dry_run, work_on
+from veilog.web.work import dry_run, release_log, work_on
 from veilog.web.work.accounts import InAccount
 from veilog.web.work.planning import DryRun
 from veilog.web.work.request import asked_for, offered
+from veilog.web.work.stages import MORE, RELEASING, Stages
 
 
 @pytest.fixture
@@ -380,6 +381,38 @@ def test_measures_that_fail_do_not_lose_the_release(
     assert "not enough memory" in result.missing[0]
     assert "release.xes" in result.files
     assert files.read(tmp_path / "out" / "release.xes").variants != Variants.from_dict({})
+
+
+def test_how_far_a_job_is_is_said_of_all_of_it_in_few_words() -> None:
+    told: list[tuple[str, float | None]] = []
+    stages = Stages(lambda text, fraction: told.append((text, fraction)), {**RELEASING, **MORE})
+    for stage in (*RELEASING, *MORE):
+        inside = stages.at(stage)
+        for round_ in range(3):  # each of which begins anew
+            for step in range(5):
+                inside(f"Optimal transport: round {round_}, certain to 3.9e-14", step / 4)
+    said, fractions = zip(*told, strict=True)
+    assert list(fractions) == sorted(fractions) and fractions[0] == 0 and 0.99 < fractions[-1] <= 1
+    assert len(set(said)) == 5, "each change is announced to whoever cannot see"
+    assert said[0] == "Reading the log (step 1 of 5)" and "transport" not in " ".join(said)
+
+
+@pytest.mark.slow
+def test_logs_of_very_many_variants_are_compared_after_all_the_rest(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veilog.report.facts.COMPARED_AT_ONCE", 1)
+    monkeypatch.setattr("veilog.web.work.releasing.predicted", lambda sides, before, report, progress: before)
+    path = tmp_path / "log.xes"
+    files.write(hospital(40, seed=3), path)
+    for thorough in (False, True):
+        out = tmp_path / f"out-{thorough}"
+        out.mkdir()
+        task = Task("release", str(path), "log.xes", {}, request_of(EVOLVE), str(out))
+        made = release_log(task, replace(settings, thorough=thorough), silent)
+        assert isinstance(made, ReleasedLog) and made.beside is not None
+        assert (made.beside.kept is not None) == thorough
+        assert bool(made.beside.not_compared) != thorough
 
 
 # A method of another package, from the form to the files.

@@ -8,25 +8,35 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+from pyarrow import ipc
 
 from veilog._typing import IntArray
 from veilog.errors import EngineError
 from veilog.logs.engines.engine import temporary_folder
-from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
 
 __all__ = ["Folder", "StoredLog", "keep"]
 
 _MERGED = 16
+_AT_ONCE = 2
+"""Pieces that are worked on at a time."""
+_ALWAYS = (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP)
+"""What every question asks of events. It lies on disk as it is in memory, so that it need not be unpacked each time."""
+_PREFIX = "case:"
+
+T = TypeVar("T")
 
 
 class Folder:
@@ -73,18 +83,45 @@ class StoredLog:
     def number_of_cases(self) -> int:
         return sum(self.sizes) if self.chosen is None else len(self.chosen)
 
-    def pieces(self) -> Iterator[EventLog]:
-        """The log, some whole cases at a time, in their order."""
+    def pieces(self, attributes: Collection[str] | None = None) -> Iterator[EventLog]:
+        """The log, some whole cases at a time, in their order; of its attributes these alone are read, or all."""
+        for number, first, last in self._held():
+            yield self._piece(number, first, last, attributes)
+
+    def each(self, work: Callable[[EventLog, bool], T], attributes: Collection[str] | None = None) -> Iterator[T]:
+        """What is found in the pieces, in their order; ``work`` is told whether a piece is the first.
+
+        Some are worked on at a time, by threads: what ``work`` does to anything else it has to guard.
+        """
+
+        def worked(held: tuple[int, int, int], first: bool) -> T:
+            return work(self._piece(*held, attributes), first)
+
+        waiting: deque[Future[T]] = deque()
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for place, held in enumerate(self._held()):
+                waiting.append(pool.submit(worked, held, place == 0))
+                if len(waiting) > _AT_ONCE:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+    def _held(self) -> Iterator[tuple[int, int, int]]:
+        """The pieces that have cases, by their numbers, and which of the cases that count they hold."""
         start = 0
         for number, size in enumerate(self.sizes):
-            log = _loaded(self.folder.path, number, self.shape)
+            first, last = (start, start + size)
             if self.chosen is not None:
-                first, last = np.searchsorted(self.chosen, [start, start + size])
-                if last - first < size:
-                    log = log.only(self.chosen[first:last] - start)
+                first, last = np.searchsorted(self.chosen, [first, last]).tolist()
             start += size
-            if log.cases.num_rows:
-                yield log
+            if last > first:
+                yield number, first, last
+
+    def _piece(self, number: int, first: int, last: int, attributes: Collection[str] | None) -> EventLog:
+        log = _loaded(self.folder.path, number, self.shape, attributes)
+        if self.chosen is None or last - first == log.cases.num_rows:
+            return log
+        return log.only(self.chosen[first:last] - sum(self.sizes[:number]))
 
     def whole(self) -> EventLog:
         """All of it as one log in memory; its events are numbered anew."""
@@ -111,8 +148,8 @@ class StoredLog:
     @cached_property
     def variants(self) -> Variants:
         parts: list[Variants] = []
-        for piece in self.pieces():
-            parts.append(piece.variants)
+        for found in self.each(lambda piece, _: piece.variants, ()):
+            parts.append(found)
             if len(parts) == _MERGED:
                 parts = [_merged(parts)]
         return replace(_merged(parts), read_together=self.read_together, mapped=self.mapped)
@@ -140,8 +177,12 @@ def _kept(pieces: Iterable[EventLog], folder: Folder) -> StoredLog | None:
         if log.events.schema != shape.events.schema or log.cases.schema != shape.cases.schema:
             return None
         try:
-            for name, table in (("events", log.events), ("cases", log.cases)):
-                pq.write_table(table, folder.path / f"{len(sizes)}-{name}.parquet", compression="lz4")
+            for name, table in (
+                ("order", log.events.select(_ALWAYS)),
+                ("events", log.events.drop_columns(_ALWAYS)),
+                ("cases", log.cases),
+            ):
+                _write(table, folder.path / f"{len(sizes)}-{name}.arrow", None if name == "order" else "lz4")
         except OSError as error:
             raise EngineError(
                 f"The log cannot be kept on disk ({error}).",
@@ -151,12 +192,37 @@ def _kept(pieces: Iterable[EventLog], folder: Folder) -> StoredLog | None:
     return None if shape is None else StoredLog(folder, tuple(sizes), shape)
 
 
-def _loaded(folder: Path, number: int, shape: EventLog) -> EventLog:
-    events, cases = (
-        pq.read_table(folder / f"{number}-{name}.parquet").cast(table.schema)
-        for name, table in (("events", shape.events), ("cases", shape.cases))
-    )
-    return replace(shape, events=events, cases=cases)
+def _write(table: pa.Table, path: Path, compression: str | None) -> None:
+    """In one batch with one dictionary a column, so that what is read needs no more than to be unpacked."""
+    table = table.unify_dictionaries().combine_chunks()
+    with ipc.new_file(path, table.schema, options=ipc.IpcWriteOptions(compression=compression)) as file:
+        file.write_table(table)
+
+
+def _loaded(folder: Path, number: int, shape: EventLog, attributes: Collection[str] | None) -> EventLog:
+    """A piece; an attribute of cases and one of events may be meant by one name, with or without what goes before it
+    in flat tables."""
+    wanted = None if attributes is None else {name.removeprefix(_PREFIX) for name in attributes}
+
+    def read(kind: str, names: Collection[str]) -> dict[str, pa.ChunkedArray]:
+        chosen = [name for name in names if wanted is None or name in _ALWAYS or name.removeprefix(_PREFIX) in wanted]
+        return _read(folder / f"{number}-{kind}.arrow", chosen) if chosen else {}
+
+    events = read("order", _ALWAYS) | read("events", [n for n in shape.events.column_names if n not in _ALWAYS])
+    cases = read("cases", shape.cases.column_names)
+    return replace(shape, events=_ordered(events, shape.events.schema), cases=_ordered(cases, shape.cases.schema))
+
+
+def _read(path: Path, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+    with pa.memory_map(str(path)) as file:
+        fields = [ipc.open_file(file).schema.get_field_index(name) for name in names]
+        table = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields)).read_all()
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def _ordered(columns: Mapping[str, pa.ChunkedArray], schema: pa.Schema) -> pa.Table:
+    fields = [field for field in schema if field.name in columns]
+    return pa.Table.from_arrays([columns[field.name] for field in fields], schema=pa.schema(fields, schema.metadata))
 
 
 def _merged(parts: list[Variants]) -> Variants:

@@ -208,8 +208,18 @@ def _note_disorder(case: IntArray, stamps: _Stamps, findings: Findings) -> None:
 
 
 def _constant(column: Any, case: IntArray, first: IntArray) -> bool:
+    """Whether the rows of every case, which come together, have one value or none."""
     if not len(case):
         return True
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind):
+        flat = column.combine_chunks()
+        same = pc.equal(flat[1:], flat[:-1])
+        if column.null_count:
+            missing = flat.is_null()
+            same = pc.fill_null(same, pc.and_(missing[1:], missing[:-1]))
+        changes = np.flatnonzero(~same.to_numpy(zero_copy_only=False))
+        return not bool((case[changes] == case[changes + 1]).any())
     encoded = column.dictionary_encode().unify_dictionaries()
     codes = np.concatenate([pc.fill_null(c.indices, -1).to_numpy(zero_copy_only=False) for c in encoded.chunks])
     return bool((codes == codes[first][case]).all())

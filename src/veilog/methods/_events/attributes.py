@@ -27,6 +27,7 @@ from veilog.logs.variants import Sequences
 from veilog.methods._events.domains import PARTS, Chosen, typed
 from veilog.methods._events.marginals import Marginal, asked_values, expected_error, joint_values
 from veilog.methods._events.memory import Persisting, Recorded, asked_persisting, asked_records, courses
+from veilog.methods._events.orders import counted
 from veilog.methods._events.together import Variable, drawn_together, grouped, of_the_flow, placed, rounds_paid
 from veilog.methods.method import advised
 from veilog.privacy.cases import Coding
@@ -230,7 +231,7 @@ def _case_values(one: _Asked, rng: np.random.Generator) -> IntArray:
         shares = np.broadcast_to(one.answer.shares, (len(own), len(one.group)))
     else:
         first, _ = one.variable.parents[0]
-        kinds, rows = np.unique(first.drawn * one.variable.size + groups, return_inverse=True)
+        kinds, rows, _ = counted(first.drawn * one.variable.size + groups, first.size * one.variable.size)
         shares, own = one.answer.first[kinds // one.variable.size], kinds % one.variable.size
     return placed(np.where(one.group == own[:, None], shares + 1e-12, 0.0), rows, rng)
 

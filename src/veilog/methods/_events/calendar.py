@@ -19,6 +19,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.methods._events.durations import fitted
+from veilog.methods._events.orders import by_row, picked
 from veilog.methods._events.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
@@ -166,11 +167,11 @@ class Together:
 
     def matched(self, starts: IntArray, lasting: FloatArray, rng: np.random.Generator) -> IntArray:
         """Return the starts in another order: that of cases which last so long."""
-        reached = np.cumsum(self.q[np.searchsorted(self.durations, lasting, side="right")], axis=1)
-        wanted = (reached < rng.random(len(lasting))[:, None] * reached[:, -1:]).sum(axis=1)
+        group = np.searchsorted(self.durations, lasting, side="right")
+        wanted = picked(self.q, group, rng.random(len(lasting)))
         found = np.empty(len(starts), dtype=np.int64)
         own = np.searchsorted(self.starts, starts, side="right")
-        found[np.lexsort((rng.random(len(wanted)), wanted))] = starts[np.lexsort((rng.random(len(own)), own))]
+        found[by_row(wanted, rng.random(len(wanted)))] = starts[by_row(own, rng.random(len(own)))]
         return found
 
 

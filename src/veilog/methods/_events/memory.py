@@ -23,6 +23,7 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Sequences
 from veilog.methods._events.domains import Chosen, edges_of
 from veilog.methods._events.marginals import asked_bins, believed, evenly
+from veilog.methods._events.orders import counted
 from veilog.methods._events.together import placed
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
@@ -338,7 +339,7 @@ def courses(
     codes = cases.codes.astype(np.int64)
     steps = np.flatnonzero(rank > 0)
     keys = codes[at[steps - 1]] * size + codes[at[steps]]
-    pairs, of_step = np.unique(keys, return_inverse=True)
+    pairs, of_step, _ = counted(keys, size**2)
     shares = persisting.known
     before, after = shares[pairs // size], shares[pairs % size]
     both = np.minimum(before, after)
@@ -356,6 +357,6 @@ def courses(
         values[events] = np.where(same, values[earlier], -1)
         origin[events] = np.where(same, origin[earlier], events)
         new = now[~same]
-        kinds, rows = np.unique(pair[new], return_inverse=True)
+        kinds, rows, _ = counted(pair[new], len(pairs))
         values[at[new]] = placed(fresh[kinds], rows, rng) if len(new) else values[at[new]]
     return values, origin

@@ -32,6 +32,7 @@ ROUNDS = 3
 """Of fitting to one table after the other."""
 HALVINGS = 24
 """Steps of bisection."""
+_BLOCK = 16_384
 WEIGHTS = (3, 3, 1)
 """What a case counts in the tables of places, of second activities and of pairs."""
 ENOUGH = 300
@@ -120,6 +121,15 @@ def _drawn_to(seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> Float
 
     What is missing is added by the squares of gaps; what is too much is taken by making g to g / (1 + m g).
     """
+    found = np.empty(len(seconds))
+    for first in range(0, len(wanted), _BLOCK):
+        last = min(first + _BLOCK, len(wanted))
+        ours = slice(*np.searchsorted(owner, [first, last]).tolist())
+        found[ours] = _drawn_in_block(seconds[ours], wanted[first:last], owner[ours] - first)
+    return found
+
+
+def _drawn_in_block(seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> FloatArray:
     took = np.bincount(owner, weights=seconds, minlength=len(wanted))
     squares = np.bincount(owner, weights=seconds**2, minlength=len(wanted))
     more = (np.maximum(wanted - took, 0.0) / np.maximum(squares, 1e-18))[owner]

@@ -47,6 +47,7 @@ from veilog.methods._events.calendar import (
 )
 from veilog.methods._events.durations import asked_durations, drawn_durations
 from veilog.methods._events.gap_bins import BINS, GUESS, backed_off, bins_of, draw_gaps, least_squares, slopes
+from veilog.methods._events.orders import by_row, counted, picked
 from veilog.methods._events.prices import Price, prices
 from veilog.methods._events.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
 from veilog.methods.method import advised
@@ -194,7 +195,7 @@ class _Pairs:
     def of(cases: Sequences) -> _Pairs:
         at = directly_following(cases.offsets, len(cases.codes))
         keys = cases.codes[at - 1].astype(np.int64) * len(cases.labels) + cases.codes[at]
-        pairs, of_gap, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        pairs, of_gap, counts = counted(keys, len(cases.labels) ** 2)
         frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_PAIRS])
         row = np.full(len(pairs), len(frequent))
         row[frequent] = np.arange(len(frequent))
@@ -296,19 +297,13 @@ def _known_gaps(block: Cases) -> tuple[IntArray, IntArray, IntArray, IntArray]:
 # Drawing ------------------------------------------------------------------------------------------------------------
 
 
-def _pick(q: FloatArray, rows: IntArray, u: FloatArray) -> IntArray:
-    """The bin for each row number and each number in [0, 1), from its row of distributions."""
-    reached = np.cumsum(q, axis=1)
-    return np.asarray(np.minimum((reached[rows] < (u * reached[rows, -1])[:, None]).sum(axis=1), q.shape[1] - 1))
-
-
 def _spread(u: FloatArray, rows: IntArray, rng: np.random.Generator) -> FloatArray:
     """Numbers in [0, 1) of the same order in each row, spread evenly: one in each of n equal parts."""
-    order = np.lexsort((u, rows))
+    order = by_row(rows, u)
     number = np.bincount(rows)
-    first = np.cumsum(number) - number
+    row = rows[order]
     rank = np.empty(len(rows))
-    rank[order] = np.arange(len(rows)) - first[rows[order]]
+    rank[order] = np.arange(len(rows)) - (np.cumsum(number) - number)[row]
     return np.asarray((rank + rng.random(len(rows))) / number[rows])
 
 
@@ -327,7 +322,7 @@ def _courses(
     """
     at = directly_following(cases.offsets, len(cases.codes))
     owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
-    bins = _pick(gaps.q, gaps.of_gap, _spread(rng.random(len(at)), gaps.of_gap, rng))
+    bins = picked(gaps.q, gaps.of_gap, _spread(rng.random(len(at)), gaps.of_gap, rng))
     seconds = draw_gaps(bins, gaps.of_gap, gaps.steep, rng)
     seconds = np.where(seconds == 0, 1e-3 * rng.random(len(seconds)), seconds)
     rows, lasting, kind = durations
@@ -375,5 +370,5 @@ def _at_busy_hours(
     drawn = planned[:, None] + reach * (2 * rng.random((len(gaps), PLACES)) - 1)
     seconds = np.maximum(drawn.astype(np.int64), before[:, None])
     busy = hours[of_the_week(seconds)] + 1e-9
-    chosen = _pick(busy, np.arange(len(gaps)), rng.random(len(gaps)))
+    chosen = picked(busy, np.arange(len(gaps)), rng.random(len(gaps)))
     return np.asarray(seconds[np.arange(len(gaps)), chosen])

@@ -21,6 +21,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Sequences
 from veilog.methods._events.durations import fitted
+from veilog.methods._events.orders import by_row, counted
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -37,6 +38,7 @@ CELLS_KNOWN = 4
 MOST_ENDS, MOST_ACTIVITIES, MOST_LENGTHS = 8, 8, 4
 VARYING = (0.1, 0.9)
 _FITTING = 25
+_BLOCK = 65_536
 
 
 @dataclass(eq=False)
@@ -90,9 +92,7 @@ def of_the_flow(cases: Sequences) -> list[Variable]:
     ends = np.argsort(-often, kind="stable")[: place[0]]
     place[ends] = np.arange(len(ends))
     found = [_flow("last activity", int(place.max()) + 1, lambda codes, at: place[_last(codes, at, size)], cases)]
-    owners = np.repeat(np.arange(len(cases)), cases.lengths)
-    pairs = np.unique(owners * size + cases.codes) if size else owners
-    shares = np.bincount(pairs % max(size, 1), minlength=size) / len(cases)
+    shares = _occurring(cases) / len(cases)
     telling = np.flatnonzero((shares >= VARYING[0]) & (shares <= VARYING[1]))
     most = telling[np.argsort(np.abs(shares[telling] - 0.5), kind="stable")][:MOST_ACTIVITIES]
     # By their rank: what is asked for is written into ledgers, which no label of the log enters.
@@ -115,6 +115,17 @@ def _last(codes: IntArray, offsets: IntArray, none: int) -> IntArray:
     going = np.flatnonzero(np.diff(offsets))
     found[going] = codes[offsets[going + 1] - 1]
     return np.where(found < 0, none, found)
+
+
+def _occurring(cases: Sequences) -> IntArray:
+    """How many cases have each activity."""
+    found = np.zeros(len(cases.labels), dtype=np.int64)
+    for first in range(0, len(cases), _BLOCK):
+        block = cases.rows(first, min(first + _BLOCK, len(cases)))
+        has = np.zeros((len(block), len(found)), dtype=np.bool_)
+        has[np.repeat(np.arange(len(block)), block.lengths), block.codes] = True
+        found += has.sum(axis=0)
+    return found
 
 
 def _has(code: int, codes: IntArray, offsets: IntArray) -> IntArray:
@@ -237,7 +248,9 @@ def _drawn_given(one: Variable, rng: np.random.Generator) -> IntArray:
     key = np.zeros(number, dtype=np.int64)
     for parent, _ in one.parents:
         key = key * parent.size + parent.drawn
-    _, first, row, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    _, row, counts = counted(key, int(np.prod([parent.size for parent, _ in one.parents])))
+    first = np.empty(len(counts), dtype=np.int64)
+    first[row[::-1]] = np.arange(number)[::-1]
     table = counts[:, None] * one.shares[None, :] + 1e-12
     for _ in range(_FITTING if len(one.parents) > 1 else 1):
         for parent, shares in one.parents:
@@ -252,14 +265,17 @@ def _drawn_given(one: Variable, rng: np.random.Generator) -> IntArray:
 
 def placed(table: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
     """Return a column for each row number, those of equal rows at even places of the row's distribution."""
-    order = np.lexsort((rng.random(len(rows)), rows))
+    order = by_row(rows, rng.random(len(rows)))
     counts = np.bincount(rows, minlength=len(table))
-    first = np.cumsum(counts) - counts
-    rank = np.empty(len(rows))
-    rank[order] = np.arange(len(rows)) - first[rows[order]]
-    place = (rank + rng.random(len(rows))) / counts[rows]
+    row = np.repeat(np.arange(len(table)), counts)
+    rank = np.arange(len(rows)) - (np.cumsum(counts) - counts)[row]
+    place = (rank + rng.random(len(rows))[order]) / counts[row]
     reached = np.cumsum(table, axis=1)
     reached /= reached[:, -1:]
     flat = (reached + np.arange(len(table))[:, None]).reshape(-1)
-    found = np.searchsorted(flat, rows + np.minimum(place, 1 - 1e-9), side="right")
-    return np.asarray(np.clip(found - rows * table.shape[1], 0, table.shape[1] - 1), dtype=np.int64)
+    # Both are in order, and there are far fewer ends of columns than places: these are looked up, not those.
+    ends = np.searchsorted(row + np.minimum(place, 1 - 1e-9), flat, side="left")
+    before = np.cumsum(np.bincount(ends, minlength=len(rows) + 1)[: len(rows)])
+    found = np.empty(len(rows), dtype=np.int64)
+    found[order] = np.clip(before - row * table.shape[1], 0, table.shape[1] - 1)
+    return found

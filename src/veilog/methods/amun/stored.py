@@ -137,7 +137,7 @@ def annotated_on_disk(log: StoredLog, variants: Variants, domain: Domain) -> tup
     durations = Shelf(folder.path / "durations")
     numbers, starts, ends = [], [], []
     cases = events = unknown = backwards = 0
-    for piece in log.pieces():
+    for piece in log.pieces(()):
         raw = RawCases(piece, domain)
         cases += len(raw.offsets) - 1
         events += len(raw.times)

@@ -27,6 +27,7 @@ from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages.assets import address
 from veilog.web.pages.charts import disclosure_chart, singled_out_chart
 from veilog.web.pages.exposed import exposure_in_words
+from veilog.web.pages.glossary import glossary
 from veilog.web.pages.methods import DEFAULT, cards
 from veilog.web.pages.tries import Trial, learnt, points_of
 from veilog.web.pages.words import (
@@ -311,9 +312,10 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     environment.filters.update(FILTERS)
     environment.globals.update(own=address, LEARNT=LEARNT, WEAK=WEAK, LARGEST_UNASKED=LARGEST_UNASKED)
-    environment.globals.update(language=current, words=said_by_scripts, known_events=known_events)
+    environment.globals.update(language=current, words=said_by_scripts, known_events=known_events, glossary=glossary)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from veilog._language import gettext, gettext_noop, localised
 from veilog.errors import BudgetError, ParameterError, VeilogError
@@ -139,6 +140,7 @@ def join(ledger: Ledger, data: Data | bytes, readings: Iterable[str]) -> None:
         ledger.enter(data, account=number)
 
 
+@lru_cache(maxsize=256)
 def worth(cost: Cost | None, cases: int | None = None) -> Strength:
     """What a promise of this cost is worth, to one of so many cases; None: nothing bounds it."""
     if cost is None or cost[0] > LARGEST_EPSILON or cost[1] >= 1:
@@ -147,6 +149,7 @@ def worth(cost: Cost | None, cases: int | None = None) -> Strength:
     return strength_of(float(advantage), float(cost[1]), cases)
 
 
+@lru_cache(maxsize=256)
 def advantage_at(cost: Cost) -> float:
     """Return by how many percentage points a release of this cost lets anybody guess better, rounded up."""
     return -(-(advantage_of(*cost) if cost[0] else cost[1]) * 10_000 // 1) / 100

@@ -1,0 +1,60 @@
+"""Orders and counts of millions of released events: what general sorts give, by what is known of the numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from veilog._typing import FloatArray, IntArray
+
+__all__ = ["by_row", "counted", "picked"]
+
+_LEAST_BITS = 16
+"""With fewer bits of a number beside its row and its place too many would be equal."""
+_MOST_EMPTY = 4
+"""Up to so many possible numbers for each one that there is, counting is quicker than sorting."""
+
+
+def by_row(rows: IntArray, numbers: FloatArray) -> IntArray:
+    """Return ``np.lexsort((numbers, rows))`` for rows from 0 on and numbers in [0, 1).
+
+    Row, leading bits of the number and place are one integer, so that integers are sorted and nothing is moved along.
+    Where leading bits are equal, the numbers decide.
+    """
+    of_place = len(rows).bit_length()
+    of_row = max(1, int(rows.max(initial=0)).bit_length())
+    of_number = 64 - of_place - of_row
+    if of_number < _LEAST_BITS:
+        return np.lexsort((numbers, rows))
+    key = (numbers * 2.0**of_number).astype(np.uint64) << np.uint64(of_place)
+    key |= rows.astype(np.uint64) << np.uint64(64 - of_row)
+    key |= np.arange(len(rows), dtype=np.uint64)
+    key.sort()
+    order = (key & np.uint64((1 << of_place) - 1)).astype(np.int64)
+    key >>= np.uint64(of_place)
+    equal = np.flatnonzero(key[1:] == key[:-1])
+    if len(equal):
+        tied = np.union1d(equal, equal + 1)
+        order[tied] = order[tied][np.lexsort((numbers[order[tied]], key[tied]))]
+    return order
+
+
+def counted(numbers: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return ``np.unique(numbers, return_inverse=True, return_counts=True)`` for numbers from 0 up to ``size``."""
+    if size > _MOST_EMPTY * len(numbers):
+        return np.unique(numbers, return_inverse=True, return_counts=True)
+    counts = np.bincount(numbers, minlength=size)
+    there = counts > 0
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[numbers], counts[there]
+
+
+def picked(q: FloatArray, rows: IntArray, u: FloatArray) -> IntArray:
+    """Return the bin for each row number and each number in [0, 1), from its row of distributions."""
+    reached = np.cumsum(q, axis=1)
+    wanted, width = u * reached[rows, -1], q.shape[1]
+    found = np.zeros(len(rows), dtype=np.int64)
+    step = 1 << (width.bit_length() - 1)
+    while step:  # how many are below what is wanted, by halving: they rise along a row
+        last = found + step
+        found += step * ((last <= width) & (reached[rows, np.minimum(last, width) - 1] < wanted))
+        step >>= 1
+    return np.asarray(np.minimum(found, width - 1))
