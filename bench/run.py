@@ -25,11 +25,22 @@ if TYPE_CHECKING:  # a cell in a process of its own imports this file, and its m
 
 HERE = Path(__file__).resolve().parent
 MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "releases", "speed", "extras", "amun", "travag")
-MODULES += ("shapes", "suggest", "models", "large", "large_releases", "serve", "pages", "claims", "prediction")
+MODULES += (
+    "attacks",
+    "shapes",
+    "suggest",
+    "models",
+    "large",
+    "large_releases",
+    "serve",
+    "pages",
+    "claims",
+    "prediction",
+)
 LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
 LONG += ("releases-travag", "travag-published", "travag-program", "amun-causes", "amun-growth", "times")
 LONG += ("attributes", "attributes-together", "large", "large-releases", "serve", "pages", "claims", "travas")
-LONG += ("evolve-for", "evolve-shapes", "expected")
+LONG += ("attacks", "evolve-for", "evolve-shapes", "expected")
 """Run by name only: they take hours, or need what a machine may not have."""
 
 

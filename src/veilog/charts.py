@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from veilog._language import gettext, gettext_noop, localised
+from veilog._language import dated, gettext, gettext_noop, localised, ngettext, percent, pgettext
 from veilog._svg import element, picture, points_of
 from veilog.measures import Comparison
 from veilog.measures.durations import ActiveCases, CaseDurations
@@ -31,17 +31,17 @@ _STYLE = (
     ".l{fill:none;stroke-width:1.6;stroke-linejoin:round}"
 )
 _UNITS = (
-    (1 / 3600, "1 s"),
-    (1 / 60, "1 min"),
-    (1.0, "1 h"),
-    (24.0, "1 day"),
-    (168.0, "1 week"),
-    (730.5, "1 month"),
-    (8_766.0, "1 year"),
-    (87_660.0, "10 years"),
-    (876_600.0, "100 years"),
-    (8_766_000.0, "1000 years"),
-    (87_660_000.0, "10000 years"),
+    (1 / 3600, gettext_noop("1 s")),
+    (1 / 60, gettext_noop("1 min")),
+    (1.0, gettext_noop("1 h")),
+    (24.0, gettext_noop("1 day")),
+    (168.0, gettext_noop("1 week")),
+    (730.5, gettext_noop("1 month")),
+    (8_766.0, gettext_noop("1 year")),
+    (87_660.0, gettext_noop("10 years")),
+    (876_600.0, gettext_noop("100 years")),
+    (8_766_000.0, gettext_noop("1000 years")),
+    (87_660_000.0, gettext_noop("10000 years")),
 )
 """Hours, and what they are called on an axis."""
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -164,7 +164,10 @@ def comparison_svg(result: Comparison, *, styled: bool = True) -> str:
     top, parts = 64.0, []
     if result.active_cases is None or result.case_durations is None:
         why = result.not_computed.get("case_durations", "")
-        parts += [_text(_LEFT, top, "Cases under way and their durations", "h"), _text(_LEFT, top + 20, why, "s")]
+        parts += [
+            _text(_LEFT, top, gettext("Cases under way and their durations"), "h"),
+            _text(_LEFT, top + 20, why, "s"),
+        ]
         top += 60
     else:
         parts += _active(_Panel(top + 36, 170), result.active_cases)
@@ -173,7 +176,7 @@ def comparison_svg(result: Comparison, *, styled: bool = True) -> str:
     parts += _variants(_Panel(top + 36, 76), result)
     height = round(top + 150)
     lines = [
-        element("title", "Original and release compared", id="t"),
+        element("title", gettext("Original and release compared"), id="t"),
         *([element("style", _STYLE)] if styled else []),
         element("rect", width=_WIDTH, height=height, fill="#fff"),
         *_legend(),
@@ -186,23 +189,32 @@ def _legend() -> list[str]:
     out = []
     for x, which in ((_LEFT, "original"), (_LEFT + 90, "released")):
         out.append(element("rect", x=x, y=20, width=14, height=14, rx=2, fill=_COLOURS[which]))
-        out.append(_text(x + 20, 32, which))
+        out.append(_text(x + 20, 32, _named(which)))
     return out
+
+
+def _named(which: str) -> str:
+    return pgettext("log", "original") if which == "original" else pgettext("log", "released")
 
 
 def _active(panel: _Panel, active: ActiveCases) -> list[str]:
     highest = max(*active.original, *active.released)
     step = _step(highest)
     reach = step * math.ceil(highest / step)
-    ticks = [(i * step / reach, f"{i * step:,}") for i in range(reach // step + 1)]
+    ticks = [(i * step / reach, localised(f"{i * step:,}")) for i in range(reach // step + 1)]
     size = len(active.original)
     out = panel.head(
-        "Cases under way",
-        f"per {_bin(active.bin_seconds)}; relative difference {active.difference:.3f}, in shape alone "
-        f"{active.shape_difference:.3f}",
+        gettext("Cases under way"),
+        gettext(
+            "per {time}; relative difference {difference}, in shape alone {shape}",
+            time=_bin(active.bin_seconds),
+            difference=localised(f"{active.difference:.3f}"),
+            shape=localised(f"{active.shape_difference:.3f}"),
+        ),
     )
-    out += panel.horizontal(ticks, "cases")
-    out += panel.vertical(_times(active), "time" if active.clock == "calendar" else "time since each log's first event")
+    out += panel.horizontal(ticks, gettext("cases"))
+    since = gettext("time") if active.clock == "calendar" else gettext("time since each log's first event")
+    out += panel.vertical(_times(active), since)
     for which, series in (("original", active.original), ("released", active.released)):
         # Each bin as a step, so that a single bin is seen as well.
         steps = [((i + side) / size, value / reach) for i, value in enumerate(series) for side in (0, 1)]
@@ -220,13 +232,14 @@ def _times(active: ActiveCases) -> list[tuple[float, str]]:
     else:
         start = datetime.datetime.fromisoformat(active.start)
         fine = active.bin_seconds < 86_400 and size * active.bin_seconds < 7 * 86_400
-        names = [_moment(start, s, "%m-%d %H:%M" if fine else "%Y-%m-%d") for s in seconds]
+        names = [_moment(start, s, fine) for s in seconds]
     return [(place / size, name) for place, name in zip(places, names, strict=True)]
 
 
-def _moment(start: datetime.datetime, seconds: int, form: str) -> str:
+def _moment(start: datetime.datetime, seconds: int, fine: bool) -> str:
     try:
-        return (start + datetime.timedelta(seconds=seconds)).strftime(form)
+        moment = start + datetime.timedelta(seconds=seconds)
+        return moment.strftime("%m-%d %H:%M") if fine else dated(moment.strftime("%Y-%m-%d"))
     except OverflowError:  # the end of the last bin may lie after the year 9999
         return ""
 
@@ -243,12 +256,18 @@ def _durations(panel: _Panel, durations: CaseDurations) -> list[str]:
         return 0.0 if hours <= units[0][0] else min(1.0, (math.log(hours) - low) / (high - low))
 
     out = panel.head(
-        "How long cases last",
-        f"median {lasting(durations.original.median)} in the original, {lasting(durations.released.median)} in the "
-        f"release; earth mover's distance {lasting(durations.emd)}",
+        gettext("How long cases last"),
+        gettext(
+            "median {original} in the original, {released} in the release; earth mover's distance {distance}",
+            original=lasting(durations.original.median),
+            released=lasting(durations.released.median),
+            distance=lasting(durations.emd),
+        ),
     )
-    out += panel.horizontal([(i / 4, f"{25 * i} %") for i in range(5)], "share of cases")
-    out += panel.vertical([(across(size), name) for size, name in units], "that last at most (logarithmic)")
+    out += panel.horizontal([(i / 4, percent(f"{25 * i}")) for i in range(5)], gettext("share of cases"))
+    out += panel.vertical(
+        [(across(size), gettext(name)) for size, name in units], gettext("that last at most (logarithmic)")
+    )
     for which, d in both:
         shares = [i / (len(d.quantiles) - 1) for i in range(len(d.quantiles))]
         out.append(panel.curve(zip(map(across, d.quantiles), shares, strict=True), which))
@@ -258,30 +277,47 @@ def _durations(panel: _Panel, durations: CaseDurations) -> list[str]:
 def _variants(panel: _Panel, result: Comparison) -> list[str]:
     v = result.variants
     rows = (
-        ("original", result.original_cases, v.lost_cases, "kept", f"lost: {v.lost:,} variants"),
-        ("released", result.released_cases, v.added_cases, "real", f"added: {v.added:,} variants"),
+        (
+            "original",
+            result.original_cases,
+            v.lost_cases,
+            gettext_noop("kept: {same} cases; lost: {variants} variants with {cases} cases"),
+            v.lost,
+        ),
+        (
+            "released",
+            result.released_cases,
+            v.added_cases,
+            gettext_noop("real: {same} cases; added: {variants} variants with {cases} cases"),
+            v.added,
+        ),
     )
     most = max(1, result.original_cases, result.released_cases)
-    out = panel.head("Cases by variant", f"{v.common:,} variants are in both logs; pale: cases of variants in one only")
-    for i, (which, cases, other, good, bad) in enumerate(rows):
+    both = ngettext(
+        "{n} variant is in both logs; pale: cases of variants in one only",
+        "{n} variants are in both logs; pale: cases of variants in one only",
+        v.common,
+    )
+    out = panel.head(gettext("Cases by variant"), both)
+    for i, (which, cases, other, said, variants) in enumerate(rows):
         y = panel.top + 6 + 42 * i
         same = cases - other
         split = panel.x(same / most)
         out.append(_bar(_LEFT, y, split - _LEFT, _COLOURS[which]))
         out.append(_bar(split, y, panel.x(cases / most) - split, _PALE[which]))
-        out.append(_text(_LEFT - 8, y + 15, which, anchor="end"))
-        out.append(_text(_LEFT, y + 35, f"{good}: {same:,} cases; {bad} with {other:,} cases", "s"))
+        out.append(_text(_LEFT - 8, y + 15, _named(which), anchor="end"))
+        out.append(_text(_LEFT, y + 35, gettext(said, same=same, variants=variants, cases=other), "s"))
     return out
 
 
 def _bin(seconds: int) -> str:
     days, rest = divmod(seconds, 86_400)
     if days and not rest:
-        return "day" if days == 1 else "week" if days == 7 else f"{days} days"
+        return gettext("day") if days == 1 else gettext("week") if days == 7 else gettext("{n} days", n=days)
     hours, rest = divmod(seconds, 3_600)
     if hours and not rest:
-        return "hour" if hours == 1 else f"{hours} hours"
-    return "minute" if seconds == 60 else f"{seconds // 60} minutes"
+        return gettext("hour") if hours == 1 else gettext("{n} hours", n=hours)
+    return gettext("minute") if seconds == 60 else gettext("{n} minutes", n=seconds // 60)
 
 
 def _step(highest: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import sys
@@ -10,12 +11,15 @@ from types import ModuleType
 
 import pytest
 
-from veilog._language import languages
+from veilog import release
+from veilog._language import languages, spoken
 from veilog._language.catalogue import Entry, entries
+from veilog.logs.simulate import hospital
+from veilog.methods.dpim import TREE
 from veilog.privacy.account.guarantee import NEIGHBOURS
 from veilog.privacy.account.strength import STRENGTHS
 from veilog.privacy.domain import ACTIVITIES_FROM_LOG, LENGTH_FROM_LOG
-from veilog.report.stated import SENTENCES
+from veilog.report.stated import SENTENCES, stated
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src" / "veilog" / "_language"
@@ -135,3 +139,66 @@ def test_what_the_kernel_says_is_listed() -> None:
     assert len(protects) == 4
     assert set(said) <= set(SENTENCES)
     assert NEIGHBOURS in SENTENCES
+
+
+def remarked(path: Path) -> list[str]:
+    """The sentences that a file gives to ``remark``, or that its ``_remarks`` has, filled in with numbers."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    own = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == "_remarks"]
+    inside = {id(call) for function in own for call in ast.walk(function)}
+    found = []
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and call.args:
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            if name == "remark" or (name == "append" and id(call) in inside):
+                found += [filled for filled in [filled_in(call.args[0])] if filled]
+    return found
+
+
+def filled_in(node: ast.expr) -> str:
+    """A text of the code with 7 for every value; an advice is one. Empty for what is no text."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(filled_in(part) for part in parts)
+        case ast.FormattedValue(value=ast.Call(func=ast.Name(id="advised"), args=[_, advice])):
+            return filled_in(advice).replace("{}", "7")
+        case ast.FormattedValue(value=ast.Call(func=ast.Name(id="advised"))):
+            return "An epsilon of about 7 would do."
+        case ast.FormattedValue():
+            return "7"
+        case ast.BinOp(left=left, right=ast.IfExp(body=more)):
+            return filled_in(left) + filled_in(more)
+    return ""
+
+
+def test_what_methods_remark_is_listed_and_translated() -> None:
+    """Each is recognised, with what is filled in: a remark that is new or changed is to be listed and translated."""
+    files = [*(ROOT / "src/veilog/methods").rglob("*.py"), ROOT / "src/veilog/releasing/run.py"]
+    said = [text for path in files for text in remarked(path)]
+    assert len(said) > 35
+    said = [text for text in said if re.search("[a-z]", text)] + [f"{TREE}7"]
+    with spoken("de"):
+        assert [text for text in said if stated(text) == text] == []
+        few = "About 1234 cases (a noisy number) are few for an epsilon of 0.5 a case: expect a coarse picture. "
+        told = stated(f"{few}An epsilon of about 2.5 would do.")
+        assert "für ein Epsilon von 0,5 je Fall" in told and told.endswith("Ein Epsilon von etwa 2,5 würde genügen.")
+
+
+def test_noise_is_told_in_each_language() -> None:
+    """Mechanisms and sensitivities of a release with many of them."""
+    log = hospital(200, seed=1)
+    released = release(log, "evolve", epsilon=1, delta="1e-6", times="0.3", activities="log", window="log")
+    plain = [charge.plain() for charge in released.guarantee.charges]
+    with spoken("fr"):
+        for text in {each.mechanism for each in plain}:
+            assert stated(text) != text, text
+        assert stated("discrete Laplace, scale 6/epsilon in steps of 1/1024") == (
+            "Laplace discret, échelle 6/epsilon par pas de 1/1024"
+        )
+        assert (
+            stated("256 (L2, clipped), times 3 cases of a person")
+            == "256 (L2, écrêté), multiplié par 3 cas d’une personne"
+        )
+        assert stated("cases that started in 2024-03 (UTC)") != "cases that started in 2024-03 (UTC)"

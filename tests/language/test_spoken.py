@@ -139,6 +139,7 @@ def test_the_first_screen_of_a_report_is_in_its_language(language: str, released
     first = page[page.index("<main>") : page.index('<h2 id="guarantee">')]
     assert all(words in first for words in FIRST[language][:3])
     assert not english_lines(re.sub(r"<[^>]+>", " ", first))
+    assert "von {all}" in page if language == "de" else "{shown}" in page  # the note of the search is filled in there
     plain = page[page.index('<h2 id="guarantee">') : page.index("<table", page.index('<h2 id="guarantee">'))]
     assert not english_lines(re.sub(r"<[^>]+>", " ", plain))
 

@@ -102,7 +102,7 @@ def test_an_added_measure_is_in_the_comparison_its_json_and_its_table_and_said_t
 def test_an_added_measure_is_on_the_pages(added: Path) -> None:
     lines = kept_lines(compare(LOG, OTHER))
     assert ("shared [bold]labels", "0.500", "1 = all (added by veilog_labels 1.0)") in lines
-    assert ("cases", "50.0\u00a0%", " (added by veilog_labels 1.0)") in lines
+    assert ("cases", "50.0\u202f%", " (added by veilog_labels 1.0)") in lines
     assert ("silent", "0.100 to 0.200", " (added by veilog_labels 1.0)") in lines
 
 

@@ -173,4 +173,4 @@ def test_what_a_person_with_several_cases_loses_is_never_less(tmp_path: Path) ->
 def test_figures_are_powers_and_do_not_break() -> None:
     assert [figure(x) for x in (1e-6, 2.5e-7, 1e-4, 1, 2.7e43)] == ["10⁻⁶", "2.5·10⁻⁷", "0.0001", "1", "2.7·10⁴³"]
     assert figure(1.0000001e-6) == "1.00001·10⁻⁶"  # rounded up
-    assert tied("of 34 % and a %") == "of 34\u00a0% and a %"
+    assert tied("of 34 % and a %; ε = 1") == "of 34\u202f% and a %; ε\u202f=\u202f1"

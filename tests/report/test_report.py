@@ -8,6 +8,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import veilog
@@ -16,6 +17,7 @@ from veilog.errors import InputError, OutputError
 from veilog.logs.metadata import Attribute
 from veilog.logs.simulate import hospital
 from veilog.releasing.result import OwnerOnly
+from veilog.report.attributes import attributes_shown
 
 LOG = hospital(300, seed=1)
 VOID = {"meta", "img", "input", "br", "link"}
@@ -86,9 +88,8 @@ def test_it_says_what_was_released_and_what_is_guaranteed(proven: veilog.Release
 
 def test_the_chances_follow_bayes_and_are_never_understated(proven: veilog.Release) -> None:
     # Even odds times e is a chance of e / (1 + e) = 0.73106; printed rounded up.
-    assert "1 % 10 % 50 % 90 % at most after reading the release, where δ does not fail 2.7 % 23.2 % 73.2 % 96.1 %" in (
-        page_of(proven).text
-    )
+    rows = "where δ does not fail 1 % 2.7 % 10 % 23.2 % 50 % 73.2 % 90 % 96.1 %"
+    assert f"at most after reading the release, {rows}" in page_of(proven).text
 
 
 def test_guesses_are_told_in_a_table_and_never_understated(proven: veilog.Release) -> None:
@@ -256,6 +257,27 @@ def test_durations_stand_where_times_were_released_and_a_reason_where_not(
 ) -> None:
     assert "half up to" in page_of(released).text
     assert "its timestamps carry the order of events and nothing else" in page_of(proven).text
+
+
+def test_attributes_have_a_section_and_those_of_the_original_stand_beside_them() -> None:
+    before = log_with("age", [30, 40, 50, 60] * 5, "ward", ["a"] * 15 + ["b", "c", "d", "e", "f"])
+    after = log_with("age", [35, 45, None, 65] * 5, "ward", ["a"] * 10 + ["b"] * 10)
+    shown = {one.name: one for one in attributes_shown(after, before)}
+    assert (shown["age"].of, shown["age"].released) == ("cases", "35 to 65, half up to 45; unknown: 25\u202f%")
+    assert shown["age"].original == "30 to 60, half up to 40"
+    assert shown["ward"].released == "“a” (50\u202f%), “b” (50\u202f%)"
+    assert shown["ward"].original == "“a” (75\u202f%), “b” (5\u202f%), “c” (5\u202f%) and 3 more values"
+    assert [one.original for one in attributes_shown(after, None)] == ["", ""]
+    assert attributes_shown(None, before) == ()
+
+
+def log_with(*columns: object) -> EventLog:
+    """Twenty cases of one event, with attributes: a name, then its values."""
+    log = hospital(20, seed=1)
+    cases = log.cases.select(["concept:name"])
+    for name, values in zip(columns[::2], columns[1::2], strict=True):
+        cases = cases.append_column(str(name), pa.array(values))
+    return replace(log, cases=cases, events=log.events.drop_columns(["org:resource", "leucocytes", "cost"]))
 
 
 # From the file of a release -----------------------------------------------------------------------------------------

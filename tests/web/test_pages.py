@@ -407,7 +407,7 @@ def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: 
     after = text.index("Original beside release")
     assert "For you only" in text[after : after + 600]
     assert (
-        'which of 10 equally likely values it has</th><td class="r">10\u00a0%</td><td class="r">27.2\u00a0%</td>'
+        'which of 10 equally likely values it has</th><td class="r">10\u202f%</td><td class="r">27.2\u202f%</td>'
         in text
     )
     assert "veilog release ward.xes release.xes --method evolve --epsilon 1 --times 0.3 --activities log" in text

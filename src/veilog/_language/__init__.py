@@ -46,6 +46,9 @@ UNITS = ("case", "person")
 """What a guarantee can protect, one of it; of another one, which only a file can state, sentences stay English."""
 
 _SUFFIX = ".po"
+_NUMBER = re.compile(r"-?\d{1,3}(,?\d{3})*(\.\d+)?")
+_NAMES = frozenset({"attribute", "attributes", "column", "query", "tree", "value"})
+"""Placeholders for what a log calls something: no word of ours, whatever it looks like."""
 _current: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 
@@ -151,12 +154,19 @@ def recognised(text: str, sentences: tuple[str, ...]) -> str:
         return found
     for sentence, form in _forms(sentences):
         if match := form.fullmatch(text):
-            values = {
-                name: localised(f"{int(value):,}") if name == "n" else recognised(value, sentences)
-                for name, value in match.groupdict().items()
-            }
-            return gettext(sentence, **values)
+            return gettext(
+                sentence, **{name: _recognised(name, value, sentences) for name, value in match.groupdict().items()}
+            )
     return text
+
+
+def _recognised(name: str, value: str, sentences: tuple[str, ...]) -> str:
+    """What stands in a sentence: a number as the language writes it, a name as it is, or another sentence."""
+    if name == "n":
+        return localised(f"{int(value):,}")
+    if _NUMBER.fullmatch(value):
+        return localised(value)
+    return value if name in _NAMES else recognised(value, sentences)
 
 
 @lru_cache(maxsize=8)

@@ -68,6 +68,11 @@ class AttackShown:
     control: str
     rows: tuple[AttackRow, ...]
 
+    @property
+    def judged(self) -> bool:
+        """Whether the gain of the release is told."""
+        return any(row.gain for row in self.rows)
+
 
 def attacks_shown(
     singled: SinglingOut | None, linked: Linkability | None, inferred: Inference | None
@@ -152,11 +157,11 @@ def _row(known: str, people: int, success: Success, gain: Rate | None, *, more: 
 
 
 def _rate(rate: Rate) -> str:
-    value = percent(_in_percent(rate.value))
+    value = tied(percent(_in_percent(rate.value)))
     if rate.high - rate.low < 1e-9:
-        return tied(value)
+        return value
     low, high = localised(_in_percent(rate.low)), percent(_in_percent(rate.high))
-    return tied(gettext("{value} ({low} to {high})", value=value, low=low, high=high))
+    return _together(value, low, high)
 
 
 def _in_percent(share: float) -> str:
@@ -165,5 +170,10 @@ def _in_percent(share: float) -> str:
 
 
 def _signed(rate: Rate) -> str:
-    value, low, high = (localised(f"{100 * share:+.2f}") for share in (rate.value, rate.low, rate.high))
-    return gettext("{value} ({low} to {high})", value=value, low=low, high=high)
+    return _together(*(localised(f"{100 * share:+.2f}") for share in (rate.value, rate.low, rate.high)))
+
+
+def _together(value: str, low: str, high: str) -> str:
+    """A number with its interval, in which no line breaks."""
+    number, bracket, interval = gettext("{value} ({low} to {high})", value=value, low=low, high=high).partition("(")
+    return tied(number.rstrip()) + " " + bracket + tied(interval).replace(" ", "\u00a0")

@@ -252,8 +252,8 @@ def _unit(g: Guarantee, cases: int, owner: OwnerSide | None) -> Check:
 def _named(column: PersonColumn) -> str:
     """The column, how many values it has for how many cases, and the options that protect persons by it."""
     return gettext(
-        "`{column}`: {values} values for {cases} cases, up to {most} each: {options}",
-        column=column.column,
+        "{column}: {values} values for {cases} cases, up to {most} each: {options}",
+        column=quoted(clean(column.column)),
         values=column.values,
         cases=column.cases,
         most=column.most,

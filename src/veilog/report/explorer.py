@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from veilog._language import gettext
 from veilog.logs.variants import Variants
 
 __all__ = ["COLOURS", "Chevron", "Explorer", "Row", "clean", "explorer", "short"]
@@ -155,4 +156,4 @@ def _searched(sequence: Sequence[str]) -> str:
 
 
 def _chevron(name: str, times: int, colours: dict[str, int], most: int) -> Chevron:
-    return Chevron(short(name, most) or "(no name)", short(name, 200), colours[name], times)
+    return Chevron(short(name, most) or gettext("(no name)"), short(name, 200), colours[name], times)

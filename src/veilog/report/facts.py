@@ -20,6 +20,7 @@ from veilog.measures import Comparison, Progress, compare
 from veilog.measures.disclosure import RiskResult, risk
 from veilog.measures.durations import case_durations, spans
 from veilog.releasing.result import Release
+from veilog.report.attributes import AttributeShown, attributes_shown
 from veilog.report.decision import Decision, OwnerSide, decided, owner_side
 from veilog.report.explorer import Explorer, clean, explorer
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
@@ -91,6 +92,7 @@ class Facts:
     durations: tuple[tuple[str, str], ...]
     """Durations of the released cases, in words."""
     no_durations: str
+    attributes: tuple[AttributeShown, ...]
     inside: Inside | None
 
 
@@ -151,8 +153,20 @@ def gathered(
         map=drawn(steps, plan),
         durations=durations,
         no_durations=reason,
+        attributes=attributes_shown(
+            _with_attributes(released, log), original if isinstance(original, EventLog) else None
+        ),
         inside=inside,
     )
+
+
+def _with_attributes(released: Release | EventLog, timed: EventLog | None) -> EventLog | None:
+    """The released log where it may have attributes; without, it need not be made."""
+    if isinstance(released, EventLog):
+        return released
+    if timed is not None:
+        return timed
+    return released.log if released.variants.cases and (released.details or released.full) else None
 
 
 def account_of(released: Release | EventLog) -> Account | None:

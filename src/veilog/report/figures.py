@@ -28,8 +28,8 @@ def share_of(number: str) -> str:
 
 
 def tied(text: str) -> str:
-    """Return the text with numbers that no line breaks off their percent sign."""
-    return re.sub(r"(?<=\d) %", "\u00a0%", text)
+    """Return the text with thin spaces where no line may break: before a percent sign, around the sign after ε or δ."""
+    return re.sub(r"(?<=[εδ]) = (?=\S)", "\u202f=\u202f", re.sub(r"(?<=\d)[ \u00a0]%", "\u202f%", text))
 
 
 def _raised(found: re.Match[str]) -> str:

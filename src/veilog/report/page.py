@@ -56,6 +56,7 @@ def rendered(facts: Facts) -> str:
             risk_words=EXPLAINED,
             singled_explained=gettext(MEASURES["singling_out"].explained),
             budget=words.title_of_budget(facts.told.guarantee),
+            tile=words.title_of_budget(facts.told.guarantee, digits=3),
             plain=words.in_plain_words(facts.told),
             chances=words.chances(facts.told.guarantee),
             guesses=words.guesses(facts.told.guarantee),
@@ -106,6 +107,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_tied,
     )
     return furnish(made)
 
@@ -150,6 +152,13 @@ def static(name: str) -> str:
     return resources.files("veilog.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
+def _tied(value: object) -> object:
+    """What is filled into a page: no line breaks inside a number of it."""
+    if isinstance(value, str):
+        return Markup(tied(value)) if isinstance(value, Markup) else tied(value)
+    return value
+
+
 def _said(text: str, /, **values: str | int) -> Markup:
     """A sentence of a template, in the language that is spoken: what is filled in is text, the rest may be markup."""
     return Markup(gettext(text, **_escaped(values)))
@@ -174,7 +183,9 @@ def _share(value: float | None) -> str:
         return "–"
     if 0 < value < 0.001:
         return f"< {share_of('0.1')}"
-    return share_of(f"{100 * value:.1f}" if value < 0.9995 or value == 1 else "99.9")
+    if value in (0, 1):
+        return share_of(f"{100 * value:.0f}")
+    return share_of(f"{100 * value:.1f}" if value < 0.9995 else "99.9")
 
 
 def _number(value: float | None) -> str:

@@ -6,17 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from veilog._language import gettext, localised, percent
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
+from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Pair, Progress
 from veilog.measures.purposes import Grade, Judged, Judgement, judge
+from veilog.report.attributes import OF_EVERY_LOG
 
 __all__ = ["Number", "PurposeShown", "judged_here", "shown"]
 
 ALWAYS = ("discovery", "conformance")
 """Purposes that every page has; prediction takes longest and is for ``veilog compare --purposes``."""
-
-_OF_EVERY_LOG = {ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP}
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def judged_here(
     names, lacking = list(ALWAYS), None
     if not isinstance(original, Variants) and not isinstance(released, Variants):
         names += ["performance"]
-        more = {*released.events.column_names, *released.cases.column_names} - _OF_EVERY_LOG
+        more = {*released.events.column_names, *released.cases.column_names} - OF_EVERY_LOG
         if more:
             names += ["attributes"]
         else:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from veilog._language import gettext, gettext_noop, localised, pgettext
 from veilog.measures.purposes import Grade
 from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.strength import STRENGTHS, Strength
 from veilog.releasing.meaning import meaning_of
 from veilog.report.figures import figure, share_of, tied
 from veilog.report.stated import stated
@@ -75,10 +75,11 @@ def on_scale(strength: Strength) -> str:
     }[strength]
 
 
-def title_of_budget(guarantee: Guarantee) -> str:
+def title_of_budget(guarantee: Guarantee, digits: int = 6) -> str:
     """The guarantee in two or three words, for the head of the page."""
     if guarantee.proven:
-        return f"ε = {figure(guarantee.epsilon)}" + (f", δ = {figure(guarantee.delta)}" if guarantee.delta else "")
+        delta = f", δ = {figure(guarantee.delta, digits)}" if guarantee.delta else ""
+        return f"ε = {figure(guarantee.epsilon, digits)}{delta}"
     if guarantee.statements:
         return ", ".join(statement.model for statement in guarantee.statements)
     return pgettext("guarantee", "none")
@@ -96,7 +97,7 @@ def in_plain_words(told: Told) -> list[str]:
     whom = [
         gettext("Protection is {strength}.", strength=strength_in_words(g.strength)),
         stated(g.protects),
-        *([gettext("It holds under the conditions below.")] if g.conditions else []),
+        *([gettext("It holds under the conditions below.")] if g.conditions and g.strength != STRENGTHS[-1] else []),
     ]
     learnt = [
         gettext("Random noise stands before each single {unit}.", unit=g.unit),

@@ -22,7 +22,7 @@ def page_of(found: ReadLog, columns: dict[str, str] | None = None) -> str:
 
 
 def exposure_of(found: ReadLog) -> str:
-    return html.unescape(pages.exposure(record(found))).replace("\u00a0", " ")
+    return html.unescape(pages.exposure(record(found))).replace("\u202f", " ").replace("\u00a0", " ")
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ from veilog.report.dossier.sheets import output_check, recipient
 from veilog.report.dossier.subject import Subject, subject_of
 from veilog.report.explorer import short
 from veilog.report.facts import files_of
+from veilog.report.words import capital
 
 __all__ = ["Dossier", "check_dossier", "dossier", "write", "write_registry"]
 
@@ -87,7 +88,7 @@ def check_dossier(path: str | os.PathLike[str]) -> str:
 def _made(subject: Subject) -> Dossier:
     owner = subject.attacked
     method = short(subject.told.method, 80)
-    title = gettext("dossier of an event log, released with {method}", method=method)
+    title = capital(gettext("dossier of an event log, released with {method}", method=method))
     if owner is not None and owner.owner.name:
         title = gettext("{log}: dossier of an event log, released with {method}", log=owner.owner.name, method=method)
     return Dossier(

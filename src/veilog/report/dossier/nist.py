@@ -106,8 +106,8 @@ def _charges(subject: Subject) -> tuple[Block, ...]:
         rows = tuple(
             (
                 short(c.purpose, 200),
-                short(c.mechanism, 200),
-                short(c.sensitivity, 200),
+                short(stated(c.mechanism), 200),
+                short(stated(c.sensitivity), 200),
                 figure(c.epsilon),
                 figure(c.delta),
             )

@@ -13,7 +13,7 @@ __all__ = ["QUESTIONS", "Question", "questions"]
 
 @dataclass(frozen=True)
 class Question:
-    """A question, whose it is, and the section that answers it."""
+    """A question, whose it is, and the section (or the sections, by commas) that answer it."""
 
     text: str
     source: str
@@ -43,10 +43,10 @@ QUESTIONS: tuple[Question, ...] = (
     Question("Can something about an individual be inferred?", "WP216", "B.3"),
     Question("Against whom does this hold, and on what conditions?", "CJEU C-413/23 P; NIST 800-226", "B.4"),
     Question("What do ε and δ mean as chances?", "consensus framework 2025", "B.1"),
-    Question("Which mechanisms, which unit, which variant?", "NIST 800-226, registry", "C.1"),
+    Question("Which mechanisms, which unit, which variant?", "NIST 800-226, registry", "C.1, C.2"),
     Question("Is the noise drawn safely, and what of side channels?", "NIST 800-226", "C.3"),
     Question("Where is it registered?", "OpenDP Deployments Registry", "D.1"),
-    Question("What may the recipient conclude, and what not?", "every recipient", "E.3"),
+    Question("What may the recipient conclude, and what not?", "every recipient", "E.2, E.3"),
     Question("What may the recipient not do?", "CJEU C-413/23 P; terms of use", "E.4"),
     Question("What do we tell the people in the log?", "Articles 12 to 14", "E.5"),
     Question("Does it pass the usual output checks?", "EHDS; Findata; trusted research environments", "F.2"),

@@ -49,7 +49,7 @@ def headed(part: Part) -> str:
 
 
 def _lines(dossier: Dossier) -> list[str]:
-    lines = [f"# {_plain(dossier.title[:1].upper() + dossier.title[1:])}", "", f"**{_plain(_mark(dossier))}**", ""]
+    lines = [f"# {_plain(dossier.title)}", "", f"**{_plain(_mark(dossier))}**", ""]
     for part in dossier.parts:
         lines += [f"## {_plain(headed(part))}", "", _plain(part.intro), ""]
         for section in part.sections:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from veilog.errors import VeilogError
 from veilog.ledger.ledger import Account
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
+from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures import Progress
@@ -17,13 +17,12 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.meaning import Meaning, meaning_of
 from veilog.releasing.result import Release
 from veilog.report.attacks import AttackShown, attacks_shown
+from veilog.report.attributes import OF_EVERY_LOG
 from veilog.report.decision import Decision, OwnerSide, decided, owner_side
 from veilog.report.facts import File, account_of, disclosed, today
 from veilog.report.told import Told, told_by_file, told_by_release
 
 __all__ = ["Attacked", "Subject", "subject_of"]
-
-_OF_EVERY_LOG = {ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP}
 
 
 @dataclass(frozen=True)
@@ -173,4 +172,4 @@ def _attributes(released: Release | EventLog) -> tuple[str, ...]:
         names = [*released.details.columns.cases, *released.details.columns.events]
     else:
         names = []
-    return tuple(dict.fromkeys(name for name in names if name not in _OF_EVERY_LOG))
+    return tuple(dict.fromkeys(name for name in names if name not in OF_EVERY_LOG))

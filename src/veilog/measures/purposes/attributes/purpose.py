@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from veilog._language import gettext
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EventLog
@@ -47,12 +48,15 @@ def without(original: EventLog, released: EventLog) -> Judgement | None:
     """Return what is said of a release that has no attributes, of which nothing need be computed; None where the
     original has none, either."""
     names = not_kept(released, original)
-    return Judgement(ATTRIBUTES, reason=f"The release has no attributes. {_lacking(names)}") if names else None
+    none = gettext("The release has no attributes.")
+    return Judgement(ATTRIBUTES, reason=f"{none} {_lacking(names)}") if names else None
 
 
 def _lacking(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"Not kept of the original: {', '.join(names[:NAMED])}{more}." if names else ""
+    named = ", ".join(names[:NAMED])
+    if len(names) > NAMED:
+        return gettext("Not kept of the original: {names} and {n} more.", names=named, n=len(names) - NAMED)
+    return gettext("Not kept of the original: {names}.", names=named) if names else ""
 
 
 def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:

@@ -1,0 +1,143 @@
+"""What methods remark on a release, and the words for noise: sentences that :mod:`.stated` recognises, beside those of
+the guarantee, each translation of which was translated back.
+
+A sentence that contains another comes before it: the first that fits is taken.
+"""
+
+from __future__ import annotations
+
+from veilog._language import gettext_noop
+
+__all__ = ["NOISE", "REMARKS"]
+
+REMARKS = (
+    gettext_noop(
+        "The release consists of weighted synthetic prototypes: imagined variants, each standing for the cases near "
+        "it. That a variant is in it does not say that any case had it."
+    ),
+    gettext_noop(
+        "Rare steps and repetitions may be left out of it, so that a model can be discovered from it; for=detail "
+        "keeps them."
+    ),
+    gettext_noop(
+        "Few variants seem to hold most cases: what is imagined starts from those that are certain to be real, and "
+        "activities that none of them has are left out ({kept} of {activities} are there)."
+    ),
+    gettext_noop(
+        "{activities} activities are many: the release is a sketch of the {kept} that seem frequent, its traces are "
+        "too short and most directly-follows pairs are missing. Map activities to fewer ones, e.g. to the upper levels "
+        "of a hierarchy, for more than a sketch."
+    ),
+    gettext_noop(
+        "About {cases} cases (a noisy number) are few for an epsilon of {epsilon} a case: expect a coarse picture. "
+        "{advice}"
+    ),
+    gettext_noop("No variant is frequent enough to be certain that it is real: delta and its share are spent."),
+    gettext_noop(
+        "With a delta, {variants} of the released variants are certain to be real, for {cases} cases: each of them "
+        "occurs in the log. All released variants of more than {others} cases are among them."
+    ),
+    gettext_noop(
+        "With a delta, {variants} of the released variants are certain to be real, for {cases} cases: each of them "
+        "occurs in the log."
+    ),
+    gettext_noop(
+        "No variant could be frequent enough to be certain that it is real, so none was asked for: all of delta makes "
+        "the noise of relations narrower."
+    ),
+    gettext_noop(
+        "Every released variant is certain to be real: it occurs in the log. Its number of cases is about that of the "
+        "cases that are nearest to it, not of those that have it."
+    ),
+    gettext_noop("No variant is frequent enough to be certain that it is real, so nothing is released."),
+    gettext_noop(
+        "Part of the cases (events, where values change) whose value noise alone may have changed, at most: "
+        "{attributes}."
+    ),
+    gettext_noop("The values of {attributes} may be mostly noise. {advice}"),
+    gettext_noop("No value of {attribute} is frequent enough for its budget: the attribute is left out."),
+    gettext_noop("The release has no events, so it has no times."),
+    gettext_noop(
+        "No window was declared: cases start evenly over a made-up year (2000). Only gaps and hours are real."
+    ),
+    gettext_noop(
+        "The times are rough: their epsilon, {epsilon}, times about {cases} cases is below {enough}. {advice}"
+    ),
+    gettext_noop("The delta was not needed: with {depth} levels noise without one is as narrow."),
+    gettext_noop("{cases} cases without events are left out: they have no time and no transition."),
+    gettext_noop("{events} events are earlier than the event before them; their time since it counts as 0."),
+    gettext_noop("Filtering keeps {kept} of {cases} cases at a guessing advantage of {advantage}."),
+    gettext_noop("No tree was fit enough, so nothing is released."),
+    gettext_noop("The process tree: {tree}"),
+    gettext_noop(
+        "Each of {samples} samples holds a case with probability {rate}; within a sample the query {query} has epsilon "
+        "{epsilon} and delta {delta}."
+    ),
+    gettext_noop(
+        "Each of {samples} samples holds a case with probability {rate}; within a sample the query {query} has epsilon "
+        "{epsilon}."
+    ),
+    gettext_noop(
+        "Libra's accountant: noise of scale b = {scale} in {lots} lots is (alpha, epsilon) = ({order}, {renyi}) Renyi "
+        "private, epsilon = {epsilon} at delta = {delta}, were its assumptions met."
+    ),
+    gettext_noop("No variant has the {threshold} cases that Libra's clipping asks for."),
+    gettext_noop("{traces} released traces of {variants} variants are too many for an optimal matching; it is greedy."),
+    gettext_noop("Not released: {attributes}. Only the sensitive attribute leaves."),
+    gettext_noop("Every case starts at 1970-01-01; its times are the released durations, added up."),
+    gettext_noop("With t = 1 nothing bounds what the values of {attribute} tell."),
+    gettext_noop("Not released: {attributes}. Only sensitive attributes that are named leave, and the life cycle."),
+    gettext_noop("The times are those of the log: whoever knows one of them may recognise a case."),
+    gettext_noop("Times count from 1970-01-01 on, in {time} since the case began."),
+    gettext_noop("With c = 1 nothing bounds how surely {attributes} is told."),
+    gettext_noop("There are too many frequent patterns to find the longest; shorter ones were taken for the scores."),
+    gettext_noop("Of {found} variants found, the {most} most frequent can be drawn."),
+    gettext_noop(
+        "If columns, encoder and tuning were granted, the noised steps alone would cost epsilon = {spent} at delta = "
+        "{delta}, where the paper says {epsilon}: it charges one critic step an iteration, but {steps} are taken."
+    ),
+    gettext_noop(
+        "If columns, autoencoder and tuning were granted, and if each row were taken by chance, the critic's noised "
+        "steps alone would cost epsilon = {spent} at delta = {delta}, where the paper says {epsilon}. They are granted "
+        "nothing: no guarantee can be derived."
+    ),
+    gettext_noop("{cases} of the released cases have no event; a CSV or TSV leaves them out."),
+    gettext_noop("Nothing survived: the release is empty, and its budget is spent. Raise epsilon or delta."),
+    gettext_noop(
+        "delta = {delta} is more than one over the {cases} released cases: it allows a mechanism that publishes some "
+        "person's trace outright. Choose a smaller delta to protect everybody."
+    ),
+    gettext_noop(
+        "delta = {delta} is close to one over the {cases} released cases: it allows some rare trace to be published "
+        "with a probability of up to {chance}. Choose a smaller delta to protect everybody."
+    ),
+    gettext_noop("Only {cases} were looked at."),
+    gettext_noop("An epsilon of about {epsilon} would do."),
+    gettext_noop("Attributes would need an epsilon of about {epsilon} for themselves, or fewer of them."),
+    gettext_noop("They would need an epsilon of about {epsilon} for themselves."),
+    gettext_noop(
+        "The log is too small for a useful private release of this kind: collect more cases, or release counts only; "
+        "a larger budget would protect nobody."
+    ),
+)
+"""Of methods, and of every release; and what they advise, which stands at their end."""
+
+NOISE = (
+    gettext_noop("{noise}; on a Poisson sample, rate {rate}, there epsilon {epsilon}"),
+    gettext_noop("{noise}, in steps of {grid}; found iff above {threshold}"),
+    gettext_noop("the place of the largest number with discrete Laplace noise, scale {scale}"),
+    gettext_noop("discrete Laplace, scale {scale} in steps of {grid}"),
+    gettext_noop("discrete Laplace, scale {scale}"),
+    gettext_noop("k-truncated symmetric geometric, k = {k}, released iff above k"),
+    gettext_noop("discrete Gaussian, {questions} questions composed together, standard deviation {low} to {high}"),
+    gettext_noop("discrete Gaussian, {questions} questions composed together, standard deviation {width}"),
+    gettext_noop("discrete Gaussian, standard deviation {width}"),
+    gettext_noop("discrete Gaussian, composed by privacy loss distributions: {steps}"),
+    gettext_noop("{sensitivity}, times {n} cases of a person"),
+    gettext_noop("1 (one variant's count)"),
+    gettext_noop("{by} values by 1 each"),
+    gettext_noop("{by} (each number, clipped)"),
+    gettext_noop("{by} (each number)"),
+    gettext_noop("{by} ({norm}, clipped)"),
+)
+"""Mechanisms and sensitivities, as :mod:`veilog.privacy.account.words` tells them."""
