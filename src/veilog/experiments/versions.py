@@ -20,6 +20,7 @@ from veilog.methods import METHODS
 __all__ = ["code_of", "file_digest", "machine", "version_of"]
 
 _ROOT = Path(veilog.errors.__file__).parent
+_NO_NUMBERS = ("experiments", "_language")
 _MEASURING = _ROOT / "experiments" / "measuring.py"
 
 
@@ -28,7 +29,8 @@ def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., o
     the function that measures a cell: with what experiments share (``measuring.py``), or, where it is a benchmark's,
     with its file and all that this imports.
 
-    How tables and plots of experiments are made is not in it, nor is the harness; nor are docstrings and comments.
+    How tables and plots of experiments are made is not in it, nor is the harness, nor the languages that words are
+    said in; nor are docstrings and comments.
 
     Measures that other packages add are in it by the versions of these packages. With ``extras`` also whether
     scikit-learn is installed, without which values would be missing.
@@ -95,12 +97,12 @@ def _imported(source: bytes) -> tuple[str, ...]:
 
 
 def _file(module: str, beside: Path | None = None) -> Path | None:
-    """Where the source of a module of veilog is, or of one ``beside`` a benchmark. None for others, for the harness,
-    and for the public face, which imports all."""
+    """Where the source of a module of veilog is, or of one ``beside`` a benchmark. None for others, for what changes no
+    number, and for the public face, which imports all."""
     first, *parts = module.split(".")
     if beside is not None and not parts and (beside / f"{first}.py").is_file():
         return beside / f"{first}.py"
-    if first != "veilog" or not parts or parts[0] == "experiments":
+    if first != "veilog" or not parts or parts[0] in _NO_NUMBERS:
         return None
     for path in (_ROOT.joinpath(*parts).with_suffix(".py"), _ROOT.joinpath(*parts, "__init__.py")):
         if path.is_file():

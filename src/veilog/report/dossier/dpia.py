@@ -160,7 +160,7 @@ def _description(subject: Subject) -> tuple[Section, ...]:
 def _nature_and_scope(subject: Subject) -> Section:
     """Return how large it is, and of whom."""
     scope = _(
-        "{cases} released cases, {events} events, {variants} variants; the unit of protection is one {unit}.",
+        "released cases: {cases}, events: {events}, variants: {variants}; the unit of protection is one {unit}.",
         cases=subject.cases,
         events=subject.events,
         variants=subject.variants,
@@ -173,7 +173,7 @@ def _nature_and_scope(subject: Subject) -> Section:
             Field(
                 _("Original (for the owner only)"),
                 _(
-                    "{cases} cases, {events} events, {variants} variants, {activities} activities",
+                    "cases: {cases}, events: {events}, variants: {variants}, activities: {activities}",
                     cases=a.owner.cases,
                     events=a.events,
                     variants=a.variants,

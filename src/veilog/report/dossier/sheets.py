@@ -145,7 +145,7 @@ def _output(subject: Subject) -> Table:
         (
             _("size"),
             _(
-                "{cases} cases, {events} events, {variants} variants",
+                "cases: {cases}, events: {events}, variants: {variants}",
                 cases=subject.cases,
                 events=subject.events,
                 variants=subject.variants,
