@@ -216,7 +216,7 @@ def test_the_owner_sees_what_attacks_achieved_with_intervals_and_the_bound() -> 
     text = section(made, "B.5")
     assert "others' cases alone" in text and re.search(r"\d\u202f% \([\d.]+\u00a0to\u00a0[\d.]+\u202f%\)", text)
     assert "see B.5" in section(made, "A.4.1.c")
-    assert "300 cases, 2,274 events" in section(made, "A.1.1.d")
+    assert "cases: 300, events: 2,274" in section(made, "A.1.1.d")
     bound = float(re.search(r"on average over the noise, is ([\d.]+)", text)[1])  # type: ignore[index]
     gains = [float(gain) for gain in re.findall(r"^([+-][\d.]+) \([+-]", text, re.MULTILINE)]
     assert gains and bound == 46.3 and max(gains) <= bound
