@@ -156,7 +156,7 @@ ATTACKS = Experiment(
     tables=tables,
     logs=LOGS,
     quick_logs=("ccc19",),
-    runs=1,
+    runs=5,
     page="measures/singling-out.md",
 )
 
