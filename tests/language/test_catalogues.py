@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -184,6 +185,30 @@ def test_what_methods_remark_is_listed_and_translated() -> None:
         few = "About 1234 cases (a noisy number) are few for an epsilon of 0.5 a case: expect a coarse picture. "
         told = stated(f"{few}An epsilon of about 2.5 would do.")
         assert "für ein Epsilon von 0,5 je Fall" in told and told.endswith("Ein Epsilon von etwa 2,5 würde genügen.")
+
+
+def test_what_questions_are_for_is_listed_and_translated() -> None:
+    """As the code says it, or as its default is; ``7 by 7``, two attributes, may be said of anything."""
+    folders = [ROOT / "src/veilog" / name for name in ("methods", "privacy", "releasing")]
+    said = {text for folder in folders for path in folder.rglob("*.py") for text in purposes(path)}
+    assert len(said) > 35
+    with spoken("nl"):
+        assert {text for text in said if stated(text) == text} <= {"7 by 7"}
+        assert stated("votes for prototypes, round 1 (1000 bins)") == "stemmen voor prototypen, ronde 1 (1.000 klassen)"
+        assert stated("values of time with each activity (7 sums)").startswith("waarden van time bij")
+
+
+def purposes(path: Path) -> Iterator[str]:
+    """What a file gives to questions as their purpose, filled in with numbers."""
+    for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(call, ast.Call):
+            given = [word.value for word in call.keywords if word.arg == "purpose"]
+            if getattr(call.func, "id", "") in ("_sums", "noisy_quantile", "_histogram"):
+                given += [value for value in call.args if isinstance(value, ast.Constant)]
+            for value in given:
+                for each in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
+                    if re.search("[a-z]", text := filled_in(each)):
+                        yield text
 
 
 def test_noise_is_told_in_each_language() -> None:

@@ -1,4 +1,4 @@
-"""What methods remark on a release, and the words for noise: sentences that :mod:`.stated` recognises, beside those of
+"""What methods remark on a release, what questions are for, and the words for noise: sentences that :mod:`.stated` recognises, beside those of
 the guarantee, each translation of which was translated back.
 
 A sentence that contains another comes before it: the first that fits is taken.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from veilog._language import gettext_noop
 
-__all__ = ["NOISE", "REMARKS"]
+__all__ = ["NOISE", "QUESTIONS", "REMARKS"]
 
 REMARKS = (
     gettext_noop(
@@ -141,3 +141,57 @@ NOISE = (
     gettext_noop("{by} ({norm}, clipped)"),
 )
 """Mechanisms and sensitivities, as :mod:`veilog.privacy.account.words` tells them."""
+
+QUESTIONS = (
+    gettext_noop("{purpose} ({n} bins)"),
+    gettext_noop("{purpose} ({n} sums)"),
+    gettext_noop("{purpose} ({n} variants)"),
+    gettext_noop("{purpose} ({n} histograms)"),
+    gettext_noop("{purpose} ({n} questions)"),
+    gettext_noop("{purpose} ({n} tables)"),
+    gettext_noop("number of cases"),
+    gettext_noop("number of cases, to suggest a method"),
+    gettext_noop("cases of the most frequent variants"),
+    gettext_noop("cases of the most frequent variants, for a twin"),
+    gettext_noop("lengths of cases, for a twin"),
+    gettext_noop("lengths of traces"),
+    gettext_noop("frequent variants"),
+    gettext_noop("frequent variants, to suggest a method"),
+    gettext_noop("frequent real variants"),
+    gettext_noop("variants that can be drawn"),
+    gettext_noop("variants above the threshold k"),
+    gettext_noop("variants above the threshold k, subquery {n} of {all}"),
+    gettext_noop("votes for real variants"),
+    gettext_noop("votes for prototypes, round {n}"),
+    gettext_noop("cases with an activity"),
+    gettext_noop("triples of following activities"),
+    gettext_noop("directly-follows pairs"),
+    gettext_noop("directly-follows relations"),
+    gettext_noop("directly-follows relations and repeated activities"),
+    gettext_noop("different pairs of cases"),
+    gettext_noop("steps that candidate trees do not allow"),
+    gettext_noop("prefixes of length {n}"),
+    gettext_noop("prefixes of length 1 to {n}"),
+    gettext_noop("cases by their longest surviving prefix"),
+    gettext_noop("first activities, for the rules"),
+    gettext_noop("activities and who follows whom, for the rules"),
+    gettext_noop("pairs of activities of a case, for the rules"),
+    gettext_noop("gradients of the critic"),
+    gettext_noop("gradients of autoencoder and critic"),
+    gettext_noop("gradients of decoder and critic"),
+    gettext_noop("times: {names}"),
+    gettext_noop("durations of cases"),
+    gettext_noop("durations of cases by last activity and length"),
+    gettext_noop("starts of cases by how long they last"),
+    gettext_noop("parts of the window in which cases start"),
+    gettext_noop("hours and days of the week, in 1/2520"),
+    gettext_noop("parts of durations by place, by activity and by pair, in 1/2520"),
+    gettext_noop("gaps of all directly-follows pairs"),
+    gettext_noop("gaps of released directly-follows pairs"),
+    gettext_noop("the activities that enough cases have"),
+    gettext_noop("the pair of attributes that tells most"),
+    gettext_noop("whether {attribute} tells cases apart"),
+    gettext_noop("values of {attribute} with each activity"),
+    gettext_noop("values of {attribute}"),
+)
+"""What questions are for. Of two attributes together it stays English: "by" may stand in any text."""

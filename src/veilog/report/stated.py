@@ -7,7 +7,7 @@ wherever they come from, as are the reasons that methods mark for translation. W
 from __future__ import annotations
 
 from veilog._language import gettext_noop, recognised
-from veilog.report.remarks import NOISE, REMARKS
+from veilog.report.remarks import NOISE, QUESTIONS, REMARKS
 
 __all__ = ["SENTENCES", "stated"]
 
@@ -55,4 +55,4 @@ SENTENCES = (
 
 def stated(text: str) -> str:
     """Return a sentence of the kernel in the language that is spoken; any other text as it is."""
-    return recognised(text, (*SENTENCES, *REMARKS, *NOISE))
+    return recognised(text, (*SENTENCES, *REMARKS, *NOISE, *QUESTIONS))

@@ -105,7 +105,7 @@ def _charges(subject: Subject) -> tuple[Block, ...]:
         plain = [charge.plain() for charge in g.charges[:60]]
         rows = tuple(
             (
-                short(c.purpose, 200),
+                short(stated(c.purpose), 200),
                 short(stated(c.mechanism), 200),
                 short(stated(c.sensitivity), 200),
                 figure(c.epsilon),
