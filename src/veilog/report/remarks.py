@@ -1,6 +1,6 @@
-"""What methods remark on a release, what questions are for, and the words for noise: sentences that :mod:`.stated` recognises, beside those of
-the guarantee, each translation of which was translated back.
+"""What methods remark on a release, what questions are for, and the words for noise.
 
+Sentences that :mod:`.stated` recognises, beside those of the guarantee, each translation of which was translated back.
 A sentence that contains another comes before it: the first that fits is taken.
 """
 
