@@ -41,3 +41,12 @@ def test_a_release_without_events_says_why_there_is_no_model() -> None:
     found = judged(Variants.from_dict({(): 12}))
     assert found.grade == "not judged"
     assert "no events" in found.verdict
+
+
+def test_a_release_that_lost_most_activities_is_not_good_for_discovery() -> None:
+    """Replay passes over what the model does not have, so its fitness alone would say otherwise."""
+    common = Variants.from_dict({("a", "d"): 10, **{("a", f"x{i}", f"y{i}", "d"): 10 for i in range(9)}})
+    found = judge(Pair(common, Variants.from_dict({("a", "d"): 100})), ["discovery"])["discovery"]
+    assert found.aspects["fitness"].value == 1.0
+    assert found.aspects["kept"].value == 200 / 380
+    assert found.grade == "poor" and found.chief is found.aspects["kept"]

@@ -5,12 +5,17 @@ and precision of the original on it (:mod:`veilog.measures.process_model`). They
 frequent variants is precise because it leaves out what most cases do, and a model of everything fits because it allows
 everything. Each is held against that of the original's own model, which may have less of one of them.
 
+Replay passes over events whose activity the model does not have, so a release that lost most activities would fit: the
+share of the events that are of kept activities stands beside the two.
+
 Where alignments are asked for, the fitness of the original is also found by these, beside that of token replay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+import numpy as np
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
@@ -39,7 +44,15 @@ def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
     if filtered.fitness is None and whole.fitness is None:
         raise ParameterError(filtered.not_computed["fitness"], parameter="released")
     aligned = _aligned(used, judged) if asked.alignments else {}
-    return {**_of(filtered, ""), **_of(whole, "_unfiltered"), **aligned}
+    return {**_of(filtered, ""), **_of(whole, "_unfiltered"), "kept": _kept(used, judged), **aligned}
+
+
+def _kept(used: Log, judged: Log) -> float | None:
+    """The share of the events judged whose activity is also in the other log."""
+    known, found = (log if isinstance(log, Variants) else log.variants for log in (used, judged))
+    events = np.repeat(found.counts, found.lengths)
+    kept = np.isin(found.labels, known.labels)[found.codes]
+    return float(events[kept].sum() / events.sum()) if len(events) else None
 
 
 def _aligned(used: Log, judged: Log) -> dict[str, float | None]:
@@ -63,6 +76,7 @@ def _of(quality: ModelQuality, which: str) -> dict[str, float | None]:
 
 _FITS = "how far the original can be replayed on the model that the release gives"
 _ALIGNED = "how little the original's cases would have to be changed to fit the model that the release gives"
+_KEPT = "the share of the original's events whose activity the release has; replay passes over the others"
 _PRECISE = "how little that model allows which the original never does"
 
 DISCOVERY = Purpose(
@@ -71,6 +85,7 @@ DISCOVERY = Purpose(
     (
         Aspect("fitness", "fitness", _FITS, "higher", "share", chief=True),
         Aspect("precision", "precision", _PRECISE, "higher", "share", chief=True),
+        Aspect("kept", "events of kept activities", _KEPT, "higher", "share", chief=True),
         Aspect("fitness_unfiltered", "fitness, model without filter", _FITS, "higher", "share"),
         Aspect("precision_unfiltered", "precision, model without filter", _PRECISE, "higher", "share"),
         Aspect("aligned", "fitness by alignments", _ALIGNED, "higher", "share", on_request=True),
