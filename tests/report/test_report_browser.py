@@ -117,9 +117,10 @@ def test_in_print_pages_are_numbered_rows_are_whole_and_what_is_folded_is_open(
     numbered, without = map(texts_drawn, printed)
     sheets = len(re.findall(rb"/Type\s*/Page\b", printed[0]))
     assert sheets > 3 and numbered - without >= sheets, "a number on each"
-    page = chromium.new_page()
+    page = chromium.new_page(viewport={"width": 688, "height": 900})  # of A4 between its margins
     page.goto(pages["inside"].as_uri())
     page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") == 688, "nothing is scaled down to fit"
     folded = page.locator("details:not([open]) .variant")
     assert folded.count() > 0 and folded.last.bounding_box()["height"] > 0  # type: ignore[index]
     rows = page.locator("tr, .variant, .checks li").evaluate_all("all => all.map(x => getComputedStyle(x).breakInside)")
