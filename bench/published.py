@@ -6,16 +6,20 @@ A table of a page stands between ``<!-- python bench/run.py NAME: TITLE -->`` an
 from __future__ import annotations
 
 import json
+import math
+import random
 import re
 import statistics
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from veilog.experiments import frontier
 from veilog.experiments.experiment import Experiment, Plan, Row, Table
 from veilog.experiments.known_logs import find
 from veilog.experiments.runner import kept_file, kept_rows, versions_of
+from veilog.experiments.workers import answers
 from veilog.methods import METHODS, measured
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,6 +27,9 @@ RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
 NOTHING = {"next_activity": 0.0, "fitness": 0.0, "precision": 0.0, "f_score": 0.0, "rules": 1.0}
 """What methods are ranked by for purposes, and what a release of nothing is worth."""
+CLOCKED = ("cpu", "cpu_seconds", "wall", "seconds", "peak")
+"""What comes out differently every time."""
+CLOSE = 1e-9
 SENTENCES = Path(measured.__file__).with_name("measured.json")
 
 
@@ -38,8 +45,7 @@ def publish(experiment: Experiment, out: Path, quick: bool = False, options: Map
     if not rows:
         print(f"{experiment.name}: nothing was run")
         return 1
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows.values()))
+    _keep(experiment, rows.values())
     print(f"{experiment.name}: {len(new)} of {len(rows)} rows are of this run")
     tables = experiment.tables(list(rows.values()))
     if experiment.page:
@@ -193,3 +199,60 @@ def stale_rows(experiment: Experiment, rows: Sequence[Row], there: dict[str, Pat
         return code == code_now and (log == log_now or row.cell.log not in there)
 
     return [row for row in rows if not same(row)]
+
+
+def confirm(experiment: Experiment, logs: Path | None, share: float = 0.1, processes: int = 1) -> int:
+    """Make a sample of the stale rows again; where all of a method's come out as they are published, its rows count as
+    of today's code. For after changes that should change no number: of each log and method the quickest row is made,
+    and of all others a ``share``, drawn at random but never anew for the same code. 1 where a row came out otherwise.
+    """
+    there = find(logs) if logs else {}
+    rows = kept_rows(kept_file(RESULTS, experiment))
+    stale = [row for row in stale_rows(experiment, rows, there) if row.cell.log in there or not row.cell.log]
+    now = versions_of(experiment, [row.cell for row in stale], there)
+    chosen = _sample(stale, share, random.Random(" ".join(sorted(set(now.values())))))
+    tasks = [(row.cell, there.get(row.cell.log), kept_file(RESULTS, experiment).parent) for row in chosen]
+    other = set()
+    for answer in answers(experiment.measure, tasks, processes, experiment.alone):
+        row, found = chosen[answer.place], answer.measured
+        again = replace(row, values=found.values, problem=found.problem, texts=found.texts)
+        print(f"  {row.cell.in_words()}: {'the same' if _same(row, again) else 'OTHERWISE'}", flush=True)
+        other |= set() if _same(row, again) else {row.cell.method}
+    held = {row.cell.key: now[row.cell] for row in stale if row.cell.method not in other}
+    made = [
+        replace(row, version=held[row.cell.key], made_by=row.made_by or row.version) if row.cell.key in held else row
+        for row in rows
+    ]
+    _keep(experiment, made)
+    print(f"{experiment.name}: {len(chosen)} of {len(stale)} stale rows were made again, {len(held)} hold")
+    return 1 if other else 0
+
+
+def _sample(rows: Sequence[Row], share: float, rng: random.Random) -> list[Row]:
+    kinds: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        kinds[row.cell.log, row.cell.method].append(row)
+    first = [min(kind, key=lambda row: row.seconds) for kind in kinds.values()]
+    left = [row for row in rows if row not in first]
+    return [*first, *rng.sample(left, math.ceil(share * len(left)))]
+
+
+def _same(row: Row, again: Row) -> bool:
+    """Whether two rows say the same but for what is clocked."""
+
+    def told(one: Row) -> dict[str, float | None]:
+        return {name: one.get(name) for name in one.values if name not in CLOCKED}
+
+    mine, other = told(row), told(again)
+    if (row.problem, row.texts, list(mine)) != (again.problem, again.texts, list(other)):
+        return False
+    return all(
+        a == b or (a is not None and b is not None and math.isclose(a, b, rel_tol=CLOSE))
+        for a, b in zip(mine.values(), other.values(), strict=True)
+    )
+
+
+def _keep(experiment: Experiment, rows: Iterable[Row]) -> None:
+    place = kept_file(RESULTS, experiment)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows))

@@ -4,6 +4,7 @@
     python bench/run.py --list                                   the names
     python bench/run.py --publish NAME ... [--quick]             put what was run into bench/results and the docs
     python bench/run.py --check [NAME ...]                       published numbers that today's code did not make
+    python bench/run.py --confirm NAME ... [--share 0.1]         make some of those again: equal ones are today's, too
 
 A run prints Markdown. It keeps every finished cell, so that a second run goes on where the first was stopped;
 ``--again`` measures anew. Benchmarks that need real logs are left out without ``--logs`` or VEILOG_LOGS. ``--set``
@@ -100,6 +101,8 @@ def main() -> int:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--publish", action="store_true")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--confirm", action="store_true")
+    parser.add_argument("--share", type=float, default=0.1, help="of the rows that are made again to confirm others")
     given = parser.parse_args()
     known = {experiment.name: experiment for experiment in (*benchmarks(), *EXPERIMENTS.values())}
     if unknown := [name for name in given.names if name not in known]:
@@ -110,9 +113,12 @@ def main() -> int:
         return 0
     if given.check:
         return published.check([known[name] for name in given.names or known], given.logs)
+    if (given.publish or given.confirm) and not given.names:
+        parser.error("name what is to be published or confirmed")
+    if given.confirm:
+        kept = [known[name] for name in given.names]
+        return max(published.confirm(one, given.logs, given.share, given.processes) for one in kept)
     if given.publish:
-        if not given.names:
-            parser.error("--publish takes the names of what is to be published")
         options = dict(pair.split("=", 1) for pair in given.set)
         return max(published.publish(known[name], given.out, given.quick, options) for name in given.names)
     usual = [name for name in known if name not in LONG and name not in EXPERIMENTS]

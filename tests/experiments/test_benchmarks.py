@@ -160,6 +160,52 @@ def test_a_number_of_other_code_or_of_an_edited_page_is_stale(
     assert "toy: 2 of 2 rows are stale\n  all: 2\n" in capsys.readouterr().out
 
 
+def test_stale_rows_are_of_this_code_where_a_sample_comes_out_the_same(
+    published: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "toy.md").write_text(PAGE)
+    run(replace(TOY, runs=20), None, tmp_path / "out")
+    published.publish(TOY, tmp_path / "out")
+    changed = replace(TOY, sources=("veilog.measures.complexity",))
+    place = kept_file(published.RESULTS, TOY)
+    before = [row.version for row in kept_rows(place)]
+    assert published.confirm(changed, None) == 0
+    assert "toy: 3 of 20 stale rows were made again, 20 hold" in capsys.readouterr().out
+    rows = kept_rows(place)
+    assert published.stale_rows(changed, rows, {}) == []
+    assert [row.made_by for row in rows] == before, "what computed them is still said"
+    assert published.confirm(changed, None) == 0
+    assert "0 of 0 stale rows" in capsys.readouterr().out
+
+
+def counted(given: Given, cell: Cell) -> Measured:
+    return Measured({"cpu": 2.0, "similarity": float(cell.run)}, texts={"found": cell.method})
+
+
+def test_one_row_that_comes_out_otherwise_leaves_those_of_its_method_stale(
+    published: ModuleType, tmp_path: Path
+) -> None:
+    experiment = replace(
+        TOY,
+        measure=counted,
+        methods=("laplace", "sapa"),
+        cells=lambda plan: (Cell("", m, (), i) for m in ("laplace", "sapa") for i in range(9)),
+    )
+    (tmp_path / "toy.md").write_text("# Toy\n")
+    place = kept_file(published.RESULTS, experiment)
+    place.parent.mkdir(parents=True)
+    kept = [
+        Row(cell, {"cpu": 7.0, "similarity": float(cell.run)}, None, 0.1, "old-", {"found": cell.method})
+        for cell in experiment.cells(Plan((), 1, False))
+    ]
+    kept[13] = replace(kept[13], values={"cpu": 7.0, "similarity": 4.1})
+    place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in kept))
+    assert published.confirm(experiment, None, share=1) == 1
+    stale = published.stale_rows(experiment, kept_rows(place), {})
+    assert {row.cell.method for row in stale} == {"sapa"}
+    assert len(stale) == 9
+
+
 def test_another_log_makes_a_row_stale_only_where_it_is_there(published: ModuleType, tmp_path: Path) -> None:
     log = tmp_path / "hospital.csv"
     log.write_text("case,activity\n1,a\n")

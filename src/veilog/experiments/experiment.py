@@ -127,11 +127,14 @@ class Row:
     """Digests of the code that made it and of its log (:mod:`veilog.experiments.versions`)."""
     texts: Mapping[str, str] = field(default_factory=dict)
     machine: str = ""
+    made_by: str = ""
+    """The version that computed it, where that is another: today's gave the same in a sample of such rows."""
 
     def to_json(self) -> dict[str, object]:
         return {
             "cell": self.cell.to_json(),
             "version": self.version,
+            **({"made_by": self.made_by} if self.made_by else {}),
             "values": dict(self.values),
             "problem": self.problem,
             "seconds": self.seconds,
@@ -144,7 +147,8 @@ class Row:
         cell = Cell.from_json(told["cell"])
         values, texts = dict(told["values"]), dict(told["texts"])
         seconds = float(told["seconds"])
-        return Row(cell, values, told["problem"], seconds, str(told["version"]), texts, str(told["machine"]))
+        versions = str(told["version"]), str(told.get("made_by", ""))
+        return Row(cell, values, told["problem"], seconds, versions[0], texts, str(told["machine"]), versions[1])
 
     def get(self, measure: str) -> float | None:
         value = self.values.get(measure)
