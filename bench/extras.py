@@ -119,7 +119,7 @@ def times(given: Given, cell: Cell) -> Measured:
     cases = released_cases(variants, noise.generator(source))
     window = curator.events.window
     costs, made = timed(lambda: released_times(curator, Fraction(str(cell.get("epsilon"))), cases, window=window))
-    found = errors(log, cases, made, int(window[0].timestamp()))
+    found = errors(log, cases.rows(0, len(cases)), made, int(window[0].timestamp()))
     return Measured(dict(zip(ERRORS, found, strict=True)) | {"cpu": costs["cpu"]})
 
 

@@ -44,7 +44,9 @@ def timed(
     source = noise.seeded(seed)
     cases = released_cases(variants or log.variants, noise.generator(source))
     curator = Curator(log.variants, log=log, randomness=source)
-    return cases, released_times(curator, Fraction(epsilon), cases, window=window, delta=Fraction(delta))
+    return cases.rows(0, len(cases)), released_times(
+        curator, Fraction(epsilon), cases, window=window, delta=Fraction(delta)
+    )
 
 
 def gaps_of(cases: Sequences, times: np.ndarray) -> dict[tuple[str, str], np.ndarray]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from veilog._typing import Int32Array, IntArray
 from veilog.errors import InputError
 
-__all__ = ["Sequences", "Variants"]
+__all__ = ["Repeated", "Sequences", "Variants"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +61,62 @@ class Sequences:
         first, last = self.offsets[start], self.offsets[stop]
         return Sequences(self.labels, self.codes[first:last], self.offsets[start : stop + 1] - first)
 
-    def take(self, rows: IntArray) -> Sequences:
+    def take(self, rows: npt.NDArray[np.integer]) -> Sequences:
         """The sequences of these rows, in this order."""
         lengths = self.lengths[rows]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
         return Sequences(self.labels, self.codes[np.repeat(self.offsets[rows], lengths) + within], offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class Repeated:
+    """Cases of which many have the same sequence: what holds for a sequence is worked out once.
+
+    Case ``i`` is sequence ``owner[i]`` of the ``distinct`` ones.
+    """
+
+    distinct: Sequences
+    owner: npt.NDArray[np.integer]
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.distinct.labels
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """How many cases have each sequence."""
+        return np.bincount(self.owner, minlength=len(self.distinct))
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """Number of events of each case."""
+        return np.asarray(self.distinct.lengths[self.owner])
+
+    @cached_property
+    def offsets(self) -> IntArray:
+        """Where the events of each case begin, if all cases stand one after the other; and where the last one ends."""
+        return np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
+
+    @property
+    def events(self) -> int:
+        return int(self.counts @ self.distinct.lengths)
+
+    @property
+    def lasts(self) -> IntArray:
+        """The code of the last event of each case; -1 of one without events."""
+        going = np.flatnonzero(self.distinct.lengths)
+        found = np.full(len(self.distinct), -1, dtype=np.int64)
+        found[going] = self.distinct.codes[self.distinct.offsets[going + 1] - 1]
+        return np.asarray(found[self.owner])
+
+    def rows(self, start: int, stop: int) -> Sequences:
+        """The cases ``start`` up to ``stop``, each with a sequence of its own."""
+        return self.distinct.take(self.owner[start:stop])
 
 
 @dataclass(frozen=True, eq=False)

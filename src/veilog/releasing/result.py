@@ -25,7 +25,7 @@ from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata, extensio
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.logs.xes.columns import legal_keys
-from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of, rows_of
+from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.meaning import json_of
@@ -100,7 +100,7 @@ class Release:
         if self.full is not None:
             whole = self.full.whole() if isinstance(self.full, StoredLog) else self.full
             return as_released(whole, _metadata(self))
-        details = self.details or Details(rows_of(self.variants.sequences, self.order))
+        details = self.details or Details(self.variants.sequences.take(self.order))
         return as_released(assembled(details, Metadata()), _metadata(self))
 
     def _repr_html_(self) -> str:

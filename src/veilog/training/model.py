@@ -25,7 +25,7 @@ from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods._events.assemble import Details, assembled, rows_of, shuffled
+from veilog.methods._events.assemble import Details, assembled, shuffled
 from veilog.methods.travag import Trained, sample
 from veilog.methods.travag.model import trained_from, trained_to
 from veilog.modelfile import Content, Damaged
@@ -202,7 +202,7 @@ class Model:
 
     def _piece(self, owner: IntArray, before: int, metadata: Metadata) -> EventLog:
         """These cases as an event log, their names counting on from so many before."""
-        return as_released(assembled(Details(rows_of(self.columns, owner)), Metadata(), before=before), metadata)
+        return as_released(assembled(Details(self.columns.take(owner)), Metadata(), before=before), metadata)
 
     def _check_room(self, number: int, path: Path, suffix: str, metadata: Metadata) -> None:
         """Refuse what the disk cannot hold, going by the size of a few cases."""

@@ -21,6 +21,7 @@ from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs import simulate
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
+from veilog.methods._events import orders
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventQuestions
@@ -463,3 +464,25 @@ def test_a_person_costs_what_was_asked_for() -> None:
     assert (release.guarantee.epsilon, release.guarantee.unit) == (2.0, "person")
     assert {charge.cases for charge in release.guarantee.charges} == {4}
     assert sum((c.epsilon for c in release.guarantee.charges), Fraction(0)) == 2
+
+
+def test_attributes_that_are_drawn_in_blocks_are_as_those_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of events that change, of events that stay, and of cases: in many blocks as often as in one."""
+    wanted = {"attributes": ["kind", "colour", "fast"], "epsilon": 40, "seed": 3}
+    whole = released(**wanted).log
+    monkeypatch.setattr(orders, "BLOCK_EVENTS", 100)
+    parts = released(**wanted).log
+    assert parts.events.column("colour").num_chunks > 1
+    for name in ("colour", "fast"):
+        for activity in ("ask", "answer"):
+            one, other = (_values_with(log, name, activity) for log in (whole, parts))
+            assert set(one) == set(other)
+            for value, number in one.items():
+                assert other[value] == pytest.approx(number, abs=25)
+    old = [log.cases.column("kind").to_pylist().count("old") for log in (whole, parts)]
+    assert old[0] == pytest.approx(old[1], abs=1), "cases are drawn at once: only what is rounded differs"
+
+
+def _values_with(log: EventLog, name: str, activity: str) -> Counter[Any]:
+    rows = zip(log.events.column("concept:name").to_pylist(), log.events.column(name).to_pylist(), strict=True)
+    return Counter(value for its, value in rows if its == activity)

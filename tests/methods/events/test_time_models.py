@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from time_tools import HOSPITAL, YEAR, durations_of, original_of, timed
 
-from veilog.logs.variants import Sequences
+from veilog.logs.variants import Repeated, Sequences
 from veilog.methods._events import calendar, durations, steps
 from veilog.methods._events.prices import Price
 from veilog.privacy.curator import Curator
@@ -16,9 +16,13 @@ from veilog.privacy.mechanisms import noise
 ENOUGH = Price(Curator(HOSPITAL.variants, log=HOSPITAL, randomness=noise.seeded(1)), Fraction(1_000))
 
 
+def each_once(cases: Sequences) -> Repeated:
+    return Repeated(cases, np.arange(len(cases)))
+
+
 def test_kinds_are_common_enough_and_know_every_case() -> None:
     cases, _ = original_of(HOSPITAL)
-    kinds = durations.Kinds.of(cases, 100)
+    kinds = durations.Kinds.of(each_once(cases), 100)
     going = cases.lengths >= 2
     told = kinds.told(cases.codes[cases.offsets[1:][going] - 1].astype(np.int64), cases.lengths[going])
     counts = np.bincount(told, minlength=kinds.number)
@@ -30,8 +34,8 @@ def test_kinds_are_common_enough_and_know_every_case() -> None:
 
 def test_with_much_epsilon_durations_are_those_of_the_log() -> None:
     cases, times = original_of(HOSPITAL)
-    kinds, q = durations.asked_durations(ENOUGH, ENOUGH, cases)
-    _, lasting, _ = durations.drawn_durations(kinds, q, cases, np.random.default_rng(2))
+    kinds, q = durations.asked_durations(ENOUGH, ENOUGH, each_once(cases))
+    _, lasting, _ = durations.drawn_durations(kinds, q, each_once(cases), np.random.default_rng(2))
     real = durations_of(cases, times)[cases.lengths[cases.lengths > 0] >= 2]
     assert np.median(lasting) == pytest.approx(np.median(real), rel=0.1)
     assert lasting.mean() == pytest.approx(real.mean(), rel=0.05)

@@ -20,6 +20,7 @@ from veilog.errors import ParameterError
 from veilog.logs import simulate
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.methods._events import orders
 from veilog.methods._events.assemble import released_cases
 from veilog.methods._events.calendar import MADE_UP_WINDOW
 from veilog.methods._events.prices import Price, gaussian_weights
@@ -53,7 +54,7 @@ def test_the_share_is_spent_whatever_is_released(variants: dict[tuple[str, ...],
     curator = Curator(HOSPITAL.variants, log=HOSPITAL)
     cases = released_cases(Variants.from_dict(variants), np.random.default_rng(0))
     times = released_times(curator, Fraction(1, 3), cases, window=window)
-    assert len(times) == len(cases.codes)
+    assert len(times) == cases.events
     assert sum((c.epsilon for c in curator.charges), Fraction(0)) == Fraction(1, 3)
 
 
@@ -350,3 +351,23 @@ def test_pairs_beyond_the_most_frequent_share_the_gaps_of_all() -> None:
     for pair in frequent:
         assert np.median(released[pair]) == pytest.approx(np.median(original[pair]), rel=0.35)
     assert set(released) == set(original)
+
+
+def test_times_that_are_drawn_in_blocks_are_as_those_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At an epsilon at which noise is no matter, in four blocks of a thousand cases and in one."""
+    log = simulate.hospital(4000, seed=2)
+    cases, whole = timed(log, "200", 1)
+    monkeypatch.setattr(orders, "BLOCK_EVENTS", len(cases.codes) // 4 + 1)
+    same, parts = timed(log, "200", 1)
+    assert same.codes.tolist() == cases.codes.tolist()
+    assert parts.tolist() != whole.tolist()
+    within = np.diff(np.repeat(np.arange(len(same)), same.lengths)) == 0
+    assert (np.diff(parts)[within] >= 0).all()
+    for share in (0.1, 0.5, 0.9):
+        one, other = (np.quantile(durations_of(cases, times), share) for times in (whole, parts))
+        assert other == pytest.approx(one, rel=0.02)
+        assert np.quantile(parts, share) == pytest.approx(np.quantile(whole, share), rel=1e-3)
+    of_whole, of_parts = gaps_of(cases, whole), gaps_of(same, parts)
+    ratios = [of_parts[pair].mean() / gaps.mean() for pair, gaps in of_whole.items() if len(gaps) >= 300]
+    assert len(ratios) >= 10
+    assert np.median(ratios) == pytest.approx(1, abs=0.1)

@@ -17,7 +17,7 @@ from veilog._typing import Int32Array, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Metadata
-from veilog.logs.variants import Sequences, Variants
+from veilog.logs.variants import Repeated, Sequences, Variants
 from veilog.methods._events.attributes import ReleasedColumns
 from veilog.privacy.account.accounting import Number, parse_share
 from veilog.privacy.domain import Window
@@ -30,7 +30,6 @@ __all__ = [
     "eventless",
     "pieces_of",
     "released_cases",
-    "rows_of",
     "shuffled",
 ]
 
@@ -107,7 +106,7 @@ def _pair(window: Window) -> Window:
 class Details:
     """The released cases, in random order, with times (microseconds since 1970 UTC) and attributes where asked for."""
 
-    cases: Sequences
+    cases: Sequences | Repeated
     times: IntArray | None = None
     columns: ReleasedColumns = field(default_factory=lambda: ReleasedColumns({}, {}))
 
@@ -118,19 +117,9 @@ def shuffled(variants: Variants, rng: np.random.Generator) -> Int32Array:
     return owner[rng.permutation(len(owner))]
 
 
-def released_cases(variants: Variants, rng: np.random.Generator) -> Sequences:
-    """Every case of the variants as a row of its own, in an order that says nothing about the original's."""
-    return rows_of(variants.sequences, shuffled(variants, rng))
-
-
-def rows_of(sequences: Sequences, owner: npt.NDArray[np.integer]) -> Sequences:
-    """For each number in ``owner`` the sequence of that number, as a row of its own."""
-    lengths = sequences.lengths[owner]
-    offsets = np.zeros(len(owner) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    position = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    codes = sequences.codes[np.repeat(sequences.offsets[owner], lengths) + position]
-    return Sequences(sequences.labels, codes, offsets)
+def released_cases(variants: Variants, rng: np.random.Generator) -> Repeated:
+    """Every case of the variants, in an order that says nothing about the original's."""
+    return Repeated(variants.sequences, shuffled(variants, rng))
 
 
 def pieces_of(variants: Variants, owner: npt.NDArray[np.integer], details: Details | None) -> Iterator[Details]:
@@ -139,7 +128,7 @@ def pieces_of(variants: Variants, owner: npt.NDArray[np.integer], details: Detai
     for start in range(0, cases, _PIECE):
         stop = min(start + _PIECE, cases)
         if details is None:
-            yield Details(rows_of(variants.sequences, owner[start:stop]))
+            yield Details(variants.sequences.take(owner[start:stop]))
             continue
         first, last = details.cases.offsets[[start, stop]].tolist()
         yield Details(
@@ -168,7 +157,7 @@ def assembled(details: Details, metadata: Metadata, *, before: int = 0) -> Event
 
     Where it is a piece of a larger one, its names go on from so many cases ``before`` it.
     """
-    cases = details.cases
+    cases = details.cases if isinstance(details.cases, Sequences) else details.cases.rows(0, len(details.cases))
     owner = np.repeat(np.arange(len(cases)), cases.lengths)
     times = details.times
     if times is None:

@@ -23,11 +23,11 @@ import pyarrow as pa
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import TIMESTAMP_TYPE
-from veilog.logs.variants import Sequences
+from veilog.logs.variants import Repeated
 from veilog.methods._events.domains import PARTS, Chosen, typed
 from veilog.methods._events.marginals import Marginal, asked_values, expected_error, joint_values
 from veilog.methods._events.memory import Persisting, Recorded, asked_persisting, asked_records, courses
-from veilog.methods._events.orders import counted
+from veilog.methods._events.orders import Block, counted, in_blocks
 from veilog.methods._events.together import Variable, drawn_together, grouped, of_the_flow, placed, rounds_paid
 from veilog.methods.method import advised
 from veilog.privacy.cases import Coding
@@ -53,7 +53,7 @@ _DAY = 86_400_000_000
 class ReleasedColumns:
     """Columns for the released events and cases."""
 
-    events: dict[str, pa.Array]
+    events: dict[str, pa.Array | pa.ChunkedArray]
     cases: dict[str, pa.Array]
 
 
@@ -79,7 +79,7 @@ class _Asked:
 def released_attributes(
     curator: Curator,
     epsilon: Fraction,
-    cases: Sequences,
+    cases: Repeated,
     chosen: tuple[Chosen, ...],
     times: IntArray | None = None,
     remark: Callable[[str], None] = lambda text: None,
@@ -140,7 +140,7 @@ def _together(chosen: tuple[Chosen, ...], records: dict[str, Recorded]) -> list[
     return parts
 
 
-def _weight(part: tuple[Chosen, ...], records: Recorded | None, cases: Sequences) -> int:
+def _weight(part: tuple[Chosen, ...], records: Recorded | None, cases: Repeated) -> int:
     """The part of the epsilon that attributes get: more where more numbers are asked, but less than in proportion."""
     size = math.prod(one.coding().size + 1 for one in part) * (1 if part[0].range is None else 2)
     size *= len(cases.labels) if records is not None and records.changes else 1
@@ -152,7 +152,7 @@ def _asked(
     epsilon: Fraction,
     part: tuple[Chosen, ...],
     records: Recorded | None,
-    cases: Sequences,
+    cases: Repeated,
     a_pair: Fraction,
     rng: np.random.Generator,
 ) -> _Asked:
@@ -185,11 +185,11 @@ def _variable(
     return Variable(name, size, lambda block: group[joint_values(block, codings)], of_group, drawn)
 
 
-def _given_recorded(events: BoolArray, cases: Sequences, shares: FloatArray) -> tuple[Variable, FloatArray]:
+def _given_recorded(events: BoolArray, cases: Repeated, shares: FloatArray) -> tuple[Variable, FloatArray]:
     """Whether a released case has an event that may hold an attribute, and its shares given that: a case without one
     has no value."""
     held = np.zeros(len(cases), dtype=np.int64)
-    held[np.repeat(np.arange(len(cases)), cases.lengths)[events]] = 1
+    held[np.searchsorted(cases.offsets, np.flatnonzero(events), side="right") - 1] = 1
     part = max(float(held.mean()), 1e-9)
     given = np.append(shares[:-1], max(part - float(shares[:-1].sum()), 0.0)) + 1e-12
     rows = np.stack([np.append(np.zeros(len(shares) - 1), 1.0), given / given.sum()])
@@ -207,16 +207,22 @@ def _by_group(shares: FloatArray, group: IntArray) -> FloatArray:
     return found
 
 
-def _first_known(of_events: Persisting, cases: Sequences, rng: np.random.Generator) -> tuple[Variable, BoolArray]:
+def _first_known(of_events: Persisting, cases: Repeated, rng: np.random.Generator) -> tuple[Variable, BoolArray]:
     """The activity of the first event of each released case that has a value, and which events have one."""
-    codes, size = cases.codes.astype(np.int64), len(cases.labels)
-    none = of_events.by_activity[:, -1]
-    known = placed(np.stack([none, 1 - none], axis=1), codes, rng) == 1
-    owners = np.repeat(np.arange(len(cases)), cases.lengths)
-    at = np.flatnonzero(known)
-    firsts = at[np.flatnonzero(np.diff(owners[at], prepend=-1))]
+    size, none = len(cases.labels), of_events.by_activity[:, -1]
+    having = np.stack([none, 1 - none], axis=1)
+    known = np.zeros(cases.events, dtype=np.bool_)
     drawn = np.full(len(cases), size, dtype=np.int64)
-    drawn[owners[firsts]] = codes[firsts]
+
+    def of_block(block: Block) -> None:
+        codes = block.sequences.codes.astype(np.int64)
+        known[block.events] = placed(having, codes, block.rng) == 1
+        at = np.flatnonzero(known[block.events])
+        owners = block.owners[at]
+        firsts = np.flatnonzero(np.diff(owners, prepend=-1))
+        drawn[block.cases][owners[firsts]] = codes[at[firsts]]
+
+    in_blocks(of_block, cases, rng)
     return _known_flow("first activity", drawn, size + 1), known
 
 
@@ -237,27 +243,50 @@ def _case_values(one: _Asked, rng: np.random.Generator) -> IntArray:
 
 
 def _columns(
-    one: _Asked, cases: Sequences, times: IntArray | None, rng: np.random.Generator
+    one: _Asked, cases: Repeated, times: IntArray | None, rng: np.random.Generator
 ) -> Iterator[tuple[Chosen, pa.Array]]:
     """The columns of attributes that were asked together."""
-    values = _case_values(one, rng)
-    owners = np.repeat(np.arange(len(cases)), cases.lengths)
-    starts = _starts(cases, times)
+    values, starts = _case_values(one, rng), _starts(cases, times)
     if isinstance(one.answer, Persisting):
-        assert one.known is not None
-        first = np.where(values < one.answer.codings[0].size, values, -1)
-        codes, origin = courses(one.answer, cases, one.known, first, rng)
-        yield one.members[0], _column(one.members[0], one.answer.codings[0], codes, starts[owners], origin, rng)
+        yield one.members[0], _changing(one, one.answer, cases, values, starts, rng)
         return
-    held = None if one.known is None else pa.array(owners, mask=~one.known)
     for member, coding in reversed(list(zip(one.members, one.answer.codings, strict=True))):
         values, codes = np.divmod(values, coding.size + 1)
         codes = np.where(codes < coding.size, codes, -1)
         column = _column(member, coding, codes, starts, np.arange(len(cases)), rng)
-        yield member, column if held is None else column.take(held)
+        yield member, column if one.known is None else _held(column, one.known, cases, rng)
 
 
-def _starts(cases: Sequences, times: IntArray | None) -> IntArray:
+def _changing(
+    one: _Asked, answer: Persisting, cases: Repeated, values: IntArray, starts: IntArray, rng: np.random.Generator
+) -> pa.ChunkedArray:
+    """The column of an attribute that changes within cases, from the first value of each case."""
+    member, known, coding, parts = one.members[0], one.known, answer.codings[0], {}
+    assert known is not None
+    first = np.where(values < coding.size, values, -1)
+
+    def of_block(block: Block) -> None:
+        codes, origin = courses(answer, block, known[block.events], first[block.cases])
+        since = starts[block.cases][block.owners]
+        parts[block.cases.start] = _column(member, coding, codes, since, origin, block.rng)
+
+    in_blocks(of_block, cases, rng)
+    return pa.chunked_array([parts[place] for place in sorted(parts)])
+
+
+def _held(column: pa.Array, known: BoolArray, cases: Repeated, rng: np.random.Generator) -> pa.ChunkedArray:
+    """The column of events that hold the value of their case."""
+    parts = {}
+
+    def of_block(block: Block) -> None:
+        held = pa.array(block.cases.start + block.owners, mask=~known[block.events])
+        parts[block.cases.start] = column.take(held)
+
+    in_blocks(of_block, cases, rng)
+    return pa.chunked_array([parts[place] for place in sorted(parts)])
+
+
+def _starts(cases: Repeated, times: IntArray | None) -> IntArray:
     """The time of the first event of each case; 1970 for one without events, or where there are no times."""
     found = np.zeros(len(cases), dtype=np.int64)
     going = np.flatnonzero(cases.lengths)

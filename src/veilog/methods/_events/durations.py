@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
-from veilog.logs.variants import Sequences
+from veilog.logs.variants import Repeated
 from veilog.methods._events.gap_bins import least_squares
 from veilog.methods._events.prices import Price
 from veilog.privacy.asking import Triples
@@ -51,11 +51,11 @@ class Kinds:
     number: int
 
     @staticmethod
-    def of(cases: Sequences, least: float) -> Kinds:
+    def of(cases: Repeated, least: float) -> Kinds:
         """Return kinds of which each has about ``least`` cases of the release or more, where it has so many."""
         longest = int(cases.lengths.max(initial=2))
         going = np.flatnonzero(cases.lengths >= 2)
-        last, length = cases.codes[cases.offsets[going + 1] - 1], cases.lengths[going]
+        last, length = cases.lasts[going], cases.lengths[going]
         counts = np.zeros((len(cases.labels) + 1, longest + 1), dtype=np.int64)
         np.add.at(counts, (last, length), 1)
         rare = np.flatnonzero(counts.sum(axis=1) < least)
@@ -91,7 +91,7 @@ def _bins_of(microseconds: IntArray, edges: FloatArray) -> IntArray:
     return np.minimum(np.searchsorted(edges * 1_000_000, microseconds, side="right") - 1, len(edges) - 2)
 
 
-def asked_durations(price: Price, price_kinds: Price, cases: Sequences) -> tuple[Kinds, FloatArray]:
+def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> tuple[Kinds, FloatArray]:
     """Return kinds of cases and for each of them a distribution over the bins. A case adds 1 to each answer."""
 
     def of_all(block: Cases) -> Triples:
@@ -126,10 +126,10 @@ def asked_durations(price: Price, price_kinds: Price, cases: Sequences) -> tuple
     return kinds, shares[:, group] * inside
 
 
-def _ends(cases: Sequences) -> tuple[IntArray, IntArray]:
+def _ends(cases: Repeated) -> tuple[IntArray, IntArray]:
     """The last activity and the length of each released case of at least two events."""
     going = np.flatnonzero(cases.lengths >= 2)
-    return cases.codes[cases.offsets[going + 1] - 1].astype(np.int64), cases.lengths[going]
+    return cases.lasts[going], cases.lengths[going]
 
 
 def _falling(noisy: FloatArray, scale: float) -> FloatArray:
@@ -165,7 +165,7 @@ def fitted(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: f
 
 
 def drawn_durations(
-    kinds: Kinds, q: FloatArray, cases: Sequences, rng: np.random.Generator
+    kinds: Kinds, q: FloatArray, cases: Repeated, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return the released cases of at least two events, the seconds they last, and their kinds.
 

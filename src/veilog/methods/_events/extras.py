@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilog._typing import IntArray
-from veilog.logs.variants import Sequences, Variants
+from veilog.logs.variants import Repeated, Variants
 from veilog.methods._events.assemble import Details, Wanted, released_cases
 from veilog.methods._events.attributes import ReleasedColumns, released_attributes
 from veilog.methods._events.domains import Chosen, choose
@@ -85,13 +85,13 @@ def _times(
     wanted: Wanted,
     epsilon: Fraction,
     delta: Fraction,
-    cases: Sequences,
+    cases: Repeated,
     remark: Callable[[str], None],
 ) -> IntArray | None:
     """Times for the released events, where asked for and there are any events."""
     if not wanted.times:
         return None
-    if len(cases.codes) == 0:
+    if cases.events == 0:
         remark("The release has no events, so it has no times.")
         return None
     window = curator.events.window if wanted.window == "log" else wanted.window or curator.domain.window

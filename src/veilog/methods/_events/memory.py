@@ -20,10 +20,10 @@ from fractions import Fraction
 import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
-from veilog.logs.variants import Sequences
+from veilog.logs.variants import Repeated
 from veilog.methods._events.domains import Chosen, edges_of
 from veilog.methods._events.marginals import asked_bins, believed, evenly
-from veilog.methods._events.orders import counted
+from veilog.methods._events.orders import Block, counted
 from veilog.methods._events.together import placed
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
@@ -68,22 +68,28 @@ class Recorded:
         """Return the activities at which it is recorded; none where it is everywhere."""
         return () if self.everywhere else tuple(np.flatnonzero(self.first).tolist())
 
-    def events(self, cases: Sequences, share: float, rng: np.random.Generator) -> BoolArray:
+    def events(self, cases: Repeated, share: float, rng: np.random.Generator) -> BoolArray:
         """Return which events may hold it: all, or one a case, the first of the activity that holds it most often.
 
         Cases without such an activity hold it in their first event, so many of them that a ``share`` of all cases does.
         """
         if self.everywhere:
-            return np.ones(len(cases.codes), dtype=np.bool_)
-        weight = self.first[cases.codes]
-        owners = np.repeat(np.arange(len(cases)), cases.lengths)
+            return np.ones(cases.events, dtype=np.bool_)
+        distinct = cases.distinct
+        weight = self.first[distinct.codes]
+        owners = np.repeat(np.arange(len(distinct)), distinct.lengths)
         order = np.lexsort((-weight, owners))
-        firsts = order[np.flatnonzero(np.diff(owners, prepend=-1))]
-        holding = weight[firsts] > 0
+        firsts = order[np.flatnonzero(np.diff(owners[order], prepend=-1))]
+        going = np.flatnonzero(cases.lengths)
+        place = np.zeros(len(distinct), dtype=np.int64)
+        place[owners[firsts]] = firsts
+        of_case = place[cases.owner[going]]
+        holding = weight[of_case] > 0
         lacking = rng.permutation(np.flatnonzero(~holding))
         holding[lacking[: max(0, round(share * len(cases)) - int(holding.sum()))]] = True
-        found = np.zeros(len(weight), dtype=np.bool_)
-        found[firsts[holding]] = True
+        found = np.zeros(cases.events, dtype=np.bool_)
+        within = of_case - distinct.offsets[cases.owner[going]]
+        found[(cases.offsets[going] + within)[holding]] = True
         return found
 
 
@@ -205,7 +211,7 @@ class Persisting:
         return np.append(known, np.eye(known.shape[1])[-1:], axis=0)
 
 
-def asked_persisting(curator: Curator, epsilon: Fraction, cases: Sequences, chosen: Chosen) -> Persisting:
+def asked_persisting(curator: Curator, epsilon: Fraction, cases: Repeated, chosen: Chosen) -> Persisting:
     """Return how values of an attribute that changes within cases are spread, and how they stay."""
     labels, coding = cases.labels, chosen.coding()
     price, left = epsilon * STAYING, epsilon * (1 - STAYING)
@@ -324,12 +330,10 @@ def _parts(before: FloatArray, after: FloatArray, both: FloatArray, staying: Flo
     return np.asarray((low + high) / 2)
 
 
-def courses(
-    persisting: Persisting, cases: Sequences, known: BoolArray, first: IntArray, rng: np.random.Generator
-) -> tuple[IntArray, IntArray]:
+def courses(persisting: Persisting, block: Block, known: BoolArray, first: IntArray) -> tuple[IntArray, IntArray]:
     """Return for each event its value, -1 for none, and the event in which the value was new, from the ``first`` value
     of each case."""
-    owners = np.repeat(np.arange(len(cases)), cases.lengths)
+    cases, owners, rng = block.sequences, block.owners, block.rng
     at = np.flatnonzero(known & (first[owners] >= 0))
     values, origin = np.full(len(known), -1, dtype=np.int64), np.arange(len(known))
     starts = np.flatnonzero(np.diff(owners[at], prepend=-1))

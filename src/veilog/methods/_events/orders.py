@@ -1,17 +1,66 @@
-"""Orders and counts of millions of released events: what general sorts give, by what is known of the numbers."""
+"""Millions of released events: worked on in blocks of cases, and what general sorts give, by what is known of the
+numbers."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
+from veilog.logs.variants import Repeated, Sequences
 
-__all__ = ["by_row", "counted", "picked"]
+__all__ = ["Block", "by_row", "counted", "in_blocks", "picked"]
+
+BLOCK_EVENTS = 1_500_000
+"""Of the released cases so many events are drawn at once: enough for what is drawn to have the shares that it should,
+and some hundred megabytes of memory."""
+_AT_ONCE = 2
+"""Blocks that are worked on at a time."""
 
 _LEAST_BITS = 16
 """With fewer bits of a number beside its row and its place too many would be equal."""
 _MOST_EMPTY = 4
 """Up to so many possible numbers for each one that there is, counting is quicker than sorting."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some of the released cases, one after the other."""
+
+    rng: np.random.Generator
+    cases: slice
+    """Their places among all cases."""
+    events: slice
+    """And those of their events."""
+    sequences: Sequences
+
+    @property
+    def owners(self) -> IntArray:
+        """Of each event its case, among those of the block."""
+        return np.repeat(np.arange(len(self.sequences)), self.sequences.lengths)
+
+
+def in_blocks(work: Callable[[Block], None], cases: Repeated, rng: np.random.Generator) -> None:
+    """Do the work for all cases, block by block, some of them at a time; cases are in random order, so each block is a
+    sample of all. Up to ``BLOCK_EVENTS`` events are one block and draw from ``rng``; of more each draws by itself."""
+    number = max(1, -(-cases.events // BLOCK_EVENTS))
+    edges = (np.arange(number + 1) * len(cases) // number).tolist()
+    sources = [rng] if number == 1 else rng.spawn(number)
+
+    def of_block(place: int) -> None:
+        start, stop = edges[place], edges[place + 1]
+        first, last = cases.offsets[[start, stop]].tolist()
+        work(Block(sources[place], slice(start, stop), slice(first, last), cases.rows(start, stop)))
+
+    if number == 1:
+        of_block(0)
+        return
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(of_block, range(number)):
+            pass
 
 
 def by_row(rows: IntArray, numbers: FloatArray) -> IntArray:

@@ -34,7 +34,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
-from veilog.logs.variants import Sequences
+from veilog.logs.variants import Repeated
 from veilog.methods._events.calendar import (
     MADE_UP_WINDOW,
     asked_hours,
@@ -47,7 +47,7 @@ from veilog.methods._events.calendar import (
 )
 from veilog.methods._events.durations import asked_durations, drawn_durations
 from veilog.methods._events.gap_bins import BINS, GUESS, backed_off, bins_of, draw_gaps, least_squares, slopes
-from veilog.methods._events.orders import by_row, counted, picked
+from veilog.methods._events.orders import Block, by_row, in_blocks, picked
 from veilog.methods._events.prices import Price, prices
 from veilog.methods._events.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
 from veilog.methods.method import advised
@@ -108,7 +108,7 @@ _L2_OVER_L1 = {**dict.fromkeys(SHARES, 1.0), "hours": 0.5**0.5}
 def released_times(
     curator: Curator,
     epsilon: Fraction,
-    cases: Sequences,
+    cases: Repeated,
     *,
     window: Window | None,
     delta: Fraction = _NO_DELTA,
@@ -118,7 +118,7 @@ def released_times(
 
     They cost epsilon, and delta where the noise is Gaussian.
     """
-    if len(cases) == 0 or len(cases.codes) == 0:
+    if cases.events == 0:
         raise ParameterError("The release has no events, so there are no times to give.", parameter="times")
     check(window)
     rng = generator(curator.randomness)
@@ -143,14 +143,25 @@ def released_times(
     parts = np.ones(1) if window is None else asked_starts(cost["starts"], window)
     _remarks(remark, float(epsilon), len(cases), window)
     starts = drawn_starts(len(cases), parts, hours, starts_in, rng)
-    seconds = np.zeros(len(cases.codes))
+    times = np.zeros(cases.events, dtype=np.int64)
+    seconds = times.view(np.float64)  # until the times are known: there may be many
     if followed:
-        seconds = _courses(gaps, cases, (rows, lasting, kind), steps, rng)
+        wanted = _Lasting(rows, lasting, kind)
+        took = np.zeros(len(cases))
+
+        def courses(block: Block) -> None:
+            seconds[block.events] = _courses(gaps, block, wanted.within(block.cases), steps)
+            took[block.cases] = np.bincount(block.owners, seconds[block.events], minlength=len(block.sequences))
+
+        in_blocks(courses, cases, rng)
         if window is not None:
-            owners = np.repeat(np.arange(len(cases)), cases.lengths)
-            took = np.asarray(np.bincount(owners, seconds, minlength=len(cases)), dtype=np.float64)
             starts = asked_together(cost["together"], starts, took, window).matched(starts, took, rng)
-    return _walk(starts, seconds, cases, hours, rng) * _SECOND
+
+    def walk(block: Block) -> None:
+        times[block.events] = _walk(starts[block.cases], seconds[block.events], block, hours) * _SECOND
+
+    in_blocks(walk, cases, rng)
+    return times
 
 
 def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: Window | None) -> None:
@@ -168,67 +179,73 @@ def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: 
 
 @dataclass(frozen=True, eq=False)
 class _Gaps:
-    """For each released pair a distribution over the bins and the slopes inside them."""
+    """For each released pair, and after them for all others, a distribution over the bins and the slopes inside."""
 
     pairs: IntArray
     """First times number of activities plus second, in order."""
-    of_gap: IntArray
-    """The pair of each gap of the released cases, in order."""
     q: FloatArray
     steep: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """The directly-follows pairs of the release that have gaps of their own, and what gaps weigh."""
+    """The directly-follows pairs of the release that have gaps of their own, and what gaps weigh; worked out for each
+    distinct sequence, of which there are ``counts`` cases."""
 
     pairs: IntArray
     of_gap: IntArray
-    """The place of each gap of the released cases among the pairs, or the one after the last."""
+    """The place of each gap among the pairs, or the one after the last."""
     weight: IntArray
     """Of a gap of each pair."""
     owners: IntArray
-    """The case of each gap."""
-    cases: int
+    """The sequence of each gap."""
+    counts: IntArray
 
     @staticmethod
-    def of(cases: Sequences) -> _Pairs:
-        at = directly_following(cases.offsets, len(cases.codes))
-        keys = cases.codes[at - 1].astype(np.int64) * len(cases.labels) + cases.codes[at]
-        pairs, of_gap, counts = counted(keys, len(cases.labels) ** 2)
+    def of(cases: Repeated) -> _Pairs:
+        codes, size = cases.distinct.codes.astype(np.int64), len(cases.labels)
+        at = directly_following(cases.distinct.offsets, len(codes))
+        owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)[at]
+        at, owners = (part[cases.counts[owners] > 0] for part in (at, owners))
+        pairs, of_gap = np.unique(codes[at - 1] * size + codes[at], return_inverse=True)
+        counts = np.bincount(of_gap, weights=cases.counts[owners])
         frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_PAIRS])
         row = np.full(len(pairs), len(frequent))
         row[frequent] = np.arange(len(frequent))
         most = counts.max(initial=1)
         weight = np.round(FINEST * (counts[frequent] / most) ** -RARE_PAIRS).astype(np.int64)
-        owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
-        return _Pairs(pairs[frequent], row[of_gap], weight, owners, len(cases))
+        return _Pairs(pairs[frequent], row[of_gap], weight, owners, cases.counts)
 
     @property
     def in_case(self) -> FloatArray:
-        """What the gaps of each case weigh."""
+        """What the gaps of each sequence weigh."""
         weights = np.append(self.weight, 0.0)[self.of_gap]
-        return np.asarray(np.bincount(self.owners, weights=weights, minlength=self.cases))
+        return np.asarray(np.bincount(self.owners, weights=weights, minlength=len(self.counts)))
 
     def euclidean(self, alike: float) -> FloatArray:
-        """Return the L2 norm of what each case adds, where two gaps of a pair are in one bin with this chance."""
+        """Return the L2 norm of what a case of each sequence adds, where two gaps of a pair are in one bin with this
+        chance."""
         here = np.flatnonzero(self.of_gap < len(self.pairs))
         size = max(1, len(self.pairs))
         cells, often = np.unique(self.owners[here] * size + self.of_gap[here], return_counts=True)
         squares = self.weight[cells % size] ** 2 * (often + often * (often - 1) * alike)
-        sums = np.bincount(cells // size, weights=squares, minlength=self.cases)
+        sums = np.bincount(cells // size, weights=squares, minlength=len(self.counts))
         return np.asarray(np.sqrt(sums), dtype=np.float64)
+
+    def total(self, of_each: FloatArray) -> float:
+        """Return what all cases have together of what a case of each sequence has."""
+        return float(of_each @ self.counts)
 
 
 def _of_release(pairs: _Pairs, window: Window | None) -> dict[str, float]:
     """The L2 bounds over the L1 bounds that the release and the window say."""
     found = {} if window is None else {"starts": levels_of(window) ** -0.5}
     if len(pairs.pairs):
-        found["pairs"] = float(pairs.euclidean(1).sum() / pairs.in_case.sum())
+        found["pairs"] = pairs.total(pairs.euclidean(1)) / pairs.total(pairs.in_case)
     return found
 
 
-def _gaps(price: Price, price_all: Price, known_pairs: _Pairs, cases: Sequences) -> _Gaps:
+def _gaps(price: Price, price_all: Price, known_pairs: _Pairs, cases: Repeated) -> _Gaps:
     size = len(cases.labels)
     pairs, of_gap, weight, owners = known_pairs.pairs, known_pairs.of_gap, known_pairs.weight, known_pairs.owners
 
@@ -245,14 +262,15 @@ def _gaps(price: Price, price_all: Price, known_pairs: _Pairs, cases: Sequences)
     # Few cases tell few bins apart, and a sum has less noise when it is asked for than when it is made of answers.
     in_case = known_pairs.in_case
     euclidean = known_pairs.euclidean(float((parent**2).sum()))
-    known = price.epsilon(float(in_case.sum()), float(euclidean.sum())) * len(cases)
+    known = price.epsilon(known_pairs.total(in_case), known_pairs.total(euclidean)) * len(cases)
     merged = np.arange(BINS) // (MERGED[0] if known < SMALL_LOG else MERGED[1] if known < 10 * SMALL_LOG else 1)
     groups = int(merged[-1]) + 1
     least, most = PART_OF_A_CASE
     part = min(least * max(known / SMALL_LOG, 1.0) ** 0.5, most)
     if price.rounds is not None:
         in_case = euclidean
-    bound = max(round(part * float(in_case[in_case > 0].mean())), 1)
+    having = max(int(known_pairs.counts[in_case > 0].sum()), 1)
+    bound = max(round(part * known_pairs.total(in_case) / having), 1)
 
     def of_pairs(block: Cases) -> Triples:
         rows, bins, codes, before = _known_gaps(block)
@@ -269,7 +287,8 @@ def _gaps(price: Price, price_all: Price, known_pairs: _Pairs, cases: Sequences)
         purpose="gaps of released directly-follows pairs",
     ).reshape(-1, groups)
     clipped = np.minimum(1.0, bound / np.maximum(in_case, 1e-9))
-    often = np.bincount(of_gap, weights=clipped[owners], minlength=len(pairs) + 1)[: len(pairs)]
+    counted = (clipped * known_pairs.counts)[owners]
+    often = np.bincount(of_gap, weights=counted, minlength=len(pairs) + 1)[: len(pairs)]
     # The release need not have as many cases as the log: scale what it lets expect to what was found.
     found = float(asked.sum()) / max(float(often @ weight), 1.0)
     expected = np.maximum(often * max(found, LEAST_FOUND), 1.0)
@@ -278,7 +297,7 @@ def _gaps(price: Price, price_all: Price, known_pairs: _Pairs, cases: Sequences)
     q = backed_off(asked / weight[:, None], expected, variances, pairs % size, masses)
     q = q[:, merged] * (parent / np.maximum(masses[merged], 1e-12))
     q = np.concatenate([q, parent[None, :]])
-    return _Gaps(pairs, of_gap, q, slopes(q))
+    return _Gaps(pairs, q, slopes(q))
 
 
 def _shares(noisy: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
@@ -307,59 +326,60 @@ def _spread(u: FloatArray, rows: IntArray, rng: np.random.Generator) -> FloatArr
     return np.asarray((rank + rng.random(len(rows))) / number[rows])
 
 
-def _courses(
-    gaps: _Gaps,
-    cases: Sequences,
-    durations: tuple[IntArray, FloatArray, IntArray],
-    steps: Steps,
-    rng: np.random.Generator,
-) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class _Lasting:
+    """How many seconds cases last, and of what kinds they are: those of two events or more, by their places."""
+
+    rows: IntArray
+    seconds: FloatArray
+    kind: IntArray
+
+    def within(self, cases: slice) -> _Lasting:
+        """Return those of some cases, by their places among these."""
+        ours = slice(*np.searchsorted(self.rows, [cases.start, cases.stop]).tolist())
+        return _Lasting(self.rows[ours] - cases.start, self.seconds[ours], self.kind[ours])
+
+
+def _courses(gaps: _Gaps, block: Block, lasting: _Lasting, steps: Steps) -> FloatArray:
     """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases.
 
     The gaps of a pair stand at even places of its distribution: however few they are, their mean is near to its. Then
     of the cases of each kind the k-th longest course gets the k-th longest duration, so that both are bent as little
     as can be, and each pair the part of the durations that it should have.
     """
+    cases, rng = block.sequences, block.rng
     at = directly_following(cases.offsets, len(cases.codes))
-    owners = np.repeat(np.arange(len(cases)), cases.lengths)[at]
-    bins = picked(gaps.q, gaps.of_gap, _spread(rng.random(len(at)), gaps.of_gap, rng))
-    seconds = draw_gaps(bins, gaps.of_gap, gaps.steep, rng)
-    seconds = np.where(seconds == 0, 1e-3 * rng.random(len(seconds)), seconds)
-    rows, lasting, kind = durations
-    took = np.bincount(owners, weights=seconds, minlength=len(cases))
-    wanted = np.zeros(len(cases))
-    wanted[rows[np.lexsort((took[rows], kind))]] = lasting[np.lexsort((lasting, kind))]
-    found = np.zeros(len(cases.codes))
+    owners = block.owners[at]
     codes = cases.codes.astype(np.int64)
     where = Gaps.of(codes[at - 1], codes[at], owners, gaps.pairs, len(cases.labels))
+    bins = picked(gaps.q, where.pair, _spread(rng.random(len(at)), where.pair, rng))
+    seconds = draw_gaps(bins, where.pair, gaps.steep, rng)
+    seconds = np.where(seconds == 0, 1e-3 * rng.random(len(seconds)), seconds)
+    took = np.bincount(owners, weights=seconds, minlength=len(cases))
+    wanted = np.zeros(len(cases))
+    longer = np.lexsort((took[lasting.rows], lasting.kind))
+    wanted[lasting.rows[longer]] = lasting.seconds[np.lexsort((lasting.seconds, lasting.kind))]
+    found = np.zeros(len(cases.codes))
     found[at] = steps.stretched(seconds, wanted, where)
     return found
 
 
-def _walk(
-    starts: IntArray, seconds: FloatArray, cases: Sequences, hours: FloatArray, rng: np.random.Generator
-) -> IntArray:
+def _walk(starts: IntArray, seconds: FloatArray, block: Block, hours: FloatArray) -> IntArray:
     """Seconds since 1970 of every event; after gaps of hours and more at busy times near to those that were drawn."""
-    owners = np.repeat(np.arange(len(cases)), cases.lengths)
+    cases = block.sequences
     since = np.cumsum(seconds)
-    planned = starts[owners] + since - since[cases.offsets[:-1][cases.lengths > 0]][np.cumsum(_firsts(cases)) - 1]
+    firsts = cases.offsets[:-1][cases.lengths > 0]
+    planned = starts[block.owners] + since - np.repeat(since[firsts], cases.lengths[cases.lengths > 0])
     times = np.zeros(len(planned), dtype=np.int64)
     going = np.flatnonzero(cases.lengths > 0)
-    times[cases.offsets[going]] = starts[going]
+    times[firsts] = starts[going]
     for position in range(1, int(cases.lengths.max(initial=0))):
         going = going[cases.lengths[going] > position]
         events = cases.offsets[going] + position
         times[events] = times[events - 1] + seconds[events].astype(np.int64)
         wide = events[seconds[events] >= WIDE]
-        times[wide] = _at_busy_hours(times[wide - 1], planned[wide], seconds[wide], hours, rng)
+        times[wide] = _at_busy_hours(times[wide - 1], planned[wide], seconds[wide], hours, block.rng)
     return times
-
-
-def _firsts(cases: Sequences) -> IntArray:
-    """1 for the first event of each case, 0 for the others."""
-    first = np.zeros(len(cases.codes), dtype=np.int64)
-    first[cases.offsets[:-1][cases.lengths > 0]] = 1
-    return first
 
 
 def _at_busy_hours(

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
-from veilog.logs.variants import Sequences
+from veilog.logs.variants import Repeated
 from veilog.methods._events.durations import fitted
 from veilog.methods._events.orders import by_row, counted
 from veilog.privacy.asking import Triples
@@ -82,12 +82,12 @@ def grouped(shares: FloatArray, epsilon: Fraction, cases: float, *, ordered: boo
     return np.append(groups, groups.max() + 1)
 
 
-def of_the_flow(cases: Sequences) -> list[Variable]:
+def of_the_flow(cases: Repeated) -> list[Variable]:
     """Return what the activities say of a case, by rules made of the release: the last one, whether it has each of
     those that tell cases apart, and how long it is."""
     size = len(cases.labels)
-    last = _last(cases.codes.astype(np.int64), cases.offsets, size)
-    often = np.bincount(last, minlength=size + 1)[:size]
+    last = _last(cases.distinct.codes.astype(np.int64), cases.distinct.offsets, size)
+    often = np.bincount(last, weights=cases.counts, minlength=size + 1)[:size]
     place = np.full(size + 1, min(MOST_ENDS, int((often > 0).sum())))
     ends = np.argsort(-often, kind="stable")[: place[0]]
     place[ends] = np.arange(len(ends))
@@ -105,9 +105,9 @@ def of_the_flow(cases: Sequences) -> list[Variable]:
     return [one for one in (*found, lengths) if len(np.unique(one.drawn)) > 1]
 
 
-def _flow(name: str, size: int, rule: Callable[[IntArray, IntArray], IntArray], cases: Sequences) -> Variable:
-    drawn = np.asarray(rule(cases.codes.astype(np.int64), cases.offsets), dtype=np.int64)
-    return Variable(name, size, lambda block: rule(block.codes, block.offsets), np.zeros(0), drawn)
+def _flow(name: str, size: int, rule: Callable[[IntArray, IntArray], IntArray], cases: Repeated) -> Variable:
+    told = np.asarray(rule(cases.distinct.codes.astype(np.int64), cases.distinct.offsets), dtype=np.int64)
+    return Variable(name, size, lambda block: rule(block.codes, block.offsets), np.zeros(0), told[cases.owner])
 
 
 def _last(codes: IntArray, offsets: IntArray, none: int) -> IntArray:
@@ -117,14 +117,14 @@ def _last(codes: IntArray, offsets: IntArray, none: int) -> IntArray:
     return np.where(found < 0, none, found)
 
 
-def _occurring(cases: Sequences) -> IntArray:
+def _occurring(cases: Repeated) -> IntArray:
     """How many cases have each activity."""
-    found = np.zeros(len(cases.labels), dtype=np.int64)
-    for first in range(0, len(cases), _BLOCK):
-        block = cases.rows(first, min(first + _BLOCK, len(cases)))
+    distinct, found = cases.distinct, np.zeros(len(cases.labels), dtype=np.int64)
+    for first in range(0, len(distinct), _BLOCK):
+        block = distinct.rows(first, min(first + _BLOCK, len(distinct)))
         has = np.zeros((len(block), len(found)), dtype=np.bool_)
         has[np.repeat(np.arange(len(block)), block.lengths), block.codes] = True
-        found += has.sum(axis=0)
+        found += cases.counts[first : first + len(block)] @ has
     return found
 
 
