@@ -13,6 +13,7 @@ from veilog.logs.variants import Variants
 from veilog.methods import Method, Settings
 from veilog.methods._events.assemble import Wanted
 from veilog.methods._events.attributes import foreseen_errors
+from veilog.methods._events.extras import delta_shared_out
 from veilog.privacy.domain import PRIVATELY, Domain, Fact
 from veilog.privacy.part import Part
 from veilog.privacy.unit import Unit
@@ -21,12 +22,16 @@ __all__ = ["Planned", "Uses", "checked_seed", "uses_of"]
 
 
 class Uses(NamedTuple):
-    """What a delta is spent on, each with an equal part of it."""
+    """What a delta is spent on."""
 
     flow: bool
     labels: bool
     values: bool
     times: bool
+
+    def of(self, delta: Fraction) -> tuple[Fraction, Fraction]:
+        """Return what each of them has of a delta, and what times have."""
+        return delta_shared_out(delta, sum(self[:-1]), self.times)
 
 
 def uses_of(method: Method, settings: Settings, declared: Domain, wanted: Wanted) -> Uses:

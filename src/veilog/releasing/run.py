@@ -157,11 +157,11 @@ class _Made:
 def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Made:
     """Labels and domains of attributes, then the method, then times and attributes for what it released.
 
-    Each use of a delta has an equal part of it.
+    Each use of a delta has a part of it.
     """
     uses = planned.uses
     epsilon, delta = planned.unit.of_one_case(planned.epsilon, planned.delta)
-    part = delta / max(1, sum(uses))
+    part, for_times = uses.of(delta)
     said: list[str] = []
     if uses.labels:
         names = curator.find_activities(epsilon * LABELS_SHARE, part)
@@ -177,7 +177,8 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
     )
     if not planned.wanted:
         return _alone(curator, planned, request, said)
-    return _with_extras(curator, planned, request, part, said)
+    deltas = part if uses.values else Fraction(0), for_times
+    return _with_extras(curator, planned, request, deltas, said)
 
 
 def _alone(curator: Curator, planned: Planned, request: Request, said: list[str]) -> _Made:
@@ -199,8 +200,11 @@ def _alone(curator: Curator, planned: Planned, request: Request, said: list[str]
     return _Made(full.variants, full, None, _NO_ORDER, [("events", _name(planned), charges)], said)
 
 
-def _with_extras(curator: Curator, planned: Planned, request: Request, delta: Fraction, said: list[str]) -> _Made:
-    """What a method of variants releases, with times and attributes; each use of a delta has so much."""
+def _with_extras(
+    curator: Curator, planned: Planned, request: Request, deltas: tuple[Fraction, Fraction], said: list[str]
+) -> _Made:
+    """What a method of variants releases, with times and attributes; of delta, values have the first and times the
+    second."""
 
     def flow(epsilon: Fraction) -> Variants:
         released = planned.method.run(curator, replace(request, epsilon=epsilon), planned.settings)
@@ -208,8 +212,7 @@ def _with_extras(curator: Curator, planned: Planned, request: Request, delta: Fr
         return released
 
     for_labels = range(len(curator.charges))
-    values, times = (delta if use else Fraction(0) for use in (planned.uses.values, planned.uses.times))
-    made = enriched(curator, planned.wanted, request.epsilon, values, times, flow, said.append)
+    made = enriched(curator, planned.wanted, request.epsilon, *deltas, flow, said.append)
     done: list[tuple[str, str, Sequence[int]]] = [
         ("control flow (variants)", _name(planned), [*for_labels, *made.for_flow])
     ]

@@ -87,7 +87,7 @@ def _labels_found(plan: Planned) -> tuple[Charge, ...]:
         return ()
     mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
     purpose, epsilon = "the activities that enough cases have", plan.epsilon * LABELS_SHARE
-    return (Charge("labels", purpose, mechanism, sensitivity, epsilon, plan.delta / sum(plan.uses)),)
+    return (Charge("labels", purpose, mechanism, sensitivity, epsilon, plan.uses.of(plan.delta)[0]),)
 
 
 def _values_asked(plan: Planned) -> tuple[Charge, ...]:
@@ -96,7 +96,7 @@ def _values_asked(plan: Planned) -> tuple[Charge, ...]:
     if not wanted.attributes:
         return ()
     rest = 1 - LABELS_SHARE if uses.labels else 1
-    delta = plan.delta / sum(uses) if uses.values else Fraction(0)
+    delta = uses.of(plan.delta)[0] if uses.values else Fraction(0)
     mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
     purpose, epsilon = "values of attributes", plan.epsilon * rest * wanted.attributes_share
     return (Charge("values", purpose, mechanism, sensitivity, epsilon, delta),)

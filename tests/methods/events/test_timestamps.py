@@ -23,6 +23,7 @@ from veilog.logs.variants import Variants
 from veilog.methods._events import orders
 from veilog.methods._events.assemble import released_cases
 from veilog.methods._events.calendar import MADE_UP_WINDOW
+from veilog.methods._events.extras import delta_shared_out
 from veilog.methods._events.prices import Price, gaussian_weights
 from veilog.methods._events.timestamps import SHARES, released_times
 from veilog.privacy.cases import Cases
@@ -56,6 +57,14 @@ def test_the_share_is_spent_whatever_is_released(variants: dict[tuple[str, ...],
     times = released_times(curator, Fraction(1, 3), cases, window=window)
     assert len(times) == cases.events
     assert sum((c.epsilon for c in curator.charges), Fraction(0)) == Fraction(1, 3)
+
+
+@pytest.mark.parametrize("others", [0, 1, 2, 3])
+@pytest.mark.parametrize("times", [False, True])
+def test_a_delta_is_shared_out_exactly(others: int, times: bool) -> None:
+    each, for_times = delta_shared_out(Fraction(1, 1000), others, times)
+    assert others * each + for_times == (Fraction(1, 1000) if others or times else 0)
+    assert for_times == (Fraction(1, 10_000 if others else 1000) if times else 0)
 
 
 SHARE = {name: Fraction(parts[0], 100) for name, parts in SHARES.items()}

@@ -15,7 +15,10 @@ from veilog.methods._events.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
 
-__all__ = ["Enriched", "enriched"]
+__all__ = ["Enriched", "delta_shared_out", "enriched"]
+
+TIMES_OF_DELTA = Fraction(1, 10)
+"""What times have of a delta that something else needs, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,17 @@ class Enriched:
     for_flow: range
     for_times: range
     for_attributes: tuple[int, ...]
+
+
+def delta_shared_out(delta: Fraction, others: int, times: bool) -> tuple[Fraction, Fraction]:
+    """Return what each of so many ``others`` has of a delta, all the same, and what times have: a tenth, or all where
+    there are no others.
+
+    The others are thresholds that counts have to exceed: these rise with the logarithm of one over delta, over epsilon.
+    The deviation of Gaussian noise, which times may have, rises with the root of that logarithm only.
+    """
+    for_times = Fraction(0) if not times else delta * TIMES_OF_DELTA if others else delta
+    return (delta - for_times) / max(1, others), for_times
 
 
 def enriched(

@@ -13,7 +13,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Variants
 from veilog.methods._events.assemble import Wanted, assembled
-from veilog.methods._events.extras import enriched
+from veilog.methods._events.extras import delta_shared_out, enriched
 from veilog.methods.method import Method, OfVariants, Request
 from veilog.methods.registry import METHODS
 from veilog.methods.settings import Bounds, Settings
@@ -131,13 +131,14 @@ def released_log(
     """A certified release of variants, made a log: the shares of ``wanted`` pay for times and attributes, and
     ``variants_at`` is asked with a request that holds what is left. The charges add up to the request's budget.
 
-    The delta is shared out evenly among ``variants_at``, if it ``spends_delta``, the values of attributes that are not
-    declared, and times."""
+    The delta is shared out among ``variants_at``, if it ``spends_delta``, the values of attributes that are not
+    declared, and times (:func:`delta_shared_out`)."""
     open_values = any(curator.domain.values_of(name) is None for name in wanted.attributes)
-    uses = (spends_delta, open_values, bool(wanted.times))
-    if request.delta and not any(uses):
+    others, times = spends_delta + open_values, bool(wanted.times)
+    if request.delta and not (others or times):
         raise ParameterError("Nothing needs a delta here; the release costs epsilon only.", parameter="delta")
-    for_flow, for_values, for_times = (request.delta / sum(uses) if use else Fraction(0) for use in uses)
+    each, for_times = delta_shared_out(request.delta, others, times)
+    for_flow, for_values = each * spends_delta, each * open_values
     made = enriched(
         curator,
         wanted,
