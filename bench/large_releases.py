@@ -4,13 +4,14 @@
 make up so many variants a side: of the second log two fifths are the first's, two fifths differ by one or two events,
 one fifth is new. ``questions`` asks for times, attributes and persons of a log of so many events, read into memory or
 kept on disk, and ``amun`` releases it; both must give the same either way, which their digests show. ``--set size=N``
-for other sizes.
+for other sizes. ``large-events`` releases logs on disk by evolve with times and two attributes, Parquet to Parquet.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,8 @@ from veilog.privacy.unit import Unit, bounded
 from veilog.releasing.release import release
 
 ACTIVITIES = 20
+FIRST = 1_600_000_000_000_000
+"""Microseconds since 1970 before which no case starts; all start in the two years from then on."""
 MODES = ("sampling", "filtering", "oversampling")
 
 
@@ -80,11 +83,13 @@ def make(events: int, target: Path) -> None:
     rng = np.random.default_rng(1)
     lengths = rng.integers(4, 11, size=events // 7)
     total = int(lengths.sum())
-    owner = np.repeat(np.arange(len(lengths)), lengths)
-    place = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    codes = np.minimum(place // 2 * 2 + rng.integers(0, 2, size=total), 11)
-    starts = np.repeat(rng.integers(0, 2 * 365 * 86_400, size=len(lengths)), lengths)
-    times = (starts + place * 3600 + rng.integers(0, 3600, size=total)) * 1_000_000 + 1_600_000_000_000_000
+    owner = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    place = (np.arange(total, dtype=np.int32) - np.repeat(np.cumsum(lengths) - lengths, lengths)).astype(np.int8)
+    codes = np.minimum(place // 2 * 2 + rng.integers(0, 2, size=total).astype(np.int8), 11)
+    times = np.repeat(rng.integers(0, 2 * 365 * 86_400, size=len(lengths)), lengths)
+    times += place * np.int64(3600)
+    times += rng.integers(0, 3600, size=total)
+    times = times * 1_000_000 + FIRST
     order = np.argsort(times, kind="stable")
     writer = None
     for start in range(0, total, 1 << 20):
@@ -151,6 +156,28 @@ def opened(path: Path, how: str) -> EventLog:
     return log
 
 
+def with_events(given: Given, cell: Cell) -> Measured:
+    path = given.folder / f"log-{cell.get('size')}.parquet"
+    if not path.exists():
+        make(int(cell.get("size")), path)
+    costs, text = timed(partial(enriched, path, given.folder / "out.parquet"))
+    return Measured(costs, texts={"result": text})
+
+
+def enriched(path: Path, target: Path) -> str:
+    first = datetime.fromtimestamp(FIRST // 1_000_000)
+    facts = Domain(
+        [f"activity {i}" for i in range(12)],
+        window=(first, first + timedelta(days=2 * 365 + 1)),
+        attributes={"urgency": (0, 4), "org:resource": [f"resource {i}" for i in range(40)]},
+    )
+    asked = {"times": "0.3", "attributes": ["org:resource", "urgency"], "attributes_share": "0.2"}
+    made = release(opened(path, "disk"), "evolve", domain=facts, epsilon=1, seed=1, **asked)
+    made.save(target)
+    target.unlink()
+    return f"{made.variants.events:,} events"
+
+
 def questions(log: EventLog) -> str:
     """A digest of the answers."""
     variants = log.variants
@@ -187,6 +214,16 @@ BENCHMARKS = (
             grid(what="questions", how=("disk", "memory"), **_SIZE),
             grid("amun", what="amun", how=("disk", "memory"), which=MODES, **_SIZE),
         ],
+        (CPU, WALL, PEAK, Column("result", "result", show="text")),
+        runs=1,
+        alone=True,
+        page="results/performance.md",
+    ),
+    benchmark(
+        "large-events",
+        "Logs on disk with times and attributes.",
+        with_events,
+        grid("evolve", logs=NO_LOG, size=(1_000_000, 5_000_000, 50_000_000), quick={"size": 10_000}),
         (CPU, WALL, PEAK, Column("result", "result", show="text")),
         runs=1,
         alone=True,

@@ -40,7 +40,17 @@ MODULES += (
 )
 LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
 LONG += ("releases-travag", "travag-published", "travag-program", "amun-causes", "amun-growth", "times")
-LONG += ("attributes", "attributes-together", "large", "large-releases", "serve", "pages", "claims", "travas")
+LONG += (
+    "attributes",
+    "attributes-together",
+    "large",
+    "large-releases",
+    "large-events",
+    "serve",
+    "pages",
+    "claims",
+    "travas",
+)
 LONG += ("attacks", "evolve-for", "evolve-shapes", "expected")
 """Run by name only: they take hours, or need what a machine may not have."""
 
