@@ -15,6 +15,8 @@ import math
 import re
 import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -41,6 +43,8 @@ SHARED = {
     "Budget": "the budget, the public facts and the unit",
 }
 """Groups of options that several commands have, and what they are for."""
+MOST_CHOICES = 6
+"""Of a setting that may have more values than these, the page says where they are."""
 
 
 def commands(app: App, before: str = "") -> dict[str, App]:
@@ -230,16 +234,45 @@ def purposes() -> str:
 def methods() -> str:
     """Return what each of our own methods releases and guarantees."""
     lines = ["| method | releases | budget | certified | as published |", "|---|---|---|---|---|"]
-    titles = {page: page.read_text(encoding="utf-8").partition("\n")[0] for page in (DOCS / "methods").glob("*.md")}
+    pages = {name: page for page, names in pages_of_methods().items() for name in names}
     for name, method in METHODS.items():
         if method.package:
             continue
-        (page,) = (page for page, title in titles.items() if re.search(rf"^#.*(^|[ ,]){re.escape(name)}(,|$)", title))
-        link = f"[{name}](../methods/{page.name})"
+        link = f"[{name}](../methods/{pages[name]})"
         told = method.to_json()
         row = (told["releases"], told["budget"], told["guarantee"], told["as_published"])
         lines.append(f"| {link} | {' | '.join(row)} |")
     return "\n".join(lines)
+
+
+def pages_of_methods() -> dict[str, list[str]]:
+    """Return the pages of methods, and which methods of ours each has in its title."""
+    own = [name for name, method in METHODS.items() if not method.package]
+    found = {}
+    for page in sorted((DOCS / "methods").glob("*.md")):
+        title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").split(", ")
+        if names := [name for name in own if name in title]:
+            found[page.name] = names
+    return found
+
+
+def parameters(names: list[str]) -> str:
+    """Return what can be told to methods that share a page: the settings as the code declares them."""
+    lines = ["| parameter | what it says | default |", "|---|---|---|"]
+    for told in (told for name in names for told in METHODS[name].parameters):
+        named = all(re.search(rf"\b{choice}\b", told.what) for choice in told.choices)
+        choices = "" if named or len(told.choices) > MOST_CHOICES else f" (`{'`, `'.join(told.choices)}`)"
+        lines.append(f"| `{told.name}` | {told.what}{choices} | {default_of(told.default)} |")
+    return "\n".join(lines)
+
+
+def default_of(value: Any) -> str:
+    """Return the default of a setting as people write it; nothing where the method finds one."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def questions() -> str:
@@ -257,7 +290,7 @@ def messy() -> str:
     return "\n".join(["| file | to be told | what is said | what is kept |", "|---|---|---|---|", *files])
 
 
-TABLES = {
+TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "commands": ("command.md", command_page),
     "fields": ("command.md", fields),
     "findings": ("formats.md", findings),
@@ -271,6 +304,10 @@ TABLES = {
     "methods": ("how-to/choose-a-method.md", methods),
     "questions": ("dossier.md", questions),
     "messy files": ("how-to/messy-files.md", messy),
+    **{
+        f"parameters of {page.removesuffix('.md')}": (f"methods/{page}", partial(parameters, names))
+        for page, names in pages_of_methods().items()
+    },
 }
 
 

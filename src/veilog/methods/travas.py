@@ -44,7 +44,7 @@ class UtravasSettings(Settings):
     """Settings of uTraVaS."""
 
     subqueries: Annotated[
-        int | None, "number of subqueries; as published, the largest number tried", Bounds(1, 1000)
+        int | None, "number of subqueries, 2; as published, the largest number tried, 10", Bounds(1, 1000)
     ] = None
     repetitions: Annotated[int, "as published: runs averaged for each number tried", Bounds(1, 1000)] = 10
 

@@ -70,7 +70,7 @@ class TlkcSettings(Settings):
     """Settings of TLKC, by the letters of its paper."""
 
     k: Annotated[int, "cases that match whatever is known, at least", Bounds(1)] = 20
-    l: Annotated[int, "events of a case that somebody knows, at most", Bounds(1, 1000)] = 3  # noqa: E741
+    l: Annotated[int, "events of a case that an adversary knows, at most", Bounds(1, 1000)] = 3  # noqa: E741
     c: Annotated[
         float, "share of matching cases that have one value of a sensitive attribute, at most", Bounds(0, 1)
     ] = 1.0
