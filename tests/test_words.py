@@ -13,7 +13,7 @@ from veilog.privacy.account.strength import STRENGTHS
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 MOST_WORDS = 1500
-RESULTS_WORDS = 8_000
+RESULTS_WORDS = 7_500
 
 BEFORE = "was measured before rows were kept; the command that the page names measures it again"
 TYPED = {
