@@ -61,9 +61,10 @@ catalogues: $(VENV)/.dev
 words:
 	$(PYTHON) tools/words.py
 
-# What the docs say of the code in tables: commands, fields, findings, measures and others.
+# What the docs say of the code in tables: commands, fields, findings, measures and others; and the keywords of the methods.
 tables: $(VENV)/.dev
 	$(BIN)/python tools/tables.py
+	$(BIN)/python tools/keywords.py
 
 # What the README shows; VEILOG_LOGS=FOLDER also draws who is found in a log without names.
 pictures: $(VENV)/.core

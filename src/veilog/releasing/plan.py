@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
@@ -31,6 +31,7 @@ from veilog.privacy.part import Part
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing import spelled
 from veilog.releasing.expected import TWINS, Expected, expectation
+from veilog.releasing.keywords import Keywords
 from veilog.releasing.planned import Planned, checked_seed, uses_of
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
@@ -120,7 +121,7 @@ def plan(
     guessing_advantage: Number | None = None,
     weak_guarantee: bool = False,
     part: Part | str | None = None,
-    **parameters: Any,
+    **parameters: Unpack[Keywords],
 ) -> Plan:
     """Plan a release: the arguments are those of :func:`veilog.release`, but for the log.
 
@@ -128,8 +129,9 @@ def plan(
     (``plan.undeclared``) is refused when a log is given.
     """
     chosen = method_named(method)
+    told: Mapping[str, Any] = parameters
     if guessing_advantage is not None:
-        epsilon, parameters = _by_advantage(chosen, guessing_advantage, epsilon, delta, parameters)
+        epsilon, told = _by_advantage(chosen, guessing_advantage, epsilon, delta, told)
     _check_certified(chosen, as_published)
     wanted = Wanted.of(times, attributes, attributes_share, window)
     declared = _declared(domain, activities)
@@ -138,7 +140,7 @@ def plan(
     if isinstance(wanted.window, tuple):
         declared = replace(declared, window=wanted.window)
         wanted = replace(wanted, window=declared.window)
-    settings = chosen.parse(parameters, beside=inspect.signature(plan).parameters)
+    settings = chosen.parse(told, beside=inspect.signature(plan).parameters)
     _check_privately(chosen, settings, declared, as_published)
     protected = Unit.of(unit, max_cases)
     if protected is not ONE_CASE:
@@ -211,8 +213,8 @@ def _budget(
 
 
 def _by_advantage(
-    method: Method, advantage: Number, epsilon: Number | None, delta: Number, parameters: dict[str, Any]
-) -> tuple[Number | None, dict[str, Any]]:
+    method: Method, advantage: Number, epsilon: Number | None, delta: Number, parameters: Mapping[str, Any]
+) -> tuple[Number | None, Mapping[str, Any]]:
     """The epsilon that a guessing advantage stands for, or the parameters with it where the method knows it itself."""
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
         return epsilon, {**parameters, "guessing_advantage": advantage}

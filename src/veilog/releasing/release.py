@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from veilog.ledger.ledger import Ledger
 from veilog.logs.files import AnyLog, as_log
@@ -13,6 +13,7 @@ from veilog.methods.method import Progress
 from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.part import Part
+from veilog.releasing.keywords import Keywords
 from veilog.releasing.memory import noticed
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
@@ -41,7 +42,7 @@ def release(
     weak_guarantee: bool = False,
     part: Part | str | None = None,
     progress: Progress | None = None,
-    **parameters: Any,
+    **parameters: Unpack[Keywords],
 ) -> Release:
     """Release a log with a method, or as a :class:`Plan` says.
 

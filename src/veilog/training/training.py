@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from veilog._version import __version__
 from veilog.errors import ParameterError
@@ -24,6 +24,7 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.unit import bounded
+from veilog.releasing.keywords import Keywords
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.run import opened
 from veilog.training.checkpoints import ONE_RUN, Keeper, held_interrupts
@@ -64,7 +65,7 @@ def train(
     guessing_advantage: Number | None = None,
     weak_guarantee: bool = False,
     progress: Progress | None = None,
-    **parameters: Any,
+    **parameters: Unpack[Keywords],
 ) -> Model:
     """Train a model on a log; from then on cases are drawn from the model, at no further cost.
 

@@ -1,0 +1,91 @@
+"""Write the keywords that methods take, so that editors complete them and type checkers refuse what there is not.
+
+    python tools/keywords.py            write them into src
+    python tools/keywords.py --check    say whether they are as the settings of the methods are; 1 where they are not
+
+Settings are declared once, with their methods; ``releasing/keywords.py`` is made from them. It is one class and not one
+a method: overloads by the method's name were tried, and editors then complete the same keywords, while mypy answers a
+slip with all signatures.
+"""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from veilog.methods import METHODS
+from veilog.methods.settings import Parameter, in_python
+from veilog.releasing.plan import plan
+
+TARGET = Path(__file__).resolve().parents[1] / "src" / "veilog" / "releasing" / "keywords.py"
+HEAD = '''# ruff: noqa: E501, E741 - words and names of the methods
+"""The settings of the methods as keywords, for editors and type checkers: written by ``make tables``, never edited."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+__all__ = ["Keywords"]
+
+
+class Keywords(TypedDict, total=False):
+    """The settings of all methods of this package; which of them a method has is checked when it is called."""
+
+'''
+
+
+def settings() -> dict[str, dict[str, Parameter]]:
+    """Return the settings by name, each with the methods of ours that have it; without what every method is told."""
+    said = inspect.signature(plan).parameters
+    found: dict[str, dict[str, Parameter]] = defaultdict(dict)
+    for method in METHODS.values():
+        for setting in () if method.package else method.parameters:
+            if setting.name not in said:
+                found[in_python(setting.name)][method.name] = setting
+    return found
+
+
+def type_of(held: dict[str, Parameter]) -> str:
+    """Return the type of a setting that these methods have; None leaves it to the method."""
+    choices = dict.fromkeys(choice for setting in held.values() for choice in setting.choices)
+    kinds = dict.fromkeys(setting.kind.__name__ for setting in held.values() if not setting.choices)
+    kinds |= {f"Literal[{', '.join(map(repr, choices))}]": None} if choices else {}
+    kinds |= {"None": None} if any(setting.default is None for setting in held.values()) else {}
+    return " | ".join(kinds)
+
+
+def words_of(held: dict[str, Parameter]) -> str:
+    """Return what a setting says, once for all methods that have it in the same words."""
+    said: dict[str, list[str]] = defaultdict(list)
+    for method, setting in held.items():
+        said[setting.what].append(method)
+    return "; ".join(f"{', '.join(methods)}: {what}" for what, methods in said.items())
+
+
+def keywords() -> str:
+    """Return the module, as the formatter writes it."""
+    lines = []
+    for name, held in settings().items():
+        lines += [f"    {name}: {type_of(held)}", f'    """{words_of(held)}"""']
+    call = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"]
+    text = HEAD + "\n".join(lines) + "\n"
+    return subprocess.run(call, input=text, capture_output=True, text=True, check=True).stdout
+
+
+def main() -> int:
+    found = keywords()
+    current = TARGET.exists() and TARGET.read_text(encoding="utf-8") == found
+    if "--check" in sys.argv[1:]:
+        print("they are as the settings are" if current else f"src/veilog/releasing/{TARGET.name}: make tables")
+        return 0 if current else 1
+    if not current:
+        TARGET.write_text(found, encoding="utf-8")
+        print(f"written: src/veilog/releasing/{TARGET.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
