@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog.cli.common import Output
+from veilog.cli.common import OPTIONS, Output
 from veilog.cli.details import declared_list
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -21,7 +21,7 @@ from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values
 __all__ = ["UNDECIDED", "Budget", "agreed", "at_a_terminal"]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=OPTIONS["The budget, the public facts, and whom to protect"])
 @dataclass(frozen=True)
 class Budget:
     """What may be spent, who is protected, and which facts are public."""

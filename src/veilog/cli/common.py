@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
@@ -41,6 +41,7 @@ from veilog.privacy.domain import Domain
 __all__ = [
     "AS_USUAL",
     "HERE",
+    "OPTIONS",
     "Details",
     "Grouping",
     "Json",
@@ -61,6 +62,23 @@ __all__ = [
     "show_findings",
     "shown_progress",
 ]
+
+OPTIONS = {
+    title: Group(title, sort_key=place)
+    for place, title in enumerate(
+        (
+            "The budget, the public facts, and whom to protect",
+            "Times, attributes, and some cases alone",
+            "Pages about it",
+            "The ledger",
+            "Trying it on made-up logs",
+            "Reading the log",
+            "Large tables and databases",
+        ),
+        1,
+    )
+}
+"""The groups that the options of a command are shown in, after its own."""
 
 
 def _no_option(kind: Any, path: Path) -> None:
@@ -90,7 +108,7 @@ To = Annotated[
 ]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=OPTIONS["Reading the log"])
 @dataclass(frozen=True)
 class Reading:
     """How a log is read: the same options for every command that reads one."""
@@ -178,7 +196,7 @@ class Reading:
 AS_USUAL = Reading()
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=OPTIONS["Large tables and databases"])
 @dataclass(frozen=True)
 class Grouping:
     """Who groups a table's events into variants: the same options for every command that variants are enough for."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from veilog.cli.common import pair
+from veilog.cli.common import OPTIONS, pair
 from veilog.errors import InputError, ParameterError
 from veilog.privacy.domain import Values, Window
 from veilog.privacy.part import SPAN
@@ -18,7 +18,7 @@ from veilog.privacy.part import SPAN
 __all__ = ["NOTHING_MORE", "Beyond", "declared_list"]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=OPTIONS["Times, attributes, and some cases alone"])
 @dataclass(frozen=True)
 class Beyond:
     """What is released beyond variants, and of which cases."""

@@ -20,6 +20,7 @@ from veilog import display
 from veilog.cli.common import (
     AS_USUAL,
     HERE,
+    OPTIONS,
     Grouping,
     Json,
     Log,
@@ -54,7 +55,7 @@ LogOrLedger = Annotated[Path, Parameter(help="The log, or the ledger itself.")]
 Waiting = Callable[[str, float | None], None]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=OPTIONS["The ledger"])
 @dataclass(frozen=True)
 class Keeping:
     """Whether and where a release is entered: the same options for every command that spends."""

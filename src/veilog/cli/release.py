@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,8 +39,9 @@ from veilog.cli.pipes import in_words, is_pipe, send
 from veilog.cli.report import NO_REPORT, Reports
 from veilog.cli.twin import NOT_DRY, Trying, dry_run
 from veilog.demo import run_demo
-from veilog.errors import OutputError, ParameterError, UndeclaredError
+from veilog.errors import OutputError, ParameterError, UndeclaredError, meant
 from veilog.logs.eventlog import EventLog
+from veilog.logs.reading import columns_of
 from veilog.logs.source import Source, suffix_of
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
@@ -59,6 +60,9 @@ __all__ = ["demo", "methods", "release"]
 _BYTES = {".xes": 400, ".csv": 120, ".tsv": 120}
 _PACKED_BYTES = 40
 """Of an event in a file that is not compressed, and of one in any that is; as a rule it takes less."""
+_WITHOUT_GUARANTEE = (".csv", ".tsv")
+"""Formats that have no place for it."""
+_OPTIONS = tuple(field.name for group in (Budget, Beyond) for field in fields(group))
 _COMPARE_AT_ONCE = 5_000
 """Up to so many variants a side `release` shows at once what was kept; beyond it takes longer than a glance."""
 
@@ -115,6 +119,7 @@ def release(
     place = check_target(target, log, to or reading.format)
     reports.check()
     # Before a large log is read: what can be refused without it.
+    _check_person(budget, log, reading, grouping)
     planned = _planned(method, parameters, budget, beyond)
     planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
@@ -144,7 +149,8 @@ def release(
     shown = in_words(target, out=True)
     if not details:
         left = "" if account is None else account_line(account)
-        out.show(display.release_brief(released, [shown, *pages], comparison, left, _next(target, comparison)))
+        then = _next(target, comparison, reports.report_outside)
+        out.show(display.release_brief(released, [shown, *pages], comparison, left, then))
         return
     out.show(display.release_view(released, shown))
     if released.entry is not None and account is not None:
@@ -159,7 +165,17 @@ def release(
 def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Beyond) -> Plan:
     """The plan that the options describe."""
     # -p guessing_advantage=X and --guessing-advantage X are the same where the method has such a parameter.
-    method_named(method).parse(parameters)
+    chosen = method_named(method)
+    own = {parameter.name for parameter in chosen.parameters}
+    for name, value in parameters.items():
+        option = next((o for o in _OPTIONS if o.startswith(name) and len(name) > 2), None)  # eps
+        if option is not None and not any(p.startswith(name) for p in own):
+            raise ParameterError(
+                f"{name!r} is no parameter of {method}.",
+                parameter=name,
+                advice=f"It is an option of its own: --{option.replace('_', '-')} {value}.",
+            )
+    chosen.parse(parameters)
     advantage = _said_once(budget.guessing_advantage, parameters.pop("guessing_advantage", None))
     return plan(
         method,
@@ -169,6 +185,19 @@ def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Be
         **beyond.arguments(),
         **parameters,
     )
+
+
+def _check_person(budget: Budget, log: Path, reading: Reading, grouping: Grouping) -> None:
+    """Refuse a person's column that a table does not have, before a bound on the cases of a person is asked for."""
+    if not budget.by_column or budget.max_cases is not None or is_pipe(log):
+        return
+    names = columns_of(named(log, reading, grouping))
+    if names is not None and budget.unit.removeprefix("case:") not in names:
+        raise ParameterError(
+            f"The log has no column {budget.unit!r} that could name a person.",
+            parameter="unit",
+            advice=f"{meant(budget.unit, names)}It has: {', '.join(names)}.",
+        )
 
 
 def _original(source: Source, planned: Plan, reading: Reading) -> EventLog | StoredLog | Variants:
@@ -268,10 +297,15 @@ def _kept(original: EventLog | Variants, released: Release) -> Comparison | None
         return compare_logs(variants, released.variants, progress=progress)
 
 
-def _next(target: Path, comparison: Comparison | None) -> str:
+def _next(target: Path, comparison: Comparison | None, outside: Path | None) -> str:
     """What to do after a release."""
     if is_pipe(target):
         return ""
+    if suffix_of(target).removesuffix(".gz") in _WITHOUT_GUARANTEE:
+        page = (
+            "release to .xes or .parquet, or with --report-outside PAGE" if outside is None else f"send {outside}, too"
+        )
+        return f"a table has no place for what it guarantees: {page}"
     page = f"veilog report {target} {target.name.partition('.')[0]}.html writes a page to send with it"
     if comparison is None:
         return f"{page}; veilog compare LOG {target} says what was kept"

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from veilog._files import check_writable
 from veilog._language import ENGLISH, check_language, languages
-from veilog.cli.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
+from veilog.cli.common import AS_USUAL, OPTIONS, Json, Output, Reading, named, read_log, shown_progress
 from veilog.cli.ledger import AS_THERE_IS
 from veilog.errors import OutputError, ParameterError
 from veilog.ledger.ledger import Account
@@ -31,7 +31,7 @@ __all__ = ["NO_REPORT", "Language", "Reports", "entered", "report"]
 Language = Annotated[str, Parameter(help=f"Language of the pages and the dossier: {', '.join(languages())}.")]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=OPTIONS["Pages about it"])
 @dataclass(frozen=True)
 class Reports:
     """The pages that a release leaves beside its log."""

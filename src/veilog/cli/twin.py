@@ -14,6 +14,7 @@ from veilog import display
 from veilog.cli.common import (
     AS_USUAL,
     HERE,
+    OPTIONS,
     Grouping,
     Json,
     Output,
@@ -58,7 +59,7 @@ class Known:
 UNKNOWN = Known()
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=OPTIONS["Trying it on made-up logs"])
 @dataclass(frozen=True)
 class Trying(Known):
     """A dry run, and what is known for it."""

@@ -21,6 +21,7 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.expected import Expected
 from veilog.releasing.meaning import meaning_of
+from veilog.releasing.owner_notes import is_of_account
 from veilog.releasing.result import Release
 
 __all__ = ["expected_view", "guarantee_panel", "release_brief", "release_view", "strength_style"]
@@ -147,7 +148,10 @@ def _durations(found: CaseDurations) -> str:
 def _for_the_owner(released: Release) -> list[str]:
     """What only the owner of the log is told."""
     found = [f for f in released.owner_only.findings if f.severity != "info"]
-    return [*released.owner_only.notes, *(f"reading the log, {f.rule}: {f.count:,} {f.policy}" for f in found)]
+    read = [f"Reading the log, {f.rule}: {f.count:,} {f.policy}; veilog validate LOG says more." for f in found]
+    notes = released.owner_only.notes
+    account = [note for note in notes if is_of_account(note)]
+    return [*(note for note in notes if note not in account), *read, *account]
 
 
 def release_view(released: Release, target: str) -> Group:

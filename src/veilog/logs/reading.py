@@ -13,7 +13,7 @@ from veilog.logs.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_r
 from veilog.logs.source import Source, is_ibis, silent
 from veilog.logs.tables.reader import note, table_reader_of
 
-__all__ = ["ATTRIBUTES_TOGETHER", "check_layout", "grouped", "roles_among", "roles_of", "whole"]
+__all__ = ["ATTRIBUTES_TOGETHER", "check_layout", "columns_of", "grouped", "roles_among", "roles_of", "whole"]
 
 ATTRIBUTES_TOGETHER = (
     "Whether a column of attributes holds text, numbers or truth values, and whether it belongs to cases or to events, "
@@ -65,10 +65,16 @@ def grouped(source: Source, asked: Asked) -> Grouped:
 
 def roles_of(source: Source, declared: Declared = AS_IT_IS) -> Roles | None:
     """Return which columns are taken for case, activity and timestamp, and why; None where the format says it (XES)."""
+    names = columns_of(source)
+    with blaming(source):
+        return None if names is None else roles_among(names, replace(declared, classifier=None), source)
+
+
+def columns_of(source: Source) -> list[str] | None:
+    """Return the names of the columns of a table; None of a log that is none (XES)."""
     engine = engine_of(source)
     with blaming(source):
-        names = _columns(source) if engine is None else engine.columns()
-        return None if names is None else roles_among(names, replace(declared, classifier=None), source)
+        return _columns(source) if engine is None else engine.columns()
 
 
 def check_layout(source: Source) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from veilog._files import atomic_target
 from veilog.errors import VeilogError
 from veilog.ledger.file import Data, fingerprint
+from veilog.releasing.owner_notes import accountable, is_of_account
 from veilog.releasing.result import Release
 
 __all__ = ["noticed", "remembered"]
@@ -44,11 +45,13 @@ def noticed(released: Release, log: Data, place: Path | None = None) -> Release:
     if before is None:
         return released
     often = "once" if times == 1 else f"{times} times"
+    last = datetime.datetime.fromisoformat(before[1]).astimezone(datetime.UTC)
     note = (
-        f"This log was released {often} before without a ledger, last {before[1]}: what the releases cost adds up. "
-        "`veilog ledger set LOG --epsilon BUDGET` keeps account of those to come."
+        f"This log was released {often} before without a ledger, last on {last:%Y-%m-%d at %H:%M} UTC: what releases "
+        f"cost adds up. {accountable(released.guarantee.delta or 0)} keeps account of those to come."
     )
-    return replace(released, owner_only=replace(released.owner_only, notes=(note, *released.owner_only.notes)))
+    others = (other for other in released.owner_only.notes if not is_of_account(other))
+    return replace(released, owner_only=replace(released.owner_only, notes=(*others, note)))
 
 
 def remembered() -> Path:

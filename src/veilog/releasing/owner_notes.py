@@ -5,6 +5,8 @@ Nothing of this is in a release, its metadata, or anything made to be given away
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from veilog.errors import meant
@@ -15,14 +17,14 @@ from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 from veilog.releasing.planned import Planned
 
-__all__ = ["notes_for_owner", "undeclared_activities", "unprotected_persons"]
+__all__ = ["accountable", "is_of_account", "notes_for_owner", "undeclared_activities", "unprotected_persons"]
 
 _NAMED = 5
 _COLUMNS = 3
 
 
 def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, in_ledger: bool) -> tuple[str, ...]:
-    """Return the notes on a planned release of these cases."""
+    """Return the notes on a planned release of these cases, the gravest first."""
     variants = log if isinstance(log, Variants) else log.variants
     notes = []
     if planned.part is not None and variants.cases == 0:
@@ -31,10 +33,18 @@ def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, i
     if planned.unit.name == "case" and not isinstance(log, Variants):
         notes += unprotected_persons(log)
     if not in_ledger:
-        notes.append(
-            "It is entered in no ledger. `veilog ledger set LOG --epsilon BUDGET` keeps account of all releases."
-        )
+        notes.append(f"It is entered in no ledger. {accountable(planned.delta)} keeps account of all releases.")
     return tuple(notes)
+
+
+def accountable(delta: float | Fraction) -> str:
+    """Return the command that begins an account of releases such as one with this delta."""
+    return f"`veilog ledger set LOG --epsilon BUDGET{' --delta BUDGET' if delta else ''}`"
+
+
+def is_of_account(note: str) -> bool:
+    """Return whether a note is about an account that there is not: what a release is comes before that."""
+    return accountable(0)[:-1] in note
 
 
 def unprotected_persons(log: EventLog | StoredLog) -> list[str]:

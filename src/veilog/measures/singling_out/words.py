@@ -71,6 +71,8 @@ _MORE: dict[tuple[Control, bool], str] = {
     ),
 }
 """What is concluded of a release, by the control and by whether it tells more."""
+_NOTHING = gettext_noop("There are too few people in the log for this attack to tell anything.")
+"""What is concluded where the interval of what a release tells beyond the control goes from -50 % to 50 %."""
 
 
 class _Attack(Protocol):
@@ -239,9 +241,13 @@ def _telling(rows: tuple[A, ...]) -> A | None:
 
 
 def _judged(row: _Attack, control: Control) -> str:
-    return gettext(_MORE[control, row.more])
+    return gettext(_conclusion(row, control))
 
 
 def _judged_of_log(row: _Attack, control: Control) -> str:
     """The same of a log that is published itself; the terminal alone says so, in English."""
-    return _MORE[control, row.more].replace("the release", "the log")
+    return _conclusion(row, control).replace("the release", "the log")
+
+
+def _conclusion(row: _Attack, control: Control) -> str:
+    return _NOTHING if row.beyond.low <= -0.5 and row.beyond.high >= 0.5 else _MORE[control, row.more]

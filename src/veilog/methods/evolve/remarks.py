@@ -12,17 +12,9 @@ __all__ = ["remark", "remark_real", "remark_unasked"]
 
 
 def remark(request: Request, plan: Plan, shortened: Shortened, structured: bool) -> None:
-    """Say what the release is, and which budget would do: from public facts and the noisy number of cases."""
+    """Say what is wrong with the release, which budget would do, and last what it is: from public facts and the noisy
+    number of cases."""
     s = plan.settings
-    request.remark(
-        "The release consists of weighted synthetic prototypes: imagined variants, each standing for the cases near "
-        "it. That a variant is in it does not say that any case had it."
-    )
-    if structured:
-        request.remark(
-            "Rare steps and repetitions may be left out of it, so that a model can be discovered from it; for=detail "
-            "keeps them."
-        )
     if plan.anchored:
         request.remark(
             "Few variants seem to hold most cases: what is imagined starts from those that are certain to be real, and "
@@ -42,6 +34,15 @@ def remark(request: Request, plan: Plan, shortened: Shortened, structured: bool)
         request.remark(
             f"About {plan.cases:.0f} cases (a noisy number) are few for an epsilon of {up(request.epsilon)} a case: "
             f"expect a coarse picture. {advised(needed)}"
+        )
+    request.remark(
+        "The release consists of weighted synthetic prototypes: imagined variants, each standing for the cases near "
+        "it. That a variant is in it does not say that any case had it."
+    )
+    if structured:
+        request.remark(
+            "Rare steps and repetitions may be left out of it, so that a model can be discovered from it; for=detail "
+            "keeps them."
         )
 
 

@@ -1,0 +1,118 @@
+"""What the short answer of a release puts first, and what it says next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.display.tables import counted
+from veilog.logs.simulate import ACTIVITIES, hospital
+
+EVOLVE = ("-m", "evolve", "--epsilon", "1")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Visits of patients who came twice; one event has no time, and one log has one case."""
+    place = tmp_path_factory.mktemp("brief")
+    rows = [
+        f"v{visit},{activity},2024-01-0{day}T10:00:00Z,p{visit // 2}\n"
+        for visit in range(80)
+        for day, activity in enumerate(("Admission", "Laboratory", "Discharge"), 1)
+    ]
+    (place / "visits.csv").write_text("case,activity,time,Patient\n" + "".join(rows) + "v0,Discharge,,p0\n")
+    (place / "one.csv").write_text("case,activity,time\n1,a,2024-01-01\n1,b,2024-01-02\n")
+    return place
+
+
+@pytest.fixture(autouse=True)
+def here(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.chdir(folder)
+
+
+def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
+    """The rows of what a release says, by their names."""
+    capsys.readouterr()
+    assert main(["release", *arguments]) == 0
+    lines = [line.partition("  ") for line in capsys.readouterr().out.splitlines()]
+    return {name: said.strip() for name, _, said in lines}
+
+
+@pytest.mark.parametrize(
+    ("more", "first"),
+    [
+        (["--activities", "Admission,Discharge"], "The declaration leaves out 1 activity of the log: Laboratory (80)."),
+        (["--activities", "log"], "This release protects single cases. If a column tells persons"),
+        (
+            ["--activities", "log", "--unit", "Patient", "--max-cases", "2"],
+            "Reading the log, missing-timestamp: 1 drop",
+        ),
+    ],
+)
+def test_what_became_of_the_log_comes_before_the_account(
+    more: list[str], first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["visits.csv", "out.xes", *EVOLVE, *more, "--no-compare", "--on", "missing-timestamp=drop"]
+    assert rows(capsys, *options)["for you"].startswith(first)
+    assert rows(capsys, *options)["for you"].startswith(first), "the second time, too"
+
+
+def test_a_log_that_was_released_before_is_told_so_once_and_with_the_delta_of_its_account() -> None:
+    log = hospital(31, seed=5)
+    notes = [
+        veilog.release(log, "travas", epsilon=1, delta=delta, activities=ACTIVITIES).owner_only.notes
+        for delta in ("1e-3", "1e-3")
+    ]
+    assert [len([note for note in told if "ledger" in note]) for told in notes] == [1, 1]
+    assert "entered in no ledger" in notes[0][-1] and "released once before" in notes[1][-1]
+    assert all("`veilog ledger set LOG --epsilon BUDGET --delta BUDGET`" in told[-1] for told in notes)
+
+
+def test_of_one_case_nothing_is_concluded_and_that_it_is_too_few_comes_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = rows(capsys, "one.csv", "out.xes", *EVOLVE, "--activities", "log")
+    assert told["at risk"] == "There are too few people in the log for this attack to tell anything."
+    assert told["note"].startswith("About 20 cases (a noisy number) are few")
+    assert ", 1 variant, " in told["released"] or " variants, " in told["released"]
+
+
+def test_one_of_a_thing_is_one() -> None:
+    assert [counted(n, "variant") for n in (0, 1, 2)] == ["0 variants", "1 variant", "2 variants"]
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "said"),
+    [
+        ("out.xes", [], "veilog report out.xes out.html writes a page to send with it"),
+        ("out.csv", [], "a table has no place for what it guarantees: release to .xes or .parquet"),
+        ("out.tsv.gz", ["--report-outside", "page.html"], "send page.html, too"),
+    ],
+)
+def test_what_is_next_can_be_done(target: str, more: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["visits.csv", target, *EVOLVE, "--activities", "log", "--no-compare", "--on", "missing-timestamp=drop"]
+    told = rows(capsys, *options, *more)["next"]
+    assert said in told
+    if told.startswith("veilog "):
+        assert main(told.partition(" writes")[0].split()[1:]) == 0
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"),
+    [
+        (["--unit", "Patiend"], "Did you mean 'Patient'?"),
+        (["--unit", "Patiend", "--max-cases", "2"], "Did you mean 'Patient'?"),
+        (["--unit", "Patient"], "needs a bound on the cases of one"),
+    ],
+)
+def test_a_persons_column_that_is_not_there_is_told_before_a_bound_is_asked_for(
+    unit: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--activities", "log", "--on", "missing-timestamp=drop"]
+    assert main(["release", "visits.csv", "out.xes", *EVOLVE, *options, *unit]) == 2
+    assert said in capsys.readouterr().err
