@@ -77,7 +77,7 @@ def test_of_one_case_nothing_is_concluded_and_that_it_is_too_few_comes_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     told = rows(capsys, "one.csv", "out.xes", *EVOLVE, "--activities", "log")
-    assert told["at risk"] == "There are too few people in the log for this attack to tell anything."
+    assert told["at risk"] == "The people in the log are too few or too much alike for this attack to tell anything."
     assert told["note"].startswith("About 20 cases (a noisy number) are few")
     assert ", 1 variant, " in told["released"] or " variants, " in told["released"]
 

@@ -55,7 +55,7 @@ _RULES = (
     Rule("timestamp-without-zone", "a timestamp has no time zone", "info", "keep", ("keep", "fail"),
          "It is read as UTC."),
     Rule("mixed-time-zones", "timestamps have different offsets from UTC", "info", "keep", ("keep", "fail"),
-         "All are converted to UTC."),
+         "All are converted to UTC; summer and winter time are harmless."),
     Rule("precision-lost", "a timestamp is finer than a microsecond", "info", "keep", ("keep", "fail"),
          "It is cut to microseconds."),
     Rule("not-utf8", "a value of a table is not UTF-8", "warning", "keep", ("keep", "fail"),

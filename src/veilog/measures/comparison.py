@@ -132,6 +132,9 @@ class Comparison:
     normal_share: ClassVar[_Value[float | None]] = _Value()
     """Share of released cases that an isolation forest trained on the original takes for normal."""
 
+    def __repr__(self) -> str:
+        return f"Comparison({self.original_cases:,} cases, {self.released_cases:,} released: {self.verdict})"
+
     @property
     def not_computed(self) -> Mapping[str, str]:
         """Of measures without a value, the reason."""

@@ -103,8 +103,12 @@ class Release:
         details = self.details or Details(self.variants.sequences.take(self.order))
         return as_released(assembled(details, Metadata()), _metadata(self))
 
-    def _repr_html_(self) -> str:
+    def __repr__(self) -> str:
         """Return what was released and its guarantee; nothing that only the owner may know."""
+        return f"Release({self.method}, {self.variants!r}, {self.guarantee!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the same for notebooks, with the most frequent variants."""
         g, v = self.guarantee, self.variants
         name = self.method + (" (as published)" if self.as_published else "")
         rows = [(int(v.counts[i]), " > ".join(v.sequences[i]) or "(no events)") for i in v.by_frequency()[:5].tolist()]

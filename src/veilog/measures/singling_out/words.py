@@ -71,7 +71,7 @@ _MORE: dict[tuple[Control, bool], str] = {
     ),
 }
 """What is concluded of a release, by the control and by whether it tells more."""
-_NOTHING = gettext_noop("There are too few people in the log for this attack to tell anything.")
+_NOTHING = gettext_noop("The people in the log are too few or too much alike for this attack to tell anything.")
 """What is concluded where the interval of what a release tells beyond the control goes from -50 % to 50 %."""
 
 

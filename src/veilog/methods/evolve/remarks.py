@@ -15,6 +15,15 @@ def remark(request: Request, plan: Plan, shortened: Shortened, structured: bool)
     """Say what is wrong with the release, which budget would do, and last what it is: from public facts and the noisy
     number of cases."""
     s = plan.settings
+    kept = float(plan.epsilon / request.epsilon)
+    wide = plan.wide and not plan.anchored
+    enough = s.wide_g if wide else s.high_g
+    if plan.g < enough and (wide or plan.low):
+        needed = enough / plan.cases / kept
+        request.remark(
+            f"About {plan.cases:.0f} cases (a noisy number) are few for an epsilon of {up(request.epsilon)} a case: "
+            f"expect a coarse picture. {advised(needed)}"
+        )
     if plan.anchored:
         request.remark(
             "Few variants seem to hold most cases: what is imagined starts from those that are certain to be real, and "
@@ -25,15 +34,6 @@ def remark(request: Request, plan: Plan, shortened: Shortened, structured: bool)
             f"{plan.activities} activities are many: the release is a sketch of the {shortened.size} that seem "
             "frequent, its traces are too short and most directly-follows pairs are missing. Map activities to fewer "
             "ones, e.g. to the upper levels of a hierarchy, for more than a sketch."
-        )
-    kept = float(plan.epsilon / request.epsilon)
-    wide = plan.wide and not plan.anchored
-    enough = s.wide_g if wide else s.high_g
-    if plan.g < enough and (wide or plan.low):
-        needed = enough / plan.cases / kept
-        request.remark(
-            f"About {plan.cases:.0f} cases (a noisy number) are few for an epsilon of {up(request.epsilon)} a case: "
-            f"expect a coarse picture. {advised(needed)}"
         )
     request.remark(
         "The release consists of weighted synthetic prototypes: imagined variants, each standing for the cases near "

@@ -189,6 +189,12 @@ class Guarantee:
     def proven(self) -> bool:
         return self.status == "proven"
 
+    def __repr__(self) -> str:
+        if not self.proven:
+            return f"Guarantee(none: {'; '.join(self.reasons)})"
+        delta = f", delta = {up(self.delta)}" if self.delta else ""
+        return f"Guarantee(proven, epsilon = {up(self.epsilon)}{delta} for one {self.unit})"
+
     def in_words(self) -> str:
         """Return the guarantee in a few sentences for people."""
         if not self.proven:
