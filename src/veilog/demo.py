@@ -37,7 +37,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     activities_path.write_text("\n".join(simulate.ACTIVITIES) + "\n", encoding="utf-8")
     show(Text(f"1. A made-up hospital log of {CASES:,} patients, written to {original_path}", style="bold"))
     original = files.read(original_path)
-    show(display.variants_table(original.variants))
+    show(display.variants_table(original.variants, 3))
 
     show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}", style="bold"))
     released = release(original, METHOD, epsilon=EPSILON, activities=simulate.ACTIVITIES)
@@ -48,7 +48,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     report.write(released, outside)
     written = [str(release_path), f"{outside} (a page to send with it)", f"{inside} (a page for you only)"]
     show(display.release_brief(released, written, result))
-    show(display.variants_table(released.variants))
+    show(display.variants_table(released.variants, 3))
 
     seconds = time.perf_counter() - started
     show(Text(f"\nDone in {seconds:.1f} s. Open the pages in a browser. The same by hand:", style="bold"))

@@ -270,12 +270,15 @@ def test_senseless_questions_about_risk_are_refused(
 
 
 @pytest.mark.slow
-def test_the_demo_leaves_a_release(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    status, out, _ = run(capsys, "demo", tmp_path / "demo")
+def test_the_demo_leaves_a_release(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = run(capsys, "demo", "demo")
     assert status == 0
     assert veilog.read(tmp_path / "demo" / "release.xes").variants.cases > 0
     assert "protection  good; epsilon = 1 for one case" in out
-    assert len(out.splitlines()) <= 40
+    assert len(out.splitlines()) <= 28
 
 
 @pytest.mark.slow
@@ -406,7 +409,7 @@ def test_an_empty_release_is_an_error_and_no_file(capsys: pytest.CaptureFixture[
         capsys, "release", path, tmp_path / "o.xes", "--method", "travas", "--epsilon", 1, "--delta", "1e-12"
     )
     assert status == 4
-    assert "empty" in err
+    assert err.count("The release is empty") == err.count("udget is spent") == 1
     assert not (tmp_path / "o.xes").exists()
 
 

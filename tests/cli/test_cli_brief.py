@@ -116,3 +116,47 @@ def test_a_persons_column_that_is_not_there_is_told_before_a_bound_is_asked_for(
     options = ["--activities", "log", "--on", "missing-timestamp=drop"]
     assert main(["release", "visits.csv", "out.xes", *EVOLVE, *options, *unit]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_an_attribute_of_another_name_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--activities", "log", "--delta", "1e-6", "--on", "missing-timestamp=drop", "--attributes", "patient"]
+    assert main(["release", "visits.csv", "out.xes", *EVOLVE, *options]) == 2
+    assert "Did you mean 'Patient'? It has: Patient." in capsys.readouterr().err
+
+
+def test_numbers_that_are_stored_as_text_have_a_way_to_be_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    case = (
+        '<trace><string key="concept:name" value="{0}"/><string key="amount" value="{1}"/>'
+        '<event><string key="concept:name" value="a"/></event></trace>'
+    )
+    Path("amounts.xes").write_text(f"<log>{''.join(case.format(i, 100 + i % 7) for i in range(60))}</log>")
+    ranged = ["out.xes", *EVOLVE, "--activities", "a", "--attributes", "amount", "--domain", "amount=0..200"]
+    assert main(["release", "amounts.xes", *ranged]) == 2
+    said = capsys.readouterr().err
+    assert "holds no numbers" in said and "veilog convert LOG numbers.csv" in said
+    assert main(["convert", "amounts.xes", "numbers.csv", "--on", "no-timestamps=keep"]) == 0
+    assert main(["release", "numbers.csv", *ranged, "--no-compare"]) == 0
+    values = veilog.read("out.xes").cases.column("amount").to_pylist()
+    assert any(isinstance(value, int | float) for value in values)
+
+
+def test_each_released_event_is_complete_and_the_file_says_how_it_was_made_private() -> None:
+    assert main(["release", "one.csv", "out.xes", *EVOLVE, "--activities", "log", "--no-compare"]) == 0
+    text = Path("out.xes").read_text()
+    assert '<extension name="Privacy" prefix="privacy"' in text
+    assert text.count('key="lifecycle:transition" value="complete"') == text.count("<event>") + 1, "and the default"
+
+
+def test_log_and_target_may_be_options_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["convert", "--target", "copy.parquet", "--log", "one.csv"]) == 0
+    assert veilog.read("copy.parquet").variants.to_dict() == {("a", "b"): 1}
+
+
+def test_summer_and_winter_time_are_one_finding_that_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+    times = ("2024-03-30T08:00:00+01:00", "2024-04-01T08:00:00+02:00")
+    Path("summer.csv").write_text("case,activity,timestamp\n" + "".join(f"{t[5]},a,{t}\n" for t in times))
+    assert main(["info", "summer.csv"]) == 0
+    told = capsys.readouterr().out
+    assert "summer and winter time are harmless" in told and "2024-03-30 07:00:00 (UTC)" in told
+    (found,) = veilog.read("summer.csv").findings
+    assert (found.rule, found.severity, found.policy) == ("mixed-time-zones", "info", "keep")

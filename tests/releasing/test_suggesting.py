@@ -159,7 +159,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_command_suggests(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_suggests(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["suggest", str(path), "--epsilon", "1", "--delta", "1e-4", "--json", "-"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["method"] in ("evolve", "travas")
@@ -169,7 +169,10 @@ def test_the_command_suggests(path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert cli.main(["suggest", str(path), "--epsilon", "1"]) == 0
     out = capsys.readouterr().out
     assert "With what is left:" in out
-    assert "--method evolve --epsilon 0.9" in out
+    assert "--method evolve --epsilon 0.9 --activities @FILE" in out, "which is still to be said"
+    assert cli.main(["suggest", str(path), "--epsilon", "1", "--activities", "log"]) == 0
+    told = capsys.readouterr().out.strip().splitlines()[-1].replace("TARGET", str(tmp_path / "out.xes"))
+    assert cli.main([*told.split()[1:], "--no-compare"]) == 0, "the command that it tells can be given"
     assert cli.main(["suggest", str(path), "--epsilon", "0"]) == 2
 
 

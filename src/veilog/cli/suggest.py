@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -28,6 +29,7 @@ from veilog.cli.large import fits
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
 from veilog.cli.pipes import in_words
 from veilog.cli.twin import activities_of
+from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain
 from veilog.releasing.owner_notes import unprotected_persons
@@ -105,7 +107,7 @@ def suggest(
     notes = [] if whole is None else unprotected_persons(whole)
     facts = found.to_json() | {"owner_only": {"notes": notes}}
     out.json(facts | ({} if account is None else {"account": account.totals()}))
-    out.show(_view(found, in_words(log)))
+    out.show(_view(found, in_words(log), None if named_ones is None else activities))
     for note in notes:
         out.show(Text(f"For you only: {note}", style="magenta"))
     if found.entry is not None and account is not None:
@@ -125,7 +127,7 @@ def _order(found: Suggestion) -> list[Table]:
     return [table]
 
 
-def _view(found: Suggestion, log: str) -> Group:
+def _view(found: Suggestion, log: str, activities: str | None) -> Group:
     style = "bold green" if found.promising else "bold red"
     expected = [] if found.expected is None else [Text(found.expected.in_words(), style=style)]
     seen = [("cases", f"about {found.cases:,} (within {found.cases_within:,} in 95 of 100 runs)")]
@@ -143,5 +145,12 @@ def _view(found: Suggestion, log: str) -> Group:
         Text("\nThe suggestion itself was paid for:", style="dim"),
         display.guarantee_panel(found.guarantee, as_published=False),
         Text("With what is left:"),
-        Text(f"  veilog release {log} TARGET {found.arguments()}", no_wrap=True),
+        Text(f"  veilog release {log} TARGET {found.arguments()}{_declared(found, activities)}", no_wrap=True),
     )
+
+
+def _declared(found: Suggestion, activities: str | None) -> str:
+    """What the command of a release says of activities, where its method has to know them: what was said here."""
+    method = method_named(found.method)
+    needed = "activities" in method.needs(method.parse(dict(found.settings)))
+    return f" --activities {shlex.quote(activities or '@FILE')}" if needed else ""

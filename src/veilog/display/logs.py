@@ -59,14 +59,14 @@ def attributes_table(attributes: Iterable[Attribute], transitions: Mapping[str, 
     return Group(*shown)
 
 
-def variants_table(variants: Variants) -> Table:
+def variants_table(variants: Variants, most: int = 5) -> Table:
     """The most frequent variants."""
     table = Table(title="most frequent variants", title_justify="left", box=None, padding=(0, 2, 0, 0))
     # Long variants are cut, never the numbers before them.
     table.add_column("cases", justify="right", no_wrap=True, min_width=_digits(variants.counts))
     table.add_column("share", justify="right", no_wrap=True, min_width=6)
     table.add_column("variant", overflow="ellipsis", no_wrap=True, ratio=1)
-    for index in variants.by_frequency()[:5].tolist():
+    for index in variants.by_frequency()[:most].tolist():
         count = int(variants.counts[index])
         sequence = " > ".join(variants.sequences[index]) or "(no events)"
         table.add_row(f"{count:,}", f"{count / variants.cases:.1%}", escape(sequence))

@@ -170,7 +170,8 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
         raise ParameterError(
             f"The attribute {name!r} holds no numbers, so a range cannot be its domain.",
             parameter="domain",
-            advice="Declare its values: NAME=a|b|c.",
+            advice="Declare its values, NAME=a|b|c. Numbers that are stored as text become numbers by way of a CSV: "
+            "veilog convert LOG numbers.csv.",
         )
     return Chosen(name, level, kind, range=(float(values[0]), float(values[1])))
 
