@@ -39,7 +39,9 @@ def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
     """The rows of what a release says, by their names."""
     capsys.readouterr()
     assert main(["release", *arguments]) == 0
-    lines = [line.partition("  ") for line in capsys.readouterr().out.splitlines()]
+    out, err = capsys.readouterr()
+    assert err == "", "progress is shown at terminals only"
+    lines = [line.partition("  ") for line in out.splitlines()]
     return {name: said.strip() for name, _, said in lines}
 
 
@@ -160,3 +162,15 @@ def test_summer_and_winter_time_are_one_finding_that_is_harmless(capsys: pytest.
     assert "summer and winter time are harmless" in told and "2024-03-30 07:00:00 (UTC)" in told
     (found,) = veilog.read("summer.csv").findings
     assert (found.rule, found.severity, found.policy) == ("mixed-time-zones", "info", "keep")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cases", "events", "labels"), [(5, 2, "ab"), (30, 3, "a"), (2, 20_000, "abc")])
+def test_odd_shapes_are_looked_at_and_released(
+    cases: int, events: int, labels: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (f"{case},{labels[i % len(labels)]},2024-01-01" for case in range(cases) for i in range(events))
+    Path("odd.csv").write_text("case,activity,date\n" + "\n".join(lines) + "\n")
+    assert main(["info", "odd.csv"]) == 0 and main(["risk", "odd.csv", "--size", "1"]) == 0
+    assert "few for an epsilon of 1" in rows(capsys, "odd.csv", "odd.xes", *EVOLVE, "--activities", "log")["note"]
+    assert veilog.read("odd.xes").variants.cases > 0

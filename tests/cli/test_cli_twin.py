@@ -33,6 +33,8 @@ def test_a_twin_of_declared_sizes_needs_no_log(tmp_path: Path, capsys: pytest.Ca
     assert cli.main(["twin", "--out", str(out), *SIZES]) == 0
     assert "no data were touched" in capsys.readouterr().out
     assert veilog.read(out).number_of_cases == 200
+    assert cli.main(["twin", "other.xes", *SIZES]) == 2
+    assert "or write a twin of declared sizes with --out other.xes" in capsys.readouterr().err
     assert cli.main(["twin"]) == 2
     assert "what is missing: cases and length" in capsys.readouterr().err
 
@@ -102,5 +104,9 @@ def test_a_map_is_proposed_and_used(log: Path, tmp_path: Path, capsys: pytest.Ca
     assert cli.main(["release", str(log), str(target), *TRAVAS, *mapped, "--json", str(found), "--no-compare"]) == 0
     codes = [condition["code"] for condition in told(found)["guarantee"]["conditions"]]  # type: ignore[index]
     assert codes == ["activities-mapped"]
+    capsys.readouterr()
+    (tmp_path / "flat.csv").write_text("case,activity,timestamp\n1,a,2024-01-01\n1,b,2024-01-02\n")
+    assert cli.main(["map", str(tmp_path / "flat.csv")]) == 0
+    assert "The names have no structure to group them by" in capsys.readouterr().out
     assert cli.main(["map", str(log), str(tmp_path / "groups.xes")]) == 2
     assert "does not end in .csv" in capsys.readouterr().err

@@ -114,6 +114,11 @@ _EXAMPLES = {
     "info": ("info hospital.csv", "info export.csv --case Fallnummer --activity Schritt"),
     "risk": ("risk hospital.csv", "risk hospital.csv --size 1-6 --details"),
     "suggest": ("suggest hospital.csv --epsilon 1", "suggest hospital.csv --epsilon 1 --for prediction"),
+    "map": ("map hospital.csv groups.csv",),
+    "twin": (
+        "twin --out twin.xes --cases 1000 --length 14 --activities 16",
+        "twin hospital.csv --epsilon 0.05 --json sizes.json",
+    ),
     "release": (
         "release hospital.csv out.xes -m evolve --epsilon 1 --activities @list.txt",
         "release hospital.csv out.xes -m travas --epsilon 1 --delta 1e-6",

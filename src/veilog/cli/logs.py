@@ -131,6 +131,9 @@ def map(  # noqa: A001 - its name on the command line
     screen.json({name: list(groups) for name, groups in found.items()})
     fine, coarse = (len({groups[i] for groups in found.values()}) for i in (0, 1))
     screen.show(display.key_values([("activities", len(found)), ("groups at level 1", fine), ("at level 2", coarse)]))
+    if coarse == len(found):
+        said = "The names have no structure to group them by: write groups of your own, or keep the first with --top N."
+        screen.show(Text(said, style="yellow"))
     text = as_csv(found)
     if out is None:
         screen.show(Text(text))

@@ -138,6 +138,12 @@ def twin(
         if log is not None:
             check_target(out, log, None)
     declared = {"activities": activities_of(activities), "number": number, **known.facts()}
+    if epsilon is None and log is not None:
+        raise ParameterError(
+            f"A log is asked for its sizes with --epsilon alone, so {log.name} says nothing.",
+            parameter="log",
+            advice=f"Give an epsilon, e.g. --epsilon 0.05; or write a twin of declared sizes with --out {log.name}.",
+        )
     if epsilon is None:
         found = make_twin(**declared)
     else:
