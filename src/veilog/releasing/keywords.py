@@ -80,7 +80,7 @@ class Keywords(TypedDict, total=False):
     most: int | None
     """dpim: as published: most pairs taken; 15 more than occur if not given"""
     subqueries: int | None
-    """utravas: number of subqueries; as published, the largest number tried"""
+    """utravas: number of subqueries, 2; as published, the largest number tried, 10"""
     repetitions: int
     """utravas: as published: runs averaged for each number tried"""
     configuration: (
@@ -162,7 +162,7 @@ class Keywords(TypedDict, total=False):
     prior: Literal["example", "equation"]
     """amun: the prior of a transition's smallest times: as in the paper's example, or by its equation (1), larger"""
     l: int
-    """tlkc: events of a case that somebody knows, at most"""
+    """tlkc: events of a case that an adversary knows, at most"""
     c: float
     """tlkc: share of matching cases that have one value of a sensitive attribute, at most"""
     background: Literal["set", "multiset", "sequence", "relative"]
