@@ -12,6 +12,7 @@ from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk
 from veilog.measures.singling_out import Rate, exposure, found_in_words, like_who, own_path_in_words
+from veilog.measures.singling_out.logs import in_random_order
 from veilog.measures.singling_out.rates import rising
 
 traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(tuple)
@@ -130,3 +131,17 @@ def test_what_cannot_fall_is_made_so() -> None:
     rates = rising([Rate(0.3, 0.2, 0.4), Rate(0.1, 0.05, 0.35), Rate(0.5, 0.4, 0.6)])
     assert [round(rate.value, 9) for rate in rates] == [0.2, 0.2, 0.5]
     assert [rate.low for rate in rates] == [0.2, 0.2, 0.4] and [rate.high for rate in rates] == [0.35, 0.35, 0.6]
+
+
+def test_known_places_are_the_first_of_a_whole_random_order_and_none_is_held_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lengths = np.random.default_rng(1).integers(0, 40, 60)
+    keys = np.random.default_rng(2).random((60, int(lengths.max())))
+    keys[np.arange(keys.shape[1])[None, :] >= lengths[:, None]] = np.inf
+    whole = np.where(np.sort(keys, axis=1) < np.inf, np.argsort(keys, axis=1), -1)
+    for most, held in ((1, 1), (3, 100), (6, 10_000), (99, 100)):
+        monkeypatch.setattr("veilog.measures.singling_out.logs._KEYS", held)
+        found = in_random_order(lengths, most, np.random.default_rng(2))
+        assert np.array_equal(found, whole[:, :most])
+    assert in_random_order(np.zeros(3, dtype=np.int64), 2, np.random.default_rng(1)).shape == (3, 0)

@@ -193,7 +193,7 @@ def _drawn(
     # Where there are fewer people than attacks, everybody is attacked about equally often.
     chosen = [rng.choice(k, number) if len(k) > number else np.resize(rng.permutation(k), number) for k in kinds]
     who = rng.permutation(np.concatenate(chosen))
-    places = in_random_order(variants.lengths[variant[who]], rng)[:, :longest]
+    places = in_random_order(variants.lengths[variant[who]], longest, rng)
     return _Drawn(variant[who], start[who], places, own_path[who])
 
 

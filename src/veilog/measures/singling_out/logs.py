@@ -38,6 +38,8 @@ Mask = npt.NDArray[np.bool_]
 UNKNOWN = int(np.iinfo(np.int64).min)
 """Stands for an unknown start."""
 _PAIRS = 1 << 19
+_KEYS = 1 << 21
+"""Random numbers that are held at once for the order in which events of cases are known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,14 +221,22 @@ def positions(lengths: IntArray, size: int, rng: np.random.Generator) -> IntArra
     return np.sort(chosen, axis=1)
 
 
-def in_random_order(lengths: IntArray, rng: np.random.Generator) -> IntArray:
-    """All positions below each length in random order, a row each; -1 after the last."""
-    keys = rng.random((len(lengths), int(lengths.max(initial=0))))
-    beyond = np.arange(keys.shape[1])[None, :] >= lengths[:, None]
-    keys[beyond] = np.inf
-    order: IntArray = np.argsort(keys, axis=1)
-    order[np.sort(beyond, axis=1)] = -1
-    return order
+def in_random_order(lengths: IntArray, most: int, rng: np.random.Generator) -> IntArray:
+    """The first so many of the positions below each length in random order, a row each; -1 after the last."""
+    longest = int(lengths.max(initial=0))
+    most = min(most, longest)
+    found = np.full((len(lengths), most), -1, dtype=np.int64)
+    rows = max(1, _KEYS // max(1, longest))
+    for first in range(0, len(lengths) if most else 0, rows):
+        own = lengths[first : first + rows]
+        keys = rng.random((len(own), longest))
+        keys[np.arange(longest)[None, :] >= own[:, None]] = np.inf
+        least = np.argpartition(keys, most - 1, axis=1)[:, :most]
+        drawn = np.take_along_axis(keys, least, axis=1)
+        order = np.argsort(drawn, axis=1)
+        place = np.take_along_axis(least, order, axis=1)
+        found[first : first + rows] = np.where(np.isinf(np.take_along_axis(drawn, order, axis=1)), -1, place)
+    return found
 
 
 def known_in_order(variants: Variants, variant: IntArray, places: IntArray) -> IntArray:
