@@ -41,13 +41,19 @@ def test_with_much_epsilon_durations_are_those_of_the_log() -> None:
     assert lasting.mean() == pytest.approx(real.mean(), rel=0.05)
 
 
-def test_a_tail_never_rises_and_what_noise_explains_is_left_out() -> None:
+def test_a_tail_never_rises_and_ends_where_only_noise_is_left() -> None:
     noisy = np.array([500.0, 800.0, 60.0, 20.0, 40.0, -9.0, 12.0, -30.0, 14.0])
-    falling = durations._falling(noisy, 10.0)
-    assert falling[0] == 500
-    assert (np.diff(falling[1:]) <= 0).all()
-    assert falling[1] == pytest.approx(800, rel=0.01)
-    assert falling[-1] == 0
+    found = durations._likely(noisy, 10.0)
+    assert found[0] == pytest.approx(500, rel=0.01)
+    assert found[1] == pytest.approx(800, rel=0.01)
+    assert (np.diff(found[1:]) <= 0).all()
+    assert found[3] > 15
+    assert 0 <= found[-1] < 1
+
+
+def test_a_tail_that_stands_out_of_the_noise_stays() -> None:
+    noisy = np.array([500.0, 800.0, 60.0, 30.0, 30.0, 30.0, 30.0])
+    assert durations._likely(noisy, 1.0) == pytest.approx(noisy, rel=0.02)
 
 
 def test_a_fitted_table_has_the_rows_and_columns_of_the_other_answers() -> None:
@@ -58,23 +64,58 @@ def test_a_fitted_table_has_the_rows_and_columns_of_the_other_answers() -> None:
     assert fitted[0, 2] > fitted[1, 2]
 
 
+def priced(scale: float) -> Price:
+    return Price(ENOUGH.curator, Fraction(1) / Fraction(scale))
+
+
+def answered(levels: int, counts: np.ndarray, scale: float, seed: int) -> calendar._Halves:
+    """A tree of which all finest parts were asked, with noise of this scale."""
+    tree = calendar._Halves.of(levels)
+    noisy = counts + np.random.default_rng(seed).laplace(0, scale, len(counts))
+    tree.add([(levels, part) for part in range(1 << levels)], noisy, priced(scale))
+    return tree
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_starts_gather_where_cases_started(seed: int) -> None:
     """All cases start in one part; noise does not spread them over the others."""
-    levels = [np.zeros(2**level) for level in range(1, 7)]
-    for level in levels:
-        level[len(level) * 3 // 4] = 2000
-    source = np.random.default_rng(seed)
-    noisy = [level + source.laplace(0, 60, len(level)) for level in levels]
-    shares = calendar._agreeing(noisy, 2 * 60.0**2)
-    assert shares.sum() == pytest.approx(1)
+    counts = np.zeros(64)
+    counts[48] = 2000
+    shares = answered(6, counts, 25.0, seed).fitted(2000)[-1] / 2000
     assert shares[48] > 0.85
 
 
 def test_starts_that_noise_hides_are_even() -> None:
-    source = np.random.default_rng(4)
-    noisy = [np.full(2**level, 640 / 2**level) + source.laplace(0, 300, 2**level) for level in range(1, 6)]
-    assert calendar._agreeing(noisy, 2 * 300.0**2) == pytest.approx(np.full(32, 1 / 32), abs=0.02)
+    found = answered(5, np.full(32, 20.0), 300.0, 4).fitted(640)
+    assert found[-1] / found[-1].sum() == pytest.approx(np.full(32, 1 / 32), abs=0.02)
+
+
+def test_starts_agree_on_all_levels_and_with_what_is_known() -> None:
+    """What is asked of a part is halved where its halves were not asked, and weighed with them where they were."""
+    tree = calendar._Halves.of(3)
+    tree.add([(1, 0), (2, 2), (2, 3)], np.array([300.0, 0.0, 100.0]), priced(0.01))
+    tree.add([(3, part) for part in range(4, 8)], np.array([0.0, 0.0, 70.0, 30.0]), priced(0.01))
+    halves, quarters, parts = tree.fitted(400)
+    assert halves == pytest.approx([300, 100], abs=0.1)
+    assert quarters == pytest.approx([150, 150, 0, 100], abs=0.1)
+    assert parts == pytest.approx([75, 75, 75, 75, 0, 0, 70, 30], abs=0.1)
+
+
+def test_many_cases_are_cut_finely_and_few_are_not() -> None:
+    counts = np.zeros(16)
+    counts[3] = 5000
+    cells = answered(4, counts, 20.0, 1).cut(5000, 600)
+    edges = np.cumsum([0.0] + [1 / 2**level for level, _ in cells])
+    assert edges[-1] == 1, "the cells are the window"
+    assert [part / 2**level for level, part in cells] == edges[:-1].tolist(), "in their order"
+    assert (4, 3) in cells
+    assert max(level for level, part in cells if part / 2**level >= 0.5) == 1, "nothing starts there"
+
+
+def test_starts_outside_the_window_are_not_put_into_it() -> None:
+    counts = np.full(8, 50.0)
+    assert answered(3, counts, 5.0, 0).fitted(1000)[-1].sum() == pytest.approx(400, rel=0.05)
+    assert answered(3, counts, 5.0, 0).fitted(410)[-1].sum() == pytest.approx(410)
 
 
 def test_starts_keep_to_busy_hours_and_to_the_window() -> None:

@@ -158,6 +158,7 @@ def test_these_questions_are_asked() -> None:
         "parts of durations by place",
         "hours and days of the week",
         "parts of the window in which cases start",
+        "smaller parts of the window in which cases start",
         "starts of cases by how long they last",
     ]
 

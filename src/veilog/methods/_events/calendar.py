@@ -1,10 +1,10 @@
 """The calendar of a release: when cases start in a window, and how busy the hours of a week are.
 
-Case starts are asked as a hierarchical histogram: the window is halved until a part is a week or less, and a case
-counts once in each level, so that sums over long times are not drowned by the noise of many short ones (Hay, Rastogi,
-Miklau, Suciu, "Boosting the accuracy of differentially private histograms through consistency", 2010: the least squares
-here).
-Where a half of a part stands out neither from an even split nor from nothing, it is taken for one of these.
+Case starts are asked in two steps: how many start in each of 16 equal parts of the window; and then, of parts into which
+the first answer says that these are best cut, down to a week or less where there are many cases. What is asked forms a
+tree of halves, of which all answers are made to agree (Hay, Rastogi, Miklau, Suciu, "Boosting the accuracy of
+differentially private histograms through consistency", 2010), from the whole window down: long times without a case are
+common, and so are times of which one half has as many as the other.
 
 Hours and days are asked as histograms; of their Fourier components those are kept that stand out of the noise.
 """
@@ -45,14 +45,22 @@ MADE_UP_WINDOW: Window = (
 """Where cases start when no window is declared: the 52 weeks from a Monday on, evenly."""
 
 MOST_WEEKS = 5_300
-EVEN, NOTHING = 9.0, 12.0
-"""A half is even with the other, or nothing, as far as this many variances of the noise explain."""
+COARSE = 4
+"""The window is cut into 2 to the power of this many parts first."""
+PART_NOISES = 8
+"""Then a part is halved again and again while it has at least so many noise scales of cases."""
+SPLITS = (0.8, 0.1, 0.1)
+"""Chances that of the cases in a part half start in its first half, or none or all, or any share."""
+OUTSIDE = 4.0
+"""Cases start outside the window as far as this many variances do not explain that they are missing in it."""
 CELL_NOISES, DEEPEST = 4, 6
 """Starts and durations are cut at a half, a quarter and so on, while so many noise scales of cases are left."""
 HARMONIC = 1.5
 """A Fourier component is kept as far as it is above this many times the power that noise has."""
 WEEK_HOURS = 168
 
+_ANY = 1 / 12
+"""Variance of a share that may be anything."""
 _SECOND = 1_000_000
 _HOUR, _DAY, _WEEK = 3_600, 86_400, 604_800
 _MONDAY = 4 * _DAY
@@ -85,57 +93,118 @@ def levels_of(window: Window) -> int:
     return max(1, int(np.ceil(np.log2(int((window[1] - window[0]).total_seconds()) / _WEEK))))
 
 
-def asked_starts(price: Price, window: Window) -> FloatArray:
-    """Return the shares of cases that start in each of 2^n equal parts of the window.
+def asked_starts(price: Price, price_finer: Price, window: Window, number: int) -> FloatArray:
+    """Return the shares of cases that start in each of 2^n equal parts of the window, of about ``number`` cases.
 
-    A case adds 1 to its part on each of the n levels below the whole, so n in all, and the root of n in squares.
+    A case adds 1 to each of two answers: to its part of few, and to its part of those into which the first answer says
+    that these are best cut.
     """
     first, length = int(window[0].timestamp()), int((window[1] - window[0]).total_seconds())
     levels = levels_of(window)
 
-    def features(block: Cases) -> Triples:
-        rows = np.flatnonzero(block.lengths > 0)
-        times = block.times[block.offsets[rows]]
-        inside = (times >= first * _SECOND) & (times < (first + length) * _SECOND)
-        part = ((times[inside] // _SECOND - first) << levels) // length
-        # Level by level, from the 2 halves on: parts of a level begin where those of the levels before it end.
-        places = [(part >> (levels - level)) + (1 << level) - 2 for level in range(1, levels + 1)]
-        rows = np.tile(rows[inside], levels)
-        return rows, np.concatenate(places), np.ones(len(rows), dtype=np.int64)
+    def asked(price: Price, place: IntArray, purpose: str) -> FloatArray:
+        """How many cases start in each place, of which each of the finest parts of the window has one."""
 
-    size = (2 << levels) - 2
-    asked = price.sums(features, size, levels, levels**0.5, purpose="parts of the window in which cases start")
-    ends = (2 << np.arange(1, levels)) - 2
-    return _agreeing(np.split(asked, ends), 2 * (levels / price.epsilon(levels, levels**0.5)) ** 2)
+        def features(block: Cases) -> Triples:
+            rows = np.flatnonzero(block.lengths > 0)
+            times = block.times[block.offsets[rows]]
+            inside = (times >= first * _SECOND) & (times < (first + length) * _SECOND)
+            part = ((times[inside] // _SECOND - first) << levels) // length
+            return rows[inside], place[part], np.ones(int(inside.sum()), dtype=np.int64)
 
+        return price.sums(features, int(place[-1]) + 1, 1, 1, purpose=purpose)
 
-def _agreeing(levels: list[FloatArray], variance: float) -> FloatArray:
-    """Return the shares of the finest parts that agree with the noisy counts of all levels, from coarse to fine."""
-    counts, variances = [levels[-1]], [np.full(len(levels[-1]), variance)]
-    for own in levels[-2::-1]:
-        sums, doubt = (x[-1].reshape(-1, 2).sum(axis=1) for x in (counts, variances))
-        weight = doubt / (doubt + variance)
-        counts.append(weight * own + (1 - weight) * sums)
-        variances.append(doubt * variance / (doubt + variance))
-    found = np.array([max(float(counts[-1].sum()), 1.0)])
-    for halves, doubt in zip(counts[::-1], variances[::-1], strict=True):
-        found = _split(found, halves.reshape(-1, 2), doubt.reshape(-1, 2).sum(axis=1))
-    return np.asarray(found / found.sum())
+    tree = _Halves.of(levels)
+    coarse = min(levels, COARSE)
+    cells = [(coarse, part) for part in range(1 << coarse)]
+    finest = np.arange(1 << levels)
+    tree.add(cells, asked(price, finest >> (levels - coarse), "parts of the window in which cases start"), price)
+    cells = tree.cut(number, PART_NOISES / price_finer.epsilon())
+    place = np.repeat(np.arange(len(cells)), [1 << (levels - level) for level, _ in cells])
+    tree.add(cells, asked(price_finer, place, "smaller parts of the window in which cases start"), price_finer)
+    found = tree.fitted(number)[-1]
+    return found / found.sum()
 
 
-def _split(found: FloatArray, halves: FloatArray, doubt: FloatArray) -> FloatArray:
-    """Return what two halves have of what is found in each part; ``doubt``: the variance of their difference."""
-    apart = halves[:, 0] - halves[:, 1]
-    apart = np.clip(apart * _standing_out(apart, EVEN * doubt), -found, found)
-    less = (found - np.abs(apart)) / 2
-    less = np.where(apart == 0, less, less * _standing_out(less, NOTHING * doubt / 4))
-    first = apart > 0
-    return np.stack([np.where(first, found - less, less), np.where(first, less, found - less)], axis=1).ravel()
+@dataclass(frozen=True, eq=False)
+class _Halves:
+    """Noisy counts of the halves, quarters and so on of a window, and one over their variances: 0 where not asked."""
+
+    counts: list[FloatArray]
+    known: list[FloatArray]
+
+    @staticmethod
+    def of(levels: int) -> _Halves:
+        return _Halves(*([np.zeros(2 << level) for level in range(levels)] for _ in range(2)))
+
+    def add(self, cells: list[tuple[int, int]], asked: FloatArray, price: Price) -> None:
+        """Take in what was asked of these parts, each by its level and its place there."""
+        more = price.epsilon() ** 2 / 2
+        for (level, part), count in zip(cells, asked.tolist(), strict=True):
+            counts, known = self.counts[level - 1], self.known[level - 1]
+            counts[part] = (counts[part] * known[part] + count * more) / (known[part] + more)
+            known[part] += more
+
+    def cut(self, number: int, least: float) -> list[tuple[int, int]]:
+        """Return parts in their order: what has ``least`` cases or more by the answers so far is halved."""
+        found = self.fitted(number)
+        cells: list[tuple[int, int]] = []
+        left = [(1, 1), (1, 0)]
+        while left:
+            level, part = left.pop()
+            if level == len(found) or found[level - 1][part] < least:
+                cells.append((level, part))
+            else:
+                left += [(level + 1, 2 * part + 1), (level + 1, 2 * part)]
+        return cells
+
+    def fitted(self, number: int) -> list[FloatArray]:
+        """Return counts of every level that agree with each other and are likely by all answers.
+
+        From the finest parts on sums are weighed with what was asked of the whole, by their variances (Hay and others);
+        then each part is shared out to its halves (:func:`_split`).
+        """
+        counts, known = [self.counts[-1]], [self.known[-1]]
+        for own, sure in zip(self.counts[-2::-1], self.known[-2::-1], strict=True):
+            sums = counts[-1].reshape(-1, 2).sum(axis=1)
+            both = known[-1].reshape(-1, 2)
+            of_sums = both.prod(axis=1) / np.maximum(both.sum(axis=1), 1e-300)
+            counts.append((sums * of_sums + own * sure) / np.maximum(of_sums + sure, 1e-300))
+            known.append(of_sums + sure)
+        total = float(counts[-1].sum())
+        outside = number - total  # of the cases, those that start outside a declared window, as far as noise shows
+        variance = float((1 / np.maximum(known[-1], 1e-300)).sum())
+        found = [np.array([max(number - outside * float(_standing_out(outside, OUTSIDE * variance)), 1.0)])]
+        for halves, sure in zip(counts[::-1], known[::-1], strict=True):
+            found.append(_split(found[-1], halves.reshape(-1, 2), sure.reshape(-1, 2)))
+        return found[1:]
 
 
-def _standing_out(number: FloatArray, variance: FloatArray | float) -> FloatArray:
+def _split(found: FloatArray, halves: FloatArray, known: FloatArray) -> FloatArray:
+    """Return what two halves have of what is found in each part, by their noisy counts and one over their variances.
+
+    The mean of Bayes' rule, where beforehand the first half has half of it, or nothing, or all, or any part of it, with
+    the chances ``SPLITS``.
+    """
+    whole = np.maximum(found, 1e-9)
+    sure = known.sum(axis=1)
+    variance = 1 / np.maximum(sure * whole**2, 1e-12)
+    seen = (halves[:, 0] * known[:, 0] + (whole - halves[:, 1]) * known[:, 1]) / np.maximum(sure, 1e-300) / whole
+    even, nothing, other = SPLITS
+    chances = np.array([[nothing / 2], [nothing / 2], [even], [other]])
+    middle = np.array([[0.0], [1.0], [0.5], [0.5]])
+    width = variance + np.array([[0.0], [0.0], [0.0], [_ANY]])
+    likely = np.log(chances) - (seen - middle) ** 2 / (2 * width) - np.log(width) / 2
+    likely = np.exp(likely - likely.max(axis=0))
+    parts = np.broadcast_to(middle, likely.shape).copy()
+    parts[3] = np.clip((seen * _ANY + 0.5 * variance) / (_ANY + variance), 0.0, 1.0)
+    first = np.where(sure > 0, (likely * parts).sum(axis=0) / likely.sum(axis=0), 0.5)
+    return np.stack([found * first, found * (1 - first)], axis=1).ravel()
+
+
+def _standing_out(number: FloatArray | float, variance: FloatArray | float) -> FloatArray:
     """Return the part of noisy numbers that noise does not explain (James, Stein 1961)."""
-    return np.asarray(np.maximum(0.0, 1 - variance / np.maximum(number**2, 1e-9)))
+    return np.asarray(np.maximum(0.0, 1 - variance / np.maximum(np.square(number), 1e-9)))
 
 
 def drawn_starts(

@@ -3,8 +3,8 @@
 Two questions. How long cases last, on fine logarithmic bins; and on a few bins that hold equal parts of the answer, by
 *kind* of case. A kind is a last activity and a range of lengths, chosen from the release so that each kind is common
 enough to be told from the noise. Of a noisy histogram the tail is the problem: cases that last for years and are noise
-would ruin the mean. Beyond most of the cases a histogram is taken to fall, and what falls is believed as far as it
-stands out of the noise. The table of kinds is fitted to the kinds of the release and to the first answer (iterative
+would ruin the mean. Beyond most of the cases a histogram is taken to fall and to end somewhere, sooner rather than
+later. The table of kinds is fitted to the kinds of the release and to the first answer (iterative
 proportional fitting; Deming, Stephan 1940).
 """
 
@@ -32,8 +32,6 @@ BINS = len(EDGES) - 1
 
 MOST = 0.85
 """Beyond this part of the cases a histogram is taken to fall."""
-BELIEVED = 1.5
-"""A step of the falling part counts as far as it is above so many variances of its noise."""
 MOST_KINDS = 64
 KIND_NOISES = 12
 """A kind has at least so many noise scales of cases."""
@@ -99,7 +97,7 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> tuple[
         return rows, _bins_of(took, EDGES), np.ones(len(rows), dtype=np.int64)
 
     asked = price.sums(of_all, BINS, 1, 1, purpose="durations of cases")
-    everything = least_squares(_falling(asked, 1 / price.epsilon()))
+    everything = least_squares(_likely(asked, 1 / price.epsilon()))
     epsilon_kinds = price_kinds.epsilon()
     number = int((cases.lengths >= 2).sum())
     kinds = Kinds.of(cases, max(KIND_NOISES / epsilon_kinds, number / MOST_KINDS))
@@ -132,22 +130,36 @@ def _ends(cases: Repeated) -> tuple[IntArray, IntArray]:
     return cases.lasts[going], cases.lengths[going]
 
 
-def _falling(noisy: FloatArray, scale: float) -> FloatArray:
-    """Noisy counts that beyond most of the cases never rise, and are drawn to 0 as far as noise explains them."""
+def _likely(noisy: FloatArray, scale: float) -> FloatArray:
+    """Noisy counts, drawn to 0 as far as noise explains them, that beyond most of the cases never rise and end.
+
+    The end of the tail is not known: for each there is a histogram that falls up to it, in steps (least squares), and
+    these are weighed by how likely the answer is given each (Akaike 1974), less for each bin up to the end.
+    """
+    variance = 2 * scale**2
     start = int(np.searchsorted(np.cumsum(least_squares(noisy)), MOST))
+    body, tail = np.maximum(noisy[:start], 0.0), noisy[start:]
+    fits = np.zeros((len(tail) + 1, len(tail)))
+    unlikely = np.zeros(len(fits))
+    for end in range(len(fits)):
+        fits[end, :end], steps = _falling(tail[:end])
+        unlikely[end] = ((tail - fits[end]) ** 2).sum() / (2 * variance) + steps + end / BINS_AN_OCTAVE
+    weights = np.exp(unlikely.min() - unlikely)
+    body = body * np.maximum(0.0, 1 - variance / np.maximum(body**2, 1e-9))
+    return np.concatenate([body, weights @ fits / weights.sum()])
+
+
+def _falling(noisy: FloatArray) -> tuple[FloatArray, int]:
+    """Return the numbers nearest to noisy ones that never rise or fall below 0, and how many there are above 0."""
     steps: list[tuple[float, int]] = []
-    for count in noisy[start:].tolist():
+    for count in noisy.tolist():
         mean, size = count, 1
         while steps and steps[-1][0] < mean:
             before, many = steps.pop()
             mean, size = (before * many + mean * size) / (many + size), many + size
         steps.append((mean, size))
-    tail = [
-        max(mean, 0.0) * max(0.0, 1 - BELIEVED * 2 * scale**2 / size / max(mean**2, 1e-9))
-        for mean, size in steps
-        for _ in range(size)
-    ]
-    return np.concatenate([noisy[:start], tail])
+    found = np.array([max(mean, 0.0) for mean, size in steps for _ in range(size)])
+    return found, sum(mean > 0 for mean, _ in steps)
 
 
 def fitted(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float) -> FloatArray:

@@ -9,7 +9,8 @@ The questions (a case's contributions are bounded before anything is added up; s
 - how long the case lasts, on half octaves, and on fewer bins by its last activity and its length;
 - which part of its duration each gap takes, by its place in the case, and in large logs also by activity and by pair;
 - hours of the day and days of the week of a case's events, one hour and one day a case, shared out among its events;
-- in a declared window, where in it the case starts, and how that hangs together with its duration.
+- in a declared window, where in it the case starts, twice: in few parts of it, and in more where many cases start; and
+  how that hangs together with its duration.
 
 With a delta all of them have Gaussian noise where that is narrower (:mod:`veilog.methods._events.prices`). What is
 bounded is then the L2 norm of what a case adds: by 6 in the first question, in the second by the same part of what
@@ -42,7 +43,6 @@ from veilog.methods._events.calendar import (
     asked_together,
     check,
     drawn_starts,
-    levels_of,
     of_the_week,
 )
 from veilog.methods._events.durations import asked_durations, drawn_durations
@@ -82,7 +82,8 @@ SHARES = {
     "kinds": (3, 5),
     "steps": (11, 14),
     "hours": (4, 5),
-    "starts": (6, 16),
+    "starts": (3, 8),
+    "finer starts": (3, 8),
     "together": (1, 3),
 }
 """Hundredths of the epsilon, where it times the released cases is below ``FEW``, and from there on: few cases tell
@@ -128,11 +129,12 @@ def released_times(
     if not followed:
         shares["hours"] += sum(shares.pop(name) for name in ("pairs", "all", "durations", "kinds", "steps"))
     if window is None:
-        shares["pairs" if followed else "hours"] += shares.pop("starts") + shares.pop("together")
+        unasked = ("starts", "finer starts", "together")
+        shares["pairs" if followed else "hours"] += sum(shares.pop(name) for name in unasked)
     elif not followed:
-        shares["starts"] += shares.pop("together")
+        shares["finer starts"] += shares.pop("together")
     pairs = _Pairs.of(cases)
-    cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **_of_release(pairs, window)})
+    cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **_of_release(pairs)})
     if followed:
         gaps = _gaps(cost["pairs"], cost["all"], pairs, cases)
         kinds, durations = asked_durations(cost["durations"], cost["kinds"], cases)
@@ -140,7 +142,9 @@ def released_times(
         steps = asked_steps(cost["steps"], gaps.pairs, cases.labels, lasting)
     hours = asked_hours(cost["hours"])
     starts_in = window or MADE_UP_WINDOW
-    parts = np.ones(1) if window is None else asked_starts(cost["starts"], window)
+    parts = np.ones(1)
+    if window is not None:
+        parts = asked_starts(cost["starts"], cost["finer starts"], window, len(cases))
     _remarks(remark, float(epsilon), len(cases), window)
     starts = drawn_starts(len(cases), parts, hours, starts_in, rng)
     times = np.zeros(cases.events, dtype=np.int64)
@@ -237,12 +241,11 @@ class _Pairs:
         return float(of_each @ self.counts)
 
 
-def _of_release(pairs: _Pairs, window: Window | None) -> dict[str, float]:
-    """The L2 bounds over the L1 bounds that the release and the window say."""
-    found = {} if window is None else {"starts": levels_of(window) ** -0.5}
-    if len(pairs.pairs):
-        found["pairs"] = pairs.total(pairs.euclidean(1)) / pairs.total(pairs.in_case)
-    return found
+def _of_release(pairs: _Pairs) -> dict[str, float]:
+    """The L2 bound over the L1 bound that the release says."""
+    if not len(pairs.pairs):
+        return {}
+    return {"pairs": pairs.total(pairs.euclidean(1)) / pairs.total(pairs.in_case)}
 
 
 def _gaps(price: Price, price_all: Price, known_pairs: _Pairs, cases: Repeated) -> _Gaps:
