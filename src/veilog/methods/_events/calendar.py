@@ -1,6 +1,6 @@
 """The calendar of a release: when cases start in a window, and how busy the hours of a week are.
 
-Case starts are asked in two steps: how many start in each of 16 equal parts of the window; and then, of parts into which
+Case starts are asked in two steps: how many start in each of 16 equal parts of the window; and then in parts into which
 the first answer says that these are best cut, down to a week or less where there are many cases. What is asked forms a
 tree of halves, of which all answers are made to agree (Hay, Rastogi, Miklau, Suciu, "Boosting the accuracy of
 differentially private histograms through consistency", 2010), from the whole window down: long times without a case are

@@ -131,21 +131,22 @@ def _ends(cases: Repeated) -> tuple[IntArray, IntArray]:
 
 
 def _likely(noisy: FloatArray, scale: float) -> FloatArray:
-    """Noisy counts, drawn to 0 as far as noise explains them, that beyond most of the cases never rise and end.
+    """Counts that are likely by noisy ones: they add up without ever falling, beyond most of the cases they never rise,
+    and they end.
 
     The end of the tail is not known: for each there is a histogram that falls up to it, in steps (least squares), and
     these are weighed by how likely the answer is given each (Akaike 1974), less for each bin up to the end.
     """
     variance = 2 * scale**2
     start = int(np.searchsorted(np.cumsum(least_squares(noisy)), MOST))
-    body, tail = np.maximum(noisy[:start], 0.0), noisy[start:]
+    reached, _ = _falling(np.cumsum(noisy[:start])[::-1])
+    body, tail = np.diff(reached[::-1], prepend=0.0), noisy[start:]
     fits = np.zeros((len(tail) + 1, len(tail)))
     unlikely = np.zeros(len(fits))
     for end in range(len(fits)):
         fits[end, :end], steps = _falling(tail[:end])
         unlikely[end] = ((tail - fits[end]) ** 2).sum() / (2 * variance) + steps + end / BINS_AN_OCTAVE
     weights = np.exp(unlikely.min() - unlikely)
-    body = body * np.maximum(0.0, 1 - variance / np.maximum(body**2, 1e-9))
     return np.concatenate([body, weights @ fits / weights.sum()])
 
 

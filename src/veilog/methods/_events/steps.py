@@ -25,10 +25,10 @@ _ONE = 2_520
 GROUP_NOISES = 12
 """Cases are grouped by duration: half of them, half of the rest and so on, while so many noise scales are left."""
 MOST_GROUPS = 10
-LEAN = 1.0
-"""How far the part of a pair may be from what its gaps let expect: a factor of e, as a standard deviation."""
+LEAN = 1.5
+"""How far a part may be from what its gaps let expect: a factor of e to the power of this, as a standard deviation."""
 _FACTORS = np.linspace(-4.0, 4.0, 65)
-ROUNDS = 3
+ROUNDS = 10
 """Of fitting to one table after the other."""
 HALVINGS = 24
 """Steps of bisection."""
@@ -37,8 +37,8 @@ WEIGHTS = (3, 3, 1)
 """What a case counts in the tables of places, of second activities and of pairs."""
 ENOUGH = 300
 """Below this epsilon times number of cases places only are asked for."""
-PLACES = 10
-"""Parts of a case: its first gap, its last one, and 8 between them."""
+PLACES = 5
+"""Parts of a case: its first gap, its last one, and 3 between them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +105,18 @@ class Steps:
 
 
 def _aimed(table: FloatArray, scale: float, expected: FloatArray, *, gaussian: bool) -> FloatArray:
-    """Return the likeliest parts: noise about them, and factors between them and what was to be expected."""
+    """Return the likeliest parts: noise about them, and factors between them and what was to be expected.
+
+    Before, each row of the answer is drawn to what was to be expected as far as noise explains what is apart (James,
+    Stein 1961): few cases would else have long gaps wherever the noise is large.
+    """
     cases = expected.sum(axis=1, keepdims=True)
     # The release need not have as many cases as the log.
     more = np.maximum(cases / np.maximum(table.sum(axis=1, keepdims=True), np.maximum(0.2 * cases, 1.0)), 1e-9)
-    away = [np.abs(table * more - expected * np.exp(x)) / (scale * more) for x in _FACTORS]
+    apart = table * more - expected
+    spread = np.maximum((apart**2).sum(axis=1, keepdims=True), 1e-12)
+    answered = expected + apart * np.maximum(0.0, 1 - table.shape[1] * 2 * (scale * more) ** 2 / spread)
+    away = [np.abs(answered - expected * np.exp(x)) / (scale * more) for x in _FACTORS]
     law = [far**2 / 4 if gaussian else far for far in away]
     unlikely = np.stack([far + x**2 / (2 * LEAN**2) for far, x in zip(law, _FACTORS, strict=True)])
     aim = expected * np.exp(_FACTORS[unlikely.argmin(axis=0)])
