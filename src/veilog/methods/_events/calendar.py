@@ -34,7 +34,6 @@ __all__ = [
     "asked_together",
     "check",
     "drawn_starts",
-    "levels_of",
     "of_the_week",
 ]
 
@@ -49,7 +48,7 @@ COARSE = 4
 """The window is cut into 2 to the power of this many parts first."""
 PART_NOISES = 8
 """Then a part is halved again and again while it has at least so many noise scales of cases."""
-SPLITS = (0.8, 0.1, 0.1)
+SPLITS = (0.9, 0.05, 0.05)
 """Chances that of the cases in a part half start in its first half, or none or all, or any share."""
 OUTSIDE = 4.0
 """Cases start outside the window as far as this many variances do not explain that they are missing in it."""
@@ -88,7 +87,7 @@ def of_the_week(seconds: IntArray) -> IntArray:
 # Starts -------------------------------------------------------------------------------------------------------------
 
 
-def levels_of(window: Window) -> int:
+def _levels_of(window: Window) -> int:
     """Return how often the window is halved until a part is a week or less; once at least."""
     return max(1, int(np.ceil(np.log2(int((window[1] - window[0]).total_seconds()) / _WEEK))))
 
@@ -100,7 +99,7 @@ def asked_starts(price: Price, price_finer: Price, window: Window, number: int) 
     that these are best cut.
     """
     first, length = int(window[0].timestamp()), int((window[1] - window[0]).total_seconds())
-    levels = levels_of(window)
+    levels = _levels_of(window)
 
     def asked(price: Price, place: IntArray, purpose: str) -> FloatArray:
         """How many cases start in each place, of which each of the finest parts of the window has one."""
@@ -123,7 +122,7 @@ def asked_starts(price: Price, price_finer: Price, window: Window, number: int) 
     place = np.repeat(np.arange(len(cells)), [1 << (levels - level) for level, _ in cells])
     tree.add(cells, asked(price_finer, place, "smaller parts of the window in which cases start"), price_finer)
     found = tree.fitted(number)[-1]
-    return found / found.sum()
+    return np.asarray(found / found.sum())
 
 
 @dataclass(frozen=True, eq=False)
