@@ -51,6 +51,15 @@ def test_a_tail_never_rises_and_ends_where_only_noise_is_left() -> None:
     assert 0 <= found[-1] < 1
 
 
+def test_counts_of_durations_are_never_negative_and_add_up_as_answered() -> None:
+    """What is below 0 is taken from what comes before or after it, where most of the cases are."""
+    noisy = np.array([5.0, -8.0, 300.0, -20.0, 400.0, 600.0, 700.0, 10.0, 0.0])
+    found = durations._likely(noisy, 2.0)
+    assert (found >= 0).all()
+    assert np.cumsum(found)[2:7] == pytest.approx([287, 287, 677, 1277, 1977], abs=12)
+    assert found[3] == pytest.approx(0, abs=1e-9)
+
+
 def test_a_tail_that_stands_out_of_the_noise_stays() -> None:
     noisy = np.array([500.0, 800.0, 60.0, 30.0, 30.0, 30.0, 30.0])
     assert durations._likely(noisy, 1.0) == pytest.approx(noisy, rel=0.02)
@@ -164,6 +173,15 @@ def test_parts_of_durations_are_those_that_were_answered(gaussian: bool) -> None
     found = known.stretched(np.full(200, 10.0), np.full(100, 400.0), gaps)
     assert np.bincount(owner, found) == pytest.approx(np.full(100, 400.0))
     assert found[1::2] == pytest.approx(np.full(100, 300.0), rel=0.02)
+
+
+def test_parts_of_durations_that_noise_explains_stay_as_they_were_expected() -> None:
+    expected = np.full((1, 4), 25.0)
+    noisy = expected + np.array([[30.0, -20, -30, 20]])
+    assert steps._aimed(noisy, 20.0, expected, gaussian=False) == pytest.approx(expected)
+    clear = steps._aimed(noisy, 1.0, expected, gaussian=False)
+    assert clear[0, 0] > 50
+    assert clear[0, 1] < 10
 
 
 @pytest.mark.slow
