@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from veilog import Variants
 from veilog.logs.simulate import hospital
-from veilog.report.flow_map import END, START, arranged, drawn, steps_of
+from veilog.report.explorer import in_two
+from veilog.report.flow_map import END, START, FlowMap, arranged, drawn, steps_of
 
 SMALL = Variants.from_dict({("a", "b", "b", "c"): 10, ("a", "c"): 5, (): 2})
 
@@ -21,6 +24,7 @@ def random_log(seed: int) -> Variants:
     return Variants.from_sequences(made)
 
 
+BENDS = np.array([[(1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3] for t in np.linspace(0, 1, 40)])
 LOGS = [SMALL, hospital(300, seed=1).variants, *(random_log(seed) for seed in range(8))]
 
 
@@ -51,10 +55,56 @@ def test_boxes_do_not_overlap_and_lie_in_the_picture(log: Variants) -> None:
     steps = steps_of(log)
     found = drawn(steps, arranged([steps]))
     for a, b in itertools.combinations(found.boxes, 2):
-        assert abs(a.x - b.x) >= 150 - 1e-6 or abs(a.y - b.y) >= 40
+        assert abs(a.x - b.x) >= 150 - 1e-6 or abs(a.y - b.y) >= 2 * box_half(found)
     for box in found.boxes:
         assert 75 <= box.x <= found.width - 75
-        assert 20 <= box.y <= found.height - 20
+        assert box.half <= box.y <= found.height - box.half
+        assert box.name == END or box.y < next(b.y for b in found.boxes if b.name == END)
+
+
+def box_half(found: FlowMap) -> float:
+    (half,) = {box.half for box in found.boxes}
+    return half
+
+
+def points_of(path: str) -> Iterator[tuple[float, float]]:
+    """Points of all bends of a path."""
+    numbers = [float(number) for number in re.findall(r"-?[\d.]+", path)]
+    places = np.array(numbers).reshape(-1, 2)
+    for start in range(0, len(places) - 1, 3):
+        yield from (BENDS @ places[start : start + 4]).tolist()
+
+
+@pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
+@pytest.mark.parametrize("more", [False, True])
+def test_no_line_runs_over_a_box_and_no_number_lies_on_one(log: Variants, more: bool) -> None:
+    steps = steps_of(log)
+    found = drawn(steps, arranged([steps], more=more))
+    half = box_half(found)
+    for line in found.lines:
+        others = [box for box in found.boxes if box.name not in (line.source, line.target)]
+        for x, y in points_of(line.path):
+            assert not [b.name for b in others if abs(b.x - x) < 74 and abs(b.y - y) < half - 1], line
+        assert not [b.name for b in found.boxes if abs(b.x - line.x) < 75 and abs(b.y - line.y + 4) < half], line
+
+
+def test_numbers_keep_out_of_each_others_way() -> None:
+    steps = steps_of(LOGS[1])
+    found = drawn(steps, arranged([steps], more=True))
+    for a, b in itertools.combinations(found.lines, 2):
+        wide = 3.3 * (len(f"{a.count:,}") + len(f"{b.count:,}"))
+        assert abs(a.x - b.x) >= wide or abs(a.y - b.y) >= 13, (a, b)
+
+
+def test_names_that_differ_at_their_ends_are_told_apart() -> None:
+    names = [f"haemoglobin, photoelectric, with differential count ({where})" for where in ("ward", "emergency")]
+    assert in_two("admission") == ("admission",)
+    assert in_two("admission to intensive care") == ("admission to", "intensive care")
+    first, second = map(in_two, names)
+    assert first != second
+    assert all(len(line) <= 20 for line in (*first, *second))
+    steps = steps_of(Variants.from_dict({tuple(names): 3}))
+    assert box_half(drawn(steps, arranged([steps]))) > box_half(drawn(steps_of(SMALL), arranged([steps_of(SMALL)])))
 
 
 @pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
@@ -77,6 +127,16 @@ def test_two_logs_share_their_places_and_keep_their_numbers() -> None:
     assert all(places.get(box.name, (box.x, box.y)) == (box.x, box.y) for box in second.boxes)
     assert {line.count for line in second.lines} == {3, 40}
     assert "d" not in places
+
+
+def test_in_each_of_two_logs_every_activity_is_reached() -> None:
+    """What is most frequent in both together may be what only one of them has."""
+    usual = {("a", "b", "c"): 400, ("b", "c"): 40}
+    many = {(f"x{i}", f"x{i}", f"y{i}"): 100 for i in range(5)}
+    one = steps_of(Variants.from_dict({**usual, **many, ("a", "d", "c"): 3}))
+    two = steps_of(Variants.from_dict({**usual, **many, ("b", "d", "c"): 90}))
+    found = drawn(one, arranged([one, two]))
+    assert ("a", "d") in {(line.source, line.target) for line in found.lines}
 
 
 def test_a_log_without_events_is_a_map_without_lines() -> None:

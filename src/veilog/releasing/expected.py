@@ -19,7 +19,7 @@ from veilog.logs.twins import Sizes, log_of, twin_of
 from veilog.logs.variants import Variants
 from veilog.measures.durations import spans
 from veilog.measures.measure import Pair
-from veilog.measures.purposes import judge, named
+from veilog.measures.purposes import Asked, judge, named
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.method import Progress
 from veilog.releasing.planned import Planned
@@ -166,7 +166,7 @@ def _one(plan: Planned, made: Variants, seed: int, wanted: tuple[str, ...], seen
         found["durations"] = 1 - min(both) / max(*both, 1e-9)
     if wanted and released.variants.cases:
         pair = Pair(made, released.variants) if log is None else Pair(log, released.log)
-        chief = {name: judged.chief for name, judged in judge(pair, wanted).items()}
+        chief = {name: judged.chief for name, judged in judge(pair, wanted, Asked(chief_only=True)).items()}
         found |= {name: one.share for name, one in chief.items() if one is not None and one.share is not None}
     return found
 

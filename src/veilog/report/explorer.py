@@ -12,7 +12,7 @@ import numpy as np
 from veilog._language import gettext
 from veilog.logs.variants import Variants
 
-__all__ = ["COLOURS", "Chevron", "Explorer", "Row", "clean", "explorer", "short"]
+__all__ = ["COLOURS", "Chevron", "Explorer", "Row", "clean", "explorer", "in_two", "short"]
 
 COLOURS = 16
 """Colours in the page's style; rarer activities share the last one."""
@@ -73,6 +73,18 @@ def short(text: str, most: int) -> str:
     """The text, cut where it is longer."""
     text = clean(text[: most + 1])
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def in_two(text: str, most: int = 20) -> tuple[str, ...]:
+    """The text in one line or two of so many letters; of what is longer both ends, by which names differ."""
+    text = short(text, 200)
+    if len(text) <= most:
+        return (text,)
+    space = text[: most + 1].rfind(" ")
+    if space > 0 and len(text) - space - 1 <= most:
+        return text[:space], text[space + 1 :]
+    first, rest = text[:most].rstrip(), text[most:].lstrip()
+    return first, rest if len(rest) <= most else "…" + rest[1 - most :].lstrip()
 
 
 def explorer(released: Variants, original: Variants | None = None) -> Explorer:

@@ -21,6 +21,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.directly_follows import edge_frequencies
 from veilog.measures.durations import step_durations
+from veilog.report.flow_lines import BOX, LOOP, curve, loop, number_at, path_of, room_of
 
 __all__ = ["END", "START", "Box", "FlowMap", "Steps", "arranged", "drawn", "steps_of"]
 
@@ -30,7 +31,10 @@ START, END = "\0start", "\0end"
 _SHOWN = 14, 24
 """The most frequent activities and steps, which are shown; and of each activity its most frequent way in and out."""
 _MORE = 24, 48
-_BOX, _HEIGHT, _LAYER, _PASSING, _GAP, _MARGIN = 150, 40, 92, 24, 24, 22
+_ROOM, _PASSING, _GAP, _MARGIN = 52, 24, 24, 22
+"""Between two layers, for a line in a layer, beside it, and around all."""
+_LONG, _HALF, _TALL = 20, 20.0, 27.0
+"""Names of more letters take two lines; then all boxes are taller: half of their heights."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class Box:
     x: float
     y: float
     count: int
+    half: float = _HALF
+    """Half of its height."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,8 @@ class Arrangement:
     ways: Mapping[tuple[str, str], tuple[tuple[float, float], ...]]
     width: float
     height: float
+    half: float
+    """Half of the height of a box."""
 
 
 def steps_of(variants: Variants, timed: EventLog | None = None) -> Steps:
@@ -124,6 +132,7 @@ def arranged(logs: Iterable[Steps], *, more: bool = False) -> Arrangement:
     share: dict[tuple[str, str], float] = {}
     depth: dict[str, float] = {}
     weight: dict[str, float] = {}
+    logs = list(logs)
     for steps in logs:
         total = max(1, steps.total)
         for edge, count in steps.edges.items():
@@ -136,9 +145,10 @@ def arranged(logs: Iterable[Steps], *, more: bool = False) -> Arrangement:
     candidates = sorted((e for e in share if names.issuperset(e)), key=lambda e: (-share[e], e))
     kept = dict.fromkeys(candidates[:most_edges])
     forward = [e for e in candidates if depth[e[0]] < depth[e[1]]]
-    for side in (0, 1):  # every activity keeps its most frequent way in from what is earlier, and out to what is later
-        seen = {edge[side] for edge in kept if depth[edge[0]] < depth[edge[1]]}
-        for edge in forward:
+    # Every activity keeps its most frequent way in from what is earlier, and out to what is later; in each of two logs.
+    for own, side in itertools.product((share, *(steps.edges for steps in logs if len(logs) == 2)), (0, 1)):
+        seen = {edge[side] for edge in kept if depth[edge[0]] < depth[edge[1]] and own.get(edge)}
+        for edge in sorted((edge for edge in forward if own.get(edge)), key=lambda e: -own[e]):
             if edge[side] not in seen:
                 kept[edge] = None
                 seen.add(edge[side])
@@ -150,23 +160,30 @@ def drawn(steps: Steps, plan: Arrangement) -> FlowMap:
     """The map of one log in an arrangement; what the log does not have is left out."""
     total = max(1, steps.total)
     boxes = tuple(
-        Box(name, x, y, steps.activities[name]) for name, (x, y) in plan.places.items() if steps.activities.get(name)
+        Box(name, x, y, steps.activities[name], plan.half)
+        for name, (x, y) in plan.places.items()
+        if steps.activities.get(name)
     )
-    lines = []
-    for (source, target), way in plan.ways.items():
-        count = steps.edges.get((source, target), 0)
-        if not count:
-            continue
-        upwards = source != target and plan.places[source][1] > plan.places[target][1]
-        width = 1.0 + 6.0 * math.sqrt(count / total)
-        if source == target:
-            path, (x, y) = _loop(*way[0])
-        else:
-            path, (x, y) = _curve(way, upwards)
+    taken = [room_of((box.x, box.y), plan.half) for box in boxes]
+    there = [(edge, count) for edge in plan.ways if (count := steps.edges.get(edge, 0))]
+    lines: dict[tuple[str, str], Line] = {}
+    # Loops first: their numbers cannot move.
+    for (source, target), count in sorted(there, key=lambda found: found[0][0] != found[0][1]):
+        way = plan.ways[source, target]
         hours = steps.lasting.get((source, target))
-        lines.append(Line(source, target, path, width, count, x, y, "" if hours is None else lasting(max(0.0, hours))))
-    shown = sum(line.count for line in lines) / total
-    return FlowMap(boxes, tuple(lines), plan.width, plan.height, shown)
+        words = "" if hours is None else lasting(max(0.0, hours))
+        letters = max(len(f"{count:,}"), len(words))
+        if source == target:
+            path, (x, y) = loop(*way[0])
+            taken.append((x - 3.3 * letters, y - 11, x + 3.3 * letters, y + 2))
+        else:
+            upwards = plan.places[source][1] > plan.places[target][1]
+            bends = curve(way, upwards, plan.half, plan.places.values())
+            path, (x, y) = path_of(bends), number_at(bends, letters, taken)
+        width = 1.0 + 6.0 * math.sqrt(count / total)
+        lines[source, target] = Line(source, target, path, width, count, x, y, words)
+    shown = sum(line.count for line in lines.values()) / total
+    return FlowMap(boxes, tuple(lines[edge] for edge, _ in there), plan.width, plan.height, shown)
 
 
 def _laid_out(names: list[str], edges: list[tuple[str, str]]) -> Arrangement:
@@ -176,10 +193,15 @@ def _laid_out(names: list[str], edges: list[tuple[str, str]]) -> Arrangement:
     layer = dict.fromkeys(names, 0)
     for upper, lower in sorted(down, key=lambda e: (rank[e[0]], rank[e[1]])):
         layer[lower] = max(layer[lower], layer[upper] + 1)
-    entered = {lower for _, lower in down}
-    for name in reversed(names):  # what nothing shown leads to lies just above what it leads to, not beside the start
+    if END in layer:  # below all, also where the way there is not shown
+        layer[END] = max(layer[END], *(layer[name] + 1 for name in names if name != END))
+    started = {START}
+    for upper, lower in sorted(down, key=lambda e: rank[e[1]]):
+        if upper in started:
+            started.add(lower)
+    for name in reversed(names):  # what no way from the start leads to lies just above what it leads to, not beside it
         below = [layer[lower] for upper, lower in down if upper == name]
-        if name != START and name not in entered and below:
+        if name not in started and below:
             layer[name] = max(layer[name], min(below) - 1)
     # A chain of places for each step: its ends, and one in every layer that it crosses.
     chains = {
@@ -203,28 +225,30 @@ def _laid_out(names: list[str], edges: list[tuple[str, str]]) -> Arrangement:
         for a, b in itertools.pairwise(chain):
             beside[a].append(b)
             beside[b].append(a)
-    x = _across(rows, beside, layer, set(names))
-    low = min((x[n] - _half(n, rank) for row in rows for n in row), default=0.0)
-    high = max((x[n] + _half(n, rank) for row in rows for n in row), default=0.0)
-    shift = _MARGIN - low
-    points = {n: (x[n] + shift, _MARGIN + _HEIGHT / 2 + _LAYER * layer[n]) for row in rows for n in row}
+    looped = {a for a, b in edges if a == b}
+    room = {n: (BOX / 2, BOX / 2 + LOOP * (n in looped)) if n in rank else (_PASSING / 2,) * 2 for n in layer}
+    x = _across(rows, beside, layer, room)
+    low = min((x[n] - room[n][0] for n in x), default=0.0)
+    high = max((x[n] + room[n][1] for n in x), default=0.0)
+    half = _TALL if any(len(name) > _LONG for name in names) else _HALF
+    down_to = 2 * half + _ROOM
+    points = {n: (x[n] + _MARGIN - low, _MARGIN + half + down_to * layer[n]) for n in x}
     ways = {}
     for edge in edges:
         turned = edge if edge in chains else (edge[1], edge[0])
         ways[edge] = (points[edge[0]],) if edge[0] == edge[1] else tuple(points[n] for n in chains[turned])
-    loops = any(a == b for a, b in edges)
-    width = high - low + 2 * _MARGIN + (40 if loops else 0)
-    return Arrangement({n: points[n] for n in names}, ways, width, 2 * _MARGIN + _HEIGHT + _LAYER * (len(rows) - 1))
-
-
-def _half(name: str, real: Mapping[str, int]) -> float:
-    return _BOX / 2 if name in real else _PASSING / 2
+    height = 2 * (_MARGIN + half) + down_to * (len(rows) - 1)
+    return Arrangement({n: points[n] for n in names}, ways, high - low + 2 * _MARGIN, height, half)
 
 
 def _across(
-    rows: list[list[str]], beside: Mapping[str, list[str]], layer: Mapping[str, int], real: set[str]
+    rows: list[list[str]],
+    beside: Mapping[str, list[str]],
+    layer: Mapping[str, int],
+    room: Mapping[str, tuple[float, float]],
 ) -> dict[str, float]:
-    """Where everything lies from left to right: sort by neighbours, then draw near to them without overlap."""
+    """Where everything lies from left to right: sort by neighbours, then draw near to them without overlap. ``room`` is
+    what each takes to its left and right."""
     place = {name: float(i) for row in rows for i, name in enumerate(row)}
     for sweep in range(12):
         step = -1 if sweep % 2 == 0 else 1
@@ -233,14 +257,13 @@ def _across(
             row.sort(key=lambda n: (sum(near[n]) / len(near[n]) if near[n] else place[n], place[n]))
             middle = (len(row) - 1) / 2
             place.update((n, i - middle) for i, n in enumerate(row))
-    sizes = {n: (_BOX if n in real else _PASSING) for row in rows for n in row}
-    x = dict.fromkeys(sizes, 0.0)
+    x = {n: 0.0 for row in rows for n in row}
     for turn in range(60):
         for row in rows if turn % 2 == 0 else rows[::-1]:
             wanted = np.array([_mean([x[m] for m in beside[n]], x[n]) for n in row])
-            reach = np.array([(sizes[a] + sizes[b]) / 2 + _GAP for a, b in itertools.pairwise(row)])
+            reach = np.array([room[a][1] + room[b][0] + _GAP for a, b in itertools.pairwise(row)])
             offsets = np.concatenate([[0.0], np.cumsum(reach)])
-            weights = np.array([1.0 if n in real else 3.0 for n in row])
+            weights = np.array([1.0 if room[n][0] > _PASSING else 3.0 for n in row])
             placed = isotonic_regression(wanted - offsets, weights=weights).x + offsets
             x.update(zip(row, placed.tolist(), strict=True))
     return x
@@ -248,41 +271,3 @@ def _across(
 
 def _mean(values: list[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
-
-
-def _curve(way: tuple[tuple[float, float], ...], upwards: bool) -> tuple[str, tuple[float, float]]:
-    """A smooth path from box to box, and where its number stands: a little after its start."""
-    half = _HEIGHT / 2
-    side = 16.0 if upwards else -8.0  # so that a step and the step back do not lie on each other
-    lean = [
-        max(-_BOX / 2 + 14, min(_BOX / 2 - 14, 0.25 * (b - a)))
-        for a, b in ((way[0][0], way[1][0]), (way[-1][0], way[-2][0]))
-    ]
-    points = [(way[0][0] + lean[0] + side, way[0][1] + half + 1), *((x + side / 2, y) for x, y in way[1:-1])]
-    points.append((way[-1][0] + lean[1] + side, way[-1][1] - half - 1))
-    if upwards:
-        points.reverse()
-    tip = -7.0 if not upwards else 7.0  # the arrowhead ends at the box
-    points[-1] = (points[-1][0], points[-1][1] + tip)
-    ends = (way[-1][1] - way[0][1]) * (-1 if upwards else 1) / max(1, len(way) - 1)
-    slopes = [(0.0, ends)]  # vertical at both ends, and from neighbour to neighbour between them (Catmull-Rom)
-    slopes += [((c - a) / 2, (d - b) / 2) for (a, b), (c, d) in zip(points, points[2:], strict=False)]
-    slopes.append((0.0, ends))
-    path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-    parts = []
-    for i, ((a, b), (c, d)) in enumerate(itertools.pairwise(points)):
-        (p, q), (r, s) = slopes[i], slopes[i + 1]
-        parts.append(((a, b), (a + p / 3, b + q / 3), (c - r / 3, d - s / 3), (c, d)))
-        path += "C" + " ".join(f"{x:.1f} {y:.1f}" for x, y in parts[-1][1:])
-    t = 0.38 if len(parts) == 1 else 0.7
-    mix = ((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3)
-    x, y = (sum(m * point[axis] for m, point in zip(mix, parts[0], strict=True)) for axis in (0, 1))
-    return path, (x, y + 4)
-
-
-def _loop(x: float, y: float) -> tuple[str, tuple[float, float]]:
-    """From a box to itself, at its right side."""
-    right = x + _BOX / 2
-    bend = f"{right + 34:.1f} {y - 26:.1f} {right + 34:.1f} {y + 26:.1f}"
-    path = f"M{right:.1f} {y - 9:.1f}C{bend} {right + 7:.1f} {y + 10:.1f}"
-    return path, (right + 27, y + 4)

@@ -20,7 +20,7 @@ from veilog.privacy.account.strength import STRENGTHS
 from veilog.report import words
 from veilog.report.attacks import attacks_shown, known_activities, unique
 from veilog.report.decision import MARKS
-from veilog.report.explorer import COLOURS, clean, short
+from veilog.report.explorer import COLOURS, clean, in_two, short
 from veilog.report.facts import Facts
 from veilog.report.figures import figure, share_of, tied
 from veilog.report.flow_map import END, START
@@ -120,6 +120,7 @@ def furnish(environment: Environment) -> Environment:
         number=_number,
         clean=clean,
         short=short,
+        in_two=in_two,
         bar=_bar,
         capital=words.capital,
         up=figure,

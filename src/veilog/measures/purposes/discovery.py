@@ -37,14 +37,15 @@ SECONDS = 60.0
 
 
 def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
-    filtered, whole = (
-        model_quality(judged, used, noise=noise, seconds=SECONDS, by="pm4py" if asked.pm4py else "veilog")
-        for noise in (FILTER, 0.0)
-    )
-    if filtered.fitness is None and whole.fitness is None:
-        raise ParameterError(filtered.not_computed["fitness"], parameter="released")
+    models = {
+        which: model_quality(judged, used, noise=noise, seconds=SECONDS, by="pm4py" if asked.pm4py else "veilog")
+        for which, noise in (("", FILTER), *(() if asked.chief_only else (("_unfiltered", 0.0),)))
+    }
+    if all(found.fitness is None for found in models.values()):
+        raise ParameterError(models[""].not_computed["fitness"], parameter="released")
+    numbers = {name: number for which, found in models.items() for name, number in _of(found, which).items()}
     aligned = _aligned(used, judged) if asked.alignments else {}
-    return {**_of(filtered, ""), **_of(whole, "_unfiltered"), "kept": _kept(used, judged), **aligned}
+    return {**numbers, "kept": _kept(used, judged), **aligned}
 
 
 def _kept(used: Log, judged: Log) -> float | None:

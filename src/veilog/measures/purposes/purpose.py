@@ -51,6 +51,8 @@ class Asked:
     pm4py: bool = False
     alignments: bool = False
     """Whether fitness is found by optimal alignments, too."""
+    chief_only: bool = False
+    """Whether only the numbers that verdicts go by are found, and what these are held against."""
     progress: Progress = field(default=lambda text, fraction: None, repr=False)
 
 
@@ -73,6 +75,11 @@ class Aspect:
     on_request: bool = False
     """Whether it is there only where somebody asked for it."""
 
+    @property
+    def yardstick(self) -> Literal["floor", "ceiling"]:
+        """What its share is found by."""
+        return "ceiling" if self.better == "higher" else self.against
+
 
 Score: TypeAlias = Callable[[Log, Log, Asked], Mapping[str, float | None]]
 """Of the log that is used and the one on which it is judged: the aspects' numbers, None where there is none."""
@@ -93,7 +100,7 @@ class Judged:
         """How much of what the original gives is kept; None where that cannot be said."""
         if self.aspect.better == "higher":
             return None if self.value is None or not self.ceiling else max(0.0, self.value / self.ceiling)
-        base = self.ceiling if self.aspect.against == "ceiling" else self.floor
+        base = self.ceiling if self.aspect.yardstick == "ceiling" else self.floor
         if self.value is None or base is None:
             return None
         base = max(base, self.aspect.negligible)
@@ -102,7 +109,7 @@ class Judged:
     @property
     def is_distance(self) -> bool:
         """Whether its share says how far it is from the original, and not how much of it there is."""
-        return self.aspect.better == "lower" and self.aspect.against == "floor"
+        return self.aspect.yardstick == "floor"
 
     @property
     def grade(self) -> Grade:
@@ -203,15 +210,21 @@ class Purpose:
     def judged(self, sides: Sides, asked: Asked) -> Judgement:
         """Return what a release is worth for this purpose; a :class:`VeilogError` on the way is the reason why not."""
         try:
-            numbers = {side: self._side(side, sides, asked) for side in ("value", "ceiling", "floor", "zero")}
+            numbers = {side: self._side(side, sides, asked) for side in self._wanted(asked)}
         except VeilogError as error:
             return Judgement(self, reason=str(error))
         found = {
-            aspect.name: Judged(aspect, **{side: own.get(aspect.name) for side, own in numbers.items()})
+            aspect.name: Judged(aspect, **{side: numbers.get(side, {}).get(aspect.name) for side in _SIDES})
             for aspect in self.aspects
             if not aspect.on_request or any(aspect.name in own for own in numbers.values())
         }
         return Judgement(self, found)
+
+    def _wanted(self, asked: Asked) -> tuple[str, ...]:
+        if not asked.chief_only:
+            return tuple(_SIDES)
+        held_against = {aspect.yardstick for aspect in self.aspects if aspect.chief}
+        return tuple(side for side in _SIDES if side == "value" or side in held_against)
 
     def _side(self, side: str, sides: Sides, asked: Asked) -> Mapping[str, float | None]:
         draws = range(self.halvings if side == "floor" else 1)

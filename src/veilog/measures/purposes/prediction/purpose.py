@@ -48,6 +48,8 @@ class Task:
 
 def predicted(used: Log, judged: Log, asked: Asked) -> dict[str, float | None]:
     """Return how well the cases of one log are predicted from the other: accuracies, and an error in hours."""
+    if asked.chief_only:
+        return {"next_activity": next_activity(used, judged)}
     timed = has_times(used) and has_times(judged)
     first, second = _both(used, judged, times=timed, by_case=timed or bool(asked.targets))
     tasks = [
