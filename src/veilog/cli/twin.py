@@ -57,6 +57,8 @@ class Known:
 
 
 UNKNOWN = Known()
+_USUAL = "prediction"
+"""What a dry run judges: it takes a moment."""
 
 
 @Parameter(name="*", group=OPTIONS["Trying it on made-up logs"])
@@ -77,7 +79,10 @@ class Trying(Known):
             "ones of the log, for you only."
         ),
     ] = None
-    purposes: Annotated[str, Parameter(help="For a dry run: also what would be kept for these purposes.")] = ""
+    purposes: Annotated[
+        str | None,
+        Parameter(help="For a dry run: what would be kept for these purposes; prediction, if nothing is said."),
+    ] = None
 
     def facts(self) -> dict[str, Any]:
         return {name: value for name, value in super().facts().items() if name not in ("dry_run", "sizes", "purposes")}
@@ -179,7 +184,8 @@ def dry_run(
     cost = planned.cost
     found = trying.found(log, reading, grouping, how_many)
     declared = trying.facts() | ({} if how_many is None else {"activities": how_many})
-    wanted = tuple(name.strip() for name in trying.purposes.split(",") if name.strip())
+    purposes = _USUAL if trying.purposes is None else trying.purposes
+    wanted = tuple(name.strip() for name in purposes.split(",") if name.strip())
     with shown_progress() as progress:
         expected = planned.expected(
             found, purposes=wanted, owner_only=trying.sizes == FROM_LOG, progress=progress, **declared

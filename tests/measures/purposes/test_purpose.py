@@ -10,7 +10,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
-from veilog.measures.purposes import Asked, Aspect, Judgement, Purpose
+from veilog.measures.purposes import Asked, Aspect, Judgement, Purpose, judge
 from veilog.measures.purposes.sides import Sides, split
 
 ORIGINAL = Variants.from_dict({("a", "b"): 60, ("a", "c"): 30, ("b",): 10})
@@ -159,3 +159,26 @@ def test_whole_logs_are_taken_where_both_are_there() -> None:
             used, on = Sides(Pair(original, released)).of(side, "either", held_out=True)
             assert isinstance(used, kind)
             assert isinstance(on, kind)
+
+
+@pytest.mark.parametrize(("aspect", "sides"), [(SHARE, "original itself"), (DISTANCE, "halves")])
+def test_where_the_verdict_alone_is_wanted_no_more_is_found_than_it_goes_by(aspect: Aspect, sides: str) -> None:
+    purpose = Purpose("kinds", "kinds", (aspect,), found if aspect is SHARE else off)
+    said: list[str] = []
+    asked = Asked(chief_only=True, progress=lambda text, fraction: said.append(text))
+    pair = Pair(ORIGINAL, Variants.from_dict({("a", "b"): 7, ("b",): 1}))
+    quick, whole = purpose.judged(Sides(pair), asked).chief, purpose.judged(Sides(pair), Asked()).chief
+    assert quick is not None and whole is not None
+    assert (quick.value, quick.share, quick.grade) == (whole.value, whole.share, whole.grade)
+    assert quick.zero is None and whole.zero is not None
+    assert len(said) == 2 and sides in said[1]
+
+
+@pytest.mark.parametrize("name", ["prediction", "discovery"])
+def test_purposes_of_the_package_find_the_same_at_a_glance(name: str) -> None:
+    pair = Pair(hospital(120, seed=1).variants, hospital(120, seed=2).variants)
+    quick, whole = (judge(pair, [name], Asked(chief_only=one))[name] for one in (True, False))
+    assert quick.chief is not None and whole.chief is not None
+    assert (quick.chief.aspect.name, quick.chief.share) == (whole.chief.aspect.name, whole.chief.share)
+    known = {key for key, one in quick.aspects.items() if one.value is not None}
+    assert known == {aspect.name for aspect in quick.purpose.aspects if aspect.chief}

@@ -116,6 +116,9 @@ def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
     assert [row.method for row in found.rows] == ["travas", "evolve"]
     assert [len(row.cells) for row in found.rows] == [1, 1]
     assert found.rows[1].cells[0].similarity.mean > 0.3
+    best = recommended(found.rows)
+    assert best is not None and [name for name, _ in best[1].purposes] == ["prediction", "discovery"]
+    assert all(0.3 < kept.mean <= 1.5 for _, kept in best[1].purposes)
     assert found.map.boxes and found.rows[1].cells[0].map.boxes
     assert (tmp_path / "result.json").is_file()
     monkeypatch.setattr(trying, "_SECONDS", -1.0)

@@ -34,12 +34,16 @@ FILTER = 0.2
 """Noise threshold of the filtered model, as in :mod:`veilog.measures.process_model`."""
 SECONDS = 60.0
 """For each model, which is discovered and replayed, and as long again for alignments."""
+GLANCE = 10.0
+"""Where only the chief numbers are wanted."""
 
 
 def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
+    seconds = GLANCE if asked.chief_only else SECONDS
+    wanted = {"": FILTER} if asked.chief_only else {"": FILTER, "_unfiltered": 0.0}
     models = {
-        which: model_quality(judged, used, noise=noise, seconds=SECONDS, by="pm4py" if asked.pm4py else "veilog")
-        for which, noise in (("", FILTER), *(() if asked.chief_only else (("_unfiltered", 0.0),)))
+        which: model_quality(judged, used, noise=noise, seconds=seconds, by="pm4py" if asked.pm4py else "veilog")
+        for which, noise in wanted.items()
     }
     if all(found.fitness is None for found in models.values()):
         raise ParameterError(models[""].not_computed["fitness"], parameter="released")

@@ -29,7 +29,7 @@ from veilog.web.pages.charts import disclosure_chart, singled_out_chart
 from veilog.web.pages.exposed import exposure_in_words
 from veilog.web.pages.glossary import glossary
 from veilog.web.pages.methods import DEFAULT, cards
-from veilog.web.pages.tries import Trial, learnt, points_of
+from veilog.web.pages.tries import Trial, learnt, points_of, purpose_title
 from veilog.web.pages.words import (
     FILTERS,
     HOW,
@@ -172,6 +172,7 @@ def release_form(
         kept=(trial or Trial()).keeps(chosen.name, given.get("epsilon", "1")),
         learnt=learnt(),
         points_of=points_of,
+        purpose_title=purpose_title,
     )
 
 

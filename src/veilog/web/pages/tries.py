@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from veilog._language import gettext
+from veilog.measures.purposes import PURPOSES
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.expected import Interval
@@ -13,7 +15,7 @@ from veilog.web.jobs.records import JobRecord
 from veilog.web.work.accounts import advantage_at, worth
 from veilog.web.work.trying import BUDGETS, keeps, recommended
 
-__all__ = ["Learnt", "Trial", "learnt", "points_of"]
+__all__ = ["Learnt", "Trial", "learnt", "points_of", "purpose_title"]
 
 
 @dataclass(frozen=True)
@@ -68,3 +70,8 @@ def points_of(row: TriedMethod) -> str:
     """Return budgets with what is kept at them, for the script of the page."""
     found = [(float(c.epsilon), c.similarity.mean, c.similarity.low, c.similarity.high) for c in row.cells]
     return json.dumps(found)
+
+
+def purpose_title(name: str) -> str:
+    """Return what a purpose is called, as after "for"; of one that is not there any more its name."""
+    return gettext(PURPOSES[name].title) if name in PURPOSES else name

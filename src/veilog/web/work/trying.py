@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from veilog._files import atomic_target
-from veilog._language import gettext, gettext_noop, localised
+from veilog._language import gettext, localised
 from veilog._plain import from_plain, to_plain
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs import files
@@ -50,8 +50,8 @@ _OTHERS = ("evolve", "travas", "laplace")
 _METHODS = 3
 _SECONDS = 90.0
 """So long, after which nothing further is begun."""
-_PURPOSES = (gettext_noop("discovery"),)
-"""What it would be good for is tried only where half of the time is left."""
+_PURPOSES = ("prediction", "discovery")
+"""What it would be good for, the quicker one first; each is tried only where half of the time is left."""
 _QUICK = ("travas", "laplace")
 """What takes a moment is tried first."""
 _OF_NO_MATTER = ("epsilon", "weak_guarantee", "part")
@@ -162,9 +162,11 @@ class _Trials:
                 self._rows[name] = replace(row, problem=clean(error.in_command()))
             self._keep(self._outlook(late=done < len(cells) - 1))
         best = recommended(list(self._rows.values()))
-        if best is not None and time.monotonic() < self._until - _SECONDS / 2:
-            self._progress(gettext("Trying what it would be good for"), len(cells) / (len(cells) + 1))
-            self._judged(*best, plans[best[0]][0])
+        for purpose in _PURPOSES:
+            if best is not None and time.monotonic() < self._until - _SECONDS / 2:
+                self._progress(gettext("Trying what it would be good for"), len(cells) / (len(cells) + 1))
+                self._judged(best[0], best[1].epsilon, plans[best[0]][0], purpose)
+                self._keep(self._outlook(late=False))
         return self._outlook(late=False)
 
     def _plans(self) -> dict[str, tuple[dict[str, Plan], str]]:
@@ -201,11 +203,11 @@ class _Trials:
         drawn_at = self._steps[name, epsilon]
         return Tried(epsilon, found.similarity, drawn(drawn_at, arranged([drawn_at])), _remarks(found, said))
 
-    def _judged(self, method: str, cell: Tried, plans: Mapping[str, Plan]) -> None:
-        found = expectation(plans[cell.epsilon], self._sizes, purposes=_PURPOSES)
+    def _judged(self, method: str, epsilon: str, plans: Mapping[str, Plan], purpose: str) -> None:
+        found = expectation(plans[epsilon], self._sizes, purposes=(purpose,)).purposes
         row = self._rows[method]
-        cells = tuple(replace(c, purposes=found.purposes) if c == cell else c for c in row.cells)
-        self._rows[method] = replace(row, cells=cells)
+        cells = (replace(c, purposes=(*c.purposes, *found)) if c.epsilon == epsilon else c for c in row.cells)
+        self._rows[method] = replace(row, cells=tuple(cells))
 
     def _outlook(self, *, late: bool) -> Outlook:
         """What there is so far, with all maps in the same places."""
