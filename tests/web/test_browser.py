@@ -34,6 +34,11 @@ FOUND = """async () => (await axe.run({resultTypes: ["violations"]})).violations
 OPENED = "document.querySelectorAll('details:not([open])').forEach((e) => { e.open = true; e.dataset.ours = '' })"
 CLOSED = "document.querySelectorAll('details[data-ours]').forEach((e) => { e.open = false; delete e.dataset.ours })"
 UNCLIPPED = "[...document.querySelectorAll('[data-map]')].every((map) => map.scrollWidth <= map.clientWidth + 1)"
+OUTSIDE = """() => [...document.querySelectorAll('[data-map] .box')].flatMap((box) => {
+  const around = box.querySelector('rect').getBoundingClientRect();
+  return [...box.querySelectorAll('text')].map((text) => [text.textContent, text.getBoundingClientRect()])
+    .filter(([, own]) => own.left < around.left || own.right > around.right || own.bottom > around.bottom)
+    .map(([words]) => words) })"""
 FOCUSED = """() => { const e = document.activeElement, own = getComputedStyle(e);
   const parts = e.type === 'date';  // of which the browser outlines the one that has the focus
   const outlined = own.outlineStyle !== 'none' && parseFloat(own.outlineWidth) >= 2;
@@ -163,6 +168,13 @@ def released_by_command(log: Path, folder: Path, *options: str) -> bytes:
 
 def filter_a_map(page: sync_api.Page) -> None:
     """Fewer activities and paths and all of them again, times in place of counts, and one activity alone."""
+    assert page.evaluate(OUTSIDE) == [], "names lie in their boxes"
+    picture = page.locator("[data-map] svg").first
+    whole = float(picture.get_attribute("width") or 0)
+    page.get_by_role("button", name="Larger").click()
+    assert float(picture.get_attribute("width") or 0) > 1.2 * whole
+    page.get_by_role("button", name="Whole").click()
+    assert page.evaluate(UNCLIPPED)
     boxes, paths = (page.locator(f"[data-map] {part}:not(.off)") for part in (".box", "path[data-from]"))
     before = boxes.count(), paths.count()
     sliders = [page.get_by_role("slider", name=re.compile(f"^{what}")) for what in ("Activities", "Paths")]
@@ -295,24 +307,50 @@ def test_the_button_back_spends_no_more_than_was_asked_for(visit: Visit, patient
     page.get_by_role("link", name="Account: budget and releases").click()
     page.get_by_text("Release 1: evolve").wait_for()
     assert page.get_by_text("Release 2").count() == 0
+    page.get_by_label("All releases together may cost, ε").fill("0.15")
+    page.get_by_role("button", name="Set it").click()
+    page.get_by_role("heading", name="Of ε = 0.15, 0 is left").wait_for()  # with a seed nothing bounds what was told
+    assert page.locator("meter.budget").is_visible()
+    page.goto(f"{page.url.split('/account')[0]}/release")
+    sync_api.expect(page.locator("#plan").get_by_text("It would be refused.")).to_be_visible(timeout=PATIENCE)
+    page.locator("#plan").get_by_role("link", name="Change the budget").click()
+    page.get_by_role("button", name="Take the limit away").click()
+    page.get_by_role("heading", name="Nothing bounds what was spent, and there is no limit").wait_for()
 
 
 @pytest.mark.slow
-def test_columns_are_corrected_by_hand(visit: Visit, tmp_path: Path) -> None:
-    rows = [f"{i // 4},nurse {i % 3},step {i % 4},2024-01-{i % 27 + 1:02d}" for i in range(80)]
+def test_columns_are_corrected_by_hand_and_say_who_is_protected(visit: Visit, tmp_path: Path) -> None:
+    rows = [f"{i // 4},P{i // 4 % 10},nurse {i % 3},step {i % 4},0{i % 9 + 1}/02/2024" for i in range(80)]
     table = tmp_path / "ward.csv"
-    table.write_text("\n".join(["case,activity,what,when", *rows]) + "\n")
+    table.write_text("\n".join(["case,Patienten-ID,activity,what,when", *rows]) + "\n")
     page = visit.page
     visit.bring(table)
     assert page.get_by_role("heading", name="Your help is needed").is_visible()
+    assert page.get_by_label("Case", exact=True).input_value() == "case"
+    assert page.get_by_label("Activity", exact=True).input_value() == "activity"
     visit.look()
-    page.get_by_label("Case", exact=True).select_option("case")
     page.get_by_label("Time", exact=True).select_option("when")
+    page.get_by_label("What 5/6/2024 means").select_option("dd/mm/yyyy")
     page.get_by_role("button", name="Read it again like this").click()
-    page.get_by_text("20 cases with 80 events of 3 activities").wait_for(timeout=PATIENCE)
+    page.get_by_text("20 cases with 80 events of 3 activities, from 1 February 2024 to 9 February 2024").wait_for(
+        timeout=PATIENCE
+    )
     page.get_by_label("Activity", exact=True).select_option("what")
     page.get_by_role("button", name="Read it again like this").click()
     page.get_by_text("20 cases with 80 events of 4 activities").wait_for(timeout=PATIENCE)
+    page.get_by_label("Person", exact=True).select_option(label="Patienten-ID: 10 persons, at most 2 cases each")
+    page.get_by_label("activity", exact=True).select_option("release")
+    page.get_by_role("button", name="Yes: see who is exposed").click()
+    page.get_by_role("link", name="Choose how to release it").first.click()
+    assert page.get_by_label("The promise is for").input_value() == "Patienten-ID"
+    page.get_by_label("All of these may be known").check()
+    plan, attribute = page.locator("#plan"), page.get_by_label("activity", exact=True)
+    assert attribute.is_checked()
+    sync_api.expect(plan).to_contain_text("Which values 'activity' may have has to be known", timeout=PATIENCE)
+    page.locator("textarea[name=d_activity]").fill("nurse 0\nnurse 1\nnurse 2")
+    sync_api.expect(plan.get_by_text("Something has to be said first.")).to_be_hidden(timeout=PATIENCE)
+    sync_api.expect(plan.get_by_role("row", name="Values of attributes")).to_be_visible()
+    sync_api.expect(plan).not_to_have_class(re.compile("htmx-request"))
     page.goto(visit.origin)
     assert page.get_by_role("link", name="ward.csv").is_visible()
 
@@ -343,8 +381,14 @@ def test_a_mistake_is_shown_beside_the_form_and_a_job_shows_its_progress_and_is_
     before = words.inner_text()
     sync_api.expect(words).not_to_have_text(before, timeout=PATIENCE)
     visit.look()
+    home = page.context.new_page()
+    home.goto(visit.origin)
+    state = home.locator("li", has_text="travag").locator(".state")
+    sync_api.expect(state).to_have_text("at work")
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("heading", name="It was cancelled").wait_for(timeout=PATIENCE)
+    sync_api.expect(state).to_have_text("cancelled", timeout=PATIENCE)  # by itself
+    home.close()
     visit.look()
     page.get_by_role("link", name="Try again, with changes").click()
     assert page.get_by_label("Budget ε", exact=True).input_value() == "2"
