@@ -51,7 +51,7 @@ LONG += (
     "claims",
     "travas",
 )
-LONG += ("attacks", "evolve-for", "evolve-shapes", "expected")
+LONG += ("attacks", "evolve-for", "evolve-shapes", "expected", "expected-purposes")
 """Run by name only: they take hours, or need what a machine may not have."""
 
 
