@@ -37,6 +37,8 @@ ENOUGH = 0.6
 """Similarity from which on a release can be expected to be of use."""
 _OFF = 0.04
 """How far the mean of four twins is off on public logs (root mean square; docs/suggest.md)."""
+_PURPOSE_OFF = 0.08
+"""The same of the shares that are kept for purposes, on two logs."""
 _STUDENT = (0.0, 6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83)
 """95 % quantiles of Student's distribution, by degrees of freedom: intervals of 90 %."""
 
@@ -136,7 +138,7 @@ def expectation(
         sizes=sizes,
         twins=twins,
         durations=None if durations is None else Interval.of(durations, 0.0),
-        purposes=tuple((name, Interval.of(values, _OFF, None)) for name, values in found.items()),
+        purposes=tuple((name, Interval.of(values, _PURPOSE_OFF, None)) for name, values in found.items()),
         owner_only=owner_only,
     )
 
