@@ -88,7 +88,10 @@ def test_the_command_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert json.loads(facts.read_text())["guarantee"]["guessing_advantage"] == 0.2
     out.unlink()
     capsys.readouterr()
-    for more, words in ((["--epsilon", "1"], "two names"), (["-p", "guessing_advantage=0.1"], "has no parameter")):
+    for more, words in (
+        (["--epsilon", "1"], "two names"),
+        (["-p", "guessing_advantage=0.1"], "It is an option of its own"),
+    ):
         assert cli.main([*arguments, *more]) == 2
         assert words in " ".join(capsys.readouterr().err.split())
         assert not out.exists()

@@ -119,6 +119,24 @@ def test_another_method_keeps_budget_people_and_its_own_parameters(client: httpx
     assert (value_of(page, "epsilon"), value_of(page, "p_depth")) == ("0.3", "4")
 
 
+def test_a_recommended_budget_is_not_undone_by_what_was_on_its_way(
+    server: Served, client: httpx.Client, log: str
+) -> None:
+    """The dry run of the page before comes after the choice; one of the page after is kept, and so is any later one."""
+    before = {**LAPLACE, "epsilon": "7"}
+    answer = client.post(f"{log}/method", data={**before, "to": "laplace@3"})
+    client.post(f"{log}/plan", data=before, headers={"hx-request": "true"})
+    page = client.get(answer.headers["location"])
+    assert value_of(page, "epsilon") == "3"
+    after = {**LAPLACE, "epsilon": "2", "chosen_at": value_of(page, "chosen_at")}
+    client.post(f"{log}/plan", data=after, headers={"hx-request": "true"})
+    assert value_of(client.get(answer.headers["location"]), "epsilon") == "2", "nor is what is changed after it"
+    with server.store._writing() as connection:
+        connection.execute("UPDATE drafts SET fields = replace(fields, '|chosen\": \"', '|chosen\": \"-')")
+    client.post(f"{log}/plan", data=before, headers={"hx-request": "true"})
+    assert value_of(client.get(f"{log}/release"), "epsilon") == "7", "a tab that was open is kept, too"
+
+
 def test_the_same_release_within_an_hour_is_asked_about(server: Served, client: httpx.Client, log: str) -> None:
     first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
     second = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE)

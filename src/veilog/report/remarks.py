@@ -184,6 +184,7 @@ QUESTIONS = (
     gettext_noop("durations of cases by last activity and length"),
     gettext_noop("starts of cases by how long they last"),
     gettext_noop("parts of the window in which cases start"),
+    gettext_noop("smaller parts of the window in which cases start"),
     gettext_noop("hours and days of the week, in 1/2520"),
     gettext_noop("parts of durations by place, by activity and by pair, in 1/2520"),
     gettext_noop("gaps of all directly-follows pairs"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -21,7 +22,7 @@ from veilog.web.pages import render as pages
 from veilog.web.pages.tries import Trial
 from veilog.web.work.accounts import epsilon_left
 from veilog.web.work.planning import DryRun, Refused
-from veilog.web.work.request import as_draft, fields_in, plain_advice
+from veilog.web.work.request import CHOSEN, as_draft, fields_in, overtaken, plain_advice
 from veilog.web.work.trying import asked_to_try, paid_for
 
 __all__ = ["Trying"]
@@ -73,10 +74,10 @@ class Trying(Visits):
         def keep() -> None:
             draft = as_draft(fields_in(fields), self.store.draft(log.session, log.id))
             budget = {"epsilon": epsilon} if epsilon else {}
-            self.store.keep_draft(log.session, log.id, {**draft, "method": method, **budget})
+            chosen = {CHOSEN: str(time.time())}
+            self.store.keep_draft(log.session, log.id, {**draft, "method": method, **budget, **chosen})
 
         await run_in_threadpool(keep)
-        # By its name: a dry run of the page before may still be on its way, and be kept after this.
         return leading_to(f"/logs/{log.id}/release?{urlencode({'to': method})}")
 
     def form(
@@ -91,7 +92,8 @@ class Trying(Visits):
         status: int = 200,
     ) -> Response:
         """Return the form of a release, with what was tried for it."""
-        facts: dict[str, Any] = {"plan": plan, "same": same, "trial": self.trial(log, values)}
+        chosen = self.store.draft(log.session, log.id).get(CHOSEN, "")
+        facts: dict[str, Any] = {"plan": plan, "same": same, "trial": self.trial(log, values), "chosen_at": chosen}
         page = pages.release_form(log, values, self.once(request), problem, settings=self.settings, **facts)
         return HTMLResponse(page, status)
 
@@ -100,7 +102,9 @@ class Trying(Visits):
         values = fields_in(fields)
 
         def keep() -> None:
-            self.store.keep_draft(log.session, log.id, as_draft(values, self.store.draft(log.session, log.id)))
+            draft = self.store.draft(log.session, log.id)
+            if not overtaken(fields, draft, time.time()):
+                self.store.keep_draft(log.session, log.id, as_draft(values, draft))
 
         await run_in_threadpool(keep)
         return values

@@ -101,7 +101,7 @@ def asked_starts(price: Price, price_finer: Price, window: Window, number: int) 
     first, length = int(window[0].timestamp()), int((window[1] - window[0]).total_seconds())
     levels = _levels_of(window)
 
-    def asked(price: Price, place: IntArray, purpose: str) -> FloatArray:
+    def asked(price: Price, place: IntArray, *, purpose: str) -> FloatArray:
         """How many cases start in each place, of which each of the finest parts of the window has one."""
 
         def features(block: Cases) -> Triples:
@@ -117,10 +117,12 @@ def asked_starts(price: Price, price_finer: Price, window: Window, number: int) 
     coarse = min(levels, COARSE)
     cells = [(coarse, part) for part in range(1 << coarse)]
     finest = np.arange(1 << levels)
-    tree.add(cells, asked(price, finest >> (levels - coarse), "parts of the window in which cases start"), price)
+    tree.add(
+        cells, asked(price, finest >> (levels - coarse), purpose="parts of the window in which cases start"), price
+    )
     cells = tree.cut(number, PART_NOISES / price_finer.epsilon())
     place = np.repeat(np.arange(len(cells)), [1 << (levels - level) for level, _ in cells])
-    tree.add(cells, asked(price_finer, place, "smaller parts of the window in which cases start"), price_finer)
+    tree.add(cells, asked(price_finer, place, purpose="smaller parts of the window in which cases start"), price_finer)
     found = tree.fitted(number)[-1]
     return np.asarray(found / found.sum())
 

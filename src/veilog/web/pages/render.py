@@ -133,9 +133,11 @@ def release_form(
     plan: DryRun | Refused | None = None,
     same: JobRecord | None = None,
     trial: Trial | None = None,
+    chosen_at: str = "",
 ) -> str:
     """Choose a method, a budget and parameters; ``values`` are those of an earlier form, or of the address. ``same`` is
-    a job that made the very same release a short while ago, ``trial`` what was tried on made-up logs."""
+    a job that made the very same release a short while ago, ``trial`` what was tried on made-up logs, ``chosen_at``
+    when something of it was taken over last."""
     found = log.measured
     if found is None:
         return _waiting(log, "release", settings)
@@ -168,6 +170,7 @@ def release_form(
         problem=problem,
         same=same,
         once=once,
+        chosen_at=chosen_at,
         trial=trial or Trial(),
         kept=(trial or Trial()).keeps(chosen.name, given.get("epsilon", "1")),
         learnt=learnt(),

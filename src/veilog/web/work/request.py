@@ -17,6 +17,7 @@ from veilog.report.explorer import clean
 from veilog.web.jobs.records import LogRecord, ReleaseRequest
 
 __all__ = [
+    "CHOSEN",
     "FIELDS",
     "IDENTIFYING",
     "RELEASE",
@@ -27,6 +28,7 @@ __all__ = [
     "fields_in",
     "from_draft",
     "offered",
+    "overtaken",
     "plain_advice",
     "plan_of",
     "refuse_attributes",
@@ -41,6 +43,10 @@ FIELDS = (
 )
 """The fields of the form; a parameter of a method is called ``p_`` and its name, what an attribute may hold ``d_``, and
 the size of made-up logs ``s_``."""
+CHOSEN = "|chosen"
+"""Of a draft, when something was taken over into it last: no field has such a name."""
+_ON_ITS_WAY = 10.0
+"""Seconds within which a request of the page before may still come."""
 IDENTIFYING, RELEASE = "identifying", "release"
 """What a column was said to be when the log was brought."""
 
@@ -77,6 +83,12 @@ def from_draft(draft: Mapping[str, str], method: str | None = None) -> dict[str,
     fields = {name: value for name, value in draft.items() if "|" not in name}
     fields |= {name.partition("|")[2]: value for name, value in draft.items() if name.startswith(f"{own}|")}
     return {**fields, "method": own} if own else fields
+
+
+def overtaken(form: Mapping[str, str], draft: Mapping[str, str], now: float) -> bool:
+    """Return whether a form is of a page that a choice has just led away from: a dry run of it was on its way."""
+    last = draft.get(CHOSEN, "")
+    return bool(last) and form.get("chosen_at", "") != last and now - float(last) < _ON_ITS_WAY
 
 
 def _of_method(name: str) -> bool:
