@@ -78,7 +78,7 @@ def text_of(answer: httpx.Response) -> str:
 
 
 def value_of(page: httpx.Response, name: str) -> str:
-    found = re.search(rf'<input id="{name}"[^>]* value="([^"]*)"', page.text)
+    found = re.search(rf'<input [^>]*(?:id|name)="{name}"[^>]* value="([^"]*)"', page.text)
     assert found, name
     return html.unescape(found[1])
 
