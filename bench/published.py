@@ -10,6 +10,7 @@ import math
 import random
 import re
 import statistics
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -211,13 +212,14 @@ def confirm(experiment: Experiment, logs: Path | None, share: float = 0.1, proce
     stale = [row for row in stale_rows(experiment, rows, there) if row.cell.log in there or not row.cell.log]
     now = versions_of(experiment, [row.cell for row in stale], there)
     chosen = _sample(stale, share, random.Random(" ".join(sorted(set(now.values())))))
-    tasks = [(row.cell, there.get(row.cell.log), kept_file(RESULTS, experiment).parent) for row in chosen]
     other = set()
-    for answer in answers(experiment.measure, tasks, processes, experiment.alone):
-        row, found = chosen[answer.place], answer.measured
-        again = replace(row, values=found.values, problem=found.problem, texts=found.texts)
-        print(f"  {row.cell.in_words()}: {'the same' if _same(row, again) else 'OTHERWISE'}", flush=True)
-        other |= set() if _same(row, again) else {row.cell.method}
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = [(row.cell, there.get(row.cell.log), Path(folder)) for row in chosen]
+        for answer in answers(experiment.measure, tasks, processes, experiment.alone):
+            row, found = chosen[answer.place], answer.measured
+            again = replace(row, values=found.values, problem=found.problem, texts=found.texts)
+            print(f"  {row.cell.in_words()}: {'the same' if _same(row, again) else 'OTHERWISE'}", flush=True)
+            other |= set() if _same(row, again) else {row.cell.method}
     held = {row.cell.key: now[row.cell] for row in stale if row.cell.method not in other}
     made = [
         replace(row, version=held[row.cell.key], made_by=row.made_by or row.version) if row.cell.key in held else row

@@ -422,7 +422,9 @@ def test_everything_can_be_done_without_javascript(visit_without_script: Visit, 
     assert page.get_by_text("It would ask the log").is_visible()
     assert page.get_by_label("Budget ε", exact=True).input_value() == "0,5"
     visit.release(compared=False)
-    page.get_by_role("button", name="Stop comparing").click()
+    stop = page.get_by_role("button", name="Stop comparing")
+    if stop.count():  # it may have been quick, and without a script the page stays as it was
+        stop.click()
     page.get_by_text("Delete this result").wait_for(timeout=PATIENCE)
     assert "evolve" in json.dumps(json.loads(visit.download("certificate.json", tmp_path).read_text()))
     assert "--epsilon 0.5" in page.locator("pre").first.inner_text()
