@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import re
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -334,6 +336,22 @@ def test_starts_and_completes_are_pointed_out_with_the_remedy(tmp_path: Path) ->
     assert stored is not None
     assert stored.variants == files.read(path, lifecycle="complete").variants
     assert files.read(log.to_arrow(), lifecycle="complete").variants.to_dict() == {("a", "b"): 300}
+
+
+def test_where_nothing_is_complete_the_most_frequent_transition_is_advised(tmp_path: Path) -> None:
+    steps = ["assigned", "In call", "IN CALL", "in call", "assigned"]
+    path = tmp_path / "log.xes"
+    path.write_bytes(xes(*(trace(str(i), *(event("a", step=step) for step in steps)) for i in range(3))))
+    files.write(files.read(path), tmp_path / "log.parquet")
+    for name in ("log.xes", "log.parquet"):
+        (finding,) = (f for f in files.read(tmp_path / name).findings if f.rule == "lifecycle-transitions")
+        told = re.search("--lifecycle (.+) keeps only the most frequent one", finding.advice)
+        assert told is not None and "complete keeps" not in finding.advice
+        (wanted,) = shlex.split(told[1])
+        assert files.read(path, lifecycle=wanted).variants.to_dict() == {("a", "a", "a"): 3}
+    with pytest.raises(InputError) as caught:
+        files.read(path, policies={"lifecycle-transitions": "fail"})
+    assert "--lifecycle 'In call' keeps" in caught.value.in_command()
 
 
 def test_a_log_of_completes_only_or_of_one_step_each_is_not_remarked_on(tmp_path: Path) -> None:

@@ -130,6 +130,22 @@ def test_a_declared_domain_keeps_neighbours_neighbours(raw: list[Case], extra: C
     assert np.abs(difference).sum() <= 20
 
 
+@given(
+    st.lists(st.text("abd", max_size=4), max_size=6),
+    st.none() | st.sampled_from(["ab", "abd", "d"]),
+    st.none() | st.integers(1, 4),
+)
+def test_a_domain_that_holds_sequences_leaves_nothing_out_of_them(
+    sequences: list[str], declared: str | None, length: int | None
+) -> None:
+    """Where each label occurs, and so may not: exactly then."""
+    domain, labels = Domain.of(None if declared is None else list(declared), length), sorted(set("".join(sequences)))
+    lengths = np.array([len(one) for one in sequences], dtype=np.int64)
+    codes = np.array([labels.index(label) for one in sequences for label in one], dtype=np.int64)
+    owner, offsets = np.repeat(np.arange(len(lengths)), lengths), np.concatenate([[0], np.cumsum(lengths)])
+    assert domain.holds(labels, lengths) == bool(domain.keeps(labels, codes, owner, offsets).all())
+
+
 @pytest.mark.slow
 @given(raw=cases)
 def test_sums_are_asked_of_single_cases(raw: list[Case]) -> None:

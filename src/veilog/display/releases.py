@@ -100,7 +100,7 @@ def _brief(released: Release, kept: Comparison | None) -> Iterator[tuple[str, st
         yield "asked for", f"{pair(g.nominal_epsilon, g.nominal_delta)}; derived: {pair(g.epsilon, g.delta)}"
     if g.proven:
         yield "whom", g.protects + ("" if g.part is None else f" The release is of the {g.part.in_words} alone.")
-    yield from _first("holds if", [sentences(condition.text)[0] for condition in g.conditions], "yellow")
+    yield from _first("holds if", [condition.text for condition in g.conditions], "yellow", brief=True)
     for statement in g.statements:
         yield "instead", f"{statement.holds} {statement.does_not_protect}"
     name = released.method + (" (as published)" if released.as_published else "")
@@ -114,15 +114,17 @@ def _brief(released: Release, kept: Comparison | None) -> Iterator[tuple[str, st
             yield "durations", _durations(kept.case_durations)
         if kept.singling_out is not None:
             yield "at risk", sentences(in_words(kept.singling_out))[-1]
-    yield from _first("note", [sentences(remark)[0] for remark in released.remarks], "yellow")
+    # Whole: what to do about it is the last thing that a remark says.
+    yield from _first("note", released.remarks, "yellow")
     yield from _first("for you", _for_the_owner(released), "magenta")
 
 
-def _first(name: str, texts: Sequence[str], style: str) -> Iterator[tuple[str, Text]]:
-    """The first of several texts, and how many more there are."""
-    more = f" ({len(texts) - 1} more with --details)" if len(texts) > 1 else ""
+def _first(name: str, texts: Sequence[str], style: str, *, brief: bool = False) -> Iterator[tuple[str, Text]]:
+    """The first of several texts, or its first sentence where that shall be ``brief``, and how much more there is."""
     for text in texts[:1]:
-        yield name, Text(text + more, style=style)
+        shown = sentences(text)[0] if brief else text
+        rest = f"{len(texts) - 1} more" if len(texts) > 1 else "the rest" if shown != text else ""
+        yield name, Text(f"{shown} ({rest}: --details)" if rest else shown, style=style)
 
 
 def _sizes(variants: Variants) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
-from veilog._plain import ToJson
+from veilog._plain import InJson, ToJson
 from veilog.errors import InputError, ParameterError
 
 __all__ = ["RULES", "Finding", "Findings", "Policy", "Rule"]
@@ -131,10 +131,12 @@ class Finding(ToJson):
     example: str
     line: int | None
     policy: Policy
+    of_this_log: Annotated[str, InJson(left_out="always")] = ""
+    """What to do where the rule's advice does not fit this log."""
 
     @property
     def advice(self) -> str:
-        return RULES[self.rule].advice
+        return self.of_this_log or RULES[self.rule].advice
 
     @property
     def dropped(self) -> str | None:
@@ -185,8 +187,9 @@ class Findings:
         """Return the rules that read all cases at once, as the owner has set them: whatever the log holds, the same."""
         return (_DUPLICATES,) if self.policy("duplicate-case-id") == "drop" else ()
 
-    def add(self, rule: str, example: str, *, line: int | None = None, count: int = 1) -> Policy:
-        """Note ``count`` occurrences of a rule and say what is to be done; raises if the policy is ``fail``.
+    def add(self, rule: str, example: str, *, line: int | None = None, count: int = 1, advice: str = "") -> Policy:
+        """Note ``count`` occurrences of a rule and say what is to be done; raises if the policy is ``fail``. ``advice``
+        stands for that of the rule where this does not fit the log.
 
         Under ``collect_all`` a failing rule is noted and ``drop`` (where the rule allows it, else ``keep``) returned.
         """
@@ -200,11 +203,11 @@ class Findings:
                 f"{what[0].upper()}{what[1:]}: {example}.",
                 path=self.path,
                 line=line,
-                advice=f"{RULES[rule].advice} Choose with --on {rule}={'|'.join(others)}.",
+                advice=f"{advice or RULES[rule].advice} Choose with --on {rule}={'|'.join(others)}.",
             )
         known = self._found.get(rule)
         if known is None:
-            self._found[rule] = Finding(rule, RULES[rule].severity, count, example, line, policy)
+            self._found[rule] = Finding(rule, RULES[rule].severity, count, example, line, policy, advice)
         else:
             earlier = known.line is None or (line is not None and line < known.line)
             self._found[rule] = Finding(
@@ -214,6 +217,7 @@ class Findings:
                 example if earlier and line is not None else known.example,
                 line if earlier and line is not None else known.line,
                 policy,
+                advice or known.of_this_log,
             )
         if policy == "fail":
             return "drop" if "drop" in RULES[rule].policies else "keep"

@@ -5,6 +5,7 @@ Both are decided event by event, so that what one case holds changes no other.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,15 +14,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._language import gettext_noop
 from veilog._typing import BoolArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import LIFECYCLE
 from veilog.logs.findings import Findings
 
-__all__ = ["EVERY", "Transitions", "joined", "no_life_cycle"]
+__all__ = ["EVERY", "INSTEAD", "Transitions", "joined", "no_life_cycle"]
 
 
+INSTEAD = gettext_noop(
+    "Every one counts as an event. None is complete; --lifecycle {value} keeps only the most frequent one, and "
+    "--classifier 'concept:name lifecycle:transition' tells them apart."
+)
+"""What is advised where nothing is complete."""
 _COMPLETE = "complete"
+_SHOWN = 40
+"""Letters of a transition that are shown."""
 EVERY = "all"
 """What is asked for where every transition is to count: then nothing need be said about it."""
 
@@ -74,10 +83,12 @@ class Transitions:
         others = [(step, n) for step, n in totals.most_common() if step and step.strip().casefold() != _COMPLETE]
         if told_apart or not others or not self._repeated():
             return
-        (first, most), *more = [(step[:40], n) for step, n in others]
+        (first, most), *more = [(step[:_SHOWN], n) for step, n in others]
         shown = f"{most:,} of {totals.total():,} events are `{first}`"
         shown += "".join(f", {n:,} are `{step}`" for step, n in more[:2]) + (", ..." if len(more) > 2 else "")
-        findings.add("lifecycle-transitions", shown, count=sum(n for _, n in others))
+        complete = any(step.strip().casefold() == _COMPLETE for step in totals)
+        advice = "" if complete else INSTEAD.format(value=shlex.quote(_most_frequent(others)))
+        findings.add("lifecycle-transitions", shown, count=sum(n for _, n in others), advice=advice)
 
     def wanted(self) -> list[str]:
         """How the transition that was asked for is written in the log."""
@@ -87,6 +98,16 @@ class Transitions:
         """Whether some activity has several transitions."""
         pairs = {(label, step.strip().casefold()) for label, step in self._counts if step}
         return len({label for label, _ in pairs}) < len(pairs)
+
+
+def _most_frequent(steps: Sequence[tuple[str, int]]) -> str:
+    """The transition that most of these events are, in the most frequent of its spellings."""
+    totals: Counter[str] = Counter()
+    for step, count in steps:
+        totals[step.strip().casefold()] += count
+    ((most, _),) = totals.most_common(1)
+    name = next(step.strip() for step, _ in steps if step.strip().casefold() == most)
+    return name if len(name) <= _SHOWN else "NAME"
 
 
 def no_life_cycle(wanted: str) -> ParameterError:

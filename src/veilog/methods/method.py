@@ -63,8 +63,8 @@ def advised(needed: float, advice: str = "An epsilon of about {} would do.") -> 
     """Advice that names the epsilon that would be needed, rounded up; none is ever advised that protects little."""
     if needed > LARGEST_ADVISED:
         return (
-            "The log is too small for a useful private release of this kind: collect more cases, or release counts "
-            "only; a larger budget would protect nobody."
+            "The log is too small for a useful private release: collect more cases, or release counts only; a larger "
+            "budget would protect nobody."
         )
     return advice.format(up(needed, 2))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -57,7 +58,7 @@ class Cases:
         """Number of events of each case."""
         return np.diff(self.offsets)
 
-    @property
+    @cached_property
     def owners(self) -> IntArray:
         """The case of each event."""
         return np.repeat(np.arange(len(self)), self.lengths)
@@ -131,7 +132,7 @@ class RawCases:
         self._labels = labels
         self._kept: IntArray | slice = slice(None)
         """The events that count; all of them, where the domain declares nothing that may leave one out."""
-        if domain.alphabet is not None or domain.longest is not None:
+        if not domain.holds(labels, np.diff(offsets)):
             owners = np.repeat(np.arange(log.cases.num_rows), np.diff(offsets))
             self._kept = np.flatnonzero(domain.keeps(labels, codes, owners, offsets))
             codes, times = codes[self._kept], times[self._kept]
@@ -191,7 +192,7 @@ class RawCases:
         days = np.where(known, moments, 0).astype(np.float64) - np.where(known, since, 0)
         return np.where(known, days / _DAY, np.nan)
 
-    def values(self, name: str) -> tuple[tuple[str, ...], IntArray, IntArray]:
+    def values(self, name: str) -> tuple[tuple[str, ...], IntArray, npt.NDArray[np.integer]]:
         """An attribute's raw values, and which case has which (cases, values), each pair once, as events come."""
         labels, codes = _dictionary(attribute_column(self.log, name))
         if attribute_level(self.log, name) == "event":
@@ -239,7 +240,7 @@ def _last_below(numbers: FloatArray, edges: FloatArray) -> IntArray:
     return found - 1
 
 
-def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
+def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], npt.NDArray[np.integer]]:
     """A column's values as text and the code of each row; a row without a value has the code one beyond the last."""
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
@@ -247,8 +248,10 @@ def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
     if isinstance(combined, pa.ChunkedArray):
         combined = combined.chunk(0) if combined.num_chunks else pa.array([], pa.string()).dictionary_encode()
     labels = combined.dictionary.cast(pa.string()).to_pylist()
-    codes = pc.fill_null(combined.indices, len(labels)) if combined.null_count else combined.indices
-    return tuple(labels), codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = combined.indices
+    if combined.null_count:
+        codes = pc.fill_null(codes.cast(pa.int64()), len(labels))
+    return tuple(labels), codes.to_numpy(zero_copy_only=False)
 
 
 def _microseconds(column: pa.ChunkedArray) -> IntArray:

@@ -129,6 +129,12 @@ class Domain:
         np.cumsum(np.bincount(owner[keep], minlength=len(variants)), out=offsets[1:])
         return Variants.from_arrays(variants.labels, variants.codes[keep], offsets, variants.counts)
 
+    def holds(self, labels: Sequence[str], lengths: IntArray) -> bool:
+        """Return whether nothing has to be left out of sequences with labels among these, and of these lengths."""
+        return (self.alphabet is None or set(self.alphabet).issuperset(labels)) and (
+            self.longest is None or int(lengths.max(initial=0)) <= self.longest
+        )
+
     def keeps(
         self, labels: Sequence[str], codes: npt.NDArray[np.integer], owner: IntArray, offsets: IntArray
     ) -> BoolArray:

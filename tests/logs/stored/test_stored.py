@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import veilog
+from veilog import Domain
 from veilog.errors import EngineError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
@@ -18,6 +19,8 @@ from veilog.logs.source import Source
 from veilog.logs.stored import sorting, storing
 from veilog.logs.stored.store import StoredLog, keep
 from veilog.logs.stored.storing import store
+from veilog.privacy.adding import AllCases
+from veilog.privacy.cases import Cases, Coding
 
 START = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 ROWS = st.lists(
@@ -175,3 +178,67 @@ def test_what_threads_find_in_pieces_comes_in_the_order_of_the_pieces(in_three: 
 
     with pytest.raises(EngineError, match=r"^q$"):
         list(in_three.each(fails))
+
+
+@pytest.mark.parametrize("values", [1, 127, 128, 300])
+def test_texts_that_repeat_are_kept_as_numbers_and_come_back_as_texts(tmp_path: Path, values: int) -> None:
+    """With room for what stands for none, also where that is the last number of its width."""
+    codes = [*range(values), *range(values), None]
+    colours = [None if code is None else f"colour {code}" for code in codes]
+    rows = [("pqr"[i % 3], "a", i % 60, colour) for i, colour in enumerate(colours)]
+    write_rows(tmp_path / "log.parquet", rows)
+    whole = veilog.read(tmp_path / "log.parquet")
+    log = keep(iter([whole.only(np.array([0, 1])), whole.only(np.array([2]))]))
+    assert log is not None
+    assert same(log.whole(), whole)
+    assert log.shape.events.schema.field("colour").type == pa.string()
+    one = keep(iter([whole]))
+    assert one is not None
+    (kept,) = one.each(lambda piece, _: piece.events["colour"].type)
+    assert kept == pa.dictionary(pa.int8() if values <= 127 else pa.int16(), pa.string())
+    coding = Coding("colour", tuple(f"colour {i}" for i in range(0, values, 2)), others=True)
+
+    def coded(of: EventLog | StoredLog) -> list[int]:
+        return [c for part in AllCases(of, Domain()).over(lambda raw, _: raw.coded(coding), ("colour",)) for c in part]
+
+    assert coded(log) == coded(whole)
+    assert set(coded(log)) == {-1, *range(coding.size if values > 1 else 1)}
+
+
+def test_texts_that_hardly_repeat_are_kept_as_texts(in_three: StoredLog) -> None:
+    names = [piece.cases["concept:name"] for piece in in_three.each(lambda piece, _: piece)]
+    assert [column.type for column in names] == [pa.string()] * 3
+
+
+@pytest.mark.slow
+def test_one_case_of_a_million_events_among_others_is_answered_and_bounded(tmp_path: Path) -> None:
+    """It is a piece of its own, and adds to a sum what any other case can add at most."""
+    rng, most = np.random.default_rng(1), 1_000_000
+    owner = rng.permutation(np.concatenate([np.repeat(np.arange(1, 4001), 5), np.zeros(most, dtype=np.int64)]))
+    times = 1_600_000_000_000_000 + rng.integers(0, 10**13, len(owner))
+    labels = pa.array([f"a{i}" for i in range(5)])
+    table = {
+        "case": pa.array(owner).cast(pa.string()),
+        "activity": labels.take(pa.array(rng.integers(0, 5, len(owner)))),
+        "timestamp": pa.array(times).cast(pa.timestamp("us", "UTC")),
+        "colour": pa.array(["x", "y"]).take(pa.array(rng.integers(0, 2, len(owner)))),
+    }
+    pq.write_table(pa.table(table), tmp_path / "log.parquet")
+    log = store(tmp_path / "log.parquet", memory_limit="200MB")
+    assert log is not None and log.number_of_cases == 4001
+    assert max(len(piece) for piece in log.pieces(())) >= most
+
+    def features(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return block.owners, block.attributes["colour"], np.ones(len(block.owners), dtype=np.int64)
+
+    def asked(kept: EventLog | StoredLog, length: int | None) -> int:
+        cases = AllCases(kept, Domain(max_length=length))
+        return int(cases.sums(features, 2, 8, 1, "L1", labels.to_pylist(), [Coding("colour", ("x", "y"))]).sum())
+
+    assert 4000 * 5 <= asked(log, None) <= 4000 * 5 + 8
+    assert asked(log, 6) == 4000 * 5 + 6
+    assert asked(log, None) == asked(veilog.read(tmp_path / "log.parquet"), None)
+    facts = Domain(labels.to_pylist(), 50, attributes={"colour": ("x", "y")})
+    released = veilog.release(log, "evolve", epsilon=1, seed=1, domain=facts, times="0.3", attributes=["colour"])
+    assert 3000 < released.variants.cases < 5000
+    assert released.variants.lengths.max() <= 50

@@ -19,7 +19,7 @@ from veilog.logs.roles import guess_roles
 from veilog.logs.simulate import hospital
 from veilog.logs.source import Source
 from veilog.logs.tables import delimited
-from veilog.logs.tables.rows import _constant
+from veilog.logs.tables.rows import _by_appearance, _constant
 
 HEADER = "case,activity,time\n"
 
@@ -390,3 +390,13 @@ def test_a_column_is_of_cases_where_all_events_of_each_have_one_value_or_none(
     column = pa.chunked_array([values[:cut], values[cut:]])
     alike = all(len({value for owner, value in rows if owner == one}) <= 1 for one in range(3))
     assert _constant(column, case, first) == alike
+
+
+@given(st.lists(st.tuples(st.sampled_from("pqrs"), st.integers(1, 9)), max_size=12), st.integers(0, 40))
+def test_cases_are_numbered_as_they_appear_whether_or_not_their_rows_come_together(runs: list, cut: int) -> None:
+    names = [name for name, times in runs for _ in range(times)]
+    column = pa.chunked_array([names[:cut], names[cut:]], pa.string())
+    codes, count = _by_appearance(column)
+    order = list(dict.fromkeys(names))
+    assert codes.tolist() == [order.index(name) for name in names]
+    assert count == len(order)

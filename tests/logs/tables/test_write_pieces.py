@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import openly
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import veilog
+from veilog.errors import OutputError
 from veilog.logs import files, simulate
 from veilog.logs.eventlog import EventLog
+from veilog.logs.tables import parquet
 
 
 def pieces(log: EventLog, size: int) -> Iterator[EventLog]:
@@ -52,4 +57,25 @@ def test_an_iterator_that_fails_leaves_nothing(tmp_path: Path) -> None:
     for suffix in (".xes", ".csv", ".parquet"):
         with pytest.raises(KeyboardInterrupt):
             files.write_pieces(failing(), tmp_path / f"out{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_group_that_cannot_be_written_is_told_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written while the next is made."""
+    written = pq.ParquetWriter.write_table
+    done: list[int] = []
+
+    def fails(writer: pq.ParquetWriter, table: pa.Table, *arguments: Any, **options: Any) -> None:
+        done.append(len(table))
+        if len(done) == 2:
+            raise OSError(28, "No space left on device")
+        written(writer, table, *arguments, **options)
+
+    monkeypatch.setattr(parquet, "_GROUP", 50)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fails)
+    with pytest.raises(OutputError, match="No space left"):
+        files.write_pieces(pieces(simulate.hospital(100, seed=1), 7), tmp_path / "log.parquet")
+    assert done == [50, 50]
     assert list(tmp_path.iterdir()) == []

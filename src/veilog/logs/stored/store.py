@@ -9,7 +9,7 @@ import os
 import shutil
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,6 +25,7 @@ from veilog.errors import EngineError
 from veilog.logs.engines.engine import temporary_folder
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.findings import Finding
+from veilog.logs.tables.columns import is_text
 from veilog.logs.variants import Variants
 
 __all__ = ["Folder", "StoredLog", "keep"]
@@ -33,8 +34,10 @@ _MERGED = 16
 _AT_ONCE = 2
 """Pieces that are worked on at a time."""
 _ALWAYS = (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP)
-"""What every question asks of events. It lies on disk as it is in memory, so that it need not be unpacked each time."""
+"""What every question asks of events."""
 _PREFIX = "case:"
+_FEW = 2
+"""Texts each of which stands in so many rows or more, on average, are kept as places in a list."""
 
 T = TypeVar("T")
 
@@ -91,11 +94,12 @@ class StoredLog:
     def each(self, work: Callable[[EventLog, bool], T], attributes: Collection[str] | None = None) -> Iterator[T]:
         """What is found in the pieces, in their order; ``work`` is told whether a piece is the first.
 
-        Some are worked on at a time, by threads: what ``work`` does to anything else it has to guard.
+        Some are worked on at a time, by threads: what ``work`` does to anything else it has to guard. Pieces come as
+        they are kept, which is cheap: texts may be dictionaries, of any width, where those of the log are not.
         """
 
         def worked(held: tuple[int, int, int], first: bool) -> T:
-            return work(self._piece(*held, attributes), first)
+            return work(self._piece(*held, attributes, as_kept=True), first)
 
         waiting: deque[Future[T]] = deque()
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -117,8 +121,10 @@ class StoredLog:
             if last > first:
                 yield number, first, last
 
-    def _piece(self, number: int, first: int, last: int, attributes: Collection[str] | None) -> EventLog:
-        log = _loaded(self.folder.path, number, self.shape, attributes)
+    def _piece(
+        self, number: int, first: int, last: int, attributes: Collection[str] | None, *, as_kept: bool = False
+    ) -> EventLog:
+        log = _loaded(self.folder.path / str(number), self.shape, attributes, as_kept=as_kept)
         if self.chosen is None or last - first == log.cases.num_rows:
             return log
         return log.only(self.chosen[first:last] - sum(self.sizes[:number]))
@@ -177,12 +183,8 @@ def _kept(pieces: Iterable[EventLog], folder: Folder) -> StoredLog | None:
         if log.events.schema != shape.events.schema or log.cases.schema != shape.cases.schema:
             return None
         try:
-            for name, table in (
-                ("order", log.events.select(_ALWAYS)),
-                ("events", log.events.drop_columns(_ALWAYS)),
-                ("cases", log.cases),
-            ):
-                _write(table, folder.path / f"{len(sizes)}-{name}.arrow", None if name == "order" else "lz4")
+            for name, table in (("events", log.events), ("cases", log.cases)):
+                _write(table, folder.path / f"{len(sizes)}-{name}")
         except OSError as error:
             raise EngineError(
                 f"The log cannot be kept on disk ({error}).",
@@ -192,37 +194,73 @@ def _kept(pieces: Iterable[EventLog], folder: Folder) -> StoredLog | None:
     return None if shape is None else StoredLog(folder, tuple(sizes), shape)
 
 
-def _write(table: pa.Table, path: Path, compression: str | None) -> None:
-    """In one batch with one dictionary a column, so that what is read needs no more than to be unpacked."""
+def _write(table: pa.Table, path: Path) -> None:
+    """In one batch: what is numbers as it is in memory, to be mapped and not unpacked for each question; else packed.
+
+    Texts that repeat are numbers, too: of a column, the places of its values in a list.
+    """
     table = table.unify_dictionaries().combine_chunks()
-    with ipc.new_file(path, table.schema, options=ipc.IpcWriteOptions(compression=compression)) as file:
-        file.write_table(table)
+    table = pa.table([_listed(column) for column in table.columns], names=table.column_names)
+    texts = [field.name for field in table.schema if is_text(field.type)]
+    for names, kept, compression in ((texts, _packed(path), "lz4"), (None, _mapped(path), None)):
+        part = table.select(names) if names is not None else table.drop_columns(texts)
+        if part.num_columns:
+            with ipc.new_file(kept, part.schema, options=ipc.IpcWriteOptions(compression=compression)) as file:
+                file.write_table(part)
 
 
-def _loaded(folder: Path, number: int, shape: EventLog, attributes: Collection[str] | None) -> EventLog:
+def _mapped(path: Path) -> Path:
+    return path.with_name(f"{path.name}.arrow")
+
+
+def _packed(path: Path) -> Path:
+    return path.with_name(f"{path.name}-texts.arrow")
+
+
+def _listed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts that repeat, as places in the list of them, as narrow as these allow; other columns as they are."""
+    if not is_text(column.type) or not len(column):
+        return column
+    found = column.combine_chunks().dictionary_encode()
+    if len(found.dictionary) * _FEW > len(column):
+        return column
+    width = pa.from_numpy_dtype(np.min_scalar_type(-len(found.dictionary) - 1))  # with room for one that means none
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(found.indices.cast(width), found.dictionary)])
+
+
+def _loaded(path: Path, shape: EventLog, attributes: Collection[str] | None, *, as_kept: bool) -> EventLog:
     """A piece; an attribute of cases and one of events may be meant by one name, with or without what goes before it
-    in flat tables."""
+    in flat tables. Its columns are typed as those of the log, or ``as_kept``."""
     wanted = None if attributes is None else {name.removeprefix(_PREFIX) for name in attributes}
 
-    def read(kind: str, names: Collection[str]) -> dict[str, pa.ChunkedArray]:
-        chosen = [name for name in names if wanted is None or name in _ALWAYS or name.removeprefix(_PREFIX) in wanted]
-        return _read(folder / f"{number}-{kind}.arrow", chosen) if chosen else {}
+    def read(kind: str, schema: pa.Schema) -> pa.Table:
+        chosen = [
+            field
+            for field in schema
+            if wanted is None or field.name in _ALWAYS or field.name.removeprefix(_PREFIX) in wanted
+        ]
+        columns = _read(path.with_name(f"{path.name}-{kind}"), [field.name for field in chosen])
+        if as_kept:
+            chosen = [field.with_type(columns[field.name].type) for field in chosen]
+        typed = [columns[field.name].cast(field.type) for field in chosen]
+        return pa.Table.from_arrays(typed, schema=pa.schema(chosen, schema.metadata))
 
-    events = read("order", _ALWAYS) | read("events", [n for n in shape.events.column_names if n not in _ALWAYS])
-    cases = read("cases", shape.cases.column_names)
-    return replace(shape, events=_ordered(events, shape.events.schema), cases=_ordered(cases, shape.cases.schema))
+    return replace(shape, events=read("events", shape.events.schema), cases=read("cases", shape.cases.schema))
 
 
 def _read(path: Path, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-    with pa.memory_map(str(path)) as file:
-        fields = [ipc.open_file(file).schema.get_field_index(name) for name in names]
-        table = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields)).read_all()
-    return dict(zip(table.column_names, table.columns, strict=True))
-
-
-def _ordered(columns: Mapping[str, pa.ChunkedArray], schema: pa.Schema) -> pa.Table:
-    fields = [field for field in schema if field.name in columns]
-    return pa.Table.from_arrays([columns[field.name] for field in fields], schema=pa.schema(fields, schema.metadata))
+    columns: dict[str, pa.ChunkedArray] = {}
+    if _mapped(path).exists():
+        with pa.memory_map(str(_mapped(path))) as file:
+            table = ipc.open_file(file).read_all()
+        columns = {name: table.column(name) for name in names if name in table.column_names}
+    packed = [name for name in names if name not in columns]
+    if packed:
+        with pa.memory_map(str(_packed(path))) as file:
+            fields = [ipc.open_file(file).schema.get_field_index(name) for name in packed]
+            table = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields)).read_all()
+        columns |= dict(zip(table.column_names, table.columns, strict=True))
+    return columns
 
 
 def _merged(parts: list[Variants]) -> Variants:

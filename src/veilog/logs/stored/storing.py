@@ -83,8 +83,8 @@ def store(
     None for one Parquet file where only :func:`veilog.read` can tell what its rows mean. That is where a case or an
     activity has no name, an event no time or a text for one, or an explicit index. Of several files and of tables such
     rows are refused, or left out where ``policies`` say so. DuckDB stays within ``memory_limit``, and with it the
-    pieces in ``temp_directory``, which take 28 bytes an event and what its attributes do in a file; a table of Ibis is
-    copied there first.
+    pieces in ``temp_directory``, which take 28 bytes an event and for each of its attributes 8, or 1 to 4 where it is
+    text that repeats; other texts are packed. A table of Ibis is copied there first.
     """
     named = Source(source, engine=engine, means=Means(memory_limit, threads, temp_directory, index))
     declared = Declared(case, activity, timestamp, lifecycle, classifier)

@@ -11,6 +11,7 @@ import binascii
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -136,6 +137,8 @@ def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table 
     (maybe without rows) lists those without events, and a column ``case:index`` tells cases apart.
     """
     writer, waiting, rows, groups, cases = None, [], 0, 0, 0
+    pool = ThreadPoolExecutor(1)  # writes a group of rows while the next is made
+    written: Future[None] | None = None
     try:
         for log in logs:
             empty = int((np.diff(log.offsets) == 0).sum())
@@ -156,11 +159,16 @@ def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table 
             # Whole row groups, so that a file does not depend on the pieces in which its log came.
             while rows >= _GROUP:
                 joined = _joined(waiting)
-                writer.write_table(joined.slice(0, _GROUP), row_group_size=_GROUP)
+                if written is not None:
+                    written.result()
+                written = pool.submit(writer.write_table, joined.slice(0, _GROUP), row_group_size=_GROUP)
                 waiting, rows, groups = [joined.slice(_GROUP)], rows - _GROUP, groups + 1
+        if written is not None:
+            written.result()
         if writer is not None and (rows or not groups):
             writer.write_table(_joined(waiting), row_group_size=_GROUP)
     finally:
+        pool.shutdown()
         if writer is not None:
             writer.close()
 

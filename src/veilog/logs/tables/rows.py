@@ -178,6 +178,11 @@ def _by_appearance(names: Any) -> tuple[IntArray, int]:
     """Codes 0, 1, ... in the order in which the values first appear, and how many there are."""
     if not len(names):
         return np.zeros(0, dtype=np.int64), 0
+    changes = np.flatnonzero(pc.not_equal(names.slice(1), names.slice(0, len(names) - 1)).to_numpy())
+    if 0 < 2 * len(changes) < len(names):  # rows that come together are looked at once
+        starts = np.concatenate([[0], changes + 1])
+        codes, count = _by_appearance(names.take(pa.array(starts)))
+        return np.repeat(codes, np.diff(starts, append=len(names))), count
     encoded = names.dictionary_encode().unify_dictionaries()
     codes = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks])
     count = len(encoded.chunk(0).dictionary)

@@ -28,6 +28,9 @@ MOST_GROUPS = 10
 LEAN = 1.5
 """How far a part may be from what its gaps let expect: a factor of e to the power of this, as a standard deviation."""
 _FACTORS = np.linspace(-4.0, 4.0, 65)
+HELD = 0.02
+"""Pairs that together have this part of the time of all cases keep theirs: a little of what long cases have would be
+many times what they have."""
 ROUNDS = 10
 """Of fitting to one table after the other."""
 HALVINGS = 24
@@ -81,26 +84,40 @@ class Steps:
     """Whether the noise is Gaussian."""
 
     def stretched(self, seconds: FloatArray, wanted: FloatArray, gaps: Gaps) -> FloatArray:
-        """Return gaps that add up to the durations ``wanted`` of cases, and in each table to its parts of them."""
+        """Return gaps that add up to the durations ``wanted`` of cases, and in each table to about its parts of them;
+        pairs that have little of the time keep it."""
         owner = gaps.owner
         group = np.searchsorted(self.edges, wanted, side="right")[owner]
         cells = gaps.cells(group, tuple(table.shape[1] for table in self.tables))
-        counted = (np.bincount(owner, minlength=len(wanted))[owner] > 1) & (wanted[owner] > 0)
+        several = np.bincount(owner, minlength=len(wanted)) > 1
+        whole = np.where(several & (wanted > 0), np.maximum(wanted, 1e-9), np.inf)[owner]  # what is not counted is 0
         found = _drawn_to(seconds, wanted, owner)
+        room = np.empty_like(found)  # of millions of gaps: what is written over is not asked for again
 
         def parts(cell: IntArray, table: FloatArray) -> FloatArray:
-            part = np.where(counted, found / np.maximum(wanted[owner], 1e-9), 0.0)
-            sums = np.bincount(cell, weights=part, minlength=table.size)
+            sums = np.bincount(cell, weights=np.divide(found, whole, out=room), minlength=table.size)
             return np.asarray(sums, dtype=np.float64).reshape(table.shape)
+
+        def times(factors: FloatArray, cell: IntArray) -> None:
+            """Change each gap by the factor of its cell, and all of a case to what is wanted of it."""
+            np.multiply(found, np.take(factors, cell, out=room, mode="clip"), out=found)
+            took = np.bincount(owner, weights=found, minlength=len(wanted))
+            np.multiply(found, np.take(wanted / np.maximum(took, 1e-12), owner, out=room, mode="clip"), out=found)
 
         aims = [
             _aimed(table, scale, parts(cell, table), gaussian=self.gaussian)
             for table, scale, cell in zip(self.tables, self.scales, cells, strict=True)
         ]
+        of_pairs = np.bincount(gaps.pair, weights=found)
+        order = np.argsort(of_pairs)
+        held = np.zeros(len(of_pairs), dtype=np.bool_)
+        held[order] = np.cumsum(of_pairs[order]) <= HELD * of_pairs.sum()
         for _ in range(ROUNDS):
             for aim, cell in zip(aims, cells, strict=True):
                 factors = (aim + 1e-9) / (parts(cell, aim) + 1e-9)
-                found = _to(found * factors.ravel()[cell], wanted, owner)
+                times(factors, cell)
+            now = np.bincount(gaps.pair, weights=found)
+            times(np.where(held, of_pairs / np.maximum(now, 1e-9), 1.0), gaps.pair)
         return found
 
 
@@ -140,13 +157,23 @@ def _drawn_in_block(seconds: FloatArray, wanted: FloatArray, owner: IntArray) ->
     took = np.bincount(owner, weights=seconds, minlength=len(wanted))
     squares = np.bincount(owner, weights=seconds**2, minlength=len(wanted))
     more = (np.maximum(wanted - took, 0.0) / np.maximum(squares, 1e-18))[owner]
+    shorter = took > wanted
+    ours = np.flatnonzero(shorter[owner])
+    case = (np.cumsum(shorter) - 1)[owner[ours]]
+    less = _shortening(seconds[ours], wanted[shorter], case)[case]
+    found = seconds + more * seconds**2
+    found[ours] = seconds[ours] / (1 + less * seconds[ours])
+    return _to(found, wanted, owner)
+
+
+def _shortening(seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> FloatArray:
+    """Return for each case the m with which its gaps, each g made to g / (1 + m g), take no less than is wanted."""
     low, high = np.full(len(wanted), -30.0), np.full(len(wanted), 30.0)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         left = np.bincount(owner, seconds / (1 + np.exp(middle)[owner] * seconds), minlength=len(wanted))
         low, high = np.where(left > wanted, middle, low), np.where(left > wanted, high, middle)
-    less = np.where(took > wanted, np.exp(low), 0.0)[owner]
-    return _to(np.where(less > 0, seconds / (1 + less * seconds), seconds + more * seconds**2), wanted, owner)
+    return np.asarray(np.exp(low))
 
 
 def _to(seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> FloatArray:
@@ -217,6 +244,10 @@ def _root(weights: Sequence[int]) -> float:
 
 def places(pairs: IntArray, first: IntArray, second: IntArray, size: int) -> IntArray:
     """Return the place of each pair of codes among the pairs, or the one after the last."""
+    if size**2 <= len(first):  # far quicker than a search, where there are no more pairs than this
+        among = np.full((size + 1) ** 2, len(pairs))  # the last row and column are those of codes that are -1
+        among[(size + 1) * (pairs // size) + pairs % size] = np.arange(len(pairs))
+        return np.asarray(among[np.where(first < 0, size, first) * (size + 1) + np.where(second < 0, size, second)])
     key = first * size + second
     place = np.minimum(np.searchsorted(pairs, key), len(pairs) - 1)
     return np.where((first >= 0) & (second >= 0) & (pairs[place] == key), place, len(pairs))
@@ -231,7 +262,9 @@ def directly_following(offsets: IntArray, events: int) -> IntArray:
 
 def known_gaps(block: Cases) -> tuple[IntArray, IntArray]:
     """Return the second event of each pair with two known times in order, and its case."""
-    at = directly_following(block.offsets, len(block.codes))
-    at = at[(block.times[at] != UNKNOWN_TIME) & (block.times[at - 1] != UNKNOWN_TIME)]
-    at = at[block.times[at] >= block.times[at - 1]]
+    going = np.zeros(len(block.codes), dtype=np.bool_)
+    # An unknown time is below all others, so behind a known one it is not in order.
+    going[1:] = (block.times[1:] >= block.times[:-1]) & (block.times[:-1] != UNKNOWN_TIME)
+    going[block.offsets[:-1][block.lengths > 0]] = False
+    at = np.flatnonzero(going)
     return at, block.owners[at]

@@ -17,6 +17,7 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
@@ -41,6 +42,10 @@ _FITTING = 25
 _BLOCK = 65_536
 
 
+_Rule = Callable[[IntArray, IntArray, IntArray], IntArray]
+"""What sequences have, by their codes, their offsets and of each code whose it is."""
+
+
 @dataclass(eq=False)
 class Variable:
     """What every case has one of few values of: an attribute, or something that its activities say."""
@@ -51,10 +56,17 @@ class Variable:
     """Its value in each raw case, of that case alone."""
     shares: FloatArray
     """Of an attribute, how often it has each value; of the control flow not looked at."""
-    drawn: IntArray
+    values: IntArray
     """Its value in each released case; of an attribute as of now."""
     parents: list[tuple[Variable, FloatArray]] = field(default_factory=list)
     """What it is drawn given, and its shares given each value of these."""
+    owner: npt.NDArray[np.integer] | None = None
+    """Where ``values`` are those of sequences, of which there are few: the sequence of each released case."""
+
+    @property
+    def drawn(self) -> IntArray:
+        """Its value in each released case."""
+        return self.values if self.owner is None else np.asarray(self.values[self.owner])
 
 
 def rounds_paid(epsilon: Fraction, cases: int, attributes: int, flow: int) -> int:
@@ -91,7 +103,7 @@ def of_the_flow(cases: Repeated) -> list[Variable]:
     place = np.full(size + 1, min(MOST_ENDS, int((often > 0).sum())))
     ends = np.argsort(-often, kind="stable")[: place[0]]
     place[ends] = np.arange(len(ends))
-    found = [_flow("last activity", int(place.max()) + 1, lambda codes, at: place[_last(codes, at, size)], cases)]
+    found = [_flow("last activity", int(place.max()) + 1, lambda codes, at, _: place[_last(codes, at, size)], cases)]
     shares = _occurring(cases) / len(cases)
     telling = np.flatnonzero((shares >= VARYING[0]) & (shares <= VARYING[1]))
     most = telling[np.argsort(np.abs(shares[telling] - 0.5), kind="stable")][:MOST_ACTIVITIES]
@@ -101,13 +113,18 @@ def of_the_flow(cases: Repeated) -> list[Variable]:
         for rank, code in enumerate(most.tolist(), start=1)
     ]
     edges = np.unique(np.quantile(cases.lengths, np.arange(1, MOST_LENGTHS) / MOST_LENGTHS))
-    lengths = _flow("length", len(edges) + 1, lambda codes, at: np.searchsorted(edges, np.diff(at)), cases)
-    return [one for one in (*found, lengths) if len(np.unique(one.drawn)) > 1]
+    lengths = _flow("length", len(edges) + 1, lambda _, at, __: np.searchsorted(edges, np.diff(at)), cases)
+    return [one for one in (*found, lengths) if np.count_nonzero(np.bincount(one.drawn)) > 1]
 
 
-def _flow(name: str, size: int, rule: Callable[[IntArray, IntArray], IntArray], cases: Repeated) -> Variable:
-    told = np.asarray(rule(cases.distinct.codes.astype(np.int64), cases.distinct.offsets), dtype=np.int64)
-    return Variable(name, size, lambda block: rule(block.codes, block.offsets), np.zeros(0), told[cases.owner])
+def _flow(name: str, size: int, rule: _Rule, cases: Repeated) -> Variable:
+    one = cases.distinct
+    told = rule(one.codes.astype(np.int64), one.offsets, np.repeat(np.arange(len(one)), one.lengths))
+
+    def of_block(block: Cases) -> IntArray:
+        return rule(block.codes, block.offsets, block.owners)
+
+    return Variable(name, size, of_block, np.zeros(0), np.asarray(told, dtype=np.int64), owner=cases.owner)
 
 
 def _last(codes: IntArray, offsets: IntArray, none: int) -> IntArray:
@@ -128,9 +145,10 @@ def _occurring(cases: Repeated) -> IntArray:
     return found
 
 
-def _has(code: int, codes: IntArray, offsets: IntArray) -> IntArray:
-    reached = np.concatenate([[0], np.cumsum(codes == code)])
-    return (np.diff(reached[offsets]) > 0).astype(np.int64)
+def _has(code: int, codes: IntArray, offsets: IntArray, owners: IntArray) -> IntArray:
+    found = np.zeros(len(offsets) - 1, dtype=np.int64)
+    found[owners[np.flatnonzero(codes == code)]] = 1
+    return found
 
 
 # Select, measure, generate ------------------------------------------------------------------------------------------
@@ -159,7 +177,8 @@ def drawn_together(
         pair = open_.pop(_selected(curator, share, open_, codings, labels, number))
         table = _measured(curator, share * (1 - SELECTING), pair, codings, labels)
         one, other = pair
-        rows = np.bincount(one.drawn, minlength=one.size) / len(one.drawn)
+        drawn = one.drawn
+        rows = np.bincount(drawn, minlength=one.size) / len(drawn)
         found = fitted(table, rows, other.shares, 2 / float(share * (1 - SELECTING)) ** 2)
         other.parents.append((one, found))
         measured[id(other)] += 1
@@ -180,15 +199,14 @@ def _selected(
 ) -> int:
     """The pair that the noisy maximum finds farthest from what was drawn, less what chance and noise alone explain."""
     expected, less = [], []
+    variables = {id(one): one for pair in pairs for one in pair}
     for one, other in pairs:
-        drawn = np.bincount(one.drawn * other.size + other.drawn, minlength=one.size * other.size)
-        counts = drawn * (number / len(one.drawn))
+        drawn = one.drawn
+        counts = np.bincount(drawn * other.size + other.drawn, minlength=_cells((one, other))) * (number / len(drawn))
         expected.append(np.round(counts).astype(np.int64))
         chance = float(np.sqrt(2 / np.pi * counts).sum())
         less.append(round(chance + (one.size - 1) * (other.size - 1) / float(share * (1 - SELECTING))))
     starts = np.concatenate([[0], np.cumsum([_cells(pair) for pair in pairs])]).tolist()
-
-    variables = {id(one): one for pair in pairs for one in pair}
 
     def of_pairs(block: Cases) -> Triples:
         values = {key: one.of_block(block) for key, one in variables.items()}
@@ -239,12 +257,12 @@ def _measured(
 def _draw(order: list[Variable], rng: np.random.Generator) -> None:
     """Draw these attributes, each given its parents, which come before it."""
     for one in order:
-        one.drawn = _drawn_given(one, rng)
+        one.values = _drawn_given(one, rng)
 
 
 def _drawn_given(one: Variable, rng: np.random.Generator) -> IntArray:
     """A value for each case, such that with every parent the cases have the shares that were asked."""
-    number = len(one.drawn)
+    number = len(one.values)
     key = np.zeros(number, dtype=np.int64)
     for parent, _ in one.parents:
         key = key * parent.size + parent.drawn
@@ -252,10 +270,12 @@ def _drawn_given(one: Variable, rng: np.random.Generator) -> IntArray:
     first = np.empty(len(counts), dtype=np.int64)
     first[row[::-1]] = np.arange(number)[::-1]
     table = counts[:, None] * one.shares[None, :] + 1e-12
-    for _ in range(_FITTING if len(one.parents) > 1 else 1):
-        for parent, shares in one.parents:
-            of_row = parent.drawn[first]
-            wanted = np.bincount(parent.drawn, minlength=parent.size)[:, None] * shares
+    fits = [
+        (parent.drawn[first], np.bincount(parent.drawn, minlength=parent.size)[:, None] * shares)
+        for parent, shares in one.parents
+    ]
+    for _ in range(_FITTING if len(fits) > 1 else 1):
+        for of_row, wanted in fits:
             sums = np.zeros_like(wanted)
             np.add.at(sums, of_row, table)
             table = table * (wanted / np.maximum(sums, 1e-12))[of_row] + 1e-12

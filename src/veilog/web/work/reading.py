@@ -192,7 +192,7 @@ def _noticed(finding: Finding) -> Noticed:
         example=short(finding.example, 160),
         line=finding.line,
         consequence=_CONSEQUENCES[finding.policy],
-        advice=rule.advice,
+        advice=clean(finding.advice),
         policies=tuple(policy for policy in rule.policies if policy != "fail"),
     )
 

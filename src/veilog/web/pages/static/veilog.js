@@ -187,7 +187,7 @@
     return element;
   };
   const together = new Set(all("[data-map]").map((map) => map.closest(".maps") || map));
-  for (const place of together) {
+  const lively = (place) => {
     const maps = place.matches("[data-map]") ? [place] : Array.from(place.querySelectorAll("[data-map]"));
     const pictures = maps.map((map) => map.querySelector("svg"));
     const parts = (selector) => pictures.flatMap((picture) => Array.from(picture.querySelectorAll(selector)));
@@ -230,6 +230,8 @@
         picture.setAttribute("width", Math.floor(sizes[i][0] * scale));
         picture.setAttribute("height", Math.floor(sizes[i][1] * scale));
       });
+      const wider = maps.some((map) => map.scrollWidth > map.clientWidth);
+      for (const hint of all(".narrow")) hint.style.display = wider ? "revert" : "none";
     };
     for (const [name, to] of [["smaller", () => scale * 0.8], ["larger", () => scale * 1.25], ["whole", whole]]) {
       const button = made("button", { type: "button", textContent: said(name) });
@@ -301,7 +303,9 @@
       const [box, around] = [start.getBoundingClientRect(), map.getBoundingClientRect()];
       map.scrollLeft += (box.left + box.right - around.left - around.right) / 2;
     }
-  }
+  };
+  // They lie far below: the page is there before they are measured.
+  addEventListener("load", () => setTimeout(() => together.forEach(lively)));
 
   // Find variants by their activities.
   const search = document.getElementById("search");
