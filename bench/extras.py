@@ -8,9 +8,14 @@ alone.
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +24,14 @@ from benchmark import CPU, benchmark, grid
 from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.experiments.summary import Column
+from veilog.logs import files, simulate
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
-from veilog.logs.variants import Sequences
+from veilog.logs.variants import Sequences, Variants
 from veilog.measures.purposes.attributes.purpose import ATTRIBUTES
+from veilog.measures.purposes.performance import OFTEN, PERFORMANCE
 from veilog.measures.purposes.purpose import Asked
 from veilog.measures.purposes.sides import split
+from veilog.methods._events import calendar, steps
 from veilog.methods._events.assemble import Details, assembled, released_cases
 from veilog.methods._events.attributes import released_attributes
 from veilog.methods._events.domains import choose
@@ -121,6 +129,56 @@ def times(given: Given, cell: Cell) -> Measured:
     costs, made = timed(lambda: released_times(curator, Fraction(str(cell.get("epsilon"))), cases, window=window))
     found = errors(log, cases.rows(0, len(cases)), made, int(window[0].timestamp()))
     return Measured(dict(zip(ERRORS, found, strict=True)) | {"cpu": costs["cpu"]})
+
+
+MADE_UP = {
+    "hospital, 3,000 cases": lambda: simulate.hospital(3000, 11),
+    "network, 5,000 cases": lambda: simulate.wide(5000, 30, 12, 5),
+}
+DISTANCES = ("cycle_time", "relative", "absolute", "arrival", "circadian")
+HALVINGS = {"traffic_fines": 3}
+
+
+@cache
+def read_once(log: str, path: Path | None) -> EventLog:
+    return MADE_UP[log]() if path is None else files.read(path)
+
+
+@cache
+def flow(log: str, path: Path | None, seed: int) -> Variants:
+    """What a release at epsilon 1 has for variants where 0.4 of it is for times."""
+    variants = read_once(log, path).variants
+    return release(variants, "evolve", domain=ALL_FROM_LOG, epsilon="0.6", seed=seed).variants
+
+
+@cache
+def floors(log: str, path: Path | None) -> dict[str, float]:
+    """The distances of two random halves of a log: the means of ten halvings, of the largest log three."""
+    original = read_once(log, path)
+    scores = [PERFORMANCE.score(*split(original, 0.5, seed), Asked()) for seed in range(HALVINGS.get(log, 10))]
+    return {name: float(np.mean([score[name] or 0.0 for score in scores])) for name in scores[0]}
+
+
+def released_at(given: Given, cell: Cell) -> Measured:
+    """A release of evolve at epsilon 1, of which 0.4 is for times; a constant may have another value."""
+    log, variants = read_once(cell.log, given.path), flow(cell.log, given.path, cell.run)
+    name, _, value = str(cell.get("constant")).partition("=")
+    module = steps if hasattr(steps, name) else calendar
+    source = noise.seeded(1000 + cell.run)
+    curator = Curator(log.variants, log=log, randomness=source)
+    cases = released_cases(variants, noise.generator(source))
+    with patch.object(module, name, ast.literal_eval(value)) if value else nullcontext():
+        moments = released_times(curator, Fraction("0.4"), cases, window=curator.events.window)
+    made = assembled(Details(cases, moments), log.metadata)
+    scores, floor = PERFORMANCE.score(made, log, Asked()), floors(cell.log, given.path)
+    real, found = (gaps_of(*original_of(one)) for one in (log, made))
+    often = [pair for pair in found if len(real.get(pair, ())) >= OFTEN and real[pair].mean() > 0]
+    off = [abs(found[pair].mean() / real[pair].mean() - 1) for pair in often]
+    return Measured(
+        {name: (scores[name] or 0.0) / max(floor[name], 1e-9) for name in DISTANCES}
+        | {name: scores[name] for name in ("median_duration", "mean_duration")}
+        | {"pairs": float(np.median(off)) if off else None}
+    )
 
 
 def text(value: object) -> str | None:
@@ -236,6 +294,23 @@ def attribute_cells(plan: Plan) -> Iterator[Cell]:
         yield from grid(logs=(log,), **given, quick={"epsilon": "1"})(plan)
 
 
+def released_cells(plan: Plan) -> Iterator[Cell]:
+    yield from grid("evolve", logs=(*plan.logs, *MADE_UP), constant=("",))(plan)
+
+
+CONSTANTS = (
+    *("", "PLACES=4", "PLACES=7", "LEAN=1.0", "LEAN=2.0", "ROUNDS=5", "ROUNDS=20", "HELD=0.01", "HELD=0.05"),
+    *("DAY_NOISES=2", "DAY_NOISES=8", "DAYTIMES=(1,1)", "DAYTIMES=(3,1)"),
+)
+
+
+def constant_cells(plan: Plan) -> Iterator[Cell]:
+    yield from grid("evolve", logs=(*plan.logs, *MADE_UP), constant=CONSTANTS)(plan)
+
+
+_RELEASED = tuple(
+    Column(name, name, ".2f", "spread") for name in (*DISTANCES, "median_duration", "mean_duration", "pairs")
+)
 _EPSILONS = ("0.1", "0.3", "1", "3", "10")
 BENCHMARKS = (
     benchmark(
@@ -245,6 +320,26 @@ BENCHMARKS = (
         grid("evolve", variants=("own", "evolve"), epsilon=_EPSILONS, quick={"epsilon": "1"}),
         (*(Column(name, name, ".2f", "spread") for name in ERRORS), CPU),
         logs=LOGS,
+        page="results/times.md",
+    ),
+    benchmark(
+        "times-released",
+        "Distances of a release with times, over those of two halves of the log.",
+        released_at,
+        released_cells,
+        _RELEASED,
+        logs=("sepsis", "receipt", "bpic2013_incidents", "traffic_fines"),
+        runs=10,
+        page="results/times.md",
+    ),
+    benchmark(
+        "times-constants",
+        "The same with one constant of times changed at a time.",
+        released_at,
+        constant_cells,
+        _RELEASED,
+        logs=("sepsis", "receipt", "bpic2013_incidents"),
+        runs=10,
         page="results/times.md",
     ),
     benchmark(

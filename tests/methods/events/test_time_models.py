@@ -5,11 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from time_tools import HOSPITAL, YEAR, durations_of, original_of, timed
+from hypothesis import given
+from hypothesis import strategies as st
+from time_tools import HOSPITAL, YEAR, durations_of, log_of, original_of, timed
 
 from veilog.logs.variants import Repeated, Sequences
 from veilog.methods._events import calendar, durations, steps
 from veilog.methods._events.prices import Price
+from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
@@ -132,11 +135,41 @@ def test_starts_keep_to_busy_hours_and_to_the_window() -> None:
     busy[9:17] = 1.0  # Mondays, office hours
     window = (YEAR[0], YEAR[0] + datetime.timedelta(days=30))
     starts = calendar.drawn_starts(500, np.array([0.5, 0.0, 0.25, 0.25]), busy, window, np.random.default_rng(0))
-    hours = calendar.of_the_week(starts)
+    hours = (starts - 4 * 86_400) // 3600 % 168
     assert ((hours >= 9) & (hours < 17)).mean() > 0.99
     first = window[0].timestamp()
     assert ((starts >= first) & (starts < window[1].timestamp())).all()
     assert not ((starts >= first + 7.5 * 86_400) & (starts < first + 15 * 86_400)).any()
+
+
+def test_a_clock_of_busy_hours_shows_each_time_once() -> None:
+    busy = np.random.default_rng(0).random(168)
+    clock = calendar.Clock.of(busy)
+    seconds = np.sort(np.random.default_rng(1).integers(0, 10**9, 500))
+    shown = clock.reached(seconds.astype(float))
+    assert (np.diff(shown) > 0).all()
+    assert np.abs(clock.when(shown) - seconds).max() <= 1
+    monday = 4 * 86_400
+    hour = clock.reached(monday + np.array([3, 4, 3 + 168, 4 + 168]) * 3600.0)
+    assert [hour[1] - hour[0], hour[3] - hour[2]] == pytest.approx([busy[3], busy[3]])
+
+
+def test_few_parts_of_a_day_become_a_smooth_day() -> None:
+    day = 10 + 6 * np.cos(2 * np.pi * (np.arange(24) - 9) / 24)
+    for parts in (24, 12, 8, 6, 4):
+        found = calendar._smoothed(day.reshape(parts, -1).sum(axis=1), 1e-6, 24)
+        assert found == pytest.approx(day / day.sum(), rel=1e-4)
+
+
+def test_hours_of_few_cases_are_known_where_noise_would_drown_each_of_24() -> None:
+    """1,000 cases at noon; the noise of one hour has a deviation of 42."""
+    log = log_of(*[[("a", 1_704_110_400 + 86_400 * (i % 7))] for i in range(1_000)])
+    noons = []
+    for seed in range(5):
+        curator = Curator(log.variants, log=log, randomness=noise.seeded(seed))
+        busy = calendar.asked_hours(Price(curator, Fraction(1, 20)), 1_000).reshape(7, 24).sum(axis=0)
+        noons.append(float(busy[6:18].sum() / busy.sum()))
+    assert np.mean(noons) > 0.75
 
 
 def test_long_cases_start_early_where_they_did() -> None:
@@ -175,6 +208,20 @@ def test_parts_of_durations_are_those_that_were_answered(gaussian: bool) -> None
     assert found[1::2] == pytest.approx(np.full(100, 300.0), rel=0.02)
 
 
+def test_pairs_with_little_of_the_time_keep_it() -> None:
+    """The last gaps take seconds of hours; were they a fifth, as is answered of last places, they would not be that
+    pair's any more."""
+    cases = Sequences(("a", "b", "c"), np.tile([0, 1, 2], 99).astype(np.int32), np.arange(0, 298, 3))
+    at = steps.directly_following(cases.offsets, 297)
+    codes = cases.codes.astype(np.int64)
+    gaps = steps.Gaps.of(codes[at - 1], codes[at], np.repeat(np.arange(99), 2), np.array([1, 5]), 3)
+    table = np.zeros((1, steps.PLACES))
+    table[0, 0], table[0, -1] = 79, 20
+    known = steps.Steps(np.zeros(0), (table,), (0.1,), False)
+    found = known.stretched(np.tile([9_999.0, 1.0], 99), np.full(99, 10_000.0), gaps)
+    assert found[1::2] == pytest.approx(np.full(99, 1.0), rel=0.1)
+
+
 def test_parts_of_durations_that_noise_explains_stay_as_they_were_expected() -> None:
     expected = np.full((1, 4), 25.0)
     noisy = expected + np.array([[30.0, -20, -30, 20]])
@@ -190,3 +237,28 @@ def test_released_durations_are_close_where_the_budget_is_large() -> None:
     made, real = durations_of(cases, times), durations_of(*original_of(HOSPITAL))
     assert np.median(made) == pytest.approx(np.median(real), rel=0.15)
     assert made.mean() == pytest.approx(real.mean(), rel=0.1)
+
+
+@pytest.mark.parametrize("number", [5, 400])
+def test_pairs_are_looked_up_as_they_are_found(number: int) -> None:
+    """By a table, where there are many, and else by a search."""
+    rng, size = np.random.default_rng(3), 12
+    pairs = np.flatnonzero(rng.random(size**2) < 0.3)
+    first, second = rng.integers(-1, size, (2, number))
+    known = {(pair // size, pair % size): i for i, pair in enumerate(pairs.tolist())}
+    wanted = [known.get(pair, len(pairs)) for pair in zip(first.tolist(), second.tolist(), strict=True)]
+    assert steps.places(pairs, first, second, size).tolist() == wanted
+
+
+@given(st.lists(st.lists(st.sampled_from([UNKNOWN_TIME, -5, 0, 3, 4]), max_size=5), max_size=6))
+def test_gaps_are_known_between_known_times_in_order(cases: list[list[int]]) -> None:
+    times = np.array([time for case in cases for time in case], dtype=np.int64)
+    offsets = np.cumsum([0, *map(len, cases)])
+    wanted = [
+        (offsets[i] + j, i)
+        for i, case in enumerate(cases)
+        for j in range(1, len(case))
+        if UNKNOWN_TIME not in case[j - 1 : j + 1] and case[j] >= case[j - 1]
+    ]
+    at, owners = steps.known_gaps(Cases(np.zeros(len(times), dtype=np.int64), times, offsets, {}))
+    assert list(zip(at.tolist(), owners.tolist(), strict=True)) == wanted

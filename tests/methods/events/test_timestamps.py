@@ -122,8 +122,8 @@ def test_a_delta_that_is_too_small_to_pay_changes_nothing() -> None:
 Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
 
 
-def questions_of_times(log: EventLog) -> list[Asked]:
-    """Every question that times ask, as it was asked."""
+def questions_of_times(log: EventLog, epsilon: str) -> list[Asked]:
+    """Every question that times ask at this epsilon, as it was asked."""
     asked: list[Asked] = []
     ask = EventQuestions.sums
 
@@ -132,7 +132,7 @@ def questions_of_times(log: EventLog) -> list[Asked]:
         return ask(self, features, size, bound, epsilon, **more)
 
     with patch.object(EventQuestions, "sums", listening):
-        timed(log, "1", 0)
+        timed(log, epsilon, 0)
     return asked
 
 
@@ -144,9 +144,10 @@ def exact(log: EventLog, asked: Asked) -> np.ndarray:
 
 moments = st.none() | st.integers(1_700_000_000, 1_740_000_000)
 raw_cases = st.lists(st.lists(st.tuples(st.sampled_from("abc"), moments), max_size=14), min_size=1, max_size=6)
-QUESTIONS = questions_of_times(
-    log_of(*[[("a", 1_704_100_000 + 7 * i), ("b", 1_704_200_000), ("c", 1_704_200_000 + 9**i)] for i in range(7)])
-)
+SMALL = log_of(*[[("a", 1_704_100_000 + 7 * i), ("b", 1_704_200_000), ("c", 1_704_200_000 + 9**i)] for i in range(7)])
+QUESTIONS = questions_of_times(SMALL, "1")
+HOURS = [asked for epsilon in ("1", "1000") for asked in questions_of_times(SMALL, epsilon)[5:6]]
+"""Of a few parts of the day, and of all hours."""
 
 
 def test_these_questions_are_asked() -> None:
@@ -167,11 +168,18 @@ def test_these_questions_are_asked() -> None:
 @given(raw=raw_cases)
 def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[list[tuple[str, int | None]]]) -> None:
     """The answers for a log are the sums of those for its single cases, each of which is within the bound."""
-    for asked in QUESTIONS:
+    for asked in (*QUESTIONS, HOURS[1]):
         alone = [exact(log_of(case), asked) for case in raw]
         assert np.array_equal(exact(log_of(*raw), asked), sum(alone))
         bound = asked[2] * asked[3].get("resolution", 1)
         assert all(np.abs(one).sum() <= bound for one in alone)
+
+
+@given(raw=raw_cases)
+def test_hours_of_a_case_are_within_their_bound_in_squares(raw: list[list[tuple[str, int | None]]]) -> None:
+    assert [size for _, size, _, _ in HOURS] == [4 + 7, 24 + 7]
+    for asked in HOURS:
+        assert all((exact(log_of(case), asked) ** 2).sum() <= 5 * 2_520**2 for case in raw)
 
 
 def test_missing_times_and_gaps_below_zero_contribute_nothing() -> None:

@@ -6,7 +6,8 @@ tree of halves, of which all answers are made to agree (Hay, Rastogi, Miklau, Su
 differentially private histograms through consistency", 2010), from the whole window down: long times without a case are
 common, and so are times of which one half has as many as the other.
 
-Hours and days are asked as histograms; of their Fourier components those are kept that stand out of the noise.
+Hours and days are asked as histograms, hours in the fewer parts the fewer cases there are; of their Fourier components
+those are kept that stand out of the noise.
 """
 
 from __future__ import annotations
@@ -26,15 +27,16 @@ from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.domain import Window
 
 __all__ = [
+    "DAYTIMES",
     "MADE_UP_WINDOW",
     "WEEK_HOURS",
+    "Clock",
     "Together",
     "asked_hours",
     "asked_starts",
     "asked_together",
     "check",
     "drawn_starts",
-    "of_the_week",
 ]
 
 MADE_UP_WINDOW: Window = (
@@ -56,6 +58,11 @@ CELL_NOISES, DEEPEST = 4, 6
 """Starts and durations are cut at a half, a quarter and so on, while so many noise scales of cases are left."""
 HARMONIC = 1.5
 """A Fourier component is kept as far as it is above this many times the power that noise has."""
+DAYTIMES = (2, 1)
+"""What a case counts in the hours and in the days."""
+PARTS_OF_A_DAY = (24, 12, 8, 6, 4)
+DAY_NOISES = 4
+"""As many parts of the day are told apart as have so many noise scales of cases each, were all hours alike."""
 WEEK_HOURS = 168
 
 _ANY = 1 / 12
@@ -77,11 +84,6 @@ def check(window: Window | None) -> None:
             parameter="window",
             advice="Declare a window of the years in which cases start.",
         )
-
-
-def of_the_week(seconds: IntArray) -> IntArray:
-    """Return the hour of the week, from Monday on, of times in seconds since 1970 UTC."""
-    return np.asarray((seconds - _MONDAY) // _HOUR % WEEK_HOURS)
 
 
 # Starts -------------------------------------------------------------------------------------------------------------
@@ -213,16 +215,11 @@ def drawn_starts(
 ) -> IntArray:
     """Return the seconds at which cases start: a part of the window, then a busy hour of this part."""
     first, last = int(window[0].timestamp()), int(window[1].timestamp())
-    edges = first + np.arange(len(shares) + 1) * (last - first) / len(shares)
-    begin = first // _HOUR
-    busy = hours[of_the_week((begin + np.arange(-(-last // _HOUR) - begin)) * _HOUR)] + 1e-9
-    reached = np.concatenate([[0.0], np.cumsum(busy)])
-    # By how much of the busy time before it: a clock that goes by, hour after hour, as fast as it is busy.
-    clock = np.interp(edges / _HOUR - begin, np.arange(len(reached)), reached)
+    clock = Clock.of(hours)
+    edges = clock.reached(first + np.arange(len(shares) + 1) * (last - first) / len(shares))
     part = rng.choice(len(shares), size=number, p=shares)
-    wanted = clock[part] + rng.random(number) * (clock[part + 1] - clock[part])
-    starts = (np.interp(wanted, reached, np.arange(len(reached))) + begin) * _HOUR
-    return np.asarray(np.clip(starts.astype(np.int64), first, last - 1))
+    starts = clock.when(edges[part] + rng.random(number) * (edges[part + 1] - edges[part]))
+    return np.asarray(np.clip(starts, first, last - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,32 +274,75 @@ def asked_together(price: Price, starts: IntArray, lasting: FloatArray, window: 
 # Hours --------------------------------------------------------------------------------------------------------------
 
 
-def asked_hours(price: Price) -> FloatArray:
-    """Return how busy each of the 168 hours of a week is (mean 1): hour of the day times day of the week.
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """A clock that goes by, hour after hour of the week, as fast as it is busy."""
 
-    A case adds 1 to the hours and 1 to the days, shared out among its events, so 2 in all, and the root of 2 at most
-    in squares.
+    hours: FloatArray
+    """What it shows when each hour of a week begins, and when the week ends."""
+
+    @staticmethod
+    def of(busy: FloatArray) -> Clock:
+        return Clock(np.concatenate([[0.0], np.cumsum(busy + 1e-9)]))
+
+    def reached(self, seconds: FloatArray) -> FloatArray:
+        """Return what it shows at times in seconds since 1970 UTC."""
+        weeks, rest = np.divmod((seconds - _MONDAY) / _HOUR, WEEK_HOURS)
+        return np.asarray(weeks * self.hours[-1] + np.interp(rest, np.arange(WEEK_HOURS + 1), self.hours))
+
+    def when(self, shown: FloatArray) -> IntArray:
+        """Return when it shows this, in whole seconds."""
+        weeks, rest = np.divmod(shown, self.hours[-1])
+        hours = weeks * WEEK_HOURS + np.interp(rest, self.hours, np.arange(WEEK_HOURS + 1))
+        return np.asarray(np.floor(hours * _HOUR).astype(np.int64) + _MONDAY)
+
+
+def asked_hours(price: Price, number: int) -> FloatArray:
+    """Return how busy each of the 168 hours of a week is (mean 1): hour of the day times day of the week, of about
+    ``number`` cases.
+
+    Few cases tell few hours apart: the noise of a Fourier component grows with the number of parts of the day that are
+    asked. A case adds 2 to these parts and 1 to the days, shared out among its events, so 3 in all, and the root of 5
+    at most in squares.
     """
+    root = sum(weight**2 for weight in DAYTIMES) ** 0.5
+    of_hours, of_days = DAYTIMES
+    epsilon = price.epsilon(sum(DAYTIMES), root) / sum(DAYTIMES)
+    enough = [parts for parts in PARTS_OF_A_DAY if number * of_hours * epsilon >= DAY_NOISES * parts]
+    parts = enough[0] if enough else PARTS_OF_A_DAY[-1]
 
     def features(block: Cases) -> Triples:
         known = np.flatnonzero(block.times != UNKNOWN_TIME)
         owners = block.owners[known]
         part = _ONE // np.bincount(owners, minlength=len(block))[owners]
         seconds = block.times[known] // _SECOND - _MONDAY
-        cells = np.concatenate([seconds // _HOUR % 24, 24 + seconds // _DAY % 7])
-        return np.concatenate([owners, owners]), cells, np.concatenate([part, part])
+        cells = np.concatenate([seconds % _DAY * parts // _DAY, parts + seconds // _DAY % 7])
+        return np.concatenate([owners, owners]), cells, np.concatenate([of_hours * part, of_days * part])
 
-    root = 2**0.5
-    asked = price.sums(features, 31, 2 * _ONE, root * _ONE, purpose="hours and days of the week, in 1/2520") / _ONE
-    variance = 2 * (2 / price.epsilon(2, root)) ** 2
-    busy = np.outer(_smoothed(asked[24:], variance), _smoothed(asked[:24], variance)).ravel()
+    asked = price.sums(
+        features,
+        parts + 7,
+        sum(DAYTIMES) * _ONE,
+        root * _ONE,
+        purpose="hours and days of the week, in 1/2520",
+    )
+    asked[:parts], asked[parts:] = asked[:parts] / of_hours, asked[parts:] / of_days
+    hours = _smoothed(asked[:parts] / _ONE, 2 / (of_hours * epsilon) ** 2, 24)
+    days = _smoothed(asked[parts:] / _ONE, 2 / (of_days * epsilon) ** 2, 7)
+    busy = np.outer(days, hours).ravel()
     return np.asarray(busy / busy.mean())
 
 
-def _smoothed(noisy: FloatArray, variance: float) -> FloatArray:
-    """Return noisy numbers round a circle without the Fourier components that noise explains, none below 0."""
+def _smoothed(noisy: FloatArray, variance: float, size: int) -> FloatArray:
+    """Return noisy numbers round a circle without the Fourier components that noise explains, none below 0, as shares
+    of ``size`` parts; where there are more of these, they are the smoothest that have such sums."""
+    parts = len(noisy)
     components = np.fft.rfft(noisy)
-    components[1:] *= _standing_out(np.abs(components[1:]), HARMONIC * len(noisy) * variance)
-    components[0] = max(components[0].real, 1e-6 * len(noisy))
-    found = np.maximum(np.fft.irfft(components, len(noisy)), 0.0)
+    components[1:] *= _standing_out(np.abs(components[1:]), HARMONIC * parts * variance)
+    components[0] = max(components[0].real, 1e-6 * parts)
+    if parts < size:
+        components = components[: (parts + 1) // 2]
+        inside = np.exp(2j * np.pi * np.outer(np.arange(len(components)), np.arange(size // parts)) / size)
+        components = components / inside.mean(axis=1)
+    found = np.maximum(np.fft.irfft(components, size), 0.0)
     return np.asarray(found / found.sum())

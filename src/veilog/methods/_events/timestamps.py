@@ -8,7 +8,7 @@ The questions (a case's contributions are bounded before anything is added up; s
   one of the release does on average, in large logs more;
 - how long the case lasts, on half octaves, and on fewer bins by its last activity and its length;
 - which part of its duration each gap takes, by its place in the case, and in large logs also by activity and by pair;
-- hours of the day and days of the week of a case's events, one hour and one day a case, shared out among its events;
+- hours of the day, of few cases parts of it, and days of the week of a case's events, shared out among these;
 - in a declared window, where in it the case starts, twice: in few parts of it, and in more where many cases start; and
   how that hangs together with its duration.
 
@@ -18,8 +18,8 @@ cases of the release have.
 
 The rest is post-processing. The distribution of a pair leans on that of its second activity and this on all gaps, as
 far as noise drowns them. Gaps are drawn from them, spread evenly over the distribution of their pair; then they are
-stretched to the durations of cases, the longest most, and moved to the parts of durations that are known. In the end
-events after gaps of hours are moved to busy hours near by.
+stretched to the durations of cases, the longest most, and moved to the parts of durations that are known, while pairs
+that have little of the time keep it. In the end events after gaps of hours are moved to busy hours near by.
 
 Missing timestamps and gaps below 0 contribute nothing. Cases that start outside a declared window count in no
 part of it.
@@ -27,6 +27,7 @@ part of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,13 +38,14 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Repeated
 from veilog.methods._events.calendar import (
+    DAYTIMES,
     MADE_UP_WINDOW,
+    Clock,
     asked_hours,
     asked_starts,
     asked_together,
     check,
     drawn_starts,
-    of_the_week,
 )
 from veilog.methods._events.durations import asked_durations, drawn_durations
 from veilog.methods._events.gap_bins import BINS, GUESS, backed_off, bins_of, draw_gaps, least_squares, slopes
@@ -77,11 +79,11 @@ FINEST = 64
 FEW = 2_000
 SHARES = {
     "all": (4, 4),
-    "pairs": (42, 26),
+    "pairs": (38, 26),
     "durations": (29, 27),
     "kinds": (3, 5),
     "steps": (11, 14),
-    "hours": (4, 5),
+    "hours": (8, 5),
     "starts": (3, 8),
     "finer starts": (3, 8),
     "together": (1, 3),
@@ -93,8 +95,6 @@ MERGED = (4, 2)
 """So many bins are one in the question on single pairs, below ``SMALL_LOG`` and below ten times that."""
 MOST_PAIRS = 2_000
 """So many pairs, the most frequent of the release, have gaps of their own; the others share those of all pairs."""
-PLACES = 6
-"""Places drawn near to the planned time of an event, of which one is kept."""
 WIDE, REACH, NEAR = 10_800, 43_200, 0.3
 """From 3 hours on gaps are long enough to choose the time of day: within half a day and 0.3 of the gap of the plan."""
 ENOUGH = 1_000
@@ -102,7 +102,7 @@ ENOUGH = 1_000
 
 _SECOND = 1_000_000
 _NO_DELTA = Fraction(0)
-_L2_OVER_L1 = {**dict.fromkeys(SHARES, 1.0), "hours": 0.5**0.5}
+_L2_OVER_L1 = {**dict.fromkeys(SHARES, 1.0), "hours": math.hypot(*DAYTIMES) / sum(DAYTIMES)}
 """The bound of what a case adds to each question in the L2 norm over that in the L1 norm, at most."""
 
 
@@ -140,7 +140,7 @@ def released_times(
         kinds, durations = asked_durations(cost["durations"], cost["kinds"], cases)
         rows, lasting, kind = drawn_durations(kinds, durations, cases, rng)
         steps = asked_steps(cost["steps"], gaps.pairs, cases.labels, lasting)
-    hours = asked_hours(cost["hours"])
+    hours = asked_hours(cost["hours"], len(cases))
     starts_in = window or MADE_UP_WINDOW
     parts = np.ones(1)
     if window is not None:
@@ -161,8 +161,10 @@ def released_times(
         if window is not None:
             starts = asked_together(cost["together"], starts, took, window).matched(starts, took, rng)
 
+    clock = Clock.of(hours)
+
     def walk(block: Block) -> None:
-        times[block.events] = _walk(starts[block.cases], seconds[block.events], block, hours) * _SECOND
+        times[block.events] = _walk(starts[block.cases], seconds[block.events], block, clock) * _SECOND
 
     in_blocks(walk, cases, rng)
     return times
@@ -367,7 +369,7 @@ def _courses(gaps: _Gaps, block: Block, lasting: _Lasting, steps: Steps) -> Floa
     return found
 
 
-def _walk(starts: IntArray, seconds: FloatArray, block: Block, hours: FloatArray) -> IntArray:
+def _walk(starts: IntArray, seconds: FloatArray, block: Block, clock: Clock) -> IntArray:
     """Seconds since 1970 of every event; after gaps of hours and more at busy times near to those that were drawn."""
     cases = block.sequences
     since = np.cumsum(seconds)
@@ -381,17 +383,9 @@ def _walk(starts: IntArray, seconds: FloatArray, block: Block, hours: FloatArray
         events = cases.offsets[going] + position
         times[events] = times[events - 1] + seconds[events].astype(np.int64)
         wide = events[seconds[events] >= WIDE]
-        times[wide] = _at_busy_hours(times[wide - 1], planned[wide], seconds[wide], hours, block.rng)
+        reach = np.minimum(REACH, NEAR * seconds[wide])
+        # None before the event before; within what is near, the busier the hour the likelier.
+        early = np.maximum(planned[wide] - reach, times[wide - 1])
+        first, last = clock.reached(early), clock.reached(np.maximum(planned[wide] + reach, early))
+        times[wide] = np.maximum(clock.when(first + block.rng.random(len(wide)) * (last - first)), times[wide - 1])
     return times
-
-
-def _at_busy_hours(
-    before: IntArray, planned: FloatArray, gaps: FloatArray, hours: FloatArray, rng: np.random.Generator
-) -> IntArray:
-    """Of several times near to each planned one, none before the event before, one by how busy its hour is."""
-    reach = np.minimum(REACH, NEAR * gaps)[:, None]
-    drawn = planned[:, None] + reach * (2 * rng.random((len(gaps), PLACES)) - 1)
-    seconds = np.maximum(drawn.astype(np.int64), before[:, None])
-    busy = hours[of_the_week(seconds)] + 1e-9
-    chosen = picked(busy, np.arange(len(gaps)), rng.random(len(gaps)))
-    return np.asarray(seconds[np.arange(len(gaps)), chosen])
