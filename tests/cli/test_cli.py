@@ -168,7 +168,7 @@ def test_a_release_is_told_in_twelve_lines(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.chdir(tmp_path)
-    options = ["--epsilon", 1, "--activities", "log", "--report-outside", "page.html"]
+    options = ["--epsilon", 1, "--activities", "log", "--report-outside", "page.html", "--times", 0.3]
     told = run(capsys, "release", log, "r.xes", "-m", "evolve", *options)[1].strip().splitlines()
     assert len(told) <= 12
     first = [line.split("  ")[0] for line in told if not line.startswith(" ")]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import veilog
 from veilog.cli import main
+from veilog.display import release_brief
 from veilog.display.tables import counted
 from veilog.logs.simulate import ACTIVITIES, hospital
+from veilog.privacy.account.guarantee import Condition
 
 EVOLVE = ("-m", "evolve", "--epsilon", "1")
 
@@ -82,6 +86,28 @@ def test_of_one_case_nothing_is_concluded_and_that_it_is_too_few_comes_first(
     assert told["at risk"] == "The people in the log are too few or too much alike for this attack to tell anything."
     assert told["note"].startswith("About 20 cases (a noisy number) are few")
     assert ", 1 variant, " in told["released"] or " variants, " in told["released"]
+
+
+def test_the_first_remark_is_told_with_what_to_do_about_it_and_all_with_details(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = ["one.csv", "out.xes", *EVOLVE, "--activities", "log", "--json", str(tmp_path / "facts.json")]
+    note = rows(capsys, *options)["note"]
+    first, *others = json.loads((tmp_path / "facts.json").read_text())["remarks"]
+    assert note == f"{first} ({len(others)} more: --details)"
+    assert note.count(". ") > 0 and "collect more cases" in note
+    assert main(["release", *options, "--details"]) == 0
+    told = capsys.readouterr().out
+    assert all(remark in told for remark in json.loads((tmp_path / "facts.json").read_text())["remarks"])
+
+
+def test_of_a_condition_the_first_sentence_is_told_and_that_there_is_more(tmp_path: Path) -> None:
+    log = hospital(31, seed=5)
+    released = veilog.release(log, "travas", epsilon=1, delta="1e-3", activities=ACTIVITIES)
+    for text, told in (("One. Two.", "One. (the rest: --details)"), ("One.", "One.")):
+        one = replace(released.guarantee, conditions=(Condition("one-run", "program", text),))
+        cells = release_brief(replace(released, guarantee=one), ["out.xes"]).columns[1].cells
+        assert told in [str(cell) for cell in cells]
 
 
 def test_one_of_a_thing_is_one() -> None:

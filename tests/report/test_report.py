@@ -156,6 +156,23 @@ def test_outside_no_number_or_name_of_the_original_is_found() -> None:
     assert f"{original.cases:,}" in inside
 
 
+@pytest.mark.parametrize(
+    ("activities", "told"),
+    [("log", 302), ([f"Dr. {i:03}" for i in range(400)] + ["arrive", "leave"], 402), ("privately", None)],
+)
+def test_outside_how_many_activities_there_are_is_told_only_as_far_as_it_is_public(
+    activities: str | list[str], told: int | None
+) -> None:
+    wide = Variants.from_dict({("arrive", "leave"): 400, **{("arrive", f"Dr. {i:03}"): 1 for i in range(300)}})
+    text = page_of(veilog.release(wide, "evolve", epsilon=1, delta="1e-4", activities=activities, max_length=4)).text
+    assert ("activities are many" in text) == (told is not None)
+    assert told is None or f"{told} activities are many" in text
+    assert told == 302 or "302" not in text
+    # Where it is the log's own number, what makes it public stands beside it.
+    assumed = "The set of activity labels is public; it was taken from the log, not declared."
+    assert (assumed in text) == (activities == "log")
+
+
 def test_outside_questions_and_remarks_of_a_release_without_a_guarantee_are_left_out() -> None:
     released = veilog.release(LOG, "laplace", epsilon=1, seed=1, activities="log", depth=5)
     assert not released.guarantee.proven

@@ -17,7 +17,7 @@ from typing import Any
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
 from veilog._version import __version__
-from veilog.cli.pipes import cleared, without_folder
+from veilog.cli.pipes import check_formats, cleared, without_folder
 from veilog.cli.terminal import CALL, Call, SafeConsole, error_line
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
 
@@ -182,7 +182,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
     """Run it; what goes wrong is told, and is a status."""
     try:
-        app(given, exit_on_error=False, print_error=False)
+        command, bound, _ = app.parse_args(given, exit_on_error=False, print_error=False)
+        check_formats(bound.arguments)
+        command(*bound.args, **bound.kwargs)
     except CycloptsError as error:
         message = _usage(error, _called(given))
         errors.print(message, markup=False, soft_wrap=True)

@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from veilog._files import reason
 from veilog.errors import InputError, OutputError, ParameterError
 
-__all__ = ["cleared", "in_words", "is_pipe", "outgoing", "received", "send", "without_folder"]
+__all__ = ["check_formats", "cleared", "in_words", "is_pipe", "outgoing", "received", "send", "without_folder"]
 
 _PIPE = Path("-")
 _BLOCK = 1 << 20
@@ -37,6 +37,24 @@ def is_pipe(path: Path) -> bool:
 def in_words(path: Path, *, out: bool = False) -> str:
     """Return what a log is called where it is shown."""
     return ("standard output" if out else "standard input") if is_pipe(path) else str(path)
+
+
+def check_formats(arguments: Mapping[str, Any]) -> None:
+    """Refuse a format that nothing would listen to: where no log is ``-``, the suffix of each file says its format."""
+    files = [value for value in arguments.values() if isinstance(value, Path)]
+    if arguments.get("to") is not None and not is_pipe(arguments["target"]):
+        raise ParameterError(
+            f"--to is the format of what goes to standard output, and {arguments['target']} is a file.",
+            parameter="to",
+            advice="Leave --to away: the suffix says the format.",
+        )
+    if getattr(arguments.get("reading"), "format", None) is not None and not any(map(is_pipe, files)):
+        raise ParameterError(
+            "--format is the format of standard input or output, and no log is - .",
+            parameter="format",
+            advice="Leave --format away: the suffix of a file says its format. One of another suffix can come in: "
+            "- --format csv < FILE.",
+        )
 
 
 def received(format_: str | None, limit: int) -> Path:

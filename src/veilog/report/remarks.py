@@ -116,8 +116,8 @@ REMARKS = (
     gettext_noop("Attributes would need an epsilon of about {epsilon} for themselves, or fewer of them."),
     gettext_noop("They would need an epsilon of about {epsilon} for themselves."),
     gettext_noop(
-        "The log is too small for a useful private release of this kind: collect more cases, or release counts only; "
-        "a larger budget would protect nobody."
+        "The log is too small for a useful private release: collect more cases, or release counts only; a larger "
+        "budget would protect nobody."
     ),
 )
 """Of methods, and of every release; and what they advise, which stands at their end."""

@@ -7,6 +7,7 @@ wherever they come from, as are the reasons that methods mark for translation. W
 from __future__ import annotations
 
 from veilog._language import gettext_noop, recognised
+from veilog.logs.lifecycle import INSTEAD
 from veilog.report.remarks import NOISE, QUESTIONS, REMARKS
 
 __all__ = ["SENTENCES", "stated"]
@@ -49,6 +50,7 @@ SENTENCES = (
     gettext_noop("the file does not state a derived guarantee"),
     gettext_noop("the cases of a column are trained on one by one, as they were sampled"),
     gettext_noop("Activities were grouped by {how} (SHA-256 {digest}), which is public."),
+    INSTEAD,
 )
 """With a placeholder where they have a number or a name."""
 
