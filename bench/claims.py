@@ -99,7 +99,7 @@ HEAD = ("method", "nominal epsilon", "delta", "derived epsilon", "audited epsilo
 
 def cells(plan: Plan) -> Iterator[Cell]:
     releases = int(plan.options.get("releases", 200 if plan.quick else RELEASES))
-    boxes = {"white": WHITE, "black": CLAIMS}
+    boxes = {"white": WHITE, "black": CLAIMS, "published": tuple(claim for claim in CLAIMS if claim.as_published)}
     for claim in boxes.get(plan.options.get("box", ""), (*CLAIMS, *WHITE)):
         if plan.options.get("method", claim.method) == claim.method:
             for cell in claim.cells():

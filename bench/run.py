@@ -39,8 +39,11 @@ MODULES += (
     "prediction",
 )
 LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
-LONG += ("releases-travag", "travag-published", "travag-program", "amun-causes", "amun-growth", "times")
+LONG += ("releases-travag", "travag-published", "travag-program", "amun-causes", "amun-growth")
 LONG += (
+    "times",
+    "times-released",
+    "times-constants",
     "attributes",
     "attributes-together",
     "large",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from web_logs import EVOLVE, read, record, written
 
+from veilog._language import spoken
 from veilog.errors import InputError
 from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import Settings
@@ -51,6 +52,14 @@ def test_two_columns_of_one_name_are_told_in_words(tmp_path: Path) -> None:
     assert found.problem == "Two columns are called 'x'."
     assert found.advice == "Rename one of them."
     assert "Say below which column is which." not in page_of(found)
+
+
+def test_the_transitions_that_a_log_has_are_advised_in_each_language(tmp_path: Path) -> None:
+    rows = [f"1,a,2024-01-01,{step}" for step in ("begun", "begun", "over and out", "over and out", "over and out")]
+    found = read(written(tmp_path / "log.csv", "case,activity,timestamp,lifecycle:transition", *rows))
+    assert "None is complete; --lifecycle 'over and out' keeps only the most frequent one" in page_of(found)
+    with spoken("de"):
+        assert "--lifecycle 'over and out' behält nur den häufigsten" in page_of(found)
 
 
 def test_what_does_not_help_is_not_advised(tmp_path: Path) -> None:
