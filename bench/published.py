@@ -46,24 +46,31 @@ def publish(experiment: Experiment, out: Path, quick: bool = False, options: Map
     if not rows:
         print(f"{experiment.name}: nothing was run")
         return 1
-    _keep(experiment, rows.values())
     print(f"{experiment.name}: {len(new)} of {len(rows)} rows are of this run")
-    tables = experiment.tables(list(rows.values()))
+    _put(experiment, list(rows.values()))
+    return 0
+
+
+def _put(experiment: Experiment, rows: Sequence[Row]) -> None:
+    """Keep the rows, and make the page, the pictures and the sentences say what they say."""
+    place = kept_file(RESULTS, experiment)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows))
+    tables = experiment.tables(rows)
     if experiment.page:
         page = DOCS / experiment.page
         after, placed = refreshed(page.read_text(), experiment.name, tables)
         if placed:
             page.write_text(after)
         print(f"docs/{experiment.page}: {placed} of {len(tables)} tables have a place there")
-    for plot in experiment.plots(list(rows.values())):
+    for plot in experiment.plots(rows):
         picture = DOCS / "results" / f"{plot.name}.svg"
         if picture.exists():
             picture.write_text(plot.svg)
             print(f"drawn: docs/results/{picture.name}")
     if experiment.name == "frontier":
-        SENTENCES.write_text(json.dumps(sentences(list(rows.values())), indent=1) + "\n")
+        SENTENCES.write_text(json.dumps(sentences(rows), indent=1) + "\n")
         print(f"written: {SENTENCES.relative_to(ROOT)}")
-    return 0
 
 
 def refreshed(page: str, name: str, tables: Sequence[Table]) -> tuple[str, int]:
@@ -225,7 +232,7 @@ def confirm(experiment: Experiment, logs: Path | None, share: float = 0.1, proce
         replace(row, version=held[row.cell.key], made_by=row.made_by or row.version) if row.cell.key in held else row
         for row in rows
     ]
-    _keep(experiment, made)
+    _put(experiment, made)
     print(f"{experiment.name}: {len(chosen)} of {len(stale)} stale rows were made again, {len(held)} hold")
     return 1 if other else 0
 
@@ -253,8 +260,3 @@ def _same(row: Row, again: Row) -> bool:
         for a, b in zip(mine.values(), other.values(), strict=True)
     )
 
-
-def _keep(experiment: Experiment, rows: Iterable[Row]) -> None:
-    place = kept_file(RESULTS, experiment)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows))
