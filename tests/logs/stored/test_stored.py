@@ -65,15 +65,26 @@ def same(log: EventLog, other: EventLog) -> bool:
 
 
 @pytest.mark.slow
-@given(ROWS, st.integers(1, 9))
-@settings(max_examples=15, deadline=None)
+@given(ROWS, st.integers(1, 9), st.integers(1, 5))
+@settings(max_examples=25, deadline=None)
 def test_the_pieces_are_the_log(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, int, str | None]], size: int
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, int, str | None]], size: int, batch: int
 ) -> None:
+    """Whatever its columns of cases say: the same in each case, nothing in some, different things in one."""
     path = tmp_path_factory.mktemp("stored") / "log.parquet"
     write_rows(path, rows)
+    table = pq.read_table(path)
+    for name, values in (
+        ("case:ward", [None if case == "p" else case.upper() for case, *_ in rows]),
+        ("case:hour", [minutes for _, _, minutes, _ in rows]),
+        ("case:known", [None if place % 2 else case for place, (case, *_) in enumerate(rows)]),
+        ("case:since", [None if case == "q" else START + datetime.timedelta(days=ord(case)) for case, *_ in rows]),
+    ):
+        table = table.append_column(name, [values])
+    pq.write_table(table, path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorting, "_PIECE", size)
+        patch.setattr(sorting, "_BATCH", batch)
         log = store(path, threads=1)
     assert log is not None
     whole = veilog.read(path)

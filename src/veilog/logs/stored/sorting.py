@@ -8,13 +8,14 @@ case ends; the places of cases are checked as they come, so that no case is ever
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
+from veilog._typing import IntArray
 from veilog.errors import EngineError
 from veilog.logs.engines.engine import refuse_gaps
 from veilog.logs.engines.keys import ROW, Rows, sql_name
@@ -52,16 +53,21 @@ def _absent(column: str) -> str:
     return f"coalesce({sql_name(column)}::VARCHAR, '') = ''"
 
 
-def in_order(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles) -> Iterator[pa.Table]:
+def in_order(
+    connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles, varies: Collection[str]
+) -> Iterator[pa.Table]:
     """The rows in whole cases, those of a case together and in their order, cases by their first row.
 
-    :func:`varying` comes first: it makes the table of the cases' places.
+    :func:`varying` comes first: it makes the table of the cases' places, and says which columns ``varies``. What does
+    not vary within a case is not sorted with its rows, but comes from that table, a row for each case.
     """
-    columns = ", ".join(f"e.{sql_name(name)}" for name in rows.schema.names)
+    numbers = {name: number for number, name in enumerate(_of_cases(rows, roles)) if name not in varies}
+    sorted_ = [name for name in rows.schema.names if name != roles.case and name not in numbers]
     found = connection.sql(
-        f"SELECT {columns}, p AS {PLACE} FROM {rows.relation} e JOIN places ON e.{sql_name(roles.case)} = c "
-        f"ORDER BY p, e.{ROW}"
+        f"SELECT {', '.join(f'e.{sql_name(name)}' for name in sorted_)}, p AS {PLACE} "
+        f"FROM {rows.relation} e JOIN places ON e.{sql_name(roles.case)} = c ORDER BY p, e.{ROW}"
     )
+    cases = _Cases(connection, {roles.case: "c"} | {name: f"w{number}" for name, number in numbers.items()})
     waiting: list[pa.Table] = []
     size, before = 0, -1
     for batch in _batches(found):
@@ -73,36 +79,69 @@ def in_order(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles) ->
             last = int(np.searchsorted(place, place[-1]))  # the case that may go on
             if last:
                 before = int(place[last - 1])
-                yield _typed(table.slice(0, last), rows.schema)
+                yield _typed(table.slice(0, last), cases.of(place[:last]), rows.schema)
             waiting, size = [table.slice(last)], table.num_rows - last
     if size:
         table = pa.concat_tables(waiting)
-        _places(table, before)
-        yield _typed(table, rows.schema)
+        yield _typed(table, cases.of(_places(table, before)), rows.schema)
 
 
 def varying(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles) -> frozenset[str]:
     """The columns ``case:...`` that differ within some case, so that they are attributes of events everywhere.
 
-    The pass over all rows that finds them makes the table ``places`` as well: of each case which comes before it.
+    The pass over all rows that finds them makes the table ``places`` as well: of each case which comes before it, and
+    what these columns say in its first row.
     """
-    used = {roles.case, roles.activity, roles.timestamp}
-    asked = [name for name in rows.schema.names if name.startswith(CASE_PREFIX) and name not in used]
+    asked = _of_cases(rows, roles)
     flags = [
-        f"(count({column}) NOT IN (0, count(*)) OR min({column}) IS DISTINCT FROM max({column})) AS v{number}"
+        f"(count({column}) NOT IN (0, count(*)) OR min({column}) IS DISTINCT FROM max({column})) AS v{number}, "
+        f"arg_min({column}, {ROW}) AS w{number}"
         for number, column in enumerate(map(sql_name, asked))
     ]
     case, time = sql_name(roles.case), sql_name(roles.timestamp)
     first = ", ".join([f"{case} AS c", f"min({ROW}) AS r", f"min({time}) AS t", *flags])
     place = "r" if rows.told_apart else "row_number() OVER (ORDER BY r, t, c)"
-    connection.execute(
-        f"CREATE TABLE places AS SELECT c, {place} AS p{''.join(f', v{i}' for i in range(len(asked)))} "
-        f"FROM (SELECT {first} FROM {rows.relation} GROUP BY {case})"
-    )
+    more = "".join(f", v{number}, w{number}" for number in range(len(asked)))
+    each = f"(SELECT {first} FROM {rows.relation} GROUP BY {case})"
+    connection.execute(f"CREATE TABLE places AS SELECT c, {place} AS p{more} FROM {each}")
     if not asked:
         return frozenset()
     found = connection.execute(f"SELECT {', '.join(f'bool_or(v{i})' for i in range(len(asked)))} FROM places")
     return frozenset(name for name, varies in zip(asked, found.fetchall()[0], strict=True) if varies)
+
+
+def _of_cases(rows: Rows, roles: Roles) -> list[str]:
+    """The columns that say that they are of cases, but for those with a role."""
+    used = {roles.case, roles.activity, roles.timestamp}
+    return [name for name in rows.schema.names if name.startswith(CASE_PREFIX) and name not in used]
+
+
+class _Cases:
+    """What is known of whole cases, in the order of their places, asked for as these come."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, columns: Mapping[str, str]) -> None:
+        self.names = list(columns)
+        found = connection.cursor().sql(f"SELECT p, {', '.join(columns.values())} FROM places ORDER BY p")
+        self._coming = _batches(found)
+        self._here = pa.table({})
+
+    def of(self, place: IntArray) -> dict[str, pa.ChunkedArray]:
+        """The columns for rows of these places, which follow those that were asked for before."""
+        starts = np.flatnonzero(np.append(True, np.diff(place) > 0))
+        parts, size = [self._here], self._here.num_rows
+        while size < len(starts):
+            batch = next(self._coming, None)
+            if batch is None:
+                raise _unsorted()
+            parts.append(pa.Table.from_batches([batch]))
+            size += batch.num_rows
+        here = pa.concat_tables([part for part in parts if part.num_rows])
+        self._here = here.slice(len(starts))
+        here = here.slice(0, len(starts)).combine_chunks()
+        if not np.array_equal(here.column(0).to_numpy(), place[starts]):
+            raise _unsorted()
+        owner = pa.array(np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(place)))))
+        return {name: column.take(owner) for name, column in zip(self.names, here.columns[1:], strict=True)}
 
 
 def _batches(found: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
@@ -129,14 +168,18 @@ def _places(table: pa.Table, before: int) -> Any:
     """The places of the rows' cases, which come in order and after the piece before, or else this is refused."""
     place = table.column(PLACE).to_numpy()
     if place[0] <= before or bool((place[1:] < place[:-1]).any()):
-        raise EngineError("The rows did not come sorted by case.", advice="Nothing was asked of the data.")
+        raise _unsorted()
     return place
 
 
-def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def _unsorted() -> EngineError:
+    return EngineError("The rows did not come sorted by case.", advice="Nothing was asked of the data.")
+
+
+def _typed(table: pa.Table, of_cases: Mapping[str, pa.ChunkedArray], schema: pa.Schema) -> pa.Table:
     """The rows in the types of the source, which DuckDB need not keep."""
     columns: list[Any] = []
     for field in schema:
-        column = table.column(field.name)
+        column = of_cases[field.name] if field.name in of_cases else table.column(field.name)
         columns.append(column if column.type == field.type else column.cast(field.type))
     return pa.table(columns, schema=schema.remove_metadata())

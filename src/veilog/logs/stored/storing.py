@@ -197,7 +197,7 @@ def _logs(
     done = 0
     waiting: deque[Future[EventLog]] = deque()
     with ThreadPoolExecutor(1) as pool:  # makes a piece while DuckDB is asked for the next and the last is written
-        for table in in_order(connection, rows, roles):
+        for table in in_order(connection, rows, roles, varies):
             waiting.append(pool.submit(made, table))
             if len(waiting) > 1:
                 yield waiting.popleft().result()
