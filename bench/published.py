@@ -259,4 +259,3 @@ def _same(row: Row, again: Row) -> bool:
         a == b or (a is not None and b is not None and math.isclose(a, b, rel_tol=CLOSE))
         for a, b in zip(mine.values(), other.values(), strict=True)
     )
-
