@@ -164,7 +164,7 @@ def test_outside_how_many_activities_there_are_is_told_only_as_far_as_it_is_publ
     activities: str | list[str], told: int | None
 ) -> None:
     # As many cases of each that no count of a step is near the number of activities by its noise.
-    wide = Variants.from_dict({("arrive", "leave"): 800, **{("arrive", f"Dr. {i:03}"): 2 for i in range(300)}})
+    wide = Variants.from_dict({("arrive", "leave"): 100, **{("arrive", f"Dr. {i:03}"): 2 for i in range(300)}})
     text = page_of(veilog.release(wide, "evolve", epsilon=1, delta="1e-4", activities=activities, max_length=4)).text
     assert ("activities are many" in text) == (told is not None)
     assert told is None or f"{told} activities are many" in text
