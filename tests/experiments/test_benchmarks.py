@@ -239,7 +239,6 @@ STALE = {
     "attacks": "its releases have no seed, so no row comes out twice; drawing what is known was rewritten",
     "expected": "made again when methods are settled, three quarters of an hour",
     "large-events": "times of one machine",
-    "travag-program": "twenty minutes a training",
 }
 """Published rows that other code than today's made, and why they still stand there."""
 
