@@ -3,16 +3,17 @@
 The events are those of the simulated hospital, without most of its quickest visits (ten events a case), as Parquet in
 folders of months (``year=2024/month=1/part-0.parquet``), as warehouses keep them: a case lies in several files, and
 rows are in the order of their times within one piece only. One piece of a log is held at a time. Logs are kept and made
-once; Spark's Java is a process of its own, whose time is added. ``--set engine=spark``, ``memory=2GB`` and ``size=N,N``
-for others.
+once; Spark's Java is a process of its own, whose time is added, and it works in a session that is given, which says
+what it moved between its tasks. ``--set engine=spark``, ``memory=2GB`` and ``size=N,N`` for others.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -111,14 +112,43 @@ def measure(given: Given, cell: Cell) -> Measured:
         if place.exists():
             return Measured({"events": size})
         return Measured(timed(partial(make, place, size))[0])
-    load, limits = os.getloadavg()[0], {"memory_limit": str(cell.get("memory")), "threads": int(cell.get("threads"))}
-    costs, variants = timed(partial(read_variants, place, engine=str(cell.get("engine")), **limits))
+    load, memory, threads = os.getloadavg()[0], str(cell.get("memory")), int(cell.get("threads"))
+    engine, moved = str(cell.get("engine")), {}
+    with given_spark(given.folder, memory, threads) if engine == "spark" else contextlib.nullcontext(dict) as now:
+        costs, variants = timed(partial(read_variants, place, engine=engine, memory_limit=memory, threads=threads))
+        moved = now()
     more, released = timed(partial(release, variants, "evolve", domain=ALL_FROM_LOG, epsilon=1))
-    values = {f"variants {name}": value for name, value in costs.items()}
+    values = {f"variants {name}": value for name, value in costs.items()} | moved
     values |= {"cpu": costs["cpu"] + more["cpu"], "wall": costs["wall"] + more["wall"]}
     values |= {"peak": more["peak"], "load": load, "released": len(released.variants)}
     values |= {"events": variants.events, "cases": variants.cases, "variants": len(variants)}
     return Measured(values, texts={"digest": digest(variants), "guarantee": released.guarantee.status})
+
+
+@contextlib.contextmanager
+def given_spark(folder: Path, memory: str, threads: int) -> Iterator[Callable[[], dict[str, float]]]:
+    """A session of Spark as a user would give it, and how many megabytes its tasks wrote for others so far."""
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master(f"local[{threads}]")
+        .config("spark.driver.memory", memory.removesuffix("B").lower())
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.local.dir", str(folder / "spark"))
+        .config("spark.log.level", "OFF")
+        .getOrCreate()
+    )
+
+    def moved() -> dict[str, float]:
+        executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
+        found = [executors.apply(i) for i in range(executors.size())]
+        return {"moved": sum(one.totalShuffleWrite() for one in found) / 1e6}
+
+    try:
+        yield moved
+    finally:
+        spark.stop()
 
 
 def released_rows(rows: Sequence[Row]) -> list[Row]:
@@ -160,7 +190,8 @@ BENCHMARKS = (
         (
             *(Column(name, name, ",.0f") for name in ("events", "cases", "variants")),
             *(Column(f"{what} s", what, ".1f") for what in ("variants cpu", "variants wall", "cpu", "wall")),
-            *(PEAK, Column("load before", "load", ".0f"), Column("digest of the variants", "digest", show="text")),
+            *(PEAK, Column("load before", "load", ".0f"), Column("moved MB", "moved", ",.0f")),
+            Column("digest of the variants", "digest", show="text"),
         ),
         plots=drawing,
         sources=("veilog.logs.engines",),

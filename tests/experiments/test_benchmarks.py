@@ -236,8 +236,6 @@ def test_what_is_published_is_what_the_kept_rows_say(program: ModuleType) -> Non
 
 
 STALE = {
-    "attacks": "its releases have no seed, so no row comes out twice; drawing what is known was rewritten",
-    "expected": "made again when methods are settled, three quarters of an hour",
     "large-events": "times of one machine",
 }
 """Published rows that other code than today's made, and why they still stand there."""
