@@ -261,7 +261,7 @@ BENCHMARKS = (
     ),
     benchmark(
         "travag-program",
-        "Whole trainings with the settings of the authors' program, four to eleven minutes each.",
+        "Whole trainings with the settings of the authors' program, some twenty minutes each.",
         program,
         program_cells,
         (
