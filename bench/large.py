@@ -113,7 +113,7 @@ def measure(given: Given, cell: Cell) -> Measured:
             return Measured({"events": size})
         return Measured(timed(partial(make, place, size))[0])
     load, memory, threads = os.getloadavg()[0], str(cell.get("memory")), int(cell.get("threads"))
-    engine, moved = str(cell.get("engine")), {}
+    engine = str(cell.get("engine"))
     with given_spark(given.folder, memory, threads) if engine == "spark" else contextlib.nullcontext(dict) as now:
         costs, variants = timed(partial(read_variants, place, engine=engine, memory_limit=memory, threads=threads))
         moved = now()
