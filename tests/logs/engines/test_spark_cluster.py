@@ -71,13 +71,15 @@ def half_way(does):
     return thread
 
 
-def children(pid):
+def executors_of(pid):
+    """A worker may have another child: what its start script left, which has ended."""
     threads = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for thread in threads for child in thread.read_text().split()]
+    children = [int(child) for thread in threads for child in thread.read_text().split()]
+    return [child for child in children if "ExecutorBackend" in Path(f"/proc/{child}/cmdline").read_text()]
 
 
 def kill():
-    found["executors"] = children(workers[0])
+    found["executors"] = executors_of(workers[0])
     for pid in (workers[0], *found["executors"]):
         os.kill(pid, signal.SIGKILL)
 
