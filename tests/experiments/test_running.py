@@ -20,6 +20,7 @@ from veilog.errors import InputError, ParameterError
 from veilog.experiments import EXPERIMENTS, experiment_named, results, runner, versions
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
 from veilog.experiments.known_logs import LOGS, find
+from veilog.experiments.measuring import EMPTY
 from veilog.experiments.runner import run
 from veilog.logs import simulate
 
@@ -130,7 +131,8 @@ def test_ctrl_c_ends_all_processes_and_keeps_what_is_finished(folder: Path, tmp_
     assert "Traceback" not in errors
     kept = cells.read_text().splitlines()
     assert len(kept) >= 2
-    assert all(json.loads(line)["values"] for line in kept)
+    rows = [json.loads(line) for line in kept]
+    assert all(row["values"] or row["problem"] == EMPTY for row in rows), "what was interrupted is not kept"
 
 
 def test_a_cell_is_computed_again_when_its_method_has_changed(
