@@ -102,7 +102,7 @@ def evolve(
     rng = generator(curator.randomness)
     plan, real = _opened(curator, request, constants, real_share)
     shortened, known = _shortened(curator, plan, real, constants)
-    chain = _chain(curator, plan, constants, shortened, known)
+    chain = _chain(curator, plan, constants, shortened, known, rng)
     pool, p, asked = _voted(curator, request, plan, chain, shortened, known, settings.rounds, rng)
     aim = {"similarity": constants.similarity, "models": constants.models}.get(settings.for_)
     remark(request, plan, shortened, aim is not None)
@@ -290,15 +290,24 @@ def _frequent(curator: Curator, plan: Plan, settings: Constants, longest: int) -
     return _reduced(kept, size, longest)
 
 
-def _chain(curator: Curator, plan: Plan, settings: Constants, shortened: Shortened, known: Known | None) -> Chain:
+def _chain(
+    curator: Curator,
+    plan: Plan,
+    settings: Constants,
+    shortened: Shortened,
+    known: Known | None,
+    rng: np.random.Generator,
+) -> Chain:
     """The chain of the process: of the real variants that are known, of noisy relations, or of both."""
     if known and plan.anchored:
         return known.chain(shortened.size, settings)
-    chain = _related(curator, plan, settings, shortened)
+    chain = _related(curator, plan, settings, shortened, rng)
     return known.joined_with(chain, settings) if known else chain
 
 
-def _related(curator: Curator, plan: Plan, settings: Constants, shortened: Shortened) -> Chain:
+def _related(
+    curator: Curator, plan: Plan, settings: Constants, shortened: Shortened, rng: np.random.Generator
+) -> Chain:
     activities, size = curator.activities, shortened.size
     share = plan.take(plan.relations_share())
 
@@ -321,7 +330,7 @@ def _related(curator: Curator, plan: Plan, settings: Constants, shortened: Short
         noisy, b = noisy * unit, b * unit
     else:
         plan.learn_from_relations(float(noisy.sum()), b, cells)
-    chain = chains.clean(noisy[:pairs].reshape(size + 1, size + 1), b, plan.cases, plan.low, settings)
+    chain = chains.clean(noisy[:pairs].reshape(size + 1, size + 1), b, plan.cases, plan.low, settings, rng)
     if with_repeats:
         chain = chains.with_repeats(chain, noisy[pairs:], b, settings)
 

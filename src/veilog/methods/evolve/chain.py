@@ -32,6 +32,8 @@ Triples = tuple[IntArray, IntArray, IntArray]
 
 _MOST_CELLS = 15_000
 """The linear program of more of them would take longer than all else, and could tell little: nearly all are noise."""
+_MOST_WORK = 60_000
+"""So many cells all linear programs together may have: some three seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,30 +202,54 @@ def _pairs(states: Int32Array, bounds: IntArray, size: int) -> Triples:
 # Post-processing --------------------------------------------------------------------------------------------------
 
 
-def clean(noisy: FloatArray, b: float, cases: float, low: bool, settings: Constants) -> Chain:
-    """A balanced flow from noisy relations of noise scale ``b``.
+def clean(noisy: FloatArray, b: float, cases: float, low: bool, settings: Constants, rng: np.random.Generator) -> Chain:
+    """A balanced flow from noisy relations of noise scale ``b``: that of the cells that stand out.
 
-    Where the log is small, or the cells that stand out have too small a part of all that was answered (there are many
-    relations, each of few cases), it is averaged with a linear program, which finds ways through cells that do not.
+    Where the log is small, or these cells have too small a part of all that was answered (there are many relations,
+    each of few cases), half of it is of linear programs, which find ways through cells that do not.
     """
     size = len(noisy) - 1
     noisy = noisy.copy()
     noisy[size, size] = -np.inf  # empty traces are not imagined
-    threshold = min(settings.theta * b * np.log(size + 1), noisy.max() / 3)
+    flow, kept = _standing_out(noisy, b, settings)
+    support = kept | (noisy >= b)
+    answered = float(noisy.sum(where=np.isfinite(noisy)))
+    if low or flow.sum() < settings.covered_from * answered:
+        most = 0.97 * settings.contribution * cases
+        optimum = _averaged(noisy, b, most, settings, rng) if low else _least_absolute(noisy, b, most)
+        if optimum is not None:
+            flow = (flow + optimum) / 2
+            support |= optimum > 0
+    return Chain(flow, support)
+
+
+def _standing_out(noisy: FloatArray, b: float, settings: Constants) -> tuple[FloatArray, BoolArray]:
+    """The flow of the cells that noise alone would hardly reach, balanced; and which cells these are."""
+    threshold = min(settings.theta * b * np.log(len(noisy)), noisy.max() / 3)
     threshold = max(threshold, 1e-9)
     kept = noisy >= threshold
     _repair(kept, noisy, b, into_end=True)
     _repair(kept, noisy, b, into_end=False)
     floor = 0.2 * threshold
-    flow = _balanced(np.where(kept, np.maximum(noisy - b, floor), 0.0), kept, floor)
-    support = kept | (noisy >= b)
-    answered = float(noisy.sum(where=np.isfinite(noisy)))
-    if low or flow.sum() < settings.covered_from * answered:
-        optimum = _least_absolute(noisy, b, 0.97 * settings.contribution * cases)
-        if optimum is not None:
-            flow = (flow + optimum) / 2
-            support |= optimum > 0
-    return Chain(flow, support)
+    return _balanced(np.where(kept, np.maximum(noisy - b, floor), 0.0), kept, floor), kept
+
+
+def _averaged(
+    noisy: FloatArray, b: float, most: float, settings: Constants, rng: np.random.Generator
+) -> FloatArray | None:
+    """The mean of the linear program's flows for answers that noise could as well have given.
+
+    Which ways the optimum takes hangs on single cells when all are little above their noise. So the answers are
+    perturbed, and what many optima share counts for most (bagging: L. Breiman, Machine Learning 24, 1996).
+    """
+    cells = int((noisy > 0.3 * b).sum())
+    number = min(settings.perturbed, _MOST_WORK // max(cells, 1))
+    if number < 2:
+        return _least_absolute(noisy, b, most)
+    scale = settings.perturbed_by * b
+    optima = (_least_absolute(noisy + rng.laplace(0.0, scale, noisy.shape), b, most) for _ in range(number))
+    found = [flow for flow in optima if flow is not None]
+    return np.mean(found, axis=0) if found else None
 
 
 def _repair(kept: BoolArray, noisy: FloatArray, b: float, *, into_end: bool) -> None:

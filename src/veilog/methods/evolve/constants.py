@@ -64,6 +64,12 @@ class Constants:
     covered_from: float = 2 / 3
     """Where cells that are kept have a smaller part of all relations, the linear program is asked for, too."""
 
+    perturbed: int = 32
+    """Where the log is *low*, linear programs are solved for so many perturbed answers (at most), and their flows
+    averaged;"""
+    perturbed_by: float = 0.5
+    """the scale of what perturbs them, over that of their own noise."""
+
     contribution: int = 5
     """A case adds at most this to all relations and repeats (trigrams, presences) together."""
     once_below: float = 0.02
