@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,32 @@ def test_a_twin_has_about_the_sizes_told(frequent: float) -> None:
     assert made.activities is not None and made.activities <= 9
     assert 4.5 <= made.length <= 7.5
     assert made.frequent is not None and abs(made.frequent - frequent) < 0.12
+
+
+@pytest.mark.parametrize(("frequent", "ten", "hundred"), [(0.1, 0.4, 0.8), (0.05, 0.3, 0.95), (0.5, 0.6, 0.9)])
+def test_the_most_frequent_variants_have_the_cases_told(frequent: float, ten: float, hundred: float) -> None:
+    """Budgets that find a variant of so many cases find it in the twin, too, whatever the process gave."""
+    sizes = Sizes(cases=600, length=6, activities=9, frequent=frequent, ten=ten, hundred=hundred)
+    made = Sizes.of(twin_of(sizes, 2))
+    assert made.cases == 600
+    assert made.frequent == pytest.approx(frequent, abs=0.01)
+    assert made.ten == pytest.approx(ten, abs=0.02) and made.hundred == pytest.approx(hundred, abs=0.03)
+
+
+def test_cases_of_a_twin_seldom_do_again_what_they_did() -> None:
+    """As in logs: without that half of the events of a sharp process are repetitions of few activities."""
+    made = [twin_of(Sizes(cases=300, length=6, activities=20, frequent=0.2), seed) for seed in range(4)]
+    events = sum(one.events for one in made)
+    different = sum(len(set(case)) * count for one in made for case, count in one.to_dict().items())
+    assert different / events > 0.8
+
+
+def test_twins_of_noisy_sizes_are_of_sizes_that_may_have_given_them() -> None:
+    sizes = Sizes(cases=300, length=4, activities=5, frequent=0.2, off=(100.0, 30.0))
+    made = [Sizes.of(twin_of(sizes, seed)) for seed in range(6)]
+    assert all(one.cases >= 1 for one in made) and len({one.cases for one in made}) == 6
+    assert np.ptp([one.frequent or 0 for one in made]) > 0.05
+    assert {twin_of(replace(sizes, off=(0.0, 30.0)), seed).cases for seed in range(3)} == {300}
 
 
 def test_exact_sizes_of_a_log_are_those_of_its_variants() -> None:

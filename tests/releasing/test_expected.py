@@ -19,7 +19,7 @@ LOG = Variants.from_dict({("a", "b", "c"): 600, ("a", "c"): 300, ("a", "b", "b",
 
 def test_declared_sizes_touch_no_data_and_asked_ones_are_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     found = veilog.twin(LOG, epsilon="0.2", activities=4, seed=1)
-    assert {charge.question for charge in found.guarantee.charges} == {"histogram", "concentration"}  # type: ignore[union-attr]
+    assert {charge.question for charge in found.guarantee.charges} == {"count", "histogram", "concentration"}  # type: ignore[union-attr]
     assert sum(charge.epsilon for charge in found.guarantee.charges) == Fraction(1, 5)  # type: ignore[union-attr]
 
     def forbidden(*_: object, **__: object) -> None:
@@ -41,10 +41,20 @@ def test_what_is_not_asked_without_noise_is_known_by_the_answers_alone(monkeypat
     """Two logs that gave the same answers have the same sizes, and so the same twins."""
     answers = iter([*range(100, 4 * 100, 100)] * 2)
     monkeypatch.setattr(Curator, "concentration", lambda *_, **__: next(answers))
+    monkeypatch.setattr(Curator, "count", lambda *_, **__: 1150)
     monkeypatch.setattr(Curator, "histogram", lambda self, assign, size, eps, **_: np.full(size, 50))
     other = Variants.from_dict({("x",): 3})
     first, second = (ask_sizes(Curator(log), Fraction(1)) for log in (LOG, other))
     assert first == second
+
+
+def test_sizes_that_were_asked_know_how_far_noise_puts_them_off() -> None:
+    asked = veilog.twin(LOG, epsilon="0.2", seed=1).sizes
+    half = veilog.twin(LOG, epsilon="0.1", seed=1).sizes
+    assert asked.off is not None and half.off == pytest.approx((2 * asked.off[0], 2 * asked.off[1]))
+    known = veilog.twin(LOG, epsilon="0.2", cases=1000, seed=1)
+    assert known.sizes.cases == 1000 and known.sizes.off is not None and known.sizes.off[0] == 0
+    assert "count" not in {charge.question for charge in known.guarantee.charges}  # type: ignore[union-attr]
 
 
 def test_a_twin_is_entered_in_the_ledger_and_refused_beyond_the_budget(tmp_path: Path) -> None:

@@ -205,8 +205,9 @@ def _sizes_in(path: Path) -> Sizes:
     try:
         told = plain_json.loads(path.read_text(encoding="utf-8"))
         kept = dict(told["sizes"])
-        lengths = kept.pop("lengths", None)
-        return Sizes(**kept, lengths=None if lengths is None else tuple(lengths))
+        found = [name for name in ("lengths", "off") if kept.get(name) is not None]
+        several: dict[str, Any] = {name: tuple(kept.pop(name)) for name in found}
+        return Sizes(**kept, **several)
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             "These are no sizes of a log.",

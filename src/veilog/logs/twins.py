@@ -1,19 +1,19 @@
 """Twins: made-up logs of given sizes, on which methods and budgets are tried before anything real is asked.
 
-A twin has about as many cases, activities and events as it is told, and about the told concentration: how many variants
-there are, and what share of the cases the most frequent one has, and the ten and the hundred most frequent together. A
-case goes from activity to activity by chances drawn at random, mostly onward and seldom back; how sharp the chances
-are, and how often a case does anything at all, is what is fitted to the concentration. What is not told is drawn anew
-for each twin, so that several of them show how much it matters. A twin holds nothing of any log but the sizes.
+A twin has about as many cases, activities and events as it is told, and exactly the told concentration, as far as that
+goes: what share of the cases the most frequent variant has, and the ten and the hundred most frequent together. A case
+goes from activity to activity by chances drawn at random, mostly onward and seldom back, and does not like to do again
+what it has done; how sharp the chances are, and how often a case does anything at all, is what is fitted to the
+concentration. What is not told is drawn anew for each twin, so that several of them show how much it matters; so is
+what noise hides. A twin holds nothing of any log but the sizes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from typing import Annotated
+from functools import lru_cache
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import with_times
 from veilog.logs.variants import Variants
+from veilog.logs.walks import Process, Walks
 
 __all__ = ["BINS", "HEADS", "MOST_CASES", "Sizes", "log_of", "twin_of"]
 
@@ -36,7 +37,12 @@ _FIT_CASES, _COUNT_CASES = 5_000, 20_000
 _SLIPS = (0.01, 0.05, 0.15, 0.0)
 """How often a step goes anywhere; tried in turn."""
 _SHARPNESS = (math.log(0.1), math.log(6.0), 7)
-_DRAWS, _GOOD = 2, 0.05
+_VARY = (0.2, 1.2)
+"""Between what the standard deviation of lengths is, as a share of the mean."""
+_EVENLY = np.array([0.8192, 0.6711, 0.5497])
+"""Steps from the shape of one twin to that of the next, so that those of a few are spread evenly (the additive
+sequence of three dimensions)."""
+_DRAWS, _GOOD = 4, 0.05
 """So many random processes are tried at most, and how near to the told concentration is near enough."""
 
 
@@ -57,6 +63,9 @@ class Sizes(ToJson):
     hundred: float | None = None
     lengths: Annotated[tuple[float, ...] | None, InJson(left_out="at its default")] = None
     """Share of the cases in each bin of lengths."""
+    off: Annotated[tuple[float, float] | None, InJson(left_out="at its default")] = None
+    """By how many cases noise puts their number off, and that of those of the most frequent variants beside that
+    (standard deviations); None where there is no noise, or nobody knows."""
 
     def __post_init__(self) -> None:
         _check("cases", self.cases, 1, MOST_CASES)
@@ -65,6 +74,8 @@ class Sizes(ToJson):
             _check("activities", self.activities, 1, MOST_ACTIVITIES)
         if self.variants is not None:
             _check("variants", self.variants, 1, self.cases)
+        if self.off is not None and not (len(self.off) == 2 and all(0 <= off < math.inf for off in self.off)):
+            raise ParameterError(f"Noise puts nothing off by {self.off!r} cases.", parameter="off")
         for name in HEADS:
             share = getattr(self, name)
             if share is not None and not 0 < share <= 1:
@@ -78,13 +89,14 @@ class Sizes(ToJson):
         counts = np.sort(variants.counts)[::-1]
         places = np.searchsorted(BINS, variants.lengths, side="right") - 1
         bins = np.bincount(places, weights=variants.counts, minlength=len(BINS)) / variants.cases
+        heads: dict[str, Any] = {name: float(counts[:head].sum() / variants.cases) for name, head in HEADS.items()}
         return Sizes(
             cases=variants.cases,
             length=variants.events / variants.cases,
             activities=max(1, len(variants.labels)),
             variants=len(variants),
             lengths=tuple(bins.tolist()),
-            **{name: float(counts[:head].sum() / variants.cases) for name, head in HEADS.items()},
+            **heads,
         )
 
     @property
@@ -111,10 +123,66 @@ def twin_of(sizes: Sizes, seed: int, labels: tuple[str, ...] | None = None, long
     rng = np.random.default_rng([20, seed])
     number = sizes.activities or _unknown_activities(rng, sizes.length)
     names = _names(number) if labels is None else labels
-    ending = _ending(rng, sizes, longest)
-    process, sharpness, slip = _fitted(rng, sizes, len(names), ending)
-    walks = _Walks.of(process, sharpness, slip, ending)
-    return walks.variants(names)
+    sizes = _as_may_be(rng, sizes)
+    walks = _fitted(rng, sizes, len(names), longest, (0.5 + seed * _EVENLY) % 1)
+    return _as_told(walks.variants(names), sizes)
+
+
+def _as_may_be(rng: np.random.Generator, sizes: Sizes) -> Sizes:
+    """Sizes of a log that may as well have given the same answers as the one that was asked."""
+    if sizes.off is None:
+        return sizes
+    scale, beside = sizes.off
+    cases = max(1, min(MOST_CASES, round(_likely(rng, sizes.cases, scale, 1, MOST_CASES))))
+    found: dict[str, Any] = {}
+    before, held = 0, float(cases)
+    for name, number in reversed(HEADS.items()):
+        if (share := getattr(sizes, name)) is not None:
+            # Their cases are half an answer and half of all cases, so half of what these are off. Of fewer variants
+            # each has no fewer cases than of more.
+            middle = share * sizes.cases + (cases - sizes.cases) / 2
+            least = held * number / before if before else min(number, cases)
+            least = max(1.0, least)
+            before, held = number, _likely(rng, middle, beside, least, held)
+            found[name] = held / cases
+    variants = None if sizes.variants is None else min(sizes.variants, cases)
+    return replace(sizes, cases=cases, variants=variants, off=None, **found)
+
+
+def _likely(rng: np.random.Generator, answer: float, scale: float, least: float, most: float) -> float:
+    """A number that may have given a noisy answer; any order of magnitude is as usual as any other."""
+    low, high = max(least, answer - 8 * scale), min(most, answer + 8 * scale)
+    if low >= high:
+        return min(most, max(least, answer))
+    numbers = np.geomspace(low, high, 400)
+    chances = np.exp(-math.sqrt(2) * np.abs(numbers - answer) / scale)
+    return float(rng.choice(numbers, p=chances / chances.sum()))
+
+
+def _as_told(made: Variants, sizes: Sizes) -> Variants:
+    """The same variants, with as many cases of the most frequent ones as was told: a process has that but nearly."""
+    order = np.argsort(-made.counts, kind="stable")[: sizes.variants]
+    counts = made.counts[order].astype(np.float64)
+    told = {number: share for name, number in HEADS.items() if (share := getattr(sizes, name)) is not None}
+    ends = np.array([*(end for end in told if end < len(counts)), len(counts)])
+    shares = np.array([0.0, *list(told.values())[: len(ends) - 1], 1.0])
+    wanted = np.diff(np.maximum.accumulate(shares)) * made.cases
+    means = np.append(wanted / np.diff(ends, prepend=0), 0.0)
+    most = float(made.cases)
+    for begin, end, sum_, least in zip([0, *ends[:-1]], ends, wanted, means[1:], strict=True):
+        block = counts[begin:end]
+        for _ in range(100):  # none has more than one before it, or fewer than those after it have on average
+            block *= sum_ / max(1e-9, block.sum())
+            np.clip(block, min(least, most), most, out=block)
+            if abs(block.sum() - sum_) < 1e-3 * sum_:
+                break
+        most = float(block[-1])
+    if not counts.any():
+        return made
+    sums = np.rint(np.cumsum(counts) * (made.cases / counts.sum())).astype(np.int64)
+    found = np.diff(sums, prepend=0)
+    kept = made.sequences.take(order[found > 0])
+    return Variants.from_arrays(made.labels, kept.codes, kept.offsets, found[found > 0])
 
 
 def log_of(variants: Variants, seed: int) -> EventLog:
@@ -136,8 +204,9 @@ def _unknown_activities(rng: np.random.Generator, length: float) -> int:
     return round(math.exp(rng.uniform(low, high)))
 
 
-def _ending(rng: np.random.Generator, sizes: Sizes, longest: int | None) -> IntArray:
-    """How many cases have 0, 1, 2, ... events."""
+def _ending(rng: np.random.Generator, sizes: Sizes, longest: int | None, vary: float) -> IntArray:
+    """How many cases have 0, 1, 2, ... events; where that is not known, the more different ones, the more they
+    ``vary`` (0 to 1)."""
     most = min(MOST_LENGTH, longest or MOST_LENGTH)
     if sizes.lengths is not None:
         shares = np.maximum(np.asarray(sizes.lengths, dtype=np.float64), 0)
@@ -145,120 +214,47 @@ def _ending(rng: np.random.Generator, sizes: Sizes, longest: int | None) -> IntA
         ends = np.append(BINS[1:], 2 * BINS[-1] - BINS[-2])
         lengths = rng.integers(np.asarray(BINS)[which], ends[which])
     else:
-        # Cases of the most frequent variant have one length; those of others vary more or less from log to log.
-        form = 1 / rng.uniform(0.3, 0.8) ** 2
-        rest = max(0.0, sizes.length - 1)
+        # How much lengths vary differs from log to log; cases of the most frequent variant have the usual length.
+        form, share = 1 / np.interp(vary, (0, 1), _VARY) ** 2, min(sizes.frequent or 0.0, 0.99)
+        frequent = int(share * sizes.cases)
+        usual = min(1 + max(0.0, sizes.length - 1) * max(0.0, 1 - 1 / form), sizes.length / max(share, 1e-9))
+        rest = max(0.0, (sizes.length - share * round(usual)) / (1 - share) - 1)
         lengths = 1 + rng.poisson(rest * rng.gamma(form, 1 / form, size=sizes.cases))
-        lengths[: int((sizes.frequent or 0) * sizes.cases)] = max(1, round(sizes.length))
+        lengths[:frequent] = max(1, round(usual))
     return np.bincount(np.minimum(lengths, most)).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class _Process:
-    """What is random about a process: how likely each step is before it is made sharp, and where cases end."""
-
-    leanings: FloatArray
-    """For each activity (the last row: the start) towards each other."""
-    usual: FloatArray
-    """How often each activity is done by cases that do anything at all."""
-    ends: FloatArray
-
-    @staticmethod
-    def drawn(rng: np.random.Generator, number: int, length: float) -> _Process:
-        often = 1.0 / (rng.permutation(number).astype(np.float64) + 1.0)
-        usual: FloatArray = (often / often.sum()).astype(np.float64)
-        onward = rng.uniform(0, 1)
-        stride = max(1.0, 1.5 * number / max(1.0, length))
-        ahead = np.arange(number)[None] - np.append(np.arange(number), -1)[:, None]
-        way = np.where(ahead > 0, -(ahead - 1) / stride, -2.0 - np.abs(ahead) / stride)
-        way = np.maximum(np.where(ahead == 0, -1.5, way), -6.0)
-        chance = rng.gumbel(size=(number + 1, number))
-        late = np.log(np.linspace(0.02, 1.0, number))
-        ends = rng.gumbel(size=number) + 4 * onward * late
-        return _Process(chance + 2 * onward * way + 0.7 * np.log(usual), usual, ends)
-
-    def chances(self, sharpness: float, slip: float) -> FloatArray:
-        """Of each step; they are the sharper, the smaller ``sharpness`` is."""
-        leanings = self.leanings / sharpness
-        p = np.exp(leanings - leanings.max(axis=1, keepdims=True))
-        found: FloatArray = (1 - slip) * p / p.sum(axis=1, keepdims=True) + slip * self.usual
-        return found
-
-
-@dataclass(frozen=True)
-class _Walks:
-    """The cases that a process makes: step by step who is still under way, and at which activity."""
-
-    cases: int
-    steps: tuple[tuple[IntArray, IntArray], ...]
-
-    @staticmethod
-    def of(process: _Process, sharpness: float, slip: float, ending: IntArray) -> _Walks:
-        """Return as many cases as ``ending`` says, of the lengths that it says; always the same."""
-        rng = np.random.default_rng(7)
-        number, cases = len(process.usual), int(ending.sum())
-        sums = np.cumsum(process.chances(sharpness, slip), axis=1)
-        flat = (sums / sums[:, -1:] + np.arange(number + 1)[:, None]).ravel()
-        ends = process.ends / max(sharpness, 0.05)
-        alive = np.arange(cases - int(ending[0]))
-        at = np.full(len(alive), number)
-        steps = []
-        for stop in ending[1:].tolist():
-            at = np.searchsorted(flat, at + rng.random(len(alive)), side="right") - at * number
-            at = np.minimum(at, number - 1)
-            steps.append((alive, at))
-            if 0 < stop < len(alive):
-                keys = ends[at] + rng.gumbel(size=len(alive))
-                stays = np.ones(len(alive), dtype=np.bool_)
-                stays[np.argpartition(-keys, stop - 1)[:stop]] = False
-                alive, at = alive[stays], at[stays]
-        return _Walks(cases, tuple(steps))
-
-    @cached_property
-    def counts(self) -> IntArray:
-        """How many cases each variant has, the most frequent first; variants are told apart by a hash."""
-        marks = np.zeros(self.cases, dtype=np.uint64)
-        for who, at in self.steps:
-            mixed = marks[who] * np.uint64(0x9E3779B97F4A7C15) + at.astype(np.uint64) + np.uint64(1)
-            marks[who] = mixed ^ (mixed >> np.uint64(29))
-        found: IntArray = np.sort(np.unique(marks, return_counts=True)[1])[::-1]
-        return found
-
-    def variants(self, names: Sequence[str]) -> Variants:
-        who = np.concatenate([np.zeros(0, dtype=np.int64), *(who for who, _ in self.steps)])
-        at = np.concatenate([np.zeros(0, dtype=np.int64), *(at for _, at in self.steps)])
-        order = np.argsort(who, kind="stable")
-        offsets = np.searchsorted(who[order], np.arange(self.cases + 1))
-        return Variants.from_arrays(names, at[order], offsets)
-
-
-def _fitted(rng: np.random.Generator, sizes: Sizes, number: int, ending: IntArray) -> tuple[_Process, float, float]:
-    """A process, its sharpness and how often its cases slip, that give about the concentration of the sizes."""
+def _fitted(rng: np.random.Generator, sizes: Sizes, number: int, longest: int | None, shape: FloatArray) -> Walks:
+    """The cases of a process whose sharpness, and how often its cases slip, give about the concentration told. The
+    first that is tried has this shape."""
     enough = _COUNT_CASES if sizes.variants else _FIT_CASES
     shares = _told(replace(sizes, variants=None)) if sizes.cases > enough else {}
     told = shares or _told(sizes)
-    length = float((ending * np.arange(len(ending))).sum() / max(1, ending.sum()))
-    if not told:
-        sharpness, slip = math.exp(rng.uniform(math.log(0.1), math.log(0.7))), rng.choice(_SLIPS)
-        return _Process.drawn(rng, number, length), sharpness, float(slip)
-    if shares:  # they are the same of fewer cases
-        ending = np.ceil(ending * (_FIT_CASES / sizes.cases)).astype(np.int64)
-    best: tuple[float, _Process, float, float] | None = None
+    best: tuple[float, Process, float, float, IntArray] | None = None
     for _ in range(_DRAWS):
-        process = _Process.drawn(rng, number, length)
+        vary, onward, once = shape.tolist()
+        shape = rng.random(len(shape))
+        ending = _ending(rng, sizes, longest, vary)
+        length = float((ending * np.arange(len(ending))).sum() / sizes.cases)
+        process = Process.drawn(rng, number, length, onward, once)
+        if not told:
+            sharpness = math.exp(rng.uniform(math.log(0.1), math.log(0.7)))
+            return Walks.of(process, sharpness, float(rng.choice(_SLIPS)), ending)
+        # With shares alone they are the same of fewer cases.
+        tried = np.ceil(ending * (_FIT_CASES / sizes.cases)).astype(np.int64) if shares else ending
         for slip in _SLIPS:
             tries = np.linspace(*_SHARPNESS)
             for _ in range(2):
-                off = [_distance(told, _Walks.of(process, math.exp(x), slip, ending)) for x in tries]
+                off = [_distance(told, Walks.of(process, math.exp(x), slip, tried)) for x in tries]
                 nearest = int(np.argmin(off))
                 if best is None or off[nearest] < best[0]:
-                    best = (off[nearest], process, math.exp(tries[nearest]), slip)
+                    best = (off[nearest], process, math.exp(tries[nearest]), slip, ending)
                 step = (tries[1] - tries[0]) / 4
                 tries = tries[nearest] + step * np.array([-2, -1, 1, 2])
             if best is not None and best[0] < _GOOD:
-                return best[1:]
+                return Walks.of(*best[1:])
     assert best is not None
-    return best[1:]
+    return Walks.of(*best[1:])
 
 
 def _told(sizes: Sizes) -> dict[str, float]:
@@ -267,7 +263,7 @@ def _told(sizes: Sizes) -> dict[str, float]:
     return known | ({"variants": sizes.variants / sizes.cases} if sizes.variants else {})
 
 
-def _distance(told: dict[str, float], walks: _Walks) -> float:
+def _distance(told: dict[str, float], walks: Walks) -> float:
     """How far the cases are from the concentration told, in squared differences of log odds."""
     counts, cases = walks.counts, walks.cases
     found = {"variants": len(counts) / cases} | {name: counts[:n].sum() / cases for name, n in HEADS.items()}

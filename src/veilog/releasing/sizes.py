@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -28,8 +29,9 @@ from veilog.releasing.run import opened
 
 __all__ = ["Twin", "ask_sizes", "sizes_of", "twin"]
 
-_LENGTHS = Fraction(1, 2)
-"""Of epsilon, for the number of cases of each length; the rest is for how concentrated they are."""
+_COUNT, _LENGTHS = Fraction(1, 5), Fraction(1, 2)
+"""Of epsilon, for the number of cases where that is not known; and of the rest, for how many there are of each length.
+What is left is for how concentrated they are."""
 _HALF = Fraction(1, 2)
 
 
@@ -71,7 +73,7 @@ def twin(
 
     The sizes are declared: about how many ``cases``, how many events one has (``length``), how many ``activities``, or
     their names, how many ``variants``, and the share of the cases that have the most ``frequent`` one; the log is not
-    looked at. Or they are found out with four noisy questions to a ``log``, which cost ``epsilon`` together; what is
+    looked at. Or they are found out with five noisy questions to a ``log``, which cost ``epsilon`` together; what is
     declared beside that counts. With a ``ledger`` the cost is entered there. ``number`` tells the first twin of these
     sizes from the second; ``seed`` makes the questions repeatable, for experiments, and their guarantee "none".
     """
@@ -90,13 +92,17 @@ def twin(
         return Twin(sizes_of(**declared), seed=number, labels=labels)
     if log is None:
         raise ParameterError("With an epsilon a log is asked, and there is none.", parameter="log")
-    asked = _asked(log, parse_epsilon(epsilon), ledger, seed)
+    asked = _asked(log, parse_epsilon(epsilon), ledger, seed, cases)
     known = {name: value for name, value in declared.items() if value is not None}
     return replace(asked, sizes=replace(asked.sizes, **known), seed=number, labels=labels)
 
 
 def _asked(
-    log: EventLog | StoredLog | Variants, eps: Fraction, ledger: Ledger | str | Path | None, seed: int | None
+    log: EventLog | StoredLog | Variants,
+    eps: Fraction,
+    ledger: Ledger | str | Path | None,
+    seed: int | None,
+    cases: int | None,
 ) -> Twin:
     """The sizes that a log answers with."""
     variants = log if isinstance(log, Variants) else log.variants
@@ -108,16 +114,23 @@ def _asked(
         entry = opened(ledger, None).reserve(log, "twin", epsilon=limit)
     derive = partial(curator.guarantee, nominal_epsilon=eps)
     with settling(entry, derive, lambda: curator.contacted):
-        sizes = ask_sizes(curator, eps)
+        sizes = ask_sizes(curator, eps, cases=cases)
     return Twin(sizes, derive(), entry=None if entry is None else entry.entered)
 
 
-def ask_sizes(curator: Curator, epsilon: Fraction, *, cases: int | None = None) -> Sizes:
-    """Return the sizes by a curator's answers: how many cases have which length, and what share of them the most
-    frequent variants have, of one, ten and a hundred. ``cases`` is their number, where it is known better."""
+def ask_sizes(
+    curator: Curator, epsilon: Fraction, *, cases: int | None = None, within: Fraction | None = None
+) -> Sizes:
+    """Return the sizes by a curator's answers: how many cases there are, how many have which length, and what share of
+    them the most frequent variants have, of one, ten and a hundred. ``cases`` is their number where it is known: by an
+    answer for the epsilon ``within``, or else without noise."""
+    if cases is None:
+        within = epsilon * _COUNT
+        epsilon -= within
+        cases = curator.count(within, purpose="number of cases, for a twin")
     each = epsilon * (1 - _LENGTHS) / len(HEADS)
     bins = curator.histogram(_length_bins, len(BINS), epsilon * _LENGTHS, purpose="lengths of cases, for a twin")
-    found = min(MOST_CASES, max(1, int(bins.sum()) if cases is None else cases))
+    found = min(MOST_CASES, max(1, cases))
     heads: dict[str, Any] = {}
     least = 1 / found
     for name, number in HEADS.items():
@@ -125,7 +138,10 @@ def ask_sizes(curator: Curator, epsilon: Fraction, *, cases: int | None = None) 
         # It is twice their cases less all cases; more variants hold no fewer cases.
         least = heads[name] = min(1.0, max(least, (answer + found) / (2 * found)))
     shares = _shares(bins, float(epsilon * _LENGTHS))
-    return Sizes(cases=found, length=float((shares * _middles()).sum()), lengths=tuple(shares.tolist()), **heads)
+    # The standard deviation of Laplace noise is its scale times the square root of 2.
+    off = (math.sqrt(2) / float(within) if within else 0.0, math.sqrt(2) / (2 * float(each)))
+    length = float((shares * _middles()).sum())
+    return Sizes(cases=found, length=length, lengths=tuple(shares.tolist()), off=off, **heads)
 
 
 def _length_bins(sequences: Sequences) -> IntArray:

@@ -211,7 +211,7 @@ def _answers(
     if delta:
         found = curator.partitions(for_more - for_sizes, delta, purpose="frequent variants, to suggest a method")
         covered, frequent = min(1.0, found.cases / max(1, cases, found.cases)), len(found)
-    return cases, covered, frequent, ask_sizes(curator, for_sizes, cases=cases)
+    return cases, covered, frequent, ask_sizes(curator, for_sizes, cases=cases, within=for_count)
 
 
 @dataclass(frozen=True)
