@@ -12,10 +12,11 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.methods.method import Request
-from veilog.methods.travag import PROGRAM, PUBLISHED, TRAVAG, TrainingState, configured, program, sample, train
+from veilog.methods.travag import PROGRAM, PUBLISHED, TRAVAG, Trained, TrainingState, configured, program, sample, train
 from veilog.methods.travag.model import trained_from, trained_to
 from veilog.methods.travag.networks import Network, Normalised, backward, forward, gradients, initial
 from veilog.methods.travag.settings import Configuration, Networks
+from veilog.methods.travag.training import autoencoder_factors
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
@@ -45,7 +46,12 @@ def test_its_settings_are_found_by_log_epsilon_and_delta() -> None:
     assert (found.autoencoder_noise, found.critic_noise, found.critic_steps) == (4, 2.4, 2000)
     assert found.of_program and not PUBLISHED["bpic13-1-0.01"].of_program
     assert found.nominal == PUBLISHED["bpic13-1-0.01"].nominal == ("1", "0.01")
-    assert PROGRAM["bpic13-0.1-0.01"].autoencoder_batch == 32 and PROGRAM["sepsis-1-0.01"].critic_batch == 64
+    batches = {name: found.autoencoder_batch for name, found in PROGRAM.items()}
+    assert {name for name, batch in batches.items() if batch == 32} == {
+        *("bpic13-0.1-0.01", "bpic13-0.1-0.001", "sepsis-0.01-0.01"),
+        *(f"sepsis-0.1-{delta}" for delta in ("0.01", "0.001", "1e-4", "1e-5", "1e-6")),
+    }
+    assert set(batches.values()) == {32, 64} and PROGRAM["sepsis-1-0.01"].critic_batch == 64
     assert len(PROGRAM) == 20 + 16 and set(PUBLISHED) <= set(PROGRAM)
     assert TRAVAG.parse({}).to_json().keys() == METHODS["travag"].settings().to_json().keys()
     assert "settings" not in TRAVAG.parse({}).to_json(), "what was told before stays as it was"
@@ -123,7 +129,36 @@ def test_the_whole_batch_is_clipped_and_noised_but_not_the_encoder(monkeypatch: 
     norm = np.sqrt(sum(float((part**2).sum()) for layer in sums for part in layer))
     assert norm == pytest.approx(1e-4, rel=0.05) and rate == 0.005
     assert drawn[0] == pytest.approx(1e-4 * 25 / 64)
-    assert given["encoder"][1:] == (0.005 / 64, {"scale": 1 / 64})
+    assert given["encoder"][1:] == (0.005 / 64, {"scale": 1 / 64, "corrected": True})
+
+
+def test_what_is_rounded_to_1_is_not_learned_from() -> None:
+    """As the program's library takes derivatives, in single precision: by the output, then the output's own."""
+    networks, rng = Networks.of(4, shortened()), np.random.default_rng(0)
+    weights = {**initial(networks.encoder, rng), **initial(networks.decoder, rng)}
+    weights["decoder.1.weight"][:] = 0
+    weights["decoder.1.bias"][:] = (-1, 12, 18, -40)
+    columns = np.array([0, 3])
+    smooth, stepwise = (
+        autoencoder_factors(networks, weights, columns, False, stepwise=wise)[1][-1].errors * 4
+        for wise in (False, True)
+    )
+    assert smooth[0] == pytest.approx([-0.731, 1, 1, 0], abs=1e-3)
+    assert stepwise[0] == pytest.approx([-0.731, 1, 0, 0], abs=1e-3)
+    assert (smooth[1, 3], stepwise[1, 3]) == (-1, pytest.approx(0, abs=1e-4))
+
+
+def test_of_outputs_that_are_rounded_to_1_the_first_by_name_is_drawn() -> None:
+    columns = Variants.from_dict({("b", "a"): 1, ("a b",): 1, ("a", "b"): 1, ("c",): 1}).sequences
+    configuration = shortened()
+    networks, rng = Networks.of(4, configuration), np.random.default_rng(0)
+    weights = {**initial(networks.generator, rng), **initial(networks.decoder, rng)}
+    weights["decoder.1.weight"][:] = 0
+    outputs = {("b", "a"): 30, ("a b",): 18, ("a", "b"): 20, ("c",): 16}
+    weights["decoder.1.bias"][:] = [outputs[sequence] for sequence in columns]
+    trained = Trained(columns, weights, configuration, 10)
+    drawn = dict(zip(columns, sample(trained, 10, rng).tolist(), strict=True))
+    assert drawn == {("b", "a"): 0, ("a b",): 10, ("a", "b"): 0, ("c",): 0}, "a blank is before a comma"
 
 
 def test_the_critic_is_clipped_case_by_case_and_its_weights_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:

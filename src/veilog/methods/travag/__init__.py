@@ -11,6 +11,7 @@ released. As published, the columns and the encoder are raw and too few steps ar
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -18,12 +19,12 @@ import numpy as np
 
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
-from veilog.logs.variants import Variants
+from veilog.logs.variants import Sequences, Variants
 from veilog.methods.method import EpsilonAndDelta, Method, Request
 from veilog.methods.settings import Bounds, Choices, LargestLog, Settings
 from veilog.methods.travag.certified import begin, learn
 from veilog.methods.travag.draws import by_chance
-from veilog.methods.travag.networks import forward
+from veilog.methods.travag.networks import forward, sigmoid
 from veilog.methods.travag.plan import refuse_unaffordable
 from veilog.methods.travag.published import train_as_published
 from veilog.methods.travag.run import Checkpoint
@@ -50,6 +51,7 @@ __all__ = [
     "TrainingState",
     "TravagSettings",
     "configured",
+    "draws",
     "sample",
     "train",
     "travag",
@@ -169,16 +171,33 @@ def train(
 
 def sample(trained: Trained, n: int, rng: np.random.Generator) -> IntArray:
     """How often each column is among ``n`` draws; in blocks, so the memory does not grow with ``n``."""
-    networks = Networks.of(len(trained.columns), trained.configuration)
     counts = np.zeros(len(trained.columns), dtype=np.int64)
+    for chosen in draws(trained, n, rng):
+        counts += np.bincount(chosen, minlength=len(counts))
+    return counts
+
+
+def draws(trained: Trained, n: int, rng: np.random.Generator) -> Iterator[IntArray]:
+    """The columns of ``n`` draws, one after the other, in blocks."""
+    networks = Networks.of(len(trained.columns), trained.configuration)
+    place = _in_order_of_names(trained.columns) if trained.configuration.of_program else None
     for start in range(0, n, _DRAWS):
         rows = min(_DRAWS, n - start)
         code = forward(networks.generator, trained.weights, normals(rng, rows, trained.configuration)).output
         logits = forward(networks.decoder, trained.weights, code).output
-        # the largest output is the largest before its sigmoid
-        chosen = by_chance(logits, rng) if trained.configuration.drawn else logits.argmax(axis=1)
-        counts += np.bincount(chosen, minlength=len(counts))
-    return counts
+        if trained.configuration.drawn:
+            yield by_chance(logits, rng)
+        elif place is not None:
+            # several outputs may be rounded to 1, and the program takes the first by name
+            yield place[sigmoid(logits)[:, place].argmax(axis=1)]
+        else:
+            # the largest output is the largest before its sigmoid
+            yield logits.argmax(axis=1)
+
+
+def _in_order_of_names(columns: Sequences) -> IntArray:
+    """The columns in the order of their activities, written with commas between them."""
+    return np.array(sorted(range(len(columns)), key=list(map(",".join, columns)).__getitem__), dtype=np.int64)
 
 
 def travag(curator: Curator, request: Request, settings: TravagSettings) -> Variants:

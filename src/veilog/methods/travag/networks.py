@@ -115,8 +115,9 @@ def initial(network: Network, rng: np.random.Generator, dtype: npt.DTypeLike = n
 
 
 def sigmoid(x: AnyArray) -> AnyArray:
-    """Without overflow, in the precision of x."""
-    result: AnyArray = 0.5 * (1 + np.tanh(0.5 * x))
+    """In the precision of x: far below 0 it is small but not 0, far above it is 1."""
+    with np.errstate(over="ignore"):
+        result: AnyArray = 1 / (1 + np.exp(-x))
     return result
 
 

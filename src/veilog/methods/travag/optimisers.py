@@ -44,12 +44,16 @@ def adam(
     *,
     scale: float = 1.0,
     betas: tuple[float, float] = (0.9, 0.999),
+    corrected: bool = False,
 ) -> None:
-    """One step of Adam (Kingma, Ba, 2015) with ``scale`` times the gradients, which are overwritten."""
+    """One step of Adam (Kingma, Ba, 2015) with ``scale`` times the gradients, which are overwritten. With ``corrected``
+    the small number that keeps it from dividing by 0 is added to the corrected moment (the paper's algorithm), else to
+    the moment as it is (its faster order)."""
     clock = moments.setdefault(f"{network.name}.steps", np.zeros(1, np.float64))
     clock += 1
     first, second = betas
-    step = float(rate * np.sqrt(1 - second ** clock[0]) / (1 - first ** clock[0]))
+    correction = float(np.sqrt(1 - second ** clock[0]))
+    step, tiny = rate * correction / float(1 - first ** clock[0]), _TINY * correction if corrected else _TINY
     for layer in network.layers:
         for name, gradient in zip(network.names(layer), gradients[layer], strict=True):
             mean, square = _moment(moments, name + ".m", gradient), _moment(moments, name + ".v", gradient)
@@ -62,7 +66,7 @@ def adam(
                 room *= (1 - second) * scale**2
                 v += room
                 np.sqrt(v, out=room)
-                room += _TINY
+                room += tiny
                 np.divide(m, room, out=room)
                 room *= step
                 w -= room

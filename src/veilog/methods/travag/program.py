@@ -3,6 +3,9 @@
 Facts were read in the program (wangelik/ganTraVaS, 2022): its autoencoder runs with the private path off, so what is
 clipped is the gradient of a whole minibatch, which bounds no case; rows are drawn with replacement where its accountant
 takes each by chance. Nothing can be derived, and noise is of floats: there is no guarantee that it would have to keep.
+
+All is in single precision, in which a sigmoid above 16.6 is 1: the decoder's noised weights wander there, nothing is
+learned from such an output, and of several the first by name is drawn.
 """
 
 from __future__ import annotations
@@ -98,14 +101,14 @@ def _autoencoder_step(run: ProgramRun) -> None:
     weights, moments = run.state.weights, run.state.moments
     batch = int(configuration.autoencoder_batch)
     columns = run.rows[run.rng.integers(len(run.rows), size=batch)]
-    in_encoder, in_decoder = autoencoder_factors(networks, weights, columns, configuration.drawn)
+    in_encoder, in_decoder = autoencoder_factors(networks, weights, columns, configuration.drawn, stepwise=True)
     rate = configuration.autoencoder_learning_rate
-    adam(networks.encoder, weights, moments, gradients(in_encoder), rate / batch, scale=1 / batch)
+    adam(networks.encoder, weights, moments, gradients(in_encoder), rate / batch, scale=1 / batch, corrected=True)
     sums, clip = gradients(in_decoder), configuration.autoencoder_clip
     norm = np.sqrt(sum(float(np.vdot(part, part)) for layer in sums for part in layer)) / batch
     _scaled(sums, min(1.0, clip / (norm + 1e-6)) / batch)
     _noised(sums, clip * configuration.autoencoder_noise / batch, run.rng)
-    adam(networks.decoder, weights, moments, sums, rate)
+    adam(networks.decoder, weights, moments, sums, rate, corrected=True)
 
 
 def _critic_step(run: ProgramRun) -> int:

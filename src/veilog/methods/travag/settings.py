@@ -135,6 +135,12 @@ _OF_THE_PROGRAM: dict[tuple[str, str], tuple[tuple[float, ...], tuple[float, ...
     ("sepsis", "1e-5"): ((22, 36, 80, 220), (7, 12, 50)),
     ("sepsis", "1e-6"): ((24, 40, 90, 270), (7, 12, 50)),
 }
+_BATCHES_OF_32 = {
+    *(("bpic13", "0.1", delta) for delta in ("0.01", "0.001")),
+    *(("sepsis", "0.1", delta) for delta in ("0.01", "0.001", "1e-4", "1e-5", "1e-6")),
+    ("sepsis", "0.01", "0.01"),
+}
+"""Log, epsilon and delta at which the program's autoencoder has these; elsewhere it has 64."""
 
 
 def _programs() -> dict[str, Configuration]:
@@ -150,7 +156,7 @@ def _programs() -> dict[str, Configuration]:
                 _AS_PUBLISHED,
                 name=_OF_PROGRAM + name,
                 autoencoder_noise=noise,
-                autoencoder_batch=32 if epsilon == "0.1" else 64,
+                autoencoder_batch=32 if (log, epsilon, delta) in _BATCHES_OF_32 else 64,
                 autoencoder_steps=20_000,
                 critic_noise=critic_noise,
                 critic_batch=128 if log == "bpic13" else 64,

@@ -25,17 +25,26 @@ __all__ = [
     "softmax",
 ]
 
+_LEAST_SLOPE = 1e-12
 
-def _by_logits(logits: AnyArray, columns: IntArray, drawn: bool) -> AnyArray:
+
+def _by_logits(logits: AnyArray, columns: IntArray, drawn: bool, stepwise: bool) -> AnyArray:
     """The derivative of each row's reconstruction loss by the decoder's output before its last activation: of the mean
-    binary cross-entropy over the columns (sigmoid), or of the cross-entropy (softmax)."""
+    binary cross-entropy over the columns (sigmoid), or of the cross-entropy (softmax).
+
+    ``stepwise`` takes the derivative by the sigmoid times the sigmoid's own, in single precision: where the sigmoid is
+    rounded to 1 or tiny nothing is learned, however wrong it is.
+    """
     if drawn:
         by = softmax(logits)
         by[np.arange(len(columns)), columns] -= 1
         return by
     by = sigmoid(logits)
+    slope = (1 - by) * by if stepwise else None
     by[np.arange(len(columns)), columns] -= 1
     by /= logits.shape[1]
+    if slope is not None:
+        by *= slope / np.maximum(slope, _LEAST_SLOPE)
     return by
 
 
@@ -47,12 +56,12 @@ def softmax(logits: AnyArray) -> AnyArray:
 
 
 def autoencoder_factors(
-    networks: Networks, weights: Weights, columns: IntArray, drawn: bool
+    networks: Networks, weights: Weights, columns: IntArray, drawn: bool, *, stepwise: bool = False
 ) -> tuple[list[Outer], list[Outer]]:
     """Of each row, the factors of the encoder's and the decoder's layers."""
     code = forward(networks.encoder, weights, columns)
     decoded = forward(networks.decoder, weights, code.output)
-    by_logits = _by_logits(decoded.output, columns, drawn)
+    by_logits = _by_logits(decoded.output, columns, drawn, stepwise)
     in_decoder, by_code = backward(networks.decoder, weights, decoded, by_logits, to_input=True)
     assert by_code is not None
     in_encoder, _ = backward(networks.encoder, weights, code, by_code)
