@@ -340,7 +340,7 @@ def test_a_disk_that_fills_up_is_told_and_nothing_is_left(
     given = {"log": "log", "several": as_folder(tmp_path / "several", hundred(), 9), "ibis": on_ibis(hundred())}[where]
     index = "seq" if where == "ibis" else None
     with monkeypatch.context() as patch:
-        patch.setattr("veilog.logs.stored.store.ipc.new_file", fails(OSError(28, "No space left on device")))
+        patch.setattr("veilog.logs.stored.disk.ipc.new_file", fails(OSError(28, "No space left on device")))
         with pytest.raises(EngineError, match="No space left"):
             store(given, engine=engine, index=index, temp_directory=spill)
     assert list(spill.iterdir()) == []

@@ -32,10 +32,11 @@ from veilog.logs.reader import Asked
 from veilog.logs.reading import check_layout, roles_among
 from veilog.logs.roles import Declared, Roles
 from veilog.logs.source import Given, Means, Progress, Source, silent
+from veilog.logs.stored.disk import keep
 from veilog.logs.stored.fetching import copied, count_of
 from veilog.logs.stored.parquet import rows_of_file, rows_of_files
 from veilog.logs.stored.sorting import in_order, varying
-from veilog.logs.stored.store import StoredLog, keep
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.parquet import PARQUET, is_parquet
 from veilog.logs.tables.reader import note, table_reader_of
 from veilog.logs.tables.rows import log_from_table
