@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from veilog._typing import IntArray
+from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.findings import Finding
 from veilog.logs.tables.columns import is_text
 from veilog.logs.variants import Variants
 
-__all__ = ["Held", "Keeper", "Scope", "StoredLog", "as_kept", "piece_of"]
+__all__ = ["Held", "Keeper", "Scope", "StoredLog", "as_kept", "misfit", "piece_of"]
 
 _MERGED = 16
 _ALWAYS = (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP)
@@ -214,6 +215,15 @@ def piece_of(scope: Scope, columns: Callable[[Kind, list[str]], dict[str, pa.Chu
 
     shape = scope.shape
     return replace(shape, events=table("events", shape.events.schema), cases=table("cases", shape.cases.schema))
+
+
+def misfit(name: str | None) -> InputError:
+    """What to say where the columns of some pieces have other types than those of others."""
+    return InputError(
+        "Some values of a column do not fit the type that others have.",
+        path=name,
+        advice="Give the column a type of its own there, for instance in a view.",
+    )
 
 
 def _typed(table: pa.Table, shape: pa.Table) -> pa.Table:
