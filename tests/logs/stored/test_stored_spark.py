@@ -21,8 +21,9 @@ from veilog.errors import EngineError, InputError, ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.simulate import hospital
-from veilog.logs.stored import spark_storing
+from veilog.logs.stored import spark, spark_storing
 from veilog.logs.stored.disk import keep
+from veilog.logs.stored.spark import OnSpark
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import store
 from veilog.privacy import adding
@@ -53,7 +54,7 @@ def made_up() -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with spark_here(tmp_path_factory.mktemp("spark")) as started:
         yield started
 
@@ -61,16 +62,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 class Tables:
     """Tables of Spark, by their rows."""
 
-    def __init__(self, spark: Any, folder: Path) -> None:
-        self.spark, self.folder, self.made = spark, folder, 0
+    def __init__(self, session: Any, folder: Path) -> None:
+        self.session, self.folder, self.made = session, folder, 0
 
     def of(self, rows: pa.Table) -> Any:
         import ibis
 
         self.made += 1
         pq.write_table(rows, self.path, compression="none", use_dictionary=False)
-        self.spark.read.parquet(str(self.path)).createOrReplaceTempView(self.name)
-        return ibis.pyspark.connect(self.spark).table(self.name)
+        self.session.read.parquet(str(self.path)).createOrReplaceTempView(self.name)
+        return ibis.pyspark.connect(self.session).table(self.name)
 
     @property
     def name(self) -> str:
@@ -82,8 +83,8 @@ class Tables:
 
 
 @pytest.fixture(scope="module")
-def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return Tables(spark, tmp_path_factory.mktemp("tables"))
+def tables(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return Tables(session, tmp_path_factory.mktemp("tables"))
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +153,14 @@ def test_every_answer_is_that_in_memory_and_on_disk(log: StoredLog, on_disk: Sto
     answers = [asked(curator.events, whole.variants.labels) for curator in curators]
     assert answers[0] == answers[1] == answers[2]
     assert curators[0].guarantee() == curators[2].guarantee()
+
+
+def test_what_many_tasks_find_is_made_one_on_the_way(
+    log: StoredLog, on_disk: StoredLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark, "cores", lambda _: 5)
+    monkeypatch.setattr(spark, "_AT_ONCE", 2)
+    assert log.only(np.arange(2400)).variants == on_disk.only(np.arange(2400)).variants
 
 
 def test_a_release_is_that_of_the_log_in_memory_and_fetched(log: StoredLog, there: Any, whole: EventLog) -> None:
@@ -283,6 +292,18 @@ def test_a_worker_that_dies_is_told_in_one_line(log: StoredLog) -> None:
         log.together(lambda piece, _: os._exit(1), lambda found: sum(found), ())
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
     assert sum(log.each(lambda piece, _: piece.cases.num_rows)) == 2500, "others take its place"
+
+
+def test_pieces_that_spark_counts_twice_or_not_at_all_give_no_answer(
+    log: StoredLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = OnSpark._cells
+    for wrong in (lambda frame: frame.union(frame), lambda frame: frame.where("number > 0")):
+        monkeypatch.setattr(OnSpark, "_cells", lambda self, scope, wrong=wrong: wrong(real(self, scope)))
+        with pytest.raises(EngineError, match="twice or not at all"):
+            log.together(lambda piece, _: piece.cases.num_rows, sum, ())
+        with pytest.raises(EngineError, match="twice or not at all"):
+            list(log.each(lambda piece, _: piece.cases.num_rows))
 
 
 def test_what_would_take_the_log_along_is_refused(log: StoredLog) -> None:

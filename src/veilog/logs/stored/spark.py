@@ -35,6 +35,7 @@ __all__ = ["Cells", "Failure", "OnSpark", "answered", "by_workers", "cell", "col
 _AT_ONCE = 16
 """Findings that are made one at a time, and as many come here at most."""
 _BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_PAID = "What was asked so far is paid for."
 _FOUND = pa.schema([("number", pa.int64()), ("found", pa.binary())])
 _AS_SPARK = "number long, found binary"
 
@@ -140,6 +141,14 @@ class _Question(Generic[T]):
         return known.held(int(row["number"])).of(piece_of(self.scope, columns))
 
 
+@dataclass(frozen=True)
+class _Part(Generic[T]):
+    """What was found in some pieces, and in which."""
+
+    pieces: list[int]
+    found: T
+
+
 class OnSpark:
     """Pieces of a log as a DataFrame that Spark keeps."""
 
@@ -154,7 +163,9 @@ class OnSpark:
         return None
 
     def each(self, work: Callable[[EventLog, bool], T], scope: Scope) -> Iterator[T]:
-        yield from (found for _, found in sorted(self._rows(work, scope), key=lambda row: row[0]))
+        rows = sorted(self._rows(work, scope), key=lambda row: row[0])
+        _check_once([number for number, _ in rows], scope)
+        yield from (found for _, found in rows)
 
     def together(self, work: Callable[[EventLog, bool], T], combine: Callable[[Iterable[T]], T], scope: Scope) -> T:
         if not scope.held:
@@ -166,10 +177,13 @@ class OnSpark:
             found = self._cells(scope).coalesce(tasks).mapInArrow(partial(_combined, question, combine), _AS_SPARK)
             while tasks > _AT_ONCE:
                 tasks = -(-tasks // _AT_ONCE)
-                found = found.repartition(tasks).mapInArrow(partial(_combined_again, combine), _AS_SPARK)
+                # By number: rows that are dealt out in turn may come twice where a worker that is lost is replaced.
+                found = found.repartition(tasks, "number").mapInArrow(partial(_combined_again, combine), _AS_SPARK)
             return list(found.collect())
 
-        return combine([answered(row["found"]) for row in by_workers(partial(self._one_by_one, asked))])
+        parts: list[_Part[T]] = [answered(row["found"]) for row in by_workers(partial(self._one_by_one, asked))]
+        _check_once([number for part in parts for number in part.pieces], scope)
+        return combine([part.found for part in parts])
 
     def pieces(self, scope: Scope) -> Iterator[EventLog]:
         found = self._rows(_itself, scope, stream=True)
@@ -259,16 +273,32 @@ def _combined(
     question: _Question[T], combine: Callable[[Iterable[T]], T], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     try:
-        yield _row(0, combine(found for _, found in question.found(_rows_of(batches))))
+        part = _part(combine, (([number], found) for number, found in question.found(_rows_of(batches))))
+        yield _row(part.pieces[0] if part.pieces else -1, part)
     except VeilogError as error:
-        yield _row(0, Failure.of(error))
+        yield _row(-1, Failure.of(error))
 
 
 def _combined_again(combine: Callable[[Iterable[T]], T], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     try:
-        yield _row(0, combine(answered(row["found"]) for row in _rows_of(batches)))
+        parts = (answered(row["found"]) for row in _rows_of(batches))
+        part = _part(combine, ((part.pieces, part.found) for part in parts))
+        yield _row(part.pieces[0] if part.pieces else -1, part)
     except VeilogError as error:
-        yield _row(0, Failure.of(error))
+        yield _row(-1, Failure.of(error))
+
+
+def _part(combine: Callable[[Iterable[T]], T], found: Iterable[tuple[list[int], T]]) -> _Part[T]:
+    """One finding of several."""
+    pieces: list[int] = []
+
+    def noted() -> Iterator[T]:
+        for numbers, one in found:
+            pieces.extend(numbers)
+            yield one
+
+    made = combine(noted())
+    return _Part(pieces, made)
 
 
 # What comes back ------------------------------------------------------------------------------------------------------
@@ -280,6 +310,13 @@ def answered(cell: bytes) -> Any:
     if isinstance(found, Failure):
         raise found.raised()
     return found
+
+
+def _check_once(numbers: list[int], scope: Scope) -> None:
+    """Refuse an answer in which a piece counts twice, or not at all: what a question costs rests on each case counting
+    once, and not on what Spark promises of tasks that it runs again."""
+    if sorted(numbers) != [held.number for held in scope.held]:
+        raise EngineError("Spark has counted some cases twice or not at all, so there is no answer.", advice=_PAID)
 
 
 def by_workers(asked: Callable[[], T]) -> T:
@@ -303,6 +340,6 @@ def _in_words(error: EngineError) -> EngineError:
     if "Traceback (most recent call last)" in trace or "PythonException" in trace:
         return EngineError(
             "A worker of Spark failed at what it was asked.",
-            advice="Why, is in Spark's own log. What was asked is paid for.",
+            advice=f"Why, is in Spark's own log. {_PAID}",
         )
     return error
