@@ -1,6 +1,7 @@
 """Releases with times and attributes of a table of Spark: fetched to this machine's disk, and asked where it is.
 
-Spark runs here, with two threads and a heap of 2 GB, in a session that has begun. Its Java, and the Python that its
+Spark runs here, with two threads and a heap of 4 GB (with 2 GB
+fetching five million events ran out of it), in a session that has begun. Its Java, and the Python that its
 workers run, are processes of their own: their processor seconds are added, and their memory is told apart from that
 of the process that asks (on a cluster they are other machines). The digest is that of the released file: equal ones
 say that all answers were the same integers. ``--set size=N,N`` for others.
@@ -62,7 +63,7 @@ def measure(given: Given, cell: Cell) -> Measured:
     if not path.exists():
         make(int(cell.get("size")), path)
     values: dict[str, float] = {}
-    with given_spark(given.folder, "2GB", 2) as moved:
+    with given_spark(given.folder, "4GB", 2) as moved:
         from pyspark.sql import SparkSession
 
         spark = SparkSession.active()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from fractions import Fraction
@@ -24,7 +25,7 @@ from veilog.logs.simulate import hospital
 from veilog.logs.stored import spark, spark_storing
 from veilog.logs.stored.disk import keep
 from veilog.logs.stored.spark import OnSpark
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.stored.store import Held, Scope, StoredLog
 from veilog.logs.stored.storing import store
 from veilog.privacy import adding
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
@@ -304,6 +305,14 @@ def test_pieces_that_spark_counts_twice_or_not_at_all_give_no_answer(
             log.together(lambda piece, _: piece.cases.num_rows, sum, ())
         with pytest.raises(EngineError, match="twice or not at all"):
             list(log.each(lambda piece, _: piece.cases.num_rows))
+
+
+def test_workers_of_another_version_are_not_asked(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = next(log.each(lambda piece, _: piece.cases.num_rows))
+    question = log.keeper._question(lambda piece, _: piece.cases.num_rows, Scope((Held(0),), log.shape))
+    monkeypatch.setattr(log.keeper, "_question", lambda *_: dataclasses.replace(question, version="0.0.1"))
+    with pytest.raises(EngineError, match=r"workers have veilog .*this process has 0\.0\.1"):
+        log.together(lambda piece, _: one, sum)
 
 
 def test_what_would_take_the_log_along_is_refused(log: StoredLog) -> None:

@@ -30,7 +30,7 @@ from veilog.logs.engines.ibis import running
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import Held, Kind, Scope, piece_of
 
-__all__ = ["Cells", "Failure", "OnSpark", "answered", "by_workers", "cell", "column_of", "cores"]
+__all__ = ["Cells", "Failure", "OnSpark", "answered", "by_workers", "cell", "check_version", "column_of", "cores"]
 
 _AT_ONCE = 16
 """Findings that are made one at a time, and as many come here at most."""
@@ -113,11 +113,7 @@ class _Question(Generic[T]):
 
     def found(self, rows: Iterable[Cells]) -> Iterator[tuple[int, T]]:
         """What is found in each of these pieces."""
-        if self.version != __version__:
-            raise EngineError(
-                f"Spark's workers have veilog {__version__}, and this process {self.version}.",
-                advice="Install one version on both.",
-            )
+        check_version(self.version)
         for row in rows:
             number = int(row["number"])
             if number in self.pieces:
@@ -240,6 +236,15 @@ def cores(spark: Any) -> int:
 
 
 # What workers do ------------------------------------------------------------------------------------------------------
+
+
+def check_version(asking: str) -> None:
+    """Refuse to run functions of another version than the one that asks."""
+    if asking != __version__:
+        raise EngineError(
+            f"Spark's workers have veilog {__version__}, and this process has {asking}.",
+            advice="Install one version on both.",
+        )
 
 
 def _itself(piece: EventLog, _first: bool) -> EventLog:

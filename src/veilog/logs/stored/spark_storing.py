@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from veilog._version import __version__
 from veilog.errors import EngineError, InputError, VeilogError
 from veilog.logs.coarser import Coarser
 from veilog.logs.engines.ibis import IbisTable, running
@@ -24,7 +25,7 @@ from veilog.logs.findings import Findings, Policy
 from veilog.logs.reader import Asked
 from veilog.logs.roles import Roles
 from veilog.logs.source import silent
-from veilog.logs.stored.spark import Failure, OnSpark, answered, by_workers, cell, column_of, cores
+from veilog.logs.stored.spark import Failure, OnSpark, answered, by_workers, cell, check_version, column_of, cores
 from veilog.logs.stored.store import StoredLog, as_kept, misfit
 from veilog.logs.tables.rows import CASE_PREFIX, log_from_table
 
@@ -120,6 +121,7 @@ class _Maker:
     coarser: Coarser | None
     schema: pa.Schema
     shape: EventLog | None = None
+    version: str = __version__
 
     def log(self, rows: pa.Table) -> EventLog:
         findings = Findings(self.policies, self.name)
@@ -134,6 +136,7 @@ class _Maker:
         return [column_of(kind, place) for kind, table in tables for place in range(table.num_columns)]
 
     def row(self, batches: list[pa.RecordBatch]) -> dict[str, Any]:
+        check_version(self.version)
         rows = pa.Table.from_batches(batches)
         (number, *others), rows = rows.column(_NUMBER).unique().to_pylist(), rows.drop_columns([_NUMBER])
         if others:
