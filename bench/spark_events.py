@@ -1,10 +1,10 @@
 """Releases with times and attributes of a table of Spark: fetched to this machine's disk, and asked where it is.
 
-Spark runs here, with two threads and a heap of 4 GB (with 2 GB
-fetching five million events ran out of it), in a session that has begun. Its Java, and the Python that its
-workers run, are processes of their own: their processor seconds are added, and their memory is told apart from that
-of the process that asks (on a cluster they are other machines). The digest is that of the released file: equal ones
-say that all answers were the same integers. ``--set size=N,N`` for others.
+Spark runs here, with two threads and a heap of 4 GB (with 2 GB fetching five million events ran out of it), in a
+session that has begun. Its Java, and the Python that its workers run, are processes of their own: their processor
+seconds are added, and their memory is told apart from that of the process that asks (on a cluster they are other
+machines). The digest is that of the released file: equal ones say that all answers were the same integers.
+``--set size=N,N`` for others.
 """
 
 from __future__ import annotations
