@@ -27,6 +27,7 @@ from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants
 from veilog.measures import compare
@@ -40,6 +41,7 @@ from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import Unit, bounded
 from veilog.releasing.release import release
+from veilog.releasing.result import Release
 
 ACTIVITIES = 20
 FIRST = 1_600_000_000_000_000
@@ -167,6 +169,14 @@ def with_events(given: Given, cell: Cell) -> Measured:
 
 
 def enriched(path: Path, target: Path) -> str:
+    made = with_times(opened(path, "disk"))
+    made.save(target)
+    target.unlink()
+    return f"{made.variants.events:,} events"
+
+
+def with_times(log: EventLog | StoredLog) -> Release:
+    """A release of such a log by evolve, with times and two attributes whose domains are declared."""
     first = datetime.fromtimestamp(FIRST // 1_000_000)
     facts = Domain(
         [f"activity {i}" for i in range(12)],
@@ -174,10 +184,7 @@ def enriched(path: Path, target: Path) -> str:
         attributes={"urgency": (0, 4), "org:resource": [f"resource {i}" for i in range(40)]},
     )
     asked = {"times": "0.3", "attributes": ["org:resource", "urgency"], "attributes_share": "0.2"}
-    made = release(opened(path, "disk"), "evolve", domain=facts, epsilon=1, seed=1, **asked)
-    made.save(target)
-    target.unlink()
-    return f"{made.variants.events:,} events"
+    return release(log, "evolve", domain=facts, epsilon=1, seed=1, **asked)
 
 
 def questions(log: EventLog) -> str:

@@ -121,7 +121,7 @@ def test_a_disk_that_fills_up_charges_nothing(
     def full(*arguments: object, **options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("veilog.logs.stored.store.ipc.new_file", full)
+    monkeypatch.setattr("veilog.logs.stored.disk.ipc.new_file", full)
     (log, *engine), ledger, spill = elsewhere["table"], tmp_path / "ledger", tmp_path / "spill"
     spill.mkdir()
     options = [*EVOLVE, "--times", "0.3", "--ledger", str(ledger), "--temp-directory", str(spill)]

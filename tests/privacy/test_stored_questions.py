@@ -16,7 +16,8 @@ from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
-from veilog.logs.stored.store import StoredLog, keep
+from veilog.logs.stored.disk import keep
+from veilog.logs.stored.store import StoredLog
 from veilog.methods import METHODS
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,8 @@ LIFECYCLE = "lifecycle:transition"
 CASE_INDEX = "case:index"
 EVENT_INDEX = "event:index"
 NESTED = "xes:nested"
+
+T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMESTAMP_TYPE = pa.timestamp("us", tz="UTC")
@@ -180,6 +182,10 @@ class EventLog:
     def pieces(self, attributes: Collection[str] | None = None) -> Iterator[EventLog]:
         """The log in pieces of whole cases: this one is a piece."""
         yield self
+
+    def each(self, work: Callable[[EventLog, bool], T], attributes: Collection[str] | None = None) -> Iterator[T]:
+        """What is found in these pieces; ``work`` is told whether a piece is the first."""
+        yield work(self, True)
 
     @cached_property
     def offsets(self) -> IntArray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -112,7 +113,7 @@ def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
 
 def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
     """Return every column that could say whose a case is, likely or not, those with the most values first."""
-    found = [_of_values(name, (_values(piece, name) for piece in log.pieces((name,)))) for name in _names(log.shape)]
+    found = [_of_values(name, log.each(partial(_values, name), (name,))) for name in _names(log.shape)]
     return tuple(sorted((f for f in found if f is not None), key=lambda f: (not f.likely, -f.values, f.column)))
 
 
@@ -133,7 +134,7 @@ def _may_name(kind: pa.DataType) -> bool:
     return is_text(kind) or bool(pa.types.is_integer(kind))
 
 
-def _values(log: EventLog, name: str) -> pa.Array | None:
+def _values(name: str, log: EventLog, _first: bool) -> pa.Array | None:
     """The values of the cases that have one; None if some case has two."""
     own = name.removeprefix("case:")
     if own in log.cases.column_names:

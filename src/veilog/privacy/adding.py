@@ -1,13 +1,14 @@
-"""What all cases of a log add up to, exactly, before the noise: of a log on disk piece by piece, two at a time.
+"""What all cases of a log add up to, exactly, before the noise: of a log in pieces piece by piece, where they are kept.
 
-Every case lies wholly in one piece. What is added up are integers, so it does not matter in which order.
+Every case lies wholly in one piece. What is added up are integers, so it does not matter in which order, nor whether
+the pieces are in memory, on a disk, or on the machines of a cluster: there the functions below run on the workers, the
+same ones, and what they find is added up before it comes here. The noise is drawn here, and from no other source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -27,25 +28,31 @@ __all__ = ["AllCases", "CaseFeatures"]
 
 T = TypeVar("T")
 IntArray = npt.NDArray[np.int64]
+Addends = tuple[IntArray, IntArray]
+"""Places of a vector, and what is added there; a place may come several times."""
 CaseFeatures = Callable[[Cases], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
 """Maps each case, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 
 
 class AllCases:
-    """The raw cases of a log, in memory or on disk; for the kernel only."""
+    """The raw cases of a log, in memory or in pieces; for the kernel only."""
 
     def __init__(self, log: EventLog | StoredLog, domain: Domain) -> None:
         self._log = log
         self._domain = domain
 
-    def over(self, work: Callable[[RawCases, bool], T], attributes: Collection[str] = ()) -> Iterator[T]:
-        """What is found in all raw cases, each wholly in one piece; ``work`` is told whether a piece is the first, and
-        may run in several threads at a time."""
+    def over(
+        self, work: Callable[[RawCases, bool], T], combine: Callable[[Iterable[T]], T], attributes: Collection[str] = ()
+    ) -> T:
+        """What is found in all raw cases, each wholly in one piece; ``work`` is told whether a piece is the first.
+
+        ``combine`` makes one of any number of findings, in any order; where pieces lie elsewhere it is done there, and
+        again of what it made. Neither may hold on to this object: both may travel.
+        """
         log, domain = self._log, self._domain
         if isinstance(log, EventLog):
-            yield work(self._in_memory, True)
-        else:
-            yield from log.each(lambda piece, first: work(RawCases(piece, domain), first), attributes)
+            return combine([work(self._in_memory, True)])
+        return log.together(lambda piece, first: work(RawCases(piece, domain), first), combine, attributes)
 
     @cached_property
     def _in_memory(self) -> RawCases:
@@ -64,37 +71,56 @@ class AllCases:
         codings: Sequence[Coding],
     ) -> IntArray:
         """What all cases contribute, each clipped."""
-        exact, one_at_a_time = np.zeros(size, dtype=np.int64), Lock()
 
-        def added(raw: RawCases, first: bool) -> None:
+        def clipped(raw: RawCases, first: bool) -> Iterator[Addends]:
             for number, block in enumerate(raw.blocks(alphabet, codings)):
                 triples = triples_of(features, block, size, LARGEST_VALUE, check=first and number == 0)
                 _, columns, contributed = contributions(triples, len(block), bound, resolution, norm)
-                with one_at_a_time:
-                    np.add.at(exact, columns, contributed)
+                yield columns, contributed
 
-        for _ in self.over(added, [coding.name for coding in codings]):
-            pass
-        return exact
+        return self._added_up(clipped, size, codings)
 
     def firsts(
         self, features: CaseFeatures, ends: IntArray, alphabet: Sequence[str], codings: Sequence[Coding]
     ) -> IntArray:
         """How many cases have each cell, of tables that end there: of each case its first cell in each table."""
-        exact, one_at_a_time = np.zeros(int(ends[-1]), dtype=np.int64), Lock()
+        size = int(ends[-1])
         table = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
 
-        def added(raw: RawCases, first: bool) -> None:
+        def counted(raw: RawCases, first: bool) -> Iterator[Addends]:
             for number, block in enumerate(raw.blocks(alphabet, codings)):
                 check = first and number == 0
-                rows, columns, values = triples_of(features, block, len(exact), LARGEST_VALUE, check=check)
+                rows, columns, values = triples_of(features, block, size, LARGEST_VALUE, check=check)
                 cells = _firsts(rows, columns, values, table)
-                with one_at_a_time:
-                    np.add.at(exact, cells, 1)
+                yield cells, np.ones(len(cells), dtype=np.int64)
 
-        for _ in self.over(added, [coding.name for coding in codings]):
-            pass
-        return exact
+        return self._added_up(counted, size, codings)
+
+    def _added_up(
+        self, work: Callable[[RawCases, bool], Iterator[Addends]], size: int, codings: Sequence[Coding]
+    ) -> IntArray:
+        """What work finds in the blocks of all pieces, added up."""
+
+        def of_piece(raw: RawCases, first: bool) -> Addends:
+            found = list(work(raw, first))
+            return np.concatenate([c for c, _ in found] or _NONE), np.concatenate([n for _, n in found] or _NONE)
+
+        def combined(found: Iterable[Addends]) -> Addends:
+            sums = _sums(found, size)
+            places = np.flatnonzero(sums)
+            return places, sums[places]
+
+        return _sums([self.over(of_piece, combined, [coding.name for coding in codings])], size)
+
+
+_NONE = [np.zeros(0, dtype=np.int64)]
+
+
+def _sums(found: Iterable[Addends], size: int) -> IntArray:
+    sums = np.zeros(size, dtype=np.int64)
+    for places, numbers in found:
+        np.add.at(sums, places, numbers)
+    return sums
 
 
 def _firsts(rows: IntArray, columns: IntArray, values: IntArray, table: IntArray) -> IntArray:

@@ -3,16 +3,17 @@
 As everywhere in the kernel neighbouring logs differ by one case, added or removed, with all its events; every question
 proves its sensitivity in its docstring.
 
-A log that is kept on disk is asked piece by piece. Every case lies wholly in one piece, so what it contributes, bounded
-there, is what it contributes in memory, and what the pieces have is added up, in integers, before the noise: the exact
-answer is the same number whatever the pieces are, and so are its sensitivity and its distribution.
+A log in pieces, on a disk or in a cluster, is asked piece by piece. Every case lies wholly in one piece, so what it
+contributes, bounded there, is what it contributes in memory, and what the pieces have is added up, in integers, before
+the noise: the exact answer is the same number whatever and wherever the pieces are, and so are its sensitivity and its
+distribution. Charges and noise are made in this process alone, and a charge before the first piece is touched.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -107,10 +108,14 @@ class EventQuestions:
             starts = starts[starts != UNKNOWN_TIME]
             return [int(starts.min()), int(starts.max())] if len(starts) else []
 
-        ends = [end for found in self._raw.over(outermost) for end in found]
+        def of_all(found: Iterable[list[int]]) -> list[int]:
+            ends = [end for some in found for end in some]
+            return [min(ends), max(ends)] if ends else []
+
+        ends = self._raw.over(outermost, of_all)
         if not ends:
             raise ParameterError("No case of the log has a start time.", parameter="window")
-        first, last = min(ends) // _DAY, max(ends) // _DAY
+        first, last = ends[0] // _DAY, ends[1] // _DAY
         return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=last + 1)
 
     def _assume_columns(self) -> None:
@@ -247,11 +252,15 @@ class EventQuestions:
             _, first = np.unique(owners, return_index=True)
             return {labels[i] for i in np.unique(values[first]).tolist()}, len(first)
 
-        firsts: set[str] = set()
-        having = 0
-        for found, cases in self._raw.over(of_firsts, (name,)):
-            firsts |= found
-            having += cases
+        def of_all(found: Iterable[tuple[set[str], int]]) -> tuple[set[str], int]:
+            firsts: set[str] = set()
+            having = 0
+            for some, cases in found:
+                firsts |= some
+                having += cases
+            return firsts, having
+
+        firsts, having = self._raw.over(of_firsts, of_all, (name,))
         noisy = mechanism.draw(2, self._randomness)
         return len(firsts) + int(noisy[0]), having + int(noisy[1])
 
@@ -279,21 +288,27 @@ class EventQuestions:
             min(most * added.delta, failure),
         )
 
-        def of_cases(raw: RawCases, _first: bool) -> dict[str, int]:
+        def of_cases(raw: RawCases, _first: bool) -> Counter[str]:
             labels, owners, values = raw.values(name)
             starts = np.flatnonzero(np.diff(owners, prepend=-1))
             rank = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
             counts = np.bincount(values[rank < most], minlength=len(labels))
-            return {label: n for label, n in zip(labels, counts.tolist(), strict=True) if n}
+            return Counter({label: n for label, n in zip(labels, counts.tolist(), strict=True) if n})
 
-        exact: Counter[str] = Counter()
-        for counts in self._raw.over(of_cases, (name,)):
-            exact.update(counts)
+        exact = self._raw.over(of_cases, _counted, (name,))
         # Noise goes by the order of names: not by that of the rows, nor by pieces.
         names = sorted(exact)
         drawn = mechanism.noise.draw(len(names), self._randomness)
         noisy = np.array([exact[name] for name in names], dtype=np.int64) + drawn
         return tuple(names[i] for i in np.flatnonzero(noisy > mechanism.above).tolist())
+
+
+def _counted(found: Iterable[Counter[str]]) -> Counter[str]:
+    """How often each is counted in all of these."""
+    total: Counter[str] = Counter()
+    for counts in found:
+        total.update(counts)
+    return total
 
 
 class EventRounds:

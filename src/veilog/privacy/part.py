@@ -138,7 +138,7 @@ class Part:
             )
         if not self.of_time:
             self._check_attribute(log.shape)
-        held = [self._holds(piece) for piece in log.pieces(() if self.of_time else (self.rule,))]
+        held = log.each(lambda piece, _first: self._holds(piece), () if self.of_time else (self.rule,))
         kept: BoolArray = np.concatenate([np.zeros(0, dtype=np.bool_), *held])
         return log if kept.all() else log.only(np.flatnonzero(kept))
 

@@ -173,7 +173,7 @@ def bounded(
 
     Each person's cases are chosen by themselves, so adding a person adds at most ``most_cases`` cases to the result
     and changes nothing else: whatever is proved for logs that differ by so many cases holds for a person. Whose a case
-    is, is known of all cases at once, also where their events are on disk.
+    is, is known of all cases at once in this process, also where their events are elsewhere.
     """
     if part is not None:
         log = part.of_log(log)
@@ -186,7 +186,9 @@ def bounded(
             parameter="log",
             advice="Give the log itself, as veilog.read() returns it.",
         )
-    owner = _numbered([_owners(piece, unit.column) for piece in log.pieces((unit.column,))], unit.column, log.source)
+    column = unit.column
+    of_pieces = log.each(lambda piece, _first: _owners(piece, column), (column,))
+    owner = _numbered(list(of_pieces), column, log.source)
     words = randomness.words(2 * len(owner)).astype(np.uint64)
     lot = (words[::2] << np.uint64(32)) | words[1::2]
     order = np.lexsort((lot, owner))

@@ -2,8 +2,6 @@
 
 import gc
 import glob
-import shutil
-import signal
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -15,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from spark_session import spark_here
 
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs import files
@@ -241,17 +240,9 @@ def test_an_unknown_engine_is_refused(engine: str) -> None:
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session of ours, as the command starts it, kept for all tests: what asks for one gets a copy of it."""
-    pytest.importorskip("pyspark")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
-    from veilog.logs.engines.spark import session
-    from veilog.logs.source import Means
-
-    interrupted = signal.getsignal(signal.SIGINT)
-    with session(Means("1GB", 2, tmp_path_factory.mktemp("spark"))) as started:
+    """A session of ours, kept for all tests: what asks for one gets a copy of it."""
+    with spark_here(tmp_path_factory.mktemp("spark")) as started:
         yield started
-    assert signal.getsignal(signal.SIGINT) is interrupted, "Ctrl-C is ours again"
 
 
 def write(folder: Path, name: str, events: pa.Table) -> None:

@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import veilog
 from veilog.logs import files
 from veilog.logs.simulate import hospital
 
@@ -25,7 +27,7 @@ BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # What somebody runs on a cluster: the session is there, and veilog works in it. It has a process of its own, since a
 # process has one Spark only.
-DRIVER = '''
+START = '''
 import json, os, signal, sys, threading, time
 from pathlib import Path
 
@@ -56,6 +58,22 @@ tracker = spark.sparkContext.statusTracker()
 found = {}
 
 
+def executors_of(pid):
+    """A worker may have another child: what its start script left, which has ended."""
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for thread in threads for child in thread.read_text().split()]
+    return [child for child in children if "ExecutorBackend" in Path(f"/proc/{child}/cmdline").read_text()]
+
+
+def kill():
+    found["executors"] = executors_of(workers[0])
+    for pid in (workers[0], *found["executors"]):
+        os.kill(pid, signal.SIGKILL)
+'''
+
+GROUPED = (
+    START
+    + '''
 def half_way(does):
     """Do something as soon as a stage has done some of its tasks and not all of them."""
     def watch():
@@ -69,19 +87,6 @@ def half_way(does):
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     return thread
-
-
-def executors_of(pid):
-    """A worker may have another child: what its start script left, which has ended."""
-    threads = Path(f"/proc/{pid}/task").glob("*/children")
-    children = [int(child) for thread in threads for child in thread.read_text().split()]
-    return [child for child in children if "ExecutorBackend" in Path(f"/proc/{child}/cmdline").read_text()]
-
-
-def kill():
-    found["executors"] = executors_of(workers[0])
-    for pid in (workers[0], *found["executors"]):
-        os.kill(pid, signal.SIGKILL)
 
 
 def released():
@@ -107,6 +112,29 @@ found["variants"] = [[list(activities), count] for activities, count in read.to_
 spark.stop()
 print(json.dumps(found))
 '''
+)
+
+STORED = (
+    START
+    + """
+import ibis
+import numpy as np
+from veilog.logs.stored import spark_storing
+from veilog.logs.stored.storing import store
+
+spark_storing._PIECE = 2000
+spark.conf.set("spark.sql.shuffle.partitions", "4")
+spark.read.parquet(folder).createOrReplaceTempView("log")
+log = store(ibis.pyspark.connect(spark).table("log"), index="seq", where="engine")
+found["pieces"] = len(log.sizes)
+released = veilog.release(log, "evolve", epsilon=1, activities="log", times="0.3", window="log", seed=1)
+released.save(folder + "/../released.csv")
+kill()
+found["same"] = log.only(np.arange(log.number_of_cases)).variants == log.variants
+spark.stop()
+print(json.dumps(found))
+"""
+)
 
 
 @contextmanager
@@ -163,6 +191,27 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[int]]]:
         yield address, [process.pid for process, _ in workers]
 
 
+def run(driver: str, cluster: tuple[str, list[int]], folder: Path) -> dict[str, Any]:
+    """What a driver finds."""
+    address, pids = cluster
+    command = [sys.executable, "-c", driver, address, str(folder), *map(str, pids)]
+    env = {**os.environ, "SPARK_DAEMON_JAVA_OPTS": BRIEF, "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=4 * PATIENCE, env=env)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert len(found["executors"]) == 1
+    return found
+
+
+def in_parts(events: pa.Table, folder: Path) -> None:
+    """Cases lie in several files, so that they are shuffled."""
+    folder.mkdir()
+    size = -(-events.num_rows // PARTS)
+    for part in range(PARTS):
+        rows = pa.array(range(part, events.num_rows, PARTS))
+        pq.write_table(events.take(rows), folder / f"{part}.parquet", row_group_size=size)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds the executor of a worker by /proc")
 def test_a_worker_that_is_killed_half_way_costs_time_and_nothing_else(
@@ -170,23 +219,31 @@ def test_a_worker_that_is_killed_half_way_costs_time_and_nothing_else(
 ) -> None:
     log = hospital(2000, 1)
     files.write(log, tmp_path / "log.parquet")
-    (tmp_path / "parts").mkdir()
-    events = pq.read_table(tmp_path / "log.parquet").replace_schema_metadata(None)
-    size = -(-events.num_rows // PARTS)
-    for part in range(PARTS):  # cases lie in several files, so that they are shuffled
-        rows = pa.array(range(part, events.num_rows, PARTS))
-        pq.write_table(events.take(rows), tmp_path / "parts" / f"{part}.parquet", row_group_size=size)
+    in_parts(pq.read_table(tmp_path / "log.parquet").replace_schema_metadata(None), tmp_path / "parts")
     expected = files.read_variants(tmp_path / "parts")
-    address, pids = cluster
-    command = [sys.executable, "-c", DRIVER, address, str(tmp_path / "parts"), *map(str, pids)]
-    env = {**os.environ, "SPARK_DAEMON_JAVA_OPTS": BRIEF}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=4 * PATIENCE, env=env)
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = run(GROUPED, cluster, tmp_path / "parts")
     assert "cancelled" in found["cancelled"]
     assert found["accounts"] == 0, "what was cancelled costs nothing"
-    assert len(found["executors"]) == 1
     completed, tasks = found["tasks"]
     assert 0 < completed < tasks
     assert found["spent"] == ["1"], "what went on after the loss of a worker is charged once"
     assert {tuple(activities): count for activities, count in found["variants"]} == expected.to_dict()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds the executor of a worker by /proc")
+def test_what_workers_keep_is_released_as_the_log_in_memory_is_and_outlives_one_of_them(
+    cluster: tuple[str, list[int]], tmp_path: Path
+) -> None:
+    rows = hospital(2000, 1).to_arrow().sort_by("time:timestamp")
+    columns = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in rows.columns]
+    events = pa.table([*columns, pa.array(range(len(rows)))], names=[*rows.column_names, "seq"])
+    in_parts(events, tmp_path / "parts")
+    found = run(STORED, cluster, tmp_path / "parts")
+    released = veilog.release(
+        veilog.read(events), "evolve", epsilon=1, activities="log", times="0.3", window="log", seed=1
+    )
+    released.save(tmp_path / "here.csv")
+    assert (tmp_path / "released.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
+    assert found["pieces"] > 2
+    assert found["same"], "the pieces of the worker that died were made again"

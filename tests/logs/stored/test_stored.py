@@ -1,6 +1,7 @@
 """A log that is kept on disk is the log that is read, in pieces of whole cases."""
 
 import datetime
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,11 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.simulate import hospital
 from veilog.logs.source import Source
 from veilog.logs.stored import sorting, storing
-from veilog.logs.stored.store import StoredLog, keep
+from veilog.logs.stored.disk import keep
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import store
 from veilog.privacy.adding import AllCases
-from veilog.privacy.cases import Cases, Coding
+from veilog.privacy.cases import Cases, Coding, RawCases
 
 START = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 ROWS = st.lists(
@@ -149,7 +151,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     write_rows(tmp_path / "log.parquet", [("p", "a", 1, None)])
     spill = tmp_path / "spill"
     spill.mkdir()
-    monkeypatch.setattr("veilog.logs.stored.store.ipc.new_file", full)
+    monkeypatch.setattr("veilog.logs.stored.disk.ipc.new_file", full)
     with pytest.raises(EngineError, match="No space left"):
         store(tmp_path / "log.parquet", temp_directory=spill)
     assert list(spill.iterdir()) == []
@@ -210,7 +212,10 @@ def test_texts_that_repeat_are_kept_as_numbers_and_come_back_as_texts(tmp_path: 
     coding = Coding("colour", tuple(f"colour {i}" for i in range(0, values, 2)), others=True)
 
     def coded(of: EventLog | StoredLog) -> list[int]:
-        return [c for part in AllCases(of, Domain()).over(lambda raw, _: raw.coded(coding), ("colour",)) for c in part]
+        def of_piece(raw: RawCases, _first: bool) -> list[int]:
+            return raw.coded(coding).tolist()
+
+        return AllCases(of, Domain()).over(of_piece, lambda found: list(itertools.chain(*found)), ("colour",))
 
     assert coded(log) == coded(whole)
     assert set(coded(log)) == {-1, *range(coding.size if values > 1 else 1)}

@@ -271,6 +271,15 @@ def test_text_files_and_spark_on_files_are_refused_with_what_will_do(tmp_path: P
         store(tmp_path, engine="spark")
 
 
+def test_only_spark_is_asked_where_it_is(tmp_path: Path) -> None:
+    events = events_of([("p", "a", 0, "x", True), ("q", "b", 1, "x", True)])
+    for table, engine in ((on_ibis(events), "duckdb"), ("log", as_database(tmp_path, events))):
+        with pytest.raises(ParameterError, match="Only a table of Spark"):
+            store(table, engine=engine, index="seq", where="engine")
+    with pytest.raises(ParameterError, match="not 'there'"):
+        store(on_ibis(events), index="seq", where="there")  # type: ignore[arg-type]
+
+
 @pytest.mark.slow
 def test_a_method_that_needs_all_events_is_refused_before_one_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -340,7 +349,7 @@ def test_a_disk_that_fills_up_is_told_and_nothing_is_left(
     given = {"log": "log", "several": as_folder(tmp_path / "several", hundred(), 9), "ibis": on_ibis(hundred())}[where]
     index = "seq" if where == "ibis" else None
     with monkeypatch.context() as patch:
-        patch.setattr("veilog.logs.stored.store.ipc.new_file", fails(OSError(28, "No space left on device")))
+        patch.setattr("veilog.logs.stored.disk.ipc.new_file", fails(OSError(28, "No space left on device")))
         with pytest.raises(EngineError, match="No space left"):
             store(given, engine=engine, index=index, temp_directory=spill)
     assert list(spill.iterdir()) == []

@@ -21,7 +21,7 @@ import veilog
 from veilog.logs import files, simulate
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, LIFECYCLE, EventLog
 from veilog.logs.metadata import Attribute, Metadata
-from veilog.logs.stored.store import keep
+from veilog.logs.stored.disk import keep
 from veilog.logs.xes.columns import field_key, legal_keys
 from veilog.logs.xes.read import write_xes
 from veilog.releasing.result import Release, as_released

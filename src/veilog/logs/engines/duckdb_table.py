@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from veilog.errors import InputError
 from veilog.logs.engines.duckdb_files import coded, connected, group, micros
-from veilog.logs.engines.engine import Grouped, refuse_gaps, refuse_life_cycle, refuse_ties, refuse_type
+from veilog.logs.engines.engine import Grouped, refuse_equals, refuse_gaps, refuse_life_cycle, refuse_ties, refuse_type
 from veilog.logs.engines.keys import (
     FIRST_TIME,
     LAST_TIME,
@@ -71,7 +71,7 @@ class DuckTable:
         sound = self._sound(connection, roles, findings)
         if sound.alone or sound.index is not None or not sound.placed:
             same = f"SELECT c FROM ({sound.rows}) GROUP BY c, {'' if sound.alone else 't, '}i HAVING count(*) > 1"
-            _refuse_equals(_one(connection, "count(*)", same)[0], sound.index, self._where)
+            refuse_equals(_one(connection, "count(*)", same)[0], sound.index, self._where)
         # An index that was given stands below the times, so the one that stands above them must not be seen.
         names = [name for name in schema.names if name != EVENT_INDEX or sound.alone]
         case, activity, time = (sql_name(name) for name in (roles.case, roles.activity, roles.timestamp))
@@ -207,19 +207,6 @@ class _Sound:
     index: str | None
     alone: bool
     """Whether the index orders events whatever their times are."""
-
-
-def _refuse_equals(count: int, index: str | None, where: str) -> None:
-    """Raise where attributes of events would come in an order that nothing says."""
-    if count:
-        same = "time" if index is None else f"time and the same {index!r}"
-        raise InputError(
-            f"{count} times, a case has several events with the same {same}, and nothing says in which order.",
-            path=where,
-            advice="Name a column that orders them: --index NAME."
-            if index is None
-            else "Name a column that tells them apart.",
-        )
 
 
 def _one(connection: duckdb.DuckDBPyConnection, values: str, rows: str) -> Any:

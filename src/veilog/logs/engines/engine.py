@@ -25,6 +25,7 @@ __all__ = [
     "Grouped",
     "VariantSource",
     "first_line",
+    "refuse_equals",
     "refuse_gaps",
     "refuse_life_cycle",
     "refuse_ties",
@@ -109,6 +110,19 @@ def refuse_ties(ties: int, index: str | None, path: str | None) -> None:
         path=path,
         advice="Name a column that tells them apart.",
     )
+
+
+def refuse_equals(count: int, index: str | None, where: str | None) -> None:
+    """Raise where attributes of events would come in an order that nothing says."""
+    if count:
+        same = "time" if index is None else f"time and the same {index!r}"
+        raise InputError(
+            f"{count} times, a case has several events with the same {same}, and nothing says in which order.",
+            path=where,
+            advice="Name a column that orders them: --index NAME."
+            if index is None
+            else "Name a column that tells them apart.",
+        )
 
 
 def refuse_life_cycle(roles: Roles) -> None:

@@ -21,6 +21,7 @@ from veilog.errors import EngineError, InputError, VeilogError
 from veilog.logs.engines.engine import (
     Grouped,
     first_line,
+    refuse_equals,
     refuse_gaps,
     refuse_life_cycle,
     refuse_ties,
@@ -62,7 +63,8 @@ class IbisTable:
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
         refuse_life_cycle(roles)
         with running(), one_state(self.table):
-            events, start, end = self._checked(roles, findings, progress)
+            events, rows, start, end = self._checked(roles, findings, progress)
+            count_times(findings, rows, naive=rows if _is_naive(self.table, roles.timestamp) else 0)
             progress("grouping the events by case", None)
             if self.table.get_backend().name not in _TESTED:
                 _probe(events)
@@ -83,9 +85,19 @@ class IbisTable:
             self._checked(roles, findings, progress)
             progress("fetching the events", None)
             table = by_characters(self.table, self.columns()) if is_postgres(self.table) else self.table
-            return fetched(table.order_by(self._index() or roles.timestamp))
+            return fetched(table.order_by(self.order or roles.timestamp))
 
-    def _index(self) -> str | None:
+    def checked(self, roles: Roles, findings: Findings, progress: Progress = silent) -> int:
+        """How many events there are, where all of their columns are wanted; refused if they are in no order."""
+        refuse_life_cycle(roles)
+        with running(), one_state(self.table):
+            events, rows, _, _ = self._checked(roles, findings, progress)
+            same = events.group_by(["c", "t", "i"]).agg(n=events.count()).filter(lambda each: each.n > 1)
+            refuse_equals(int(fetched(same.aggregate(n=same.count()))["n"][0].as_py()), self.order, self.name)
+        return rows
+
+    @property
+    def order(self) -> str | None:
         """The column that orders events: the one given, or veilog's own, which stands above the times."""
         if self.index is not None:
             if self.index not in self.columns():
@@ -93,10 +105,10 @@ class IbisTable:
             return self.index
         return EVENT_INDEX if EVENT_INDEX in self.columns() else None
 
-    def _checked(self, roles: Roles, findings: Findings, progress: Progress) -> tuple[Any, int, int]:
-        """Events with columns c, t, i and a, after all that can be wrong was looked for; first and last time."""
+    def _checked(self, roles: Roles, findings: Findings, progress: Progress) -> tuple[Any, int, int, int]:
+        """Events with columns c, t, i and a, after all that can be wrong was looked for; how many, first, last."""
         progress("looking at the events", None)
-        index = self._index()
+        index = self.order
         alone = index == EVENT_INDEX and self.index is None
         names = [name for name in (roles.case, roles.activity, roles.timestamp, index) if name is not None]
         table = by_characters(self.table, names) if is_postgres(self.table) else self.table
@@ -125,12 +137,10 @@ class IbisTable:
                 path=self.name,
                 advice="Cut them there, for instance in a view.",
             )
-        rows = int(found["rows"])
-        count_times(findings, rows, naive=rows if _is_naive(self.table, roles.timestamp) else 0)
         if not self.placed:
             progress("looking for events at the same time", None)
             refuse_ties(int(fetched(_ties(events)).to_pylist()[0]["ties"]), index, self.name)
-        return events, start, end
+        return events, int(found["rows"]), start, end
 
 
 class _Ibis(TableReader):

@@ -31,7 +31,7 @@ from veilog.logs.source import AT_HAND, Means, Progress, Source, silent
 from veilog.logs.tables.columns import plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 
-__all__ = ["SparkFiles", "session"]
+__all__ = ["SparkFiles", "quoted", "session"]
 
 _ROW_BITS = 40
 _EVENTS_A_TASK = 500_000
@@ -117,7 +117,7 @@ class SparkFiles:
         files += [(re.sub("^file:/+", "file:/", name), place) for name, place in files]  # rows call their file so
         names, numbers = zip(*files, strict=True)
         places = F.broadcast(spark.createDataFrame(pa.table({"file": names, "place": pa.array(numbers, pa.int64())})))
-        case, activity, time = (_quoted(name) for name in (roles.case, roles.activity, roles.timestamp))
+        case, activity, time = (quoted(name) for name in (roles.case, roles.activity, roles.timestamp))
         kind = schema.field(roles.timestamp).type
         if pa.types.is_timestamp(kind) and kind.unit == "ns":  # read as a number, see the session
             moment = F.expr(f"timestamp_micros(({time} - pmod({time}, 1000)) div 1000)")
@@ -125,10 +125,10 @@ class SparkFiles:
             moment = F.col(time)
         columns = [F.col(case).alias("c"), F.col(activity).alias("a"), moment.alias("t")]
         if EVENT_INDEX in schema.names:
-            columns.append(F.col(_quoted(EVENT_INDEX)).cast("long").alias(EVENT_INDEX))
+            columns.append(F.col(quoted(EVENT_INDEX)).cast("long").alias(EVENT_INDEX))
         columns += [F.col("_metadata.file_path").alias("file"), F.col("_metadata.row_index").alias("row")]
         position = (F.shiftleft(F.col("place"), _ROW_BITS) + F.col("row")).alias("i")
-        kept = [F.col(_quoted(name)) for name in frame.select(*columns).columns if name not in ("file", "row")]
+        kept = [F.col(quoted(name)) for name in frame.select(*columns).columns if name not in ("file", "row")]
         return frame.select(*columns).join(places, "file").select(*kept, position)
 
     def _place(self, name: str) -> int:
@@ -148,7 +148,8 @@ def _no_text(files: tuple[Source, ...]) -> None:
             )
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """The name of a column as Spark takes it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
 
 

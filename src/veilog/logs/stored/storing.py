@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import duckdb
 import pyarrow as pa
@@ -32,15 +33,18 @@ from veilog.logs.reader import Asked
 from veilog.logs.reading import check_layout, roles_among
 from veilog.logs.roles import Declared, Roles
 from veilog.logs.source import Given, Means, Progress, Source, silent
+from veilog.logs.stored.disk import keep
 from veilog.logs.stored.fetching import copied, count_of
 from veilog.logs.stored.parquet import rows_of_file, rows_of_files
 from veilog.logs.stored.sorting import in_order, varying
-from veilog.logs.stored.store import StoredLog, keep
+from veilog.logs.stored.store import StoredLog, misfit
 from veilog.logs.tables.parquet import PARQUET, is_parquet
 from veilog.logs.tables.reader import note, table_reader_of
 from veilog.logs.tables.rows import log_from_table
 
 __all__ = ["LARGE", "is_elsewhere", "is_large", "store", "stored", "whole_of"]
+
+Where = Literal["here", "engine"]
 
 LARGE = 5_000_000
 """Events from which on ``veilog release`` keeps a Parquet log on disk where its events are asked about, and beyond
@@ -77,6 +81,7 @@ def store(
     map: MapLike | None = None,  # noqa: A002 - the option's name
     level: int = 1,
     top: int | None = None,
+    where: Where = "here",
 ) -> StoredLog | None:
     """The log in Parquet files, a table of DuckDB or one of Ibis, kept on disk; see :func:`veilog.read_variants`.
 
@@ -85,15 +90,20 @@ def store(
     rows are refused, or left out where ``policies`` say so. DuckDB stays within ``memory_limit``, and with it the
     pieces in ``temp_directory``, which take 28 bytes an event and for each of its attributes 8, or 1 to 4 where it is
     text that repeats; other texts are packed. A table of Ibis is copied there first.
+
+    With ``where="engine"`` a table of Spark stays there: its workers, which need veilog, keep the pieces on their disks
+    and do what is asked of them.
     """
     named = Source(source, engine=engine, means=Means(memory_limit, threads, temp_directory, index))
     declared = Declared(case, activity, timestamp, lifecycle, classifier)
     findings = Findings(policies or {}, named.name)
-    return stored(named, Asked(declared, findings, progress=progress, coarser=mapped_by(map, level, top)))
+    return stored(named, Asked(declared, findings, progress=progress, coarser=mapped_by(map, level, top)), where)
 
 
-def stored(source: Source, asked: Asked) -> StoredLog | None:
-    """The log of a source, kept on disk by its means; see :func:`store`."""
+def stored(source: Source, asked: Asked, where: Where = "here") -> StoredLog | None:
+    """The log of a source, kept in pieces by its means; see :func:`store`."""
+    if where not in ("here", "engine"):
+        raise ParameterError(f"A log is kept here or by its engine, not {where!r}.", parameter="where")
     if source.is_file and not is_elsewhere(source) and not is_parquet(source):
         return None
     there = _engine(source)
@@ -102,18 +112,17 @@ def stored(source: Source, asked: Asked) -> StoredLog | None:
     findings, roles = asked.findings, roles_among(there.columns(), asked.declared, source)
     if here:
         note(source, roles, findings)
-    with _rows(source, there, roles, asked) as (connection, rows):
-        if rows is None:
-            return None
-        log = keep(_logs(connection, rows, roles, source, asked), temp_directory=source.means.temp_directory)
+    if where == "engine":
+        log: StoredLog | None = _in_engine(there, roles, asked)
+    else:
+        with _rows(source, there, roles, asked) as (connection, rows):
+            if rows is None:
+                return None
+            log = keep(_logs(connection, rows, roles, source, asked), temp_directory=source.means.temp_directory)
     if log is None and here and source.is_file:
         return None
     if log is None:
-        raise InputError(
-            "Some values of a column do not fit the type that others have.",
-            path=source.name,
-            advice="Give the column a type of its own there, for instance in a view.",
-        )
+        raise misfit(source.name)
     shape = replace(log.shape, read_together=findings.read_together())
     return replace(log, shape=shape, findings=findings.result())
 
@@ -148,6 +157,18 @@ def _engine(source: Source) -> VariantSource:
         parameter="engine",
         advice="Leave --engine away: DuckDB reads the same files.",
     )
+
+
+def _in_engine(there: VariantSource, roles: Roles, asked: Asked) -> StoredLog:
+    if not isinstance(there, IbisTable) or there.table.get_backend().name != "pyspark":
+        raise ParameterError(
+            "Only a table of Spark is asked where it is.",
+            parameter="where",
+            advice="Leave it away: the events are kept on this machine's disk.",
+        )
+    from veilog.logs.stored.spark_storing import kept_by_spark
+
+    return kept_by_spark(there, roles, asked)
 
 
 def _count(source: Source, there: VariantSource) -> int:

@@ -199,7 +199,8 @@ def _selected(
 ) -> int:
     """The pair that the noisy maximum finds farthest from what was drawn, less what chance and noise alone explain."""
     expected, less = [], []
-    variables = {id(one): one for pair in pairs for one in pair}
+    variables = list({id(one): one for pair in pairs for one in pair}.values())
+    place = {id(one): number for number, one in enumerate(variables)}
     for one, other in pairs:
         drawn = one.drawn
         counts = np.bincount(drawn * other.size + other.drawn, minlength=_cells((one, other))) * (number / len(drawn))
@@ -208,13 +209,17 @@ def _selected(
         less.append(round(chance + (one.size - 1) * (other.size - 1) / float(share * (1 - SELECTING))))
     starts = np.concatenate([[0], np.cumsum([_cells(pair) for pair in pairs])]).tolist()
 
+    # What is asked may travel to other machines, so it holds on to no values of released cases.
+    told = [one.of_block for one in variables]
+    cells = [(place[id(one)], place[id(other)], other.size) for one, other in pairs]
+
     def of_pairs(block: Cases) -> Triples:
-        values = {key: one.of_block(block) for key, one in variables.items()}
+        values = [of_block(block) for of_block in told]
         columns = [
-            start + values[id(one)] * other.size + values[id(other)]
-            for start, (one, other) in zip(starts, pairs, strict=False)
+            start + values[first] * size + values[second]
+            for start, (first, second, size) in zip(starts, cells, strict=False)
         ]
-        rows = np.tile(np.arange(len(block)), len(pairs))
+        rows = np.tile(np.arange(len(block)), len(cells))
         return rows, np.concatenate(columns), np.ones(len(rows), dtype=np.int64)
 
     return curator.events.most_apart(
@@ -237,9 +242,10 @@ def _measured(
 ) -> FloatArray:
     """The noisy table of two; a case adds 1 to one cell."""
     one, other = pair
+    first, second, size = one.of_block, other.of_block, other.size
 
     def of_both(block: Cases) -> Triples:
-        cells = one.of_block(block) * other.size + other.of_block(block)
+        cells = first(block) * size + second(block)
         return np.arange(len(block)), cells, np.ones(len(block), dtype=np.int64)
 
     asked = curator.events.sums(

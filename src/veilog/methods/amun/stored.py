@@ -18,8 +18,9 @@ from veilog._typing import FloatArray, IntArray
 from veilog.logs.dafsa import Dafsa, dafsa
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
+from veilog.logs.stored.disk import Folder, keep
 from veilog.logs.stored.spilled_cases import Columns, Shelf, runs
-from veilog.logs.stored.store import Folder, StoredLog, keep
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._events.assemble import Details, assembled
 from veilog.methods._sampling.times import Draws, compressed, noisy_steps, times_within
@@ -133,7 +134,7 @@ class StoredAnnotation:
 def annotated_on_disk(log: StoredLog, variants: Variants, domain: Domain) -> tuple[StoredAnnotation, Frame, int, int]:
     """As :func:`veilog.methods._sampling.transitions.annotated`, of a log on disk."""
     paths = _Paths.of(variants)
-    folder = Folder(log.folder.path.parent)
+    folder = Folder(log.keeper.folder)
     durations = Shelf(folder.path / "durations")
     numbers, starts, ends = [], [], []
     cases = events = unknown = backwards = 0

@@ -1,0 +1,350 @@
+"""Pieces of a log on the workers of Spark: what is asked of them runs there, and what it adds up to comes here.
+
+A piece is a row of a DataFrame that Spark keeps, a column of the log a cell in it, so that a question reads what it
+asks for. It goes to the workers as one function, by Spark's own pickling, so they need this version of veilog. A task
+makes one finding of those of its pieces, and what tasks have found is made one, until a handful is left to come here.
+
+Spark may lose what it keeps and make it again from the table. A piece bears the digest of what was in it, so one that
+came out otherwise, because the table has changed, is refused: it may hold other cases than were counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import ipc
+
+from veilog._version import __version__
+from veilog.errors import EngineError, VeilogError
+from veilog.logs.engines.ibis import running
+from veilog.logs.eventlog import EventLog
+from veilog.logs.stored.store import Held, Kind, Scope, piece_of
+
+__all__ = ["Cells", "Failure", "OnSpark", "answered", "by_workers", "cell", "check_version", "column_of", "cores"]
+
+_AT_ONCE = 16
+"""Findings that are made one at a time, and as many come here at most."""
+_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_PAID = "What was asked so far is paid for."
+_FOUND = pa.schema([("number", pa.int64()), ("found", pa.binary())])
+_AS_SPARK = "number long, found binary"
+
+T = TypeVar("T")
+Cells = dict[str, Any]
+"""A row of what Spark keeps: a piece, or something that was found."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error of ours on a worker, to be raised here: what a worker raises itself comes with a trace around it."""
+
+    kind: type[VeilogError]
+    said: tuple[Any, ...]
+    facts: dict[str, Any]
+
+    @staticmethod
+    def of(error: VeilogError) -> Failure:
+        return Failure(type(error), error.args, dict(vars(error)))
+
+    def raised(self) -> VeilogError:
+        error = self.kind.__new__(self.kind, *self.said)
+        vars(error).update(self.facts)
+        return error
+
+
+def column_of(kind: Kind, place: int) -> str:
+    """What the cell of a column is called: its own name might be anything."""
+    return f"{kind}_{place}"
+
+
+def cell(column: pa.ChunkedArray) -> bytes:
+    """A column as the bytes of a cell."""
+    table = pa.table({"c": column})
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, table.schema, options=ipc.IpcWriteOptions(compression="lz4")) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What is known here of a piece that a question is about."""
+
+    digest: bytes
+    cases: int
+    marks: bytes | None
+    """Which of its cases count, a bit for each; None where all do."""
+
+    @staticmethod
+    def of(held: Held, digest: bytes, cases: int) -> _Piece:
+        marks: npt.NDArray[np.bool_] = np.zeros(cases, dtype=np.bool_)
+        if held.cases is None:
+            return _Piece(digest, cases, None)
+        marks[held.cases] = True
+        return _Piece(digest, cases, np.packbits(marks).tobytes())
+
+    def held(self, number: int) -> Held:
+        if self.marks is None:
+            return Held(number)
+        marks = np.unpackbits(np.frombuffer(self.marks, dtype=np.uint8), count=self.cases)
+        return Held(number, np.flatnonzero(marks))
+
+
+@dataclass(frozen=True)
+class _Question(Generic[T]):
+    """What is asked of each piece, by a worker."""
+
+    work: Callable[[EventLog, bool], T]
+    pieces: dict[int, _Piece]
+    first: int
+    scope: Scope
+    """Without the pieces, which are above."""
+    version: str = __version__
+
+    def found(self, rows: Iterable[Cells]) -> Iterator[tuple[int, T]]:
+        """What is found in each of these pieces."""
+        check_version(self.version)
+        for row in rows:
+            number = int(row["number"])
+            if number in self.pieces:
+                yield number, self.work(self._piece(row, self.pieces[number]), number == self.first)
+
+    def _piece(self, row: Cells, known: _Piece) -> EventLog:
+        if row["digest"] != known.digest:
+            raise EngineError(
+                "The table is not what it was when it was stored, and Spark has read it again.",
+                advice="Store it again, or give a table that nobody writes to.",
+            )
+
+        def columns(kind: Kind, names: list[str]) -> dict[str, pa.ChunkedArray]:
+            table = self.scope.shape.events if kind == "events" else self.scope.shape.cases
+            places = {name: table.column_names.index(name) for name in names}
+            return {
+                name: ipc.open_stream(row[column_of(kind, place)]).read_all().column(0)
+                for name, place in places.items()
+            }
+
+        return known.held(int(row["number"])).of(piece_of(self.scope, columns))
+
+
+@dataclass(frozen=True)
+class _Part(Generic[T]):
+    """What was found in some pieces, and in which."""
+
+    pieces: list[int]
+    found: T
+
+
+class OnSpark:
+    """Pieces of a log as a DataFrame that Spark keeps."""
+
+    def __init__(self, frame: Any, digests: dict[int, tuple[bytes, int]]) -> None:
+        self._frame = frame
+        self._digests = digests
+        """Of each piece its digest, and how many cases it has."""
+        self.close = weakref.finalize(self, _let_go, frame)
+
+    @property
+    def folder(self) -> Path | None:
+        return None
+
+    def each(self, work: Callable[[EventLog, bool], T], scope: Scope) -> Iterator[T]:
+        rows = sorted(self._rows(work, scope), key=lambda row: row[0])
+        _check_once([number for number, _ in rows], scope)
+        yield from (found for _, found in rows)
+
+    def together(self, work: Callable[[EventLog, bool], T], combine: Callable[[Iterable[T]], T], scope: Scope) -> T:
+        if not scope.held:
+            return combine([])
+        question = self._question(work, scope)
+
+        def asked() -> list[Any]:
+            tasks = min(len(scope.held), cores(self._frame.sparkSession))
+            found = self._cells(scope).coalesce(tasks).mapInArrow(partial(_combined, question, combine), _AS_SPARK)
+            while tasks > _AT_ONCE:
+                tasks = -(-tasks // _AT_ONCE)
+                # By number: rows that are dealt out in turn may come twice where a worker that is lost is replaced.
+                found = found.repartition(tasks, "number").mapInArrow(partial(_combined_again, combine), _AS_SPARK)
+            return list(found.collect())
+
+        parts: list[_Part[T]] = [answered(row["found"]) for row in by_workers(partial(self._one_by_one, asked))]
+        _check_once([number for part in parts for number in part.pieces], scope)
+        return combine([part.found for part in parts])
+
+    def pieces(self, scope: Scope) -> Iterator[EventLog]:
+        found = self._rows(_itself, scope, stream=True)
+        while (row := by_workers(partial(next, found, None))) is not None:
+            yield row[1]
+
+    def _rows(
+        self, work: Callable[[EventLog, bool], T], scope: Scope, *, stream: bool = False
+    ) -> Iterator[tuple[int, T]]:
+        """What is found in each piece, all at once, or as a ``stream`` in their order."""
+        if not scope.held:
+            return
+        question = self._question(work, scope)
+
+        def asked() -> Any:
+            found = self._cells(scope).mapInArrow(partial(_found_in_each, question), _AS_SPARK)
+            return found.toLocalIterator() if stream else found.collect()
+
+        for row in by_workers(partial(self._one_by_one, asked)):
+            yield int(row["number"]), answered(row["found"])
+
+    def _question(self, work: Callable[[EventLog, bool], T], scope: Scope) -> _Question[T]:
+        pieces = {held.number: _Piece.of(held, *self._digests[held.number]) for held in scope.held}
+        return _Question(work, pieces, min(pieces), Scope((), scope.shape, scope.attributes))
+
+    def _cells(self, scope: Scope) -> Any:
+        """What of the frame is needed."""
+        names = ["number", "digest"]
+        for kind, table in (("events", scope.shape.events), ("cases", scope.shape.cases)):
+            names += [column_of(kind, table.column_names.index(field.name)) for field in scope.columns(kind)]
+        return self._frame.select(*names)
+
+    def _one_by_one(self, asked: Callable[[], Any]) -> Any:
+        """Ask such that a worker is given a row at a time: a piece is large, and a task has many."""
+        settings = self._frame.sparkSession.conf
+        before = settings.get(_BATCH)
+        settings.set(_BATCH, "1")
+        try:
+            return asked()
+        finally:
+            settings.set(_BATCH, before)
+
+
+def _let_go(frame: Any) -> None:
+    with contextlib.suppress(Exception):  # a session that has ended keeps nothing
+        frame.unpersist()
+
+
+def cores(spark: Any) -> int:
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:  # noqa: BLE001 - a session over the network tells nothing of its cluster
+        return 8
+
+
+# What workers do ------------------------------------------------------------------------------------------------------
+
+
+def check_version(asking: str) -> None:
+    """Refuse to run functions of another version than the one that asks."""
+    if asking != __version__:
+        raise EngineError(
+            f"Spark's workers have veilog {__version__}, and this process has {asking}.",
+            advice="Install one version on both.",
+        )
+
+
+def _itself(piece: EventLog, _first: bool) -> EventLog:
+    return piece
+
+
+def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Cells]:
+    for batch in batches:
+        for place in range(batch.num_rows):
+            yield {
+                name: batch.column(i)[place].as_buffer().to_pybytes()
+                if pa.types.is_binary(batch.column(i).type)
+                else batch.column(i)[place].as_py()
+                for i, name in enumerate(batch.schema.names)
+            }
+
+
+def _row(number: int, found: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"number": number, "found": pickle.dumps(found)}], schema=_FOUND)
+
+
+def _found_in_each(question: _Question[T], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        for number, found in question.found(_rows_of(batches)):
+            yield _row(number, found)
+    except VeilogError as error:
+        yield _row(-1, Failure.of(error))
+
+
+def _combined(
+    question: _Question[T], combine: Callable[[Iterable[T]], T], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    try:
+        part = _part(combine, (([number], found) for number, found in question.found(_rows_of(batches))))
+        yield _row(part.pieces[0] if part.pieces else -1, part)
+    except VeilogError as error:
+        yield _row(-1, Failure.of(error))
+
+
+def _combined_again(combine: Callable[[Iterable[T]], T], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        parts = (answered(row["found"]) for row in _rows_of(batches))
+        part = _part(combine, ((part.pieces, part.found) for part in parts))
+        yield _row(part.pieces[0] if part.pieces else -1, part)
+    except VeilogError as error:
+        yield _row(-1, Failure.of(error))
+
+
+def _part(combine: Callable[[Iterable[T]], T], found: Iterable[tuple[list[int], T]]) -> _Part[T]:
+    """One finding of several."""
+    pieces: list[int] = []
+
+    def noted() -> Iterator[T]:
+        for numbers, one in found:
+            pieces.extend(numbers)
+            yield one
+
+    made = combine(noted())
+    return _Part(pieces, made)
+
+
+# What comes back ------------------------------------------------------------------------------------------------------
+
+
+def answered(cell: bytes) -> Any:
+    """What a worker found, or the error that it met."""
+    found = pickle.loads(cell)  # from Spark, which has run code of ours to make it
+    if isinstance(found, Failure):
+        raise found.raised()
+    return found
+
+
+def _check_once(numbers: list[int], scope: Scope) -> None:
+    """Refuse an answer in which a piece counts twice, or not at all: what a question costs rests on each case counting
+    once, and not on what Spark promises of tasks that it runs again."""
+    if sorted(numbers) != [held.number for held in scope.held]:
+        raise EngineError("Spark has counted some cases twice or not at all, so there is no answer.", advice=_PAID)
+
+
+def by_workers(asked: Callable[[], T]) -> T:
+    """Have something done by Spark's workers. What they raise may quote the data: of that only a fixed text comes here,
+    without the error that it came from."""
+    try:
+        with running():
+            return asked()
+    except EngineError as error:
+        failure = _in_words(error)
+    raise failure
+
+
+def _in_words(error: EngineError) -> EngineError:
+    trace = str(error.__cause__ or error)
+    if "No module named 'veilog" in trace:
+        return EngineError(
+            "Spark's workers have no veilog, so nothing can be asked where they are.",
+            advice="Install it in the Python that they run, or fetch the table: where='here'.",
+        )
+    if "Traceback (most recent call last)" in trace or "PythonException" in trace:
+        return EngineError(
+            "A worker of Spark failed at what it was asked.",
+            advice=f"Why, is in Spark's own log. {_PAID}",
+        )
+    return error
