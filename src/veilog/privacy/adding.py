@@ -101,19 +101,15 @@ class AllCases:
     ) -> IntArray:
         """What work finds in the blocks of all pieces, added up."""
 
-        def of_piece(raw: RawCases, first: bool) -> Addends:
-            found = list(work(raw, first))
-            return np.concatenate([c for c, _ in found] or _NONE), np.concatenate([n for _, n in found] or _NONE)
-
         def combined(found: Iterable[Addends]) -> Addends:
             sums = _sums(found, size)
             places = np.flatnonzero(sums)
             return places, sums[places]
 
+        def of_piece(raw: RawCases, first: bool) -> Addends:
+            return combined(work(raw, first))
+
         return _sums([self.over(of_piece, combined, [coding.name for coding in codings])], size)
-
-
-_NONE = [np.zeros(0, dtype=np.int64)]
 
 
 def _sums(found: Iterable[Addends], size: int) -> IntArray:
