@@ -172,7 +172,8 @@ COMPLETE = ({"kind": "new"}, [{"activity": "ask", "colour": "red", "price": 1.5}
 def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[Any]) -> None:
     """The complete case is in every log so that its columns have their types."""
     purposes = " ".join(asked[3]["purpose"] for asked in QUESTIONS)
-    for word in ("patterns", "in another way", "values of kind by case", "colour with each", "stays", "price", " by "):
+    words = ("patterns", "in another way", "values of kind by case", "colour with each", "stays", "price", " by ")
+    for word in (*words, "event by event"):
         assert word in purposes
     for asked in QUESTIONS:
         always = exact(log_of([COMPLETE]), asked)

@@ -24,13 +24,15 @@ import pyarrow as pa
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.variants import Repeated
+from veilog.methods._events.courses import Given, courses
 from veilog.methods._events.domains import PARTS, Chosen, typed
 from veilog.methods._events.marginals import Marginal, asked_values, expected_error, joint_values
-from veilog.methods._events.memory import Persisting, Recorded, asked_persisting, asked_records, courses
+from veilog.methods._events.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.orders import Block, counted, in_blocks
-from veilog.methods._events.together import Variable, drawn_together, grouped, of_the_flow, placed, rounds_paid
+from veilog.methods._events.together import drawn_together, grouped, placed, rounds_paid
+from veilog.methods._events.variables import InEvents, Variable, of_the_flow
 from veilog.methods.method import advised
-from veilog.privacy.cases import Coding
+from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Values
 from veilog.privacy.mechanisms.noise import generator
@@ -111,7 +113,8 @@ def released_attributes(
     number = min(known)[1] if known else float(len(cases))
     codings = tuple(coding for one in asked for coding in one.answer.codings)
     variables = [one.variable for one in asked]
-    drawn_together(curator, for_pairs, rounds, flow, variables, codings, cases.labels, number, rng)
+    order = drawn_together(curator, for_pairs, rounds, flow, variables, codings, cases, number, rng)
+    asked.sort(key=lambda one: order.index(one.variable))
     columns = {one.name: column for part in asked for one, column in _columns(part, cases, times, rng)}
     return ReleasedColumns(
         events={one.column: columns[one.name] for one in chosen if one.level == "event"},
@@ -173,7 +176,24 @@ def _asked(
     group = grouped(usual, a_pair, len(cases), ordered=part[0].numeric)
     variable = _variable(part, answer.codings, group, usual, len(cases))
     variable.parents.append((first, _by_group(answer.first, group)))
+    variable.in_events = _in_events(answer, group, cases)
     return _Asked(part, records, answer, variable, group, known)
+
+
+def _in_events(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents:
+    """The attribute event by event, for tables of two."""
+    (coding,), distinct = answer.codings, cases.distinct
+    counts = np.repeat(cases.counts, distinct.lengths)
+    often = np.bincount(distinct.codes, weights=counts, minlength=len(cases.labels))
+
+    def of_block(block: Cases) -> IntArray:
+        values = block.attributes[coding.name]
+        return group[np.where(values >= 0, values, coding.size)]
+
+    shares = _by_group((often @ answer.by_activity)[None, :-1], group[:-1])[0]
+    known = float(shares.sum()) / max(float(often.sum()), 1e-12)
+    mass = float(np.minimum(cases.lengths, answer.bound).mean()) * known
+    return InEvents(of_block, shares / max(float(shares.sum()), 1e-12), answer.bound, mass)
 
 
 def _variable(
@@ -262,15 +282,20 @@ def _changing(
 ) -> pa.ChunkedArray:
     """The column of an attribute that changes within cases, from the first value of each case."""
     member, known, coding, parts = one.members[0], one.known, answer.codings[0], {}
+    ours, course = one.variable.in_events, np.empty(cases.events, dtype=np.int32)
     assert known is not None
+    assert ours is not None
     first = np.where(values < coding.size, values, -1)
 
     def of_block(block: Block) -> None:
-        codes, origin = courses(answer, block, known[block.events], first[block.cases])
+        given = [Given(parent.in_block(block), shares) for parent, shares in ours.parents]
+        codes, origin = courses(answer, one.group, block, known[block.events], first[block.cases], given)
+        course[block.events] = one.group[np.where(codes >= 0, codes, coding.size)]
         since = starts[block.cases][block.owners]
         parts[block.cases.start] = _column(member, coding, codes, since, origin, block.rng)
 
     in_blocks(of_block, cases, rng)
+    ours.course = course
     return pa.chunked_array([parts[place] for place in sorted(parts)])
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "asked_bins",
     "asked_values",
     "believed",
+    "believed_in_rows",
     "case_values",
     "evenly",
     "expected_error",
@@ -43,7 +44,9 @@ SPLIT, SPLIT_NOISES = 0.015, 4.0
 """A bin is split if it holds such a part of all, and so many noise scales."""
 _RATIOS, _FINE = 28, 6
 """How far counts are from what is expected: so many classes, each of so many places."""
-_STEPS = 40
+_CLASS_SIZES = np.append(1.0, np.full(_RATIOS, float(_FINE)))
+_CLASSES = np.concatenate([[0], 1 + np.arange(_RATIOS * _FINE) // _FINE])
+_STEPS, _TILT = 40, 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,25 +174,63 @@ def believed(
     A count is a ratio times what is expected of it; how ratios are spread is learnt from all counts. A count is then
     its mean given the noisy one, or its median where it is to be ``typical``: of many that are mostly 0 means add up.
     """
-    flat, usual = noisy.reshape(-1), np.maximum(expected.reshape(-1), 1e-9)
-    most = max(float(((flat + scale) / usual).max()), 2.0)
-    ratios = np.concatenate([[0.0], np.geomspace(1 / 64, most, _RATIOS * _FINE)])
-    classes = np.concatenate([[0], 1 + np.arange(_RATIOS * _FINE) // _FINE])
-    places = usual[:, None] * ratios
-    logs = -np.abs(flat[:, None] - places) / scale
+    places, logs = _possible(noisy.reshape(-1), expected.reshape(-1), scale)
     top = logs.max(axis=1, keepdims=True)
     likely = np.exp(logs - top)
-    by_class = np.concatenate([likely[:, :1], likely[:, 1:].reshape(len(flat), _RATIOS, _FINE).mean(axis=2)], axis=1)
+    by_class = _by_class(likely) / _CLASS_SIZES
     weights = np.full(_RATIOS + 1, 1 / (_RATIOS + 1))
     for _ in range(_STEPS):
         given = by_class * weights
         total = given.sum(axis=1, keepdims=True)
         weights = (given / total).mean(axis=0)
-    chance = likely * (weights / np.append(1.0, np.full(_RATIOS, _FINE)))[classes]
-    reached = np.cumsum(chance, axis=1)
-    if typical:
-        found = places[np.arange(len(flat)), (reached >= reached[:, -1:] / 2).argmax(axis=1)]
-    else:
-        found = (chance * places).sum(axis=1) / reached[:, -1]
+    chance = likely * (weights / _CLASS_SIZES)[_CLASSES]
+    found = _median(chance, places) if typical else (chance * places).sum(axis=1) / chance.sum(axis=1)
     evidence = float((np.log(total) + top).sum())
     return np.asarray(np.maximum(found, 1e-12).reshape(noisy.shape)), evidence
+
+
+def believed_in_rows(
+    noisy: FloatArray, expected: FloatArray, scale: float, sums: FloatArray, doubt: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return the same, typical counts, of a table of which the ``sums`` of rows are known.
+
+    That counts of a row add up to so much makes each of them likelier by a factor that rises or falls exponentially
+    with it, such that their means add up: large noisy counts in a row that has that much are believed sooner, and those
+    in a row that has not are not. The factors are found by Newton's method while it is learnt how ratios are spread.
+    """
+    places, logs = _possible(noisy.reshape(-1), expected.reshape(-1), scale)
+    weights, tilt = np.full(_RATIOS + 1, 1 / (_RATIOS + 1)), np.zeros(len(noisy))
+    for _ in range(_STEPS):
+        each = np.repeat(tilt, noisy.shape[1])[:, None] * places
+        chance = logs + np.log(np.maximum(weights, 1e-12) / _CLASS_SIZES)[_CLASSES] + each
+        top = chance.max(axis=1, keepdims=True)
+        chance = np.exp(chance - top)
+        total = chance.sum(axis=1, keepdims=True)
+        chance /= total
+        weights = _by_class(chance).mean(axis=0)
+        evidence = float((np.log(total) + top).sum() - tilt @ sums + (tilt**2) @ doubt / 2)
+        means = (chance * places).sum(axis=1)
+        spread = ((chance * places**2).sum(axis=1) - means**2).reshape(noisy.shape).sum(axis=1)
+        step = (sums - means.reshape(noisy.shape).sum(axis=1) - tilt * doubt) / np.maximum(spread + doubt, 1e-9)
+        # Beyond one over the scale noise would no longer make large counts unlikely.
+        tilt = np.clip(tilt + np.clip(step, -_TILT / scale, _TILT / scale), -1 / scale, 1 / scale)
+    return np.asarray(np.maximum(_median(chance, places), 1e-12).reshape(noisy.shape)), evidence
+
+
+def _possible(noisy: FloatArray, expected: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
+    """What each count may be, and the logarithm of how likely the noisy one then is."""
+    usual = np.maximum(expected, 1e-9)
+    most = max(float(((noisy + scale) / usual).max()), 2.0)
+    places = usual[:, None] * np.concatenate([[0.0], np.geomspace(1 / 64, most, _RATIOS * _FINE)])
+    return places, -np.abs(noisy[:, None] - places) / scale
+
+
+def _by_class(chance: FloatArray) -> FloatArray:
+    """The chances of classes of ratios."""
+    parts = chance[:, 1:].reshape(len(chance), _RATIOS, _FINE).sum(axis=2)
+    return np.concatenate([chance[:, :1], parts], axis=1)
+
+
+def _median(chance: FloatArray, places: FloatArray) -> FloatArray:
+    reached = np.cumsum(chance, axis=1)
+    return np.asarray(places[np.arange(len(places)), (reached >= reached[:, -1:] / 2).argmax(axis=1)])

@@ -6,9 +6,7 @@ out among its attributes. Then which attributes have which of the patterns found
 shared out among those that do, which are few. An attribute that
 (nearly) never changes, or was said to belong to the case, has one value a case, which its events hold where it is
 recorded. The others have a memory of one step: how often a value stays as it was from one event that has one to the
-next, by the activity of the second, and which values events of each activity have. Transitions are made such that these
-hold: with p the shares of values before and q those wanted after, a value v is kept with a chance of the same part of
-``min(p_v, q_v) / p_v`` for all v, and else the next is drawn from what of q is left, which may be v again.
+next, by the activity of the second, and which values events of each activity have (:mod:`courses`).
 """
 
 from __future__ import annotations
@@ -22,15 +20,13 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.methods._events.domains import Chosen, edges_of
-from veilog.methods._events.marginals import asked_bins, believed, evenly
-from veilog.methods._events.orders import Block, counted
-from veilog.methods._events.together import placed
+from veilog.methods._events.marginals import asked_bins, believed, believed_in_rows, evenly
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import CaseFeatures
 
-__all__ = ["Persisting", "Recorded", "asked_persisting", "asked_records", "courses"]
+__all__ = ["Persisting", "Recorded", "asked_persisting", "asked_records"]
 
 PATTERNS = Fraction(1, 3)
 """Part of the price of where attributes are recorded that finds the patterns."""
@@ -50,7 +46,6 @@ BINNING = Fraction(2, 5)
 MOST_GROUPS = 48
 """More values than that are asked by activity in so many groups, and by themselves without the activity."""
 RESOLUTION = 1024
-_HALVINGS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +125,8 @@ def asked_records(
     patterns = order[(counts[order] >= NOISES / float(price)) | (np.arange(len(order)) == 0)]
     if len(codings) == 1:
         return (_recorded(counts[patterns], patterns, len(labels), attributes[0]),)
+    # Those of values that are everywhere, or change, are few enough to be told apart whether or not they were found.
+    patterns = np.concatenate([patterns, np.setdiff1d(len(labels) + np.arange(1, 4), patterns)])
     place = np.full(size, len(patterns))
     place[patterns] = np.arange(len(patterns))
     width = len(patterns) + 1
@@ -143,7 +140,8 @@ def asked_records(
 
     purpose = "attributes that are recorded in another way than most"
     tables = _asked(curator, epsilon - price, of_others, width * len(codings), labels, codings, purpose)
-    least = max(NOISES / float(epsilon - price), CONSTANT * cases / len(codings))
+    # One of so many numbers is above so many noise scales by chance as rarely as a single one is above ``NOISES``.
+    least = max((NOISES + np.log(tables.size)) / float(epsilon - price), CONSTANT * cases / len(codings))
     tables = np.where(tables < least, 0.0, tables).reshape(-1, width)
     tables *= max(1, int(tables.any(axis=1).sum()))
     # An attribute has the commonest pattern where it has no other, unless values that stay the same have another.
@@ -246,7 +244,7 @@ def asked_persisting(curator: Curator, epsilon: Fraction, cases: Repeated, chose
         / RESOLUTION
     )
     scale = bound / float(left)
-    table = _leaning(asked, scale)
+    table = _leaning(asked, scale, _events_counted(cases, bound))
     full = np.concatenate([table[:, group] * inside, table[:, -1:]], axis=1)
     staying = _asked_staying(curator, price, labels, coding, chosen)
     return Persisting((coding,), full, staying, scale, bound)
@@ -271,6 +269,14 @@ def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: in
     return coding, believed(counts, evenly(counts), 1 / float(epsilon))[0]
 
 
+def _events_counted(cases: Repeated, bound: int) -> FloatArray:
+    """How many events of each activity released cases have, those of a case scaled down to the bound."""
+    distinct = cases.distinct
+    weights = cases.counts * np.minimum(1.0, bound / np.maximum(distinct.lengths, 1))
+    each = np.repeat(weights, distinct.lengths)
+    return np.bincount(distinct.codes, weights=each, minlength=len(cases.labels)).astype(np.float64)
+
+
 def _grouped(mass: FloatArray, *, ordered: bool) -> IntArray:
     """Of each value its group: of numbers neighbours, of others each of the frequent ones, and the rest together."""
     if ordered:
@@ -281,13 +287,16 @@ def _grouped(mass: FloatArray, *, ordered: bool) -> IntArray:
     return found
 
 
-def _leaning(noisy: FloatArray, scale: float) -> FloatArray:
+def _leaning(noisy: FloatArray, scale: float, usual: FloatArray) -> FloatArray:
     """Each row as a distribution: what is believed of it either beside the sums of all rows or by itself, whichever
-    makes the answer likelier."""
-    sums, masses = noisy.sum(axis=0), np.maximum(noisy.sum(axis=1), scale)
-    total, _ = believed(sums, evenly(sums), scale * len(noisy) ** 0.5)
-    ways = [masses[:, None] * total / total.sum(), evenly(noisy)]
-    found, _ = max((believed(noisy, way, scale, typical=True) for way in ways), key=operator.itemgetter(1))
+    makes the answer likelier. In released cases rows have the ``usual`` sums, and about these in the original."""
+    number, columns = noisy.shape
+    sums, masses = noisy.sum(axis=0), np.maximum(usual, 1.0)
+    total, _ = believed(sums, evenly(sums), scale * number**0.5)
+    ways = [masses[:, None] * total / total.sum(), np.repeat(masses[:, None] / columns, columns, axis=1)]
+    # A row is apart from the release by chance, and by what the noise of its numbers does not explain.
+    doubt = np.maximum((noisy.sum(axis=1) - masses) ** 2 - 2 * columns * scale**2, 0.0) + masses
+    found, _ = max((believed_in_rows(noisy, way, scale, masses, doubt) for way in ways), key=operator.itemgetter(1))
     found += 1e-9 * ways[0]
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
@@ -314,53 +323,3 @@ def _asked_staying(
     # As many events as the noise is wide are taken to be as all are.
     stay, seen = np.maximum(asked[:, 1], 0.0), np.maximum(asked, 0.0).sum(axis=1)
     return np.asarray((stay + 2 * scale * usual) / (seen + 2 * scale))
-
-
-def _parts(before: FloatArray, after: FloatArray, both: FloatArray, staying: FloatArray) -> FloatArray:
-    """For each transition the part of what values before and after have in common that stays without being drawn, such
-    that with those drawn again by chance so many values stay; as near to that as can be."""
-    low, high = np.zeros(len(both)), np.ones(len(both))
-    common = both.sum(axis=1)
-    for _ in range(_HALVINGS):
-        part = (low + high) / 2
-        kept = part[:, None] * both
-        again = ((before - kept) * (after - kept)).sum(axis=1) / np.maximum(1 - part * common, 1e-12)
-        enough = part * common + again >= staying
-        low, high = np.where(enough, low, part), np.where(enough, part, high)
-    return np.asarray((low + high) / 2)
-
-
-def courses(persisting: Persisting, block: Block, known: BoolArray, first: IntArray) -> tuple[IntArray, IntArray]:
-    """Return for each event its value, -1 for none, and the event in which the value was new, from the ``first`` value
-    of each case."""
-    cases, owners, rng = block.sequences, block.owners, block.rng
-    at = np.flatnonzero(known & (first[owners] >= 0))
-    values, origin = np.full(len(known), -1, dtype=np.int64), np.arange(len(known))
-    starts = np.flatnonzero(np.diff(owners[at], prepend=-1))
-    values[at[starts]] = first[owners[at[starts]]]
-    rank = np.arange(len(at)) - np.repeat(starts, np.diff(starts, append=len(at)))
-    size = len(cases.labels)
-    codes = cases.codes.astype(np.int64)
-    steps = np.flatnonzero(rank > 0)
-    keys = codes[at[steps - 1]] * size + codes[at[steps]]
-    pairs, of_step, _ = counted(keys, size**2)
-    shares = persisting.known
-    before, after = shares[pairs // size], shares[pairs % size]
-    both = np.minimum(before, after)
-    part = _parts(before, after, both, persisting.staying[pairs % size])
-    stays = part[:, None] * both / np.maximum(before, 1e-12)
-    fresh = np.maximum(after - part[:, None] * both, 0.0) + 1e-12 * after + 1e-15
-    pair = np.zeros(len(at), dtype=np.int64)
-    pair[steps] = of_step
-    order = np.argsort(rank, kind="stable")
-    ends = np.cumsum(np.bincount(rank)) if len(rank) else np.zeros(0, dtype=np.int64)
-    for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        now = order[begin:end]
-        events, earlier = at[now], at[now - 1]
-        same = rng.random(len(now)) < stays[pair[now], values[earlier]]
-        values[events] = np.where(same, values[earlier], -1)
-        origin[events] = np.where(same, origin[earlier], events)
-        new = now[~same]
-        kinds, rows, _ = counted(pair[new], len(pairs))
-        values[at[new]] = placed(fresh[kinds], rows, rng) if len(new) else values[at[new]]
-    return values, origin

@@ -1,5 +1,5 @@
-"""How attributes of cases hang together, and with the control flow: a few noisy two-way tables, and cases drawn so that
-all of them agree.
+"""How attributes hang together, and with the control flow: a few noisy two-way tables, and cases drawn so that all of
+them agree.
 
 Select, measure, generate, as AIM does (McKenna, Mullins, Sheldon, Miklau, VLDB 2022): in each round a noisy maximum
 finds the pair whose table is farthest from what the cases drawn so far say, beyond what its noise would hide; the
@@ -7,66 +7,37 @@ curator answers with that table; and the cases are drawn again. Each attribute i
 given up to ``MOST_PARENTS`` of them or of what the control flow says of its case: the table of all of these together is
 fitted to every noisy table of two and to the attribute's own answer (iterative proportional fitting; Deming, Stephan
 1940), so the cases have all of them but for rounding. What the control flow says is known of every released case.
+
+Where the second of a pair changes within cases and the first is an attribute, too, the table is of all events, and is
+what values are drawn by along a case (:mod:`courses`). So what changes may go with another attribute of its event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
-from veilog.methods._events.durations import fitted
+from veilog.methods._events.marginals import believed
 from veilog.methods._events.orders import by_row, counted
+from veilog.methods._events.variables import Variable
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 
-__all__ = ["Variable", "drawn_together", "grouped", "of_the_flow", "rounds_paid"]
+__all__ = ["agreeing", "drawn_together", "grouped", "rounds_paid"]
 
 MOST_PARENTS = 2
 CASES_A_ROUND = 150
 """Epsilon for pairs times cases, for each pair that is asked."""
 SELECTING = Fraction(1, 5)
-MOST_GROUPS = 24
-CELLS_KNOWN = 4
+MOST_GROUPS = 48
+CELLS_KNOWN = 0.5
 """Values are grouped so that of a table's cells each has about so many noise scales of cases."""
-MOST_ENDS, MOST_ACTIVITIES, MOST_LENGTHS = 8, 8, 4
-VARYING = (0.1, 0.9)
+RESOLUTION = 1024
 _FITTING = 25
-_BLOCK = 65_536
-
-
-_Rule = Callable[[IntArray, IntArray, IntArray], IntArray]
-"""What sequences have, by their codes, their offsets and of each code whose it is."""
-
-
-@dataclass(eq=False)
-class Variable:
-    """What every case has one of few values of: an attribute, or something that its activities say."""
-
-    name: str
-    size: int
-    of_block: Callable[[Cases], IntArray]
-    """Its value in each raw case, of that case alone."""
-    shares: FloatArray
-    """Of an attribute, how often it has each value; of the control flow not looked at."""
-    values: IntArray
-    """Its value in each released case; of an attribute as of now."""
-    parents: list[tuple[Variable, FloatArray]] = field(default_factory=list)
-    """What it is drawn given, and its shares given each value of these."""
-    owner: npt.NDArray[np.integer] | None = None
-    """Where ``values`` are those of sequences, of which there are few: the sequence of each released case."""
-
-    @property
-    def drawn(self) -> IntArray:
-        """Its value in each released case."""
-        return self.values if self.owner is None else np.asarray(self.values[self.owner])
 
 
 def rounds_paid(epsilon: Fraction, cases: int, attributes: int, flow: int) -> int:
@@ -94,63 +65,6 @@ def grouped(shares: FloatArray, epsilon: Fraction, cases: float, *, ordered: boo
     return np.append(groups, groups.max() + 1)
 
 
-def of_the_flow(cases: Repeated) -> list[Variable]:
-    """Return what the activities say of a case, by rules made of the release: the last one, whether it has each of
-    those that tell cases apart, and how long it is."""
-    size = len(cases.labels)
-    last = _last(cases.distinct.codes.astype(np.int64), cases.distinct.offsets, size)
-    often = np.bincount(last, weights=cases.counts, minlength=size + 1)[:size]
-    place = np.full(size + 1, min(MOST_ENDS, int((often > 0).sum())))
-    ends = np.argsort(-often, kind="stable")[: place[0]]
-    place[ends] = np.arange(len(ends))
-    found = [_flow("last activity", int(place.max()) + 1, lambda codes, at, _: place[_last(codes, at, size)], cases)]
-    shares = _occurring(cases) / len(cases)
-    telling = np.flatnonzero((shares >= VARYING[0]) & (shares <= VARYING[1]))
-    most = telling[np.argsort(np.abs(shares[telling] - 0.5), kind="stable")][:MOST_ACTIVITIES]
-    # By their rank: what is asked for is written into ledgers, which no label of the log enters.
-    found += [
-        _flow(f"whether activity {rank} occurs", 2, partial(_has, code), cases)
-        for rank, code in enumerate(most.tolist(), start=1)
-    ]
-    edges = np.unique(np.quantile(cases.lengths, np.arange(1, MOST_LENGTHS) / MOST_LENGTHS))
-    lengths = _flow("length", len(edges) + 1, lambda _, at, __: np.searchsorted(edges, np.diff(at)), cases)
-    return [one for one in (*found, lengths) if np.count_nonzero(np.bincount(one.drawn)) > 1]
-
-
-def _flow(name: str, size: int, rule: _Rule, cases: Repeated) -> Variable:
-    one = cases.distinct
-    told = rule(one.codes.astype(np.int64), one.offsets, np.repeat(np.arange(len(one)), one.lengths))
-
-    def of_block(block: Cases) -> IntArray:
-        return rule(block.codes, block.offsets, block.owners)
-
-    return Variable(name, size, of_block, np.zeros(0), np.asarray(told, dtype=np.int64), owner=cases.owner)
-
-
-def _last(codes: IntArray, offsets: IntArray, none: int) -> IntArray:
-    found = np.full(len(offsets) - 1, none, dtype=np.int64)
-    going = np.flatnonzero(np.diff(offsets))
-    found[going] = codes[offsets[going + 1] - 1]
-    return np.where(found < 0, none, found)
-
-
-def _occurring(cases: Repeated) -> IntArray:
-    """How many cases have each activity."""
-    distinct, found = cases.distinct, np.zeros(len(cases.labels), dtype=np.int64)
-    for first in range(0, len(distinct), _BLOCK):
-        block = distinct.rows(first, min(first + _BLOCK, len(distinct)))
-        has = np.zeros((len(block), len(found)), dtype=np.bool_)
-        has[np.repeat(np.arange(len(block)), block.lengths), block.codes] = True
-        found += cases.counts[first : first + len(block)] @ has
-    return found
-
-
-def _has(code: int, codes: IntArray, offsets: IntArray, owners: IntArray) -> IntArray:
-    found = np.zeros(len(offsets) - 1, dtype=np.int64)
-    found[owners[np.flatnonzero(codes == code)]] = 1
-    return found
-
-
 # Select, measure, generate ------------------------------------------------------------------------------------------
 
 
@@ -161,13 +75,15 @@ def drawn_together(
     flow: list[Variable],
     attributes: list[Variable],
     codings: tuple[Coding, ...],
-    labels: tuple[str, ...],
+    cases: Repeated,
     number: float,
     rng: np.random.Generator,
-) -> None:
+) -> list[Variable]:
     """Draw the attributes of the released cases, of which the original has about ``number``; each round costs an equal
-    part of epsilon."""
-    order = sorted(attributes, key=lambda one: one.size)
+    part of epsilon. Return them in an order in which each is behind what it is drawn given."""
+    # Of what changes within cases, that of many values mostly tells that of few, not the other way round.
+    order = sorted(attributes, key=lambda one: (one.in_events is not None, one.size * (-1 if one.in_events else 1)))
+    labels = cases.labels
     _draw(order, rng)
     open_ = [(one, other) for i, other in enumerate(order) for one in (*flow, *order[:i])]
     measured = {id(other): 0 for other in order}
@@ -175,14 +91,15 @@ def drawn_together(
         open_ = [pair for pair in open_ if measured[id(pair[1])] < MOST_PARENTS]
         share = epsilon / rounds
         pair = open_.pop(_selected(curator, share, open_, codings, labels, number))
-        table = _measured(curator, share * (1 - SELECTING), pair, codings, labels)
         one, other = pair
-        drawn = one.drawn
-        rows = np.bincount(drawn, minlength=one.size) / len(drawn)
-        found = fitted(table, rows, other.shares, 2 / float(share * (1 - SELECTING)) ** 2)
-        other.parents.append((one, found))
+        if other.in_events is None or one in flow:
+            other.parents.append((one, _measured(curator, share * (1 - SELECTING), pair, codings, cases, number)))
+        else:
+            table = _measured_in_events(curator, share * (1 - SELECTING), pair, codings, cases, number)
+            other.in_events.parents.append((one, table))
         measured[id(other)] += 1
         _draw(order[order.index(other) :], rng)
+    return order
 
 
 def _cells(pair: tuple[Variable, Variable]) -> int:
@@ -206,7 +123,9 @@ def _selected(
         counts = np.bincount(drawn * other.size + other.drawn, minlength=_cells((one, other))) * (number / len(drawn))
         expected.append(np.round(counts).astype(np.int64))
         chance = float(np.sqrt(2 / np.pi * counts).sum())
-        less.append(round(chance + (one.size - 1) * (other.size - 1) / float(share * (1 - SELECTING))))
+        # Noise moves a count by its scale, but no further than down to none.
+        noise = np.minimum(counts, 1 / float(share * (1 - SELECTING))).sum()
+        less.append(round(chance + float(noise)))
     starts = np.concatenate([[0], np.cumsum([_cells(pair) for pair in pairs])]).tolist()
 
     # What is asked may travel to other machines, so it holds on to no values of released cases.
@@ -238,9 +157,10 @@ def _measured(
     epsilon: Fraction,
     pair: tuple[Variable, Variable],
     codings: tuple[Coding, ...],
-    labels: tuple[str, ...],
+    cases: Repeated,
+    number: float,
 ) -> FloatArray:
-    """The noisy table of two; a case adds 1 to one cell."""
+    """The shares of the second given each value of the first; a case adds 1 to one cell."""
     one, other = pair
     first, second, size = one.of_block, other.of_block, other.size
 
@@ -253,11 +173,65 @@ def _measured(
         _cells(pair),
         1,
         epsilon,
-        alphabet=labels,
+        alphabet=cases.labels,
         codings=codings,
         purpose=f"{other.name} by {one.name}",
     )
-    return asked.astype(np.float64).reshape(one.size, other.size)
+    rows = np.bincount(one.drawn, minlength=one.size) / len(cases)
+    return _given(asked.reshape(one.size, -1).astype(np.float64), rows, other.shares, number, 1 / float(epsilon))
+
+
+def _measured_in_events(
+    curator: Curator,
+    epsilon: Fraction,
+    pair: tuple[Variable, Variable],
+    codings: tuple[Coding, ...],
+    cases: Repeated,
+    number: float,
+) -> FloatArray:
+    """The shares of the second, which changes within cases, given what an event has of the first; a case adds 1 for
+    each of its events, so much at most."""
+    one, other = pair
+    ours = other.in_events
+    assert ours is not None
+    # As above: what is asked holds on to no values of released cases.
+    first, second, size = one.of_events, ours.of_block, other.size - 1
+
+    def of_both(block: Cases) -> Triples:
+        values = second(block)
+        known = np.flatnonzero(values < size)
+        cells = first(block)[known] * size + values[known]
+        return block.owners[known], cells, np.ones(len(known), dtype=np.int64)
+
+    asked = curator.events.sums(
+        of_both,
+        one.size * (other.size - 1),
+        ours.bound,
+        epsilon,
+        alphabet=cases.labels,
+        codings=codings,
+        resolution=RESOLUTION,
+        purpose=f"{other.name} by {one.name}, event by event",
+    )
+    if one.in_events is None:
+        rows = np.bincount(one.drawn, weights=np.minimum(cases.lengths, ours.bound), minlength=one.size)
+    else:
+        rows = np.append(one.in_events.shares, 0.0)
+    table, none = asked.reshape(one.size, -1) / RESOLUTION, other.shares[-1]
+    total, scale = number * ours.mass, ours.bound / float(epsilon)
+    known = _given(table, rows / rows.sum(), ours.shares, total, scale)
+    return np.append(known * (1 - none), np.full((one.size, 1), none), axis=1)
+
+
+def _given(noisy: FloatArray, rows: FloatArray, columns: FloatArray, total: float, scale: float) -> FloatArray:
+    """The shares of columns in each row of a noisy table that has these shares of rows and of columns."""
+    alike = np.outer(rows, columns) + 1e-15
+    found = believed(noisy, alike * total, scale)[0] / total + 1e-3 * alike
+    for _ in range(_FITTING):
+        found *= (rows / np.maximum(found.sum(axis=1), 1e-15))[:, None]
+        found *= columns / np.maximum(found.sum(axis=0), 1e-15)
+    found += 1e-15
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def _draw(order: list[Variable], rng: np.random.Generator) -> None:
@@ -269,24 +243,40 @@ def _draw(order: list[Variable], rng: np.random.Generator) -> None:
 def _drawn_given(one: Variable, rng: np.random.Generator) -> IntArray:
     """A value for each case, such that with every parent the cases have the shares that were asked."""
     number = len(one.values)
+    # Tables of all events say how cases differ, but what is known of first values has the last word on these.
+    beside = one.in_events.parents if one.in_events is not None else []
+    parents = [*beside, *one.parents]
     key = np.zeros(number, dtype=np.int64)
-    for parent, _ in one.parents:
+    for parent, _ in parents:
         key = key * parent.size + parent.drawn
-    _, row, counts = counted(key, int(np.prod([parent.size for parent, _ in one.parents])))
+    _, row, counts = counted(key, int(np.prod([parent.size for parent, _ in parents])))
     first = np.empty(len(counts), dtype=np.int64)
     first[row[::-1]] = np.arange(number)[::-1]
-    table = counts[:, None] * one.shares[None, :] + 1e-12
-    fits = [
-        (parent.drawn[first], np.bincount(parent.drawn, minlength=parent.size)[:, None] * shares)
-        for parent, shares in one.parents
+    if not parents:
+        return placed(counts[:, None] * one.shares[None, :] + 1e-12, row, rng)
+    fits = [(parent.drawn[first], shares) for parent, shares in parents]
+    return placed(agreeing(counts, fits, yielding=len(beside)), row, rng)
+
+
+def agreeing(counts: IntArray, fits: list[tuple[IntArray, FloatArray]], *, yielding: int = 0) -> FloatArray:
+    """Return a table with rows of these sums that agrees with what is known of them: of everything that rows have, its
+    value in each row, and the shares of columns given it. Where these contradict each other, the first ones yield, so
+    many of them: what is kept of them is how rows differ that are alike in all others."""
+    wanted = [
+        (of_row, np.bincount(of_row, weights=counts, minlength=len(shares))[:, None] * shares)
+        for of_row, shares in fits
     ]
-    for _ in range(_FITTING if len(fits) > 1 else 1):
-        for of_row, wanted in fits:
-            sums = np.zeros_like(wanted)
+    usual = wanted[-1][1].sum(axis=0)
+    table = counts[:, None] * (usual / max(float(usual.sum()), 1e-12))[None, :] + 1e-12
+    rounds = [wanted] * (_FITTING if len(fits) > 1 else 1)
+    rounds += [wanted[yielding:]] * (_FITTING if yielding else 0)
+    for some in rounds:
+        for of_row, sums_wanted in some:
+            sums = np.zeros_like(sums_wanted)
             np.add.at(sums, of_row, table)
-            table = table * (wanted / np.maximum(sums, 1e-12))[of_row] + 1e-12
+            table = table * (sums_wanted / np.maximum(sums, 1e-12))[of_row] + 1e-12
         table = table * (counts / table.sum(axis=1))[:, None]
-    return placed(table, row, rng)
+    return np.asarray(table)
 
 
 def placed(table: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:

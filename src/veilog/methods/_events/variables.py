@@ -1,0 +1,140 @@
+"""What tables of two are of: attributes, and what the activities of a case say of it; in raw and in released cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog._typing import FloatArray, IntArray
+from veilog.logs.variants import Repeated
+from veilog.methods._events.orders import Block
+from veilog.privacy.cases import Cases
+
+__all__ = ["InEvents", "Variable", "of_the_flow"]
+
+MOST_ENDS, MOST_ACTIVITIES, MOST_LENGTHS = 8, 8, 4
+VARYING = (0.1, 0.9)
+_BLOCK = 65_536
+
+_Rule = Callable[[IntArray, IntArray, IntArray], IntArray]
+"""What sequences have, by their codes, their offsets and of each code whose it is."""
+
+
+@dataclass(eq=False)
+class InEvents:
+    """An attribute that changes within cases, event by event."""
+
+    of_block: Callable[[Cases], IntArray]
+    """Its value in each event of raw cases, of its case alone; the last one for none."""
+    shares: FloatArray
+    """How often released events have each value, of those that have one."""
+    bound: int
+    """So many events of a case count at most."""
+    mass: float
+    """What a released case adds to a count of its events within this bound, on average."""
+    parents: list[tuple[Variable, FloatArray]] = field(default_factory=list)
+    """Attributes that it goes with, event by event, and its shares given each value of these."""
+    course: npt.NDArray[np.int32] | None = None
+    """Its value in each released event."""
+
+
+@dataclass(eq=False)
+class Variable:
+    """What every case has one of few values of: an attribute, or something that its activities say."""
+
+    name: str
+    size: int
+    of_block: Callable[[Cases], IntArray]
+    """Its value in each raw case, of that case alone."""
+    shares: FloatArray
+    """Of an attribute, how often it has each value; of the control flow not looked at."""
+    values: IntArray
+    """Its value in each released case; of an attribute as of now."""
+    parents: list[tuple[Variable, FloatArray]] = field(default_factory=list)
+    """What it is drawn given, and its shares given each value of these."""
+    in_events: InEvents | None = None
+    """Of an attribute that changes within cases; ``values`` are then the first ones."""
+    owner: npt.NDArray[np.integer] | None = None
+    """Where ``values`` are those of sequences, of which there are few: the sequence of each released case."""
+
+    @property
+    def drawn(self) -> IntArray:
+        """Its value in each released case."""
+        return self.values if self.owner is None else np.asarray(self.values[self.owner])
+
+    def in_block(self, block: Block) -> IntArray:
+        """Return its value in each released event of a block."""
+        if self.in_events is None:
+            return np.asarray(self.drawn[block.cases][block.owners])
+        assert self.in_events.course is not None
+        return self.in_events.course[block.events].astype(np.int64)
+
+    @property
+    def of_events(self) -> Callable[[Cases], IntArray]:
+        """Its value in each event of raw cases."""
+        return partial(_in_each, self.of_block) if self.in_events is None else self.in_events.of_block
+
+
+def _in_each(of_block: Callable[[Cases], IntArray], block: Cases) -> IntArray:
+    return np.repeat(of_block(block), block.lengths)
+
+
+def of_the_flow(cases: Repeated) -> list[Variable]:
+    """Return what the activities say of a case, by rules made of the release: the last one, whether it has each of
+    those that tell cases apart, and how long it is."""
+    size = len(cases.labels)
+    last = _last(cases.distinct.codes.astype(np.int64), cases.distinct.offsets, size)
+    often = np.bincount(last, weights=cases.counts, minlength=size + 1)[:size]
+    place = np.full(size + 1, min(MOST_ENDS, int((often > 0).sum())))
+    ends = np.argsort(-often, kind="stable")[: place[0]]
+    place[ends] = np.arange(len(ends))
+    found = [_flow("last activity", int(place.max()) + 1, lambda codes, at, _: place[_last(codes, at, size)], cases)]
+    shares = _occurring(cases) / len(cases)
+    telling = np.flatnonzero((shares >= VARYING[0]) & (shares <= VARYING[1]))
+    most = telling[np.argsort(np.abs(shares[telling] - 0.5), kind="stable")][:MOST_ACTIVITIES]
+    # By their rank: what is asked for is written into ledgers, which no label of the log enters.
+    found += [
+        _flow(f"whether activity {rank} occurs", 2, partial(_has, code), cases)
+        for rank, code in enumerate(most.tolist(), start=1)
+    ]
+    edges = np.unique(np.quantile(cases.lengths, np.arange(1, MOST_LENGTHS) / MOST_LENGTHS))
+    lengths = _flow("length", len(edges) + 1, lambda _, at, __: np.searchsorted(edges, np.diff(at)), cases)
+    return [one for one in (*found, lengths) if np.count_nonzero(np.bincount(one.drawn)) > 1]
+
+
+def _flow(name: str, size: int, rule: _Rule, cases: Repeated) -> Variable:
+    one = cases.distinct
+    told = rule(one.codes.astype(np.int64), one.offsets, np.repeat(np.arange(len(one)), one.lengths))
+
+    def of_block(block: Cases) -> IntArray:
+        return rule(block.codes, block.offsets, block.owners)
+
+    return Variable(name, size, of_block, np.zeros(0), np.asarray(told, dtype=np.int64), owner=cases.owner)
+
+
+def _last(codes: IntArray, offsets: IntArray, none: int) -> IntArray:
+    found = np.full(len(offsets) - 1, none, dtype=np.int64)
+    going = np.flatnonzero(np.diff(offsets))
+    found[going] = codes[offsets[going + 1] - 1]
+    return np.where(found < 0, none, found)
+
+
+def _occurring(cases: Repeated) -> IntArray:
+    """How many cases have each activity."""
+    distinct, found = cases.distinct, np.zeros(len(cases.labels), dtype=np.int64)
+    for first in range(0, len(distinct), _BLOCK):
+        block = distinct.rows(first, min(first + _BLOCK, len(distinct)))
+        has = np.zeros((len(block), len(found)), dtype=np.bool_)
+        has[np.repeat(np.arange(len(block)), block.lengths), block.codes] = True
+        found += cases.counts[first : first + len(block)] @ has
+    return found
+
+
+def _has(code: int, codes: IntArray, offsets: IntArray, owners: IntArray) -> IntArray:
+    found = np.zeros(len(offsets) - 1, dtype=np.int64)
+    found[owners[np.flatnonzero(codes == code)]] = 1
+    return found
