@@ -1,10 +1,10 @@
 """How long cases last: by what kind of case it is, from two noisy histograms that are made to agree.
 
-Two questions. How long cases last, on fine logarithmic bins; and on a few bins that hold equal parts of the answer, by
-*kind* of case. A kind is a last activity and a range of lengths, chosen from the release so that each kind is common
-enough to be told from the noise. Of a noisy histogram the tail is the problem: cases that last for years and are noise
-would ruin the mean. Beyond most of the cases a histogram is taken to fall and to end somewhere, sooner rather than
-later. The table of kinds is fitted to the kinds of the release and to the first answer (iterative
+Two questions. How long cases last, on logarithmic bins, the finer the less the noise; and on a few bins that hold equal
+parts of the answer, by *kind* of case. A kind is a last activity and a range of lengths, chosen from the release so
+that each kind is common enough to be told from the noise. Of a noisy histogram the tail is the problem: cases that last
+for years and are noise would ruin the mean. Beyond most of the cases a histogram is taken to fall and to end somewhere,
+sooner rather than later. The table of kinds is fitted to the kinds of the release and to the first answer (iterative
 proportional fitting; Deming, Stephan 1940).
 """
 
@@ -16,22 +16,23 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
-from veilog.methods._events.gap_bins import least_squares
+from veilog.methods._events.gap_bins import inside, least_squares, slopes
 from veilog.methods._events.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
-__all__ = ["EDGES", "Kinds", "asked_durations", "drawn_durations", "fitted", "known_durations"]
+__all__ = ["Durations", "Kinds", "asked_durations", "drawn_durations", "edges_of", "fitted", "known_durations"]
 
-BINS_AN_OCTAVE = 2
 LONGEST = 27
 """Octaves of seconds: 4.25 years; what lasts longer counts as up to that."""
-EDGES = np.concatenate([[0.0], 2.0 ** (np.arange(BINS_AN_OCTAVE * LONGEST + 1) / BINS_AN_OCTAVE)])
-"""Seconds: at once, then half octaves from one second on."""
-BINS = len(EDGES) - 1
-
-MOST = 0.85
-"""Beyond this part of the cases a histogram is taken to fall."""
+FINE = 200
+MOST_AN_OCTAVE = 32
+"""An octave has as many bins as (cases over noise scale) over ``FINE``, to the power of two thirds, but 1 to 32."""
+TAIL, TAIL_NOISES = 0.15, 100
+"""The longest cases, of which a histogram is taken to fall: this part of all, or so many noise scales where that is
+less."""
+END = 1.5
+"""A tail that ends an octave later is e to the power of this less likely."""
 MOST_KINDS = 64
 KIND_NOISES = 12
 """A kind has at least so many noise scales of cases."""
@@ -85,21 +86,45 @@ def known_durations(block: Cases) -> tuple[IntArray, IntArray]:
     return rows[last >= first], (last - first)[last >= first]
 
 
+def edges_of(known: float) -> FloatArray:
+    """Return the edges of bins in seconds: at once, then parts of octaves from one second on, of so many cases over the
+    noise scale of the answer.
+
+    Bins of a width w bend durations by something like w; their number of about 1/w, each with its noise, by the root of
+    1/w over ``known``. The sum is least where 1/w grows with ``known`` to the power of two thirds.
+    """
+    an_octave = int(np.clip(round((known / FINE) ** (2 / 3)), 1, MOST_AN_OCTAVE))
+    return np.asarray(np.concatenate([[0.0], 2.0 ** (np.arange(an_octave * LONGEST + 1) / an_octave)]))
+
+
 def _bins_of(microseconds: IntArray, edges: FloatArray) -> IntArray:
     return np.minimum(np.searchsorted(edges * 1_000_000, microseconds, side="right") - 1, len(edges) - 2)
 
 
-def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> tuple[Kinds, FloatArray]:
-    """Return kinds of cases and for each of them a distribution over the bins. A case adds 1 to each answer."""
+@dataclass(frozen=True, eq=False)
+class Durations:
+    """How long cases of each kind last."""
+
+    kinds: Kinds
+    edges: FloatArray
+    """Of bins, in seconds."""
+    q: FloatArray
+    """For each kind a distribution over the bins."""
+
+
+def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> Durations:
+    """Return how long cases last, by their kinds. A case adds 1 to each of two answers."""
+    number, epsilon_kinds = int((cases.lengths >= 2).sum()), price_kinds.epsilon()
+    edges = edges_of(number * price.epsilon())
 
     def of_all(block: Cases) -> Triples:
         rows, took = known_durations(block)
-        return rows, _bins_of(took, EDGES), np.ones(len(rows), dtype=np.int64)
+        return rows, _bins_of(took, edges), np.ones(len(rows), dtype=np.int64)
 
-    asked = price.sums(of_all, BINS, 1, 1, purpose="durations of cases")
-    everything = least_squares(_likely(asked, 1 / price.epsilon()))
-    epsilon_kinds = price_kinds.epsilon()
-    number = int((cases.lengths >= 2).sum())
+    asked = price.sums(of_all, len(edges) - 1, 1, 1, purpose="durations of cases")
+    everything = least_squares(
+        _likely(asked, 1 / price.epsilon(), len(edges) // LONGEST, gaussian=price.rounds is not None)
+    )
     kinds = Kinds.of(cases, max(KIND_NOISES / epsilon_kinds, number / MOST_KINDS))
     groups = int(np.clip((number * epsilon_kinds / CELL_NOISES) ** 0.5, 2, MOST_GROUPS))
     group = np.minimum((np.cumsum(everything) - everything / 2) * groups, groups - 1).astype(np.int64)
@@ -107,7 +132,7 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> tuple[
     def of_kinds(block: Cases) -> Triples:
         rows, took = known_durations(block)
         kind = kinds.told(block.codes[block.offsets[rows + 1] - 1], block.lengths[rows])
-        return rows, kind * groups + group[_bins_of(took, EDGES)], np.ones(len(rows), dtype=np.int64)
+        return rows, kind * groups + group[_bins_of(took, edges)], np.ones(len(rows), dtype=np.int64)
 
     table = price_kinds.sums(
         of_kinds,
@@ -120,8 +145,7 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> tuple[
     wanted = np.bincount(kinds.told(*_ends(cases)), minlength=kinds.number) / max(number, 1)
     masses = np.asarray(np.bincount(group, weights=everything, minlength=groups), dtype=np.float64)
     shares = fitted(table, wanted, masses, 2 / epsilon_kinds**2)
-    inside = everything / np.maximum(masses[group], 1e-12)
-    return kinds, shares[:, group] * inside
+    return Durations(kinds, edges, shares[:, group] * (everything / np.maximum(masses[group], 1e-12)))
 
 
 def _ends(cases: Repeated) -> tuple[IntArray, IntArray]:
@@ -130,24 +154,31 @@ def _ends(cases: Repeated) -> tuple[IntArray, IntArray]:
     return cases.lasts[going], cases.lengths[going]
 
 
-def _likely(noisy: FloatArray, scale: float) -> FloatArray:
+def _likely(noisy: FloatArray, scale: float, an_octave: int = 1, *, gaussian: bool = False) -> FloatArray:
     """Counts that are likely by noisy ones: they add up without ever falling, beyond most of the cases they never rise,
     and they end.
 
-    The end of the tail is not known: for each there is a histogram that falls up to it, in steps (least squares), and
-    these are weighed by how likely the answer is given each (Akaike 1974), less for each bin up to the end.
+    The tail is told in octaves or halves of them, with as much noise as their bins together. Its end is not known: for
+    each there is a histogram that falls up to it, in steps (least squares), and these are weighed by how likely the
+    answer is given each (Akaike 1974), less for each octave up to the end. The law of the noise matters there: a single
+    bin far off is nothing to Laplace noise, and would be cases to a Gaussian.
     """
-    variance = 2 * scale**2
-    start = int(np.searchsorted(np.cumsum(least_squares(noisy)), MOST))
+    merged = max(1, an_octave // 2)
+    tail_of = min(TAIL, TAIL_NOISES * scale / max(float(noisy.sum()), 1.0))
+    start = int(np.searchsorted(np.cumsum(least_squares(noisy)), 1 - tail_of))
+    start = len(noisy) - (len(noisy) - start) // merged * merged
     reached, _ = _falling(np.cumsum(noisy[:start])[::-1])
-    body, tail = np.diff(reached[::-1], prepend=0.0), noisy[start:]
+    body, tail = np.diff(reached[::-1], prepend=0.0), noisy[start:].reshape(-1, merged).sum(axis=1)
     fits = np.zeros((len(tail) + 1, len(tail)))
     unlikely = np.zeros(len(fits))
     for end in range(len(fits)):
         fits[end, :end], steps = _falling(tail[:end])
-        unlikely[end] = ((tail - fits[end]) ** 2).sum() / (2 * variance) + steps + end / BINS_AN_OCTAVE
+        away = np.abs(tail - fits[end]) / (scale * merged**0.5)
+        # The noise of a sum of bins is nearly a Gaussian's.
+        law = away**2 / 4 if gaussian or merged > 1 else away
+        unlikely[end] = law.sum() + steps + END * end * merged / an_octave
     weights = np.exp(unlikely.min() - unlikely)
-    return np.concatenate([body, weights @ fits / weights.sum()])
+    return np.concatenate([body, np.repeat(weights @ fits / weights.sum(), merged) / merged])
 
 
 def _falling(noisy: FloatArray) -> tuple[FloatArray, int]:
@@ -178,22 +209,25 @@ def fitted(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: f
 
 
 def drawn_durations(
-    kinds: Kinds, q: FloatArray, cases: Repeated, rng: np.random.Generator
+    durations: Durations, cases: Repeated, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return the released cases of at least two events, the seconds they last, and their kinds.
 
-    Those of each kind stand at even places of its distribution, in random order; inside bins evenly in log-time.
+    Those of each kind stand at even places of its distribution, in random order; inside a bin as those beside it let
+    expect.
     """
     rows = np.flatnonzero(cases.lengths >= 2)
-    kind = kinds.told(*_ends(cases))
+    kind = durations.kinds.told(*_ends(cases))
     seconds = np.zeros(len(rows))
-    low, high = np.log(np.maximum(EDGES[:-1], 1.0)), np.log(EDGES[1:])
+    low, widths = durations.edges[1:-1], np.log(durations.edges[2:] / durations.edges[1:-1])
+    steep = slopes(durations.q[:, 1:], widths)
     for one in np.unique(kind).tolist():
-        own = rng.permutation(np.flatnonzero(kind == one))
+        own, q = rng.permutation(np.flatnonzero(kind == one)), durations.q[one]
         place = (np.arange(len(own)) + rng.random(len(own))) / len(own)
-        reached = np.concatenate([[0.0], np.cumsum(q[one])])
+        reached = np.concatenate([[0.0], np.cumsum(q)])
         place = place * reached[-1]
-        bins = np.minimum(np.searchsorted(reached, place, side="right") - 1, BINS - 1)
-        part = np.clip((place - reached[bins]) / np.maximum(q[one][bins], 1e-15), 0.0, 1.0)
-        seconds[own] = np.where(bins == 0, 0.0, np.exp(low[bins] + part * (high[bins] - low[bins])))
+        bins = np.minimum(np.searchsorted(reached, place, side="right") - 1, len(q) - 1)
+        part = np.clip((place - reached[bins]) / np.maximum(q[bins], 1e-15), 0.0, 1.0)
+        inner = np.maximum(bins, 1) - 1
+        seconds[own] = np.where(bins == 0, 0.0, low[inner] * np.exp(inside(part, steep[one][inner], widths[inner])))
     return rows, seconds, kind

@@ -6,32 +6,31 @@ what is drawn is made of public edges and noisy masses and never of a gap of the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 
-__all__ = ["BINS", "EDGES", "GUESS", "backed_off", "bins_of", "draw_gaps", "least_squares", "slopes"]
+__all__ = ["Bins", "Cells", "inside", "least_squares", "likeliest", "slopes"]
 
 _HOUR, _DAY = 3600, 86_400
-EDGES = np.array(
+_EDGES = np.array(
     [
         *(0, 1, 4, 15, 60, 240, 900, 1800),
         *(_HOUR * 2**n for n in range(5)),
         *(_DAY * 2**n for n in range(3)),
         *(7 * _DAY * 2**n for n in range(8)),
         1461 * _DAY,
-    ]
+    ],
+    dtype=np.float64,
 )
-"""Seconds: at once, 1, 4 and 15 seconds, 1, 4, 15 and 30 minutes, then twice as long again and again: 1 to 16 hours, 1
-to 4 days, 1 to 128 weeks, 4 years; longer gaps count as up to 4 years."""
-BINS = len(EDGES) - 1
-
-GUESS = np.where(EDGES[1:] <= 28 * _DAY, 1.0, 0.1)
-GUESS = GUESS / GUESS.sum()
-"""A public guess of how gaps are spread, for logs of which noise hides even that: up to 4 weeks all bins alike."""
-
-_WIDTHS = np.log(EDGES[2:] / EDGES[1:-1])
-_CENTRES = np.cumsum(_WIDTHS) - _WIDTHS / 2
+FINE = 300
+COARSEST, FINEST = -2, 3
+"""A coarse bin is cut into (gaps over noise scale) over ``FINE`` cells to the power of two thirds: rounded to a power
+of two, of which the exponent is in this range."""
+_GUESSED, _UNLIKELY = 28 * _DAY, 0.1
 _STEEPEST = 2.0
 _FLOOR = 1e-12
 TRIMMED, TRIMMED_MOST = 0.5, 0.25
@@ -39,9 +38,93 @@ TRIMMED, TRIMMED_MOST = 0.5, 0.25
 draws of years would ruin the mean of a pair of minutes."""
 
 
-def bins_of(microseconds: IntArray) -> IntArray:
-    """The bin of each gap."""
-    return np.minimum(np.searchsorted(EDGES * 1_000_000, microseconds, side="right") - 1, BINS - 1)
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Public bins of gaps."""
+
+    edges: FloatArray
+    """Seconds."""
+    parts: int
+    """Of each coarse bin but the first."""
+
+    @staticmethod
+    def of(parts: int = 1) -> Bins:
+        """Return the bins between 0, 1, 4 and 15 seconds, 1, 4, 15 and 30 minutes, then twice as long again and again:
+        1 to 16 hours, 1 to 4 days, 1 to 128 weeks, 4 years; each from one second on cut into so many equal parts.
+        Longer gaps count as up to 4 years."""
+        inner = _EDGES[1:-1, None] + np.diff(_EDGES)[1:, None] * (np.arange(parts) / parts)
+        return Bins(np.concatenate([[0.0], inner.ravel(), _EDGES[-1:]]), parts)
+
+    def __len__(self) -> int:
+        return len(self.edges) - 1
+
+    def cells(self, fineness: int) -> IntArray:
+        """Return the cell of each bin, where a coarse bin has 2 to the power of this many cells, or as many coarse bins
+        are one cell as that says below 0."""
+        coarse = (np.arange(len(self)) - 1) // max(self.parts >> max(fineness, 0), 1) + 1
+        return coarse >> max(-fineness, 0)
+
+    @property
+    def guess(self) -> FloatArray:
+        """A public guess of how gaps are spread, for logs of which noise hides even that: up to 4 weeks evenly in
+        log-time."""
+        widths = np.concatenate([[np.log(4)], self._widths])
+        guess = np.where(self.edges[1:] <= _GUESSED, 1.0, _UNLIKELY) * widths
+        return np.asarray(guess / guess.sum())
+
+    @cached_property
+    def _widths(self) -> FloatArray:
+        """In log-time, of all but the first."""
+        return np.asarray(np.log(self.edges[2:] / self.edges[1:-1]))
+
+    def told(self, microseconds: IntArray) -> IntArray:
+        """Return the bin of each gap."""
+        found = np.searchsorted(self.edges * 1_000_000, microseconds, side="right") - 1
+        return np.asarray(np.minimum(found, len(self) - 1))
+
+    def slopes(self, q: FloatArray) -> FloatArray:
+        """Return the slope of the log-density in log-time of each bin but the first, for each row of distributions."""
+        return slopes(q[:, 1:], self._widths)
+
+    def drawn(self, bins: IntArray, rows: IntArray, steep: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return whole seconds, one gap inside each of ``bins``, from the slopes of its row; 0 in the first bin."""
+        inner = np.maximum(bins, 1) - 1
+        slope, width = steep[rows, inner], self._widths[inner]
+        along = inside(rng.random(len(bins)), slope, width)
+        low, high = np.ceil(self.edges[1:-1]), np.ceil(self.edges[2:])
+        seconds = np.floor(self.edges[1:-1][inner] * np.exp(along))
+        return np.where(bins == 0, 0.0, np.clip(seconds, low[inner], np.maximum(high[inner] - 1, low[inner])))
+
+
+def slopes(q: FloatArray, widths: FloatArray) -> FloatArray:
+    """Return the slope of the log-density of each bin, from those beside it, for each row of distributions."""
+    centres = np.cumsum(widths) - widths / 2
+    logs = np.log(np.maximum(q, 1e-3) / widths)
+    steep = np.zeros_like(logs)
+    steep[:, 1:-1] = (logs[:, 2:] - logs[:, :-2]) / (centres[2:] - centres[:-2])
+    steep[:, -1] = (logs[:, -1] - logs[:, -2]) / (centres[-1] - centres[-2])
+    return np.asarray(np.clip(steep, -_STEEPEST, _STEEPEST))
+
+
+def inside(part: FloatArray, slope: FloatArray, width: FloatArray) -> FloatArray:
+    """Return how far into a bin of this width the part of its mass reaches, where the log-density has this slope."""
+    flat = np.abs(slope) < 1e-6
+    safe = np.where(flat, 1.0, slope)
+    return np.asarray(np.where(flat, part * width, np.log1p(part * np.expm1(safe * width)) / safe))
+
+
+_FACTORS = np.linspace(-4.0, 4.0, 65)
+
+
+def likeliest(
+    noisy: FloatArray, expected: FloatArray, scale: FloatArray | float, lean: float, *, gaussian: bool
+) -> FloatArray:
+    """Return the likeliest numbers: noise about the noisy ones, and factors between them and what was expected, of
+    which the logarithm has the deviation ``lean``."""
+    away = [np.abs(noisy - expected * np.exp(x)) / scale for x in _FACTORS]
+    law = [far**2 / 4 if gaussian else far for far in away]
+    unlikely = np.stack([far + x**2 / (2 * lean**2) for far, x in zip(law, _FACTORS, strict=True)])
+    return np.asarray(expected * np.exp(_FACTORS[unlikely.argmin(axis=0)]))
 
 
 def least_squares(noisy: FloatArray) -> FloatArray:
@@ -56,17 +139,80 @@ def least_squares(noisy: FloatArray) -> FloatArray:
     return np.asarray(kept / kept.sum())
 
 
-def backed_off(
-    own: FloatArray, expected: FloatArray, variances: FloatArray, second: IntArray, everything: FloatArray
-) -> FloatArray:
-    """Distributions of pairs, drawn to those of all pairs with their second activity, as far as noise explains what is
-    apart, and these to that of all pairs."""
-    _, second = np.unique(second, return_inverse=True)
-    sums = np.zeros((int(second.max()) + 1, own.shape[1]))
-    np.add.at(sums, second, own)
-    total, doubt = (np.asarray(np.bincount(second, weights=x), dtype=np.float64) for x in (expected, variances))
-    of_second = _drawn_to(sums, total, doubt, np.broadcast_to(everything, sums.shape))
-    return _drawn_to(own, expected, variances, of_second[second])
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Which cells of bins are asked of each pair: one pair after the other, the finer the more gaps it has."""
+
+    bins: Bins
+    fineness: IntArray
+    """Of each pair (:meth:`Bins.cells`)."""
+
+    @staticmethod
+    def of(known: FloatArray) -> Cells:
+        """Return cells for pairs of which each has so many gaps over the noise scale of its cells.
+
+        As for durations, the width of cells bends what is told as far as their number, of which each has noise, where
+        it grows with ``known`` to the power of two thirds.
+        """
+        wanted = np.round(np.log2(np.maximum(known, 1e-9) / FINE) * 2 / 3)
+        fineness = np.clip(wanted, COARSEST, FINEST).astype(np.int64)
+        return Cells(Bins.of(1 << max(int(fineness.max(initial=0)), 0)), fineness)
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """Where those of each pair begin, and where the last ones end."""
+        sizes = np.array([self.bins.cells(level)[-1] + 1 for level in range(COARSEST, FINEST + 1)])
+        return np.concatenate([[0], np.cumsum(sizes[self.fineness - COARSEST])])
+
+    def told(self, pairs: IntArray, microseconds: IntArray) -> IntArray:
+        """Return the cell of each gap of these pairs."""
+        of_bins = np.stack([self.bins.cells(level) for level in range(COARSEST, FINEST + 1)])
+        return np.asarray(self.starts[pairs] + of_bins[self.fineness[pairs] - COARSEST, self.bins.told(microseconds)])
+
+    def backed_off(
+        self, found: FloatArray, expected: FloatArray, variances: FloatArray, second: IntArray, everything: FloatArray
+    ) -> FloatArray:
+        """Return distributions of pairs over the bins, of what was ``found`` in their cells: drawn to those of all
+        pairs with their second activity, as far as noise explains what is apart, and these to that of all pairs.
+
+        ``variances``: of each cell of a pair. ``expected``: how many gaps a pair should have. What activities have
+        together is told in the coarsest cells, in which the others lie.
+        """
+        _, second = np.unique(second, return_inverse=True)
+        coarse = self.bins.cells(COARSEST)
+        sums, doubt = np.zeros((int(second.max()) + 1, int(coarse[-1]) + 1)), np.zeros(int(second.max()) + 1)
+        levels = []
+        for level in np.unique(self.fineness).tolist():
+            rows, cell = np.flatnonzero(self.fineness == level), self.bins.cells(level)
+            own = found[self.starts[rows, None] + np.arange(cell[-1] + 1)]
+            np.add.at(sums, (second[rows, None], coarse[_firsts(cell)]), own)
+            np.add.at(doubt, second[rows], variances[rows] * own.shape[1])
+            levels.append((rows, cell, own))
+        total = np.asarray(np.bincount(second, weights=expected), dtype=np.float64)
+        everything = np.maximum(everything, _FLOOR)
+        of_second = _finer(_drawn_to(sums, total, doubt, _sums_in(coarse, everything[None, :])), coarse, everything)
+        q = np.empty((len(second), len(everything)))
+        for rows, cell, own in levels:
+            above = np.maximum(of_second[second[rows]], _FLOOR)
+            doubts = variances[rows] * own.shape[1]
+            q[rows] = _finer(_drawn_to(own, expected[rows], doubts, _sums_in(cell, above)), cell, above)
+        return q
+
+
+def _firsts(cell: IntArray) -> IntArray:
+    """Return the first bin of each cell."""
+    return np.flatnonzero(np.diff(cell, prepend=-1))
+
+
+def _sums_in(cell: IntArray, q: FloatArray) -> FloatArray:
+    """Return what each cell has of distributions over bins."""
+    return np.asarray(np.add.reduceat(q, _firsts(cell), axis=1))
+
+
+def _finer(q: FloatArray, cell: IntArray, like: FloatArray) -> FloatArray:
+    """Return distributions over cells as such over bins, inside each cell like others."""
+    like = np.atleast_2d(like)
+    return np.asarray(q[:, cell] * like / _sums_in(cell, like)[:, cell])
 
 
 def _drawn_to(masses: FloatArray, total: FloatArray, variance: FloatArray, prior: FloatArray) -> FloatArray:
@@ -79,24 +225,3 @@ def _drawn_to(masses: FloatArray, total: FloatArray, variance: FloatArray, prior
     most = found.max(axis=1, keepdims=True)
     found = np.where(found < np.minimum(np.minimum(TRIMMED * noise, TRIMMED_MOST)[:, None], most), 0.0, found)
     return np.asarray(found / found.sum(axis=1, keepdims=True))
-
-
-def slopes(q: FloatArray) -> FloatArray:
-    """The slope of the log-density in log-time of each bin but the first, for each row of distributions."""
-    logs = np.log(np.maximum(q[:, 1:], 1e-3) / _WIDTHS)
-    steep = np.zeros_like(logs)
-    steep[:, 1:-1] = (logs[:, 2:] - logs[:, :-2]) / (_CENTRES[2:] - _CENTRES[:-2])
-    steep[:, -1] = (logs[:, -1] - logs[:, -2]) / (_CENTRES[-1] - _CENTRES[-2])
-    return np.asarray(np.clip(steep, -_STEEPEST, _STEEPEST))
-
-
-def draw_gaps(bins: IntArray, rows: IntArray, steep: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Whole seconds, one gap inside each bin, from the slopes of its row; 0 in the first bin."""
-    inner = np.maximum(bins, 1) - 1
-    slope, width = steep[rows, inner], _WIDTHS[inner]
-    u = rng.random(len(bins))
-    flat = np.abs(slope) < 1e-6
-    safe = np.where(flat, 1.0, slope)
-    along = np.where(flat, u * width, np.log1p(u * np.expm1(safe * width)) / safe)
-    seconds = np.floor(EDGES[1:-1][inner] * np.exp(along))
-    return np.where(bins == 0, 0.0, np.minimum(seconds, EDGES[inner + 2] - 1))

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.methods._events.gap_bins import likeliest
+from veilog.methods._events.orders import by_row
 from veilog.methods._events.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
@@ -27,7 +29,6 @@ GROUP_NOISES = 12
 MOST_GROUPS = 10
 LEAN = 1.5
 """How far a part may be from what its gaps let expect: a factor of e to the power of this, as a standard deviation."""
-_FACTORS = np.linspace(-4.0, 4.0, 65)
 HELD = 0.02
 """Pairs that together have this part of the time of all cases keep theirs: a little of what long cases have would be
 many times what they have."""
@@ -83,9 +84,13 @@ class Steps:
     gaussian: bool
     """Whether the noise is Gaussian."""
 
-    def stretched(self, seconds: FloatArray, wanted: FloatArray, gaps: Gaps) -> FloatArray:
+    def stretched(self, seconds: FloatArray, wanted: FloatArray, gaps: Gaps, known: BoolArray) -> FloatArray:
         """Return gaps that add up to the durations ``wanted`` of cases, and in each table to about its parts of them;
-        pairs that have little of the time keep it."""
+        pairs that have little of the time keep it.
+
+        The gaps of pairs of which the distribution is ``known`` say only which of them is longer than another: they
+        are as long as they were, but for what the durations still want.
+        """
         owner = gaps.owner
         group = np.searchsorted(self.edges, wanted, side="right")[owner]
         cells = gaps.cells(group, tuple(table.shape[1] for table in self.tables))
@@ -118,25 +123,25 @@ class Steps:
                 times(factors, cell)
             now = np.bincount(gaps.pair, weights=found)
             times(np.where(held, of_pairs / np.maximum(now, 1e-9), 1.0), gaps.pair)
-        return found
+        ours = np.flatnonzero(known[gaps.pair])
+        if not len(ours):
+            return found
+        pair, own = gaps.pair[ours], seconds[ours]
+        found[ours[_longer(pair, found[ours])]] = own[_longer(pair, own)]
+        return _drawn_to(found, wanted, owner)
+
+
+def _longer(pair: IntArray, seconds: FloatArray) -> IntArray:
+    """Return gaps in the order of their pairs, and of their lengths."""
+    return by_row(pair, seconds / (2 * seconds.max() + 1))
 
 
 def _aimed(table: FloatArray, scale: float, expected: FloatArray, *, gaussian: bool) -> FloatArray:
-    """Return the likeliest parts: noise about them, and factors between them and what was to be expected.
-
-    Before, each row of the answer is drawn to what was to be expected as far as noise explains what is apart (James,
-    Stein 1961): few cases would else have long gaps wherever the noise is large.
-    """
+    """Return the likeliest parts: noise about them, and factors between them and what was to be expected."""
     cases = expected.sum(axis=1, keepdims=True)
     # The release need not have as many cases as the log.
     more = np.maximum(cases / np.maximum(table.sum(axis=1, keepdims=True), np.maximum(0.2 * cases, 1.0)), 1e-9)
-    apart = table * more - expected
-    spread = np.maximum((apart**2).sum(axis=1, keepdims=True), 1e-12)
-    answered = expected + apart * np.maximum(0.0, 1 - table.shape[1] * 2 * (scale * more) ** 2 / spread)
-    away = [np.abs(answered - expected * np.exp(x)) / (scale * more) for x in _FACTORS]
-    law = [far**2 / 4 if gaussian else far for far in away]
-    unlikely = np.stack([far + x**2 / (2 * LEAN**2) for far, x in zip(law, _FACTORS, strict=True)])
-    aim = expected * np.exp(_FACTORS[unlikely.argmin(axis=0)])
+    aim = likeliest(table * more, expected, scale * more, LEAN, gaussian=gaussian)
     return np.asarray(aim * cases / np.maximum(aim.sum(axis=1, keepdims=True), 1e-12))
 
 

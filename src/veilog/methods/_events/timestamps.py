@@ -3,10 +3,10 @@
 The questions (a case's contributions are bounded before anything is added up; shares of the epsilon: ``SHARES``):
 
 - gaps between directly following events, all pairs together, on public log-scaled bins, at most 6 a case;
-- gaps for each pair of the release, on the same bins or on several of them at once; the rarer the pair is in the
-  release, the heavier a gap counts, so that the noise drowns less of what is rare; a case counts at most half of what
-  one of the release does on average, in large logs more;
-- how long the case lasts, on half octaves, and on fewer bins by its last activity and its length;
+- gaps for each pair of the release, on parts of these bins, on the same or on several at once, by how many gaps it has;
+  the rarer the pair is in the release, the heavier a gap counts, so that the noise drowns less of what is rare; a case
+  counts at most half of what one of the release does on average, in large logs more;
+- how long the case lasts, on octaves or parts of them, and on fewer bins by its last activity and its length;
 - which part of its duration each gap takes, by its place in the case, and in large logs also by activity and by pair;
 - hours of the day, of few cases parts of it, and days of the week of a case's events, shared out among these;
 - in a declared window, where in it the case starts, twice: in few parts of it, and in more where many cases start; and
@@ -19,7 +19,8 @@ cases of the release have.
 The rest is post-processing. The distribution of a pair leans on that of its second activity and this on all gaps, as
 far as noise drowns them. Gaps are drawn from them, spread evenly over the distribution of their pair; then they are
 stretched to the durations of cases, the longest most, and moved to the parts of durations that are known, while pairs
-that have little of the time keep it. In the end events after gaps of hours are moved to busy hours near by.
+that have little of the time keep it, and the gaps of pairs that were asked on parts of bins are as long as they were
+drawn. In the end events after gaps of hours are moved to busy hours near by.
 
 Missing timestamps and gaps below 0 contribute nothing. Cases that start outside a declared window count in no
 part of it.
@@ -34,7 +35,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Repeated
 from veilog.methods._events.calendar import (
@@ -48,7 +49,7 @@ from veilog.methods._events.calendar import (
     drawn_starts,
 )
 from veilog.methods._events.durations import asked_durations, drawn_durations
-from veilog.methods._events.gap_bins import BINS, GUESS, backed_off, bins_of, draw_gaps, least_squares, slopes
+from veilog.methods._events.gap_bins import Bins, Cells, least_squares
 from veilog.methods._events.orders import Block, by_row, in_blocks, picked
 from veilog.methods._events.prices import Price, prices
 from veilog.methods._events.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
@@ -91,8 +92,6 @@ SHARES = {
 """Hundredths of the epsilon, where it times the released cases is below ``FEW``, and from there on: few cases tell
 little of the calendar, but which steps take seconds and which take days."""
 RESOLUTION = 1024
-MERGED = (4, 2)
-"""So many bins are one in the question on single pairs, below ``SMALL_LOG`` and below ten times that."""
 MOST_PAIRS = 2_000
 """So many pairs, the most frequent of the release, have gaps of their own; the others share those of all pairs."""
 WIDE, REACH, NEAR = 10_800, 43_200, 0.3
@@ -137,8 +136,8 @@ def released_times(
     cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **_of_release(pairs)})
     if followed:
         gaps = _gaps(cost["pairs"], cost["all"], pairs, cases)
-        kinds, durations = asked_durations(cost["durations"], cost["kinds"], cases)
-        rows, lasting, kind = drawn_durations(kinds, durations, cases, rng)
+        durations = asked_durations(cost["durations"], cost["kinds"], cases)
+        rows, lasting, kind = drawn_durations(durations, cases, rng)
         steps = asked_steps(cost["steps"], gaps.pairs, cases.labels, lasting)
     hours = asked_hours(cost["hours"], len(cases))
     starts_in = window or MADE_UP_WINDOW
@@ -187,10 +186,13 @@ def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: 
 class _Gaps:
     """For each released pair, and after them for all others, a distribution over the bins and the slopes inside."""
 
+    bins: Bins
     pairs: IntArray
     """First times number of activities plus second, in order."""
     q: FloatArray
     steep: FloatArray
+    known: BoolArray
+    """Of which pairs the distribution is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,6 +240,12 @@ class _Pairs:
         sums = np.bincount(cells // size, weights=squares, minlength=len(self.counts))
         return np.asarray(np.sqrt(sums), dtype=np.float64)
 
+    def often(self, counting: FloatArray) -> FloatArray:
+        """Return how many gaps each pair has, where a case of each sequence counts so much."""
+        counted = (counting * self.counts)[self.owners]
+        found = np.bincount(self.of_gap, weights=counted, minlength=len(self.pairs) + 1)
+        return np.asarray(found[: len(self.pairs)], dtype=np.float64)
+
     def total(self, of_each: FloatArray) -> float:
         """Return what all cases have together of what a case of each sequence has."""
         return float(of_each @ self.counts)
@@ -252,57 +260,57 @@ def _of_release(pairs: _Pairs) -> dict[str, float]:
 
 def _gaps(price: Price, price_all: Price, known_pairs: _Pairs, cases: Repeated) -> _Gaps:
     size = len(cases.labels)
-    pairs, of_gap, weight, owners = known_pairs.pairs, known_pairs.of_gap, known_pairs.weight, known_pairs.owners
-
-    def of_all(block: Cases) -> Triples:
-        rows, bins, _, _ = _known_gaps(block)
-        return rows, bins, np.ones(len(rows), dtype=np.int64)
-
-    everything = price_all.sums(
-        of_all, BINS, GAPS_A_CASE, GAPS_A_CASE, resolution=RESOLUTION, purpose="gaps of all directly-follows pairs"
-    )
-    parent, doubt = _shares(everything / RESOLUTION, GAPS_A_CASE / price_all.epsilon())
-    trust = [1 / doubt**2, np.full(BINS, 1 / GUESS_DOUBT**2)]
-    parent = least_squares(np.average([parent, GUESS], axis=0, weights=trust))
-    # Few cases tell few bins apart, and a sum has less noise when it is asked for than when it is made of answers.
-    in_case = known_pairs.in_case
-    euclidean = known_pairs.euclidean(float((parent**2).sum()))
-    known = price.epsilon(known_pairs.total(in_case), known_pairs.total(euclidean)) * len(cases)
-    merged = np.arange(BINS) // (MERGED[0] if known < SMALL_LOG else MERGED[1] if known < 10 * SMALL_LOG else 1)
-    groups = int(merged[-1]) + 1
+    pairs, weight, in_case = known_pairs.pairs, known_pairs.weight, known_pairs.in_case
+    epsilon = price.epsilon(known_pairs.total(in_case), known_pairs.total(known_pairs.euclidean(1)))
     least, most = PART_OF_A_CASE
-    part = min(least * max(known / SMALL_LOG, 1.0) ** 0.5, most)
-    if price.rounds is not None:
-        in_case = euclidean
+    part = min(least * max(epsilon * len(cases) / SMALL_LOG, 1.0) ** 0.5, most)
     having = max(int(known_pairs.counts[in_case > 0].sum()), 1)
+    often = known_pairs.often(np.ones(len(in_case)))
+    cells = Cells.of(often * weight * epsilon / max(part * known_pairs.total(in_case) / having, 1.0))
+    parent = _all_gaps(price_all, cells.bins)
+    # A sum has less noise when it is asked for than when it is made of answers.
+    if price.rounds is not None:
+        in_case = known_pairs.euclidean(float((parent**2).sum()))
     bound = max(round(part * known_pairs.total(in_case) / having), 1)
 
     def of_pairs(block: Cases) -> Triples:
-        rows, bins, codes, before = _known_gaps(block)
-        place = places(pairs, before, codes, size)
+        at, rows = known_gaps(block)
+        place = places(pairs, block.codes[at - 1], block.codes[at], size)
         ours = place < len(pairs)
-        return rows[ours], place[ours] * groups + merged[bins[ours]], weight[place[ours]]
+        place, at = place[ours], at[ours]
+        return rows[ours], cells.told(place, block.times[at] - block.times[at - 1]), weight[place]
 
     asked = price.sums(
         of_pairs,
-        len(pairs) * groups,
+        int(cells.starts[-1]),
         bound,
         bound,
         alphabet=cases.labels,
         purpose="gaps of released directly-follows pairs",
-    ).reshape(-1, groups)
-    clipped = np.minimum(1.0, bound / np.maximum(in_case, 1e-9))
-    counted = (clipped * known_pairs.counts)[owners]
-    often = np.bincount(of_gap, weights=counted, minlength=len(pairs) + 1)[: len(pairs)]
+    )
+    often = known_pairs.often(np.minimum(1.0, bound / np.maximum(in_case, 1e-9)))
     # The release need not have as many cases as the log: scale what it lets expect to what was found.
     found = float(asked.sum()) / max(float(often @ weight), 1.0)
     expected = np.maximum(often * max(found, LEAST_FOUND), 1.0)
-    masses = np.asarray(np.bincount(merged, weights=parent, minlength=groups), dtype=np.float64)
-    variances = groups * 2 * (bound / price.epsilon() / weight) ** 2
-    q = backed_off(asked / weight[:, None], expected, variances, pairs % size, masses)
-    q = q[:, merged] * (parent / np.maximum(masses[merged], 1e-12))
-    q = np.concatenate([q, parent[None, :]])
-    return _Gaps(pairs, q, slopes(q))
+    variances = 2 * (bound / price.epsilon() / weight) ** 2
+    asked = asked / np.repeat(weight, np.diff(cells.starts))
+    q = np.concatenate([cells.backed_off(asked, expected, variances, pairs % size, parent), parent[None, :]])
+    return _Gaps(cells.bins, pairs, q, cells.bins.slopes(q), np.append(cells.fineness > 0, False))
+
+
+def _all_gaps(price: Price, bins: Bins) -> FloatArray:
+    """Return how the gaps of all pairs are spread."""
+
+    def of_all(block: Cases) -> Triples:
+        at, rows = known_gaps(block)
+        return rows, bins.told(block.times[at] - block.times[at - 1]), np.ones(len(rows), dtype=np.int64)
+
+    asked = price.sums(
+        of_all, len(bins), GAPS_A_CASE, GAPS_A_CASE, resolution=RESOLUTION, purpose="gaps of all directly-follows pairs"
+    )
+    found, doubt = _shares(asked / RESOLUTION, GAPS_A_CASE / price.epsilon())
+    trust = [1 / doubt**2, np.full(len(bins), 1 / GUESS_DOUBT**2)]
+    return least_squares(np.average([found, bins.guess], axis=0, weights=trust))
 
 
 def _shares(noisy: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
@@ -310,12 +318,6 @@ def _shares(noisy: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
     scales = np.full(noisy.shape, scale)
     total = max(float(noisy.sum()), float(np.sqrt((scales**2).sum())))
     return noisy / total, scales / total
-
-
-def _known_gaps(block: Cases) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Of each gap between two known times, not below 0: its case, its bin, its second and first activity."""
-    at, rows = known_gaps(block)
-    return rows, bins_of(block.times[at] - block.times[at - 1]), block.codes[at], block.codes[at - 1]
 
 
 # Drawing ------------------------------------------------------------------------------------------------------------
@@ -358,14 +360,14 @@ def _courses(gaps: _Gaps, block: Block, lasting: _Lasting, steps: Steps) -> Floa
     codes = cases.codes.astype(np.int64)
     where = Gaps.of(codes[at - 1], codes[at], owners, gaps.pairs, len(cases.labels))
     bins = picked(gaps.q, where.pair, _spread(rng.random(len(at)), where.pair, rng))
-    seconds = draw_gaps(bins, where.pair, gaps.steep, rng)
+    seconds = gaps.bins.drawn(bins, where.pair, gaps.steep, rng)
     seconds = np.where(seconds == 0, 1e-3 * rng.random(len(seconds)), seconds)
     took = np.bincount(owners, weights=seconds, minlength=len(cases))
     wanted = np.zeros(len(cases))
     longer = np.lexsort((took[lasting.rows], lasting.kind))
     wanted[lasting.rows[longer]] = lasting.seconds[np.lexsort((lasting.seconds, lasting.kind))]
     found = np.zeros(len(cases.codes))
-    found[at] = steps.stretched(seconds, wanted, where)
+    found[at] = steps.stretched(seconds, wanted, where, gaps.known)
     return found
 
 
