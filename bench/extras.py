@@ -31,7 +31,7 @@ from veilog.measures.purposes.attributes.purpose import ATTRIBUTES
 from veilog.measures.purposes.performance import OFTEN, PERFORMANCE
 from veilog.measures.purposes.purpose import Asked
 from veilog.measures.purposes.sides import split
-from veilog.methods._events import calendar, steps
+from veilog.methods._events import calendar, durations, gap_bins, steps
 from veilog.methods._events.assemble import Details, assembled, released_cases
 from veilog.methods._events.attributes import released_attributes
 from veilog.methods._events.domains import choose
@@ -137,6 +137,7 @@ MADE_UP = {
 }
 DISTANCES = ("cycle_time", "relative", "absolute", "arrival", "circadian")
 HALVINGS = {"traffic_fines": 3}
+MODULES = {"calendar": calendar, "durations": durations, "gap_bins": gap_bins, "steps": steps}
 
 
 @cache
@@ -163,7 +164,8 @@ def released_at(given: Given, cell: Cell) -> Measured:
     """A release of evolve at epsilon 1, of which 0.4 is for times; a constant may have another value."""
     log, variants = read_once(cell.log, given.path), flow(cell.log, given.path, cell.run)
     name, _, value = str(cell.get("constant")).partition("=")
-    module = steps if hasattr(steps, name) else calendar
+    where, _, name = name.rpartition(".")
+    module = MODULES[where or ("steps" if hasattr(steps, name) else "calendar")]
     source = noise.seeded(1000 + cell.run)
     curator = Curator(log.variants, log=log, randomness=source)
     cases = released_cases(variants, noise.generator(source))
@@ -301,6 +303,8 @@ def released_cells(plan: Plan) -> Iterator[Cell]:
 CONSTANTS = (
     *("", "PLACES=4", "PLACES=7", "LEAN=1.0", "LEAN=2.0", "ROUNDS=5", "ROUNDS=20", "HELD=0.01", "HELD=0.05"),
     *("DAY_NOISES=2", "DAY_NOISES=8", "DAYTIMES=(1,1)", "DAYTIMES=(3,1)"),
+    *("gap_bins.FINE=150", "gap_bins.FINE=600", "durations.FINE=100", "durations.FINE=400"),
+    *("durations.END=1.0", "durations.END=2.0", "durations.TAIL_NOISES=50", "durations.TAIL_NOISES=200"),
 )
 
 

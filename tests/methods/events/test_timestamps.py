@@ -150,6 +150,16 @@ HOURS = [asked for epsilon in ("1", "1000") for asked in questions_of_times(SMAL
 """Of a few parts of the day, and of all hours."""
 
 
+with patch("veilog.methods._events.gap_bins.FINE", 3):
+    FINE = questions_of_times(SMALL, "1000")[:4]
+"""Of gaps and durations in bins as fine as much epsilon allows."""
+
+
+def test_with_much_epsilon_bins_are_fine() -> None:
+    assert [fine[1] > 4 * coarse[1] for fine, coarse in zip(FINE[:3], QUESTIONS, strict=False)] == [True, True, False]
+    assert FINE[2][1] > 2 * QUESTIONS[2][1]
+
+
 def test_these_questions_are_asked() -> None:
     assert [more["purpose"].split(", ")[0] for _, _, _, more in QUESTIONS] == [
         "gaps of all directly-follows pairs",
@@ -168,7 +178,7 @@ def test_these_questions_are_asked() -> None:
 @given(raw=raw_cases)
 def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[list[tuple[str, int | None]]]) -> None:
     """The answers for a log are the sums of those for its single cases, each of which is within the bound."""
-    for asked in (*QUESTIONS, HOURS[1]):
+    for asked in (*QUESTIONS, *FINE, HOURS[1]):
         alone = [exact(log_of(case), asked) for case in raw]
         assert np.array_equal(exact(log_of(*raw), asked), sum(alone))
         bound = asked[2] * asked[3].get("resolution", 1)
