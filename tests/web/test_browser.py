@@ -133,8 +133,9 @@ def visiting(server: Served, browser: sync_api.Browser, **options: object) -> It
     context.set_default_timeout(30_000)
     page = context.new_page()
     visit = Visit(page, server.origin)
-    # A page that is left while it asks how far a job is: the request is cut off, which its script notes twice.
-    cut = ("htmx:afterRequest", "htmx:sendError")
+    # A page that is left while it asks how far a job is, or that asks anew before it was answered: the request is cut
+    # off, which its script notes.
+    cut = ("htmx:afterRequest", "htmx:sendError", "htmx:sendAbort")
 
     def noted(message: sync_api.ConsoleMessage) -> None:
         if message.type == "error" and not message.text.startswith(cut):
