@@ -1,6 +1,7 @@
 """The command: what it prints, what it writes as JSON, and how it fails."""
 
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -21,8 +22,10 @@ import veilog
 from veilog import display
 from veilog.cli import main
 from veilog.errors import OutputError
+from veilog.ledger.ledger import Ledger
 from veilog.logs import simulate
 from veilog.methods import METHODS
+from veilog.report.told import told_by_file
 
 README_TABLE = {
     "sepsis": (1050, 16, 15214, 846),
@@ -612,3 +615,37 @@ def test_a_release_that_cannot_be_written_is_kept_elsewhere(
     (kept,) = tmp_path.glob("veilog-kept-*/release.parquet")
     assert status == 5 and "paid for" in " ".join(err.split()) and not (tmp_path / "out.xes").exists()
     assert veilog.read(kept).variants.cases > 0
+
+
+def test_a_release_for_both_writes_two_files_of_one_run(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    """For one charge; the ledger notes both files."""
+    evolve = ("--method", "evolve", "--epsilon", 1, "--activities", "log", "-p", "for=both", "--no-compare")
+    ledger = tmp_path / "account.ledger"
+    out, models = tmp_path / "out.xes.gz", tmp_path / "out-models.xes.gz"
+    told = run(capsys, "release", log, out, *evolve, "--ledger", ledger)
+    assert told[0] == 0 and "out-models.xes.gz" in "".join(told[1].split())
+    for path in (out, models):
+        guarantee = told_by_file(veilog.read(path)).guarantee
+        assert (guarantee.status, guarantee.epsilon) == ("proven", 1.0)
+    assert veilog.read(out).cases.num_rows == veilog.read(models).cases.num_rows
+    account = Ledger(ledger).account(veilog.read(log))
+    assert account is not None
+    (entry,) = account.entries
+    assert entry.epsilon == 1
+    assert set(entry.outputs) == {hashlib.sha256(path.read_bytes()).hexdigest() for path in (out, models)}
+
+
+def test_a_second_file_neither_overwrites_the_log_nor_goes_to_a_pipe(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Said before anything is asked."""
+    evolve = ("--method", "evolve", "--epsilon", 1, "--activities", "log", "-p", "for=both")
+    path = tmp_path / "out-models.xes"
+    path.write_text(good_xes())
+    status, _, err = run(capsys, "release", path, tmp_path / "out.xes", *evolve)
+    assert status == 5 and "overwrite" in err and path.read_text() == good_xes()
+    status, _, err = run(capsys, "release", path, "-", "--format", "xes", *evolve)
+    assert status == 2 and "standard output takes one" in " ".join(err.split())
+    assert [file.name for file in tmp_path.iterdir()] == ["out-models.xes"]

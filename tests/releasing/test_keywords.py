@@ -29,7 +29,7 @@ def main(log: veilog.EventLog, name: str, settings: dict[str, Any]) -> None:
 WRONG = {
     'veilog.release(log, "travas", real_shar=1)': 'did you mean "real_share"?',
     'veilog.release(log, "evolve", epsilon=1, rounds="two")': 'incompatible type "str"; expected "int | None"',
-    'veilog.release(log, "evolve", for_="all")': "expected \"Literal['similarity', 'models', 'detail']\"",
+    'veilog.release(log, "evolve", for_="all")': "expected \"Literal['similarity', 'models', 'both', 'detail']\"",
     'veilog.plan("laplace", epsilon=[1])': 'Argument "epsilon" to "plan" has incompatible type',
     'veilog.plan("evolve", ledger="log.ledger")': 'Unexpected keyword argument "ledger"',
     'veilog.train(log, critic="deeper")': "expected \"Literal['linear', 'deep']\"",

@@ -41,6 +41,7 @@ from veilog.cli.twin import NOT_DRY, Trying, dry_run
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError, meant
 from veilog.logs.eventlog import EventLog
+from veilog.logs.files import named_after
 from veilog.logs.reading import columns_of
 from veilog.logs.source import Source, suffix_of
 from veilog.logs.stored.store import StoredLog
@@ -121,6 +122,7 @@ def release(
     # Before a large log is read: what can be refused without it.
     _check_person(budget, log, reading, grouping)
     planned = _planned(method, parameters, budget, beyond)
+    more = _check_beside(planned, target, log)
     planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
@@ -146,13 +148,13 @@ def release(
     comparison = _kept(beside, released) if compare and json != "-" else None
     with shown_progress() as progress:
         pages = list(reports.write(released, place, beside, comparison, progress))
-    shown = in_words(target, out=True)
+    written = [in_words(target, out=True), *(str(path) for path in more)]
     if not details:
         left = "" if account is None else account_line(account)
         then = _next(target, comparison, reports.report_outside)
-        out.show(display.release_brief(released, [shown, *pages], comparison, left, then))
+        out.show(display.release_brief(released, [*written, *pages], comparison, left, then))
         return
-    out.show(display.release_view(released, shown))
+    out.show(display.release_view(released, "; ".join(written)))
     if released.entry is not None and account is not None:
         out.show(account_view(released.entry.path, account))
     if comparison is not None:
@@ -185,6 +187,17 @@ def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Be
         **beyond.arguments(),
         **parameters,
     )
+
+
+def _check_beside(planned: Plan, target: Path, log: Path) -> list[Path]:
+    """Before any work: the files for what is made beside the release, which can be written, too."""
+    if planned.beside and is_pipe(target):
+        raise ParameterError(
+            f"There is a second file, for {planned.beside[0]}, and standard output takes one.",
+            parameter="for",
+            advice=f"Name a file; or ask for one of both: -p for={planned.beside[0]}.",
+        )
+    return [check_target(named_after(target, name), log, None) for name in planned.beside]
 
 
 def _check_person(budget: Budget, log: Path, reading: Reading, grouping: Grouping) -> None:

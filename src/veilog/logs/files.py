@@ -30,6 +30,7 @@ __all__ = [
     "HasLog",
     "as_log",
     "check_target",
+    "named_after",
     "read",
     "read_variants",
     "validate",
@@ -203,6 +204,13 @@ def write_pieces(
     writer = _writer(target)
     with atomic_target(target) as file, _compressed(file, target) as out:
         writer.write_pieces(pieces, out, target, lossy=lossy, eventless=eventless)
+
+
+def named_after(path: str | os.PathLike[str], name: str) -> Path:
+    """Return the file beside ``path`` that is named after it: ``out-models.xes.gz`` after ``out.xes.gz``."""
+    target = Path(path)
+    suffix = target.name[len(target.name) - len(suffix_of(target)) :]
+    return target.with_name(f"{target.name.removesuffix(suffix)}-{name}{suffix}")
 
 
 def check_target(path: str | os.PathLike[str]) -> str:

@@ -54,6 +54,15 @@ def _unheard(text: str) -> None:
     """Nobody listens to remarks."""
 
 
+def _dropped(name: str, variants: Variants) -> None:
+    """Nobody takes what else was made."""
+
+
+def _nothing_beside(settings: Any) -> tuple[str, ...]:
+    """One release is all that is made."""
+    return ()
+
+
 def _none_needed(settings: Any) -> frozenset[Fact]:
     """No fact about the process need be public."""
     return frozenset()
@@ -80,6 +89,8 @@ class Request:
     score: Score
     remark: Callable[[str], None] = _unheard
     """Called with what the reader of the release should know; from public facts and noisy answers only."""
+    beside: Callable[[str, Variants], None] = _dropped
+    """Called with a further release that was made of the same answers, under its name; see :attr:`Method.beside`."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +186,8 @@ class Method:
     needs: Callable[[Any], frozenset[Fact]] = _none_needed
     """The public facts about the process that it takes for granted with these settings: declared, or the log's by the
     owner's word. Refused without, before anything is asked."""
+    beside: Callable[[Any], tuple[str, ...]] = _nothing_beside
+    """The names of further releases that it makes with these settings of the same answers, so for nothing more."""
     certified: bool = True
     """Whether there is a certified release at all; where not, --as-published must be asked for."""
     weighed: str = ""

@@ -17,8 +17,8 @@ class Keywords(TypedDict, total=False):
     """evolve: the longest trace that is imagined"""
     real_share: float | None
     """evolve: with a delta, share of epsilon that finds real variants; chosen if not given"""
-    for_: Literal["similarity", "models", "detail"]
-    """evolve: what the release is for: similarity to the log, models discovered from it, or all variants that votes tell of"""
+    for_: Literal["similarity", "models", "both", "detail"]
+    """evolve: what the release is for: similarity to the log, models discovered from it, a file for each of both, or all variants that votes tell of"""
     only_real: bool
     """evolve: with a delta, release only variants that are certain to be real"""
     largest_log: int

@@ -87,6 +87,11 @@ class Planned:
         return foreseen_errors({name: values for name, values in declared.items() if values}, epsilon, cases)
 
     @property
+    def beside(self) -> tuple[str, ...]:
+        """The names of further releases that are made of the same answers."""
+        return self.method.beside(self.settings)
+
+    @property
     def needs_events(self) -> bool:
         """Whether the events themselves are needed, and not only the variants."""
         return bool(self.wanted or self.part) or self.unit.column is not None or self.method.full_log

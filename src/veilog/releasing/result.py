@@ -89,6 +89,8 @@ class Release:
     """What a method released that makes whole logs, with fresh case names; on disk, if the original was."""
     entry: Entered | None = None
     """Where it is entered in the ledger of its data, if it is."""
+    beside: Mapping[str, Release] = field(default_factory=dict)
+    """Further releases that were made of the same answers, by what they are for; all together have the guarantee."""
 
     @cached_property
     def log(self) -> EventLog:
@@ -131,7 +133,8 @@ class Release:
 
         The file is that of :attr:`log`, which is made and written piece by piece, so that it may be larger than memory
         (but for times and attributes, which are held, and methods that make a whole log themselves, unless the original
-        was kept on disk).
+        was kept on disk). What was made beside it is written first, to files that are named after it:
+        ``out-models.xes`` for ``out.xes``.
         """
         if self.variants.cases == 0:
             raise EmptyReleaseError(
@@ -144,6 +147,8 @@ class Release:
                     ]
                 ),
             )
+        for name, other in self.beside.items():
+            other.save(files.named_after(path, name), progress=progress)
         # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
         lossy = self.variants.events > 0
         say = progress or (lambda text, fraction: None)
@@ -185,13 +190,18 @@ class Release:
             "as_published": self.as_published,
             "parameters": dict(self.parameters),
             "guarantee": json_of(self.guarantee),
-            "cases": self.variants.cases,
-            "events": self.variants.events,
-            "variants": len(self.variants),
+            **_sizes(self.variants),
             "operations": to_json(self.operations),
             "remarks": list(self.remarks),
             "owner_only": self.owner_only.to_json(),
+            **(
+                {"beside": {name: _sizes(other.variants) for name, other in self.beside.items()}} if self.beside else {}
+            ),
         }
+
+
+def _sizes(variants: Variants) -> dict[str, int]:
+    return {"cases": variants.cases, "events": variants.events, "variants": len(variants)}
 
 
 def as_released(log: EventLog, metadata: Metadata) -> EventLog:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -70,7 +70,7 @@ def run_plan(
         made = _made(curator if watched is None else watched(curator), planned, progress)
         seconds = time.perf_counter() - started
     guarantee = replace(claimed(), cases=made.variants.cases)
-    return Release(
+    released = Release(
         method=planned.method.name,
         as_published=planned.as_published,
         parameters=planned.settings.to_json(),
@@ -84,6 +84,34 @@ def run_plan(
         full=made.full,
         entry=None if entry is None else entry.entered,
     )
+    return _with_others(released, made.beside)
+
+
+def _with_others(released: Release, others: dict[str, tuple[Variants, Int32Array]]) -> Release:
+    """The release with those of the same answers beside it: one guarantee holds for all of them together."""
+    if not others:
+        return released
+    beside = {
+        name: replace(
+            released,
+            variants=variants,
+            order=order,
+            guarantee=replace(released.guarantee, cases=variants.cases),
+            details=None,
+            remarks=(
+                *released.remarks,
+                f"This is the file for {name}; another was made of the same answers. Both together have the guarantee "
+                "that each of them states. This one has no times and no attributes.",
+            ),
+        )
+        for name, (variants, order) in others.items()
+    }
+    said = (
+        f"A second file, for {name}, was made of the same answers. Both together have the guarantee that each of them "
+        "states."
+        for name in beside
+    )
+    return replace(released, beside=beside, remarks=(*released.remarks, *said))
 
 
 Claim = Callable[[], Guarantee]
@@ -152,6 +180,8 @@ class _Made:
     order: Int32Array
     done: list[tuple[str, str, Sequence[int]]]
     said: list[str]
+    beside: dict[str, tuple[Variants, Int32Array]] = field(default_factory=dict)
+    """Further releases of the same answers, and the random order of their cases."""
 
 
 def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Made:
@@ -163,6 +193,7 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
     epsilon, delta = planned.unit.of_one_case(planned.epsilon, planned.delta)
     part, for_times = uses.of(delta)
     said: list[str] = []
+    others: dict[str, Variants] = {}
     if uses.labels:
         names = curator.find_activities(epsilon * LABELS_SHARE, part)
         said.append(f"{len(names)} activities were found privately; rarer ones do not exist for this release.")
@@ -174,11 +205,18 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
         progress=progress or (lambda text, fraction: None),
         score=lambda original, released: relative_log_similarity(original, released).value,
         remark=said.append,
+        beside=others.__setitem__,
     )
-    if not planned.wanted:
-        return _alone(curator, planned, request, said)
     deltas = part if uses.values else Fraction(0), for_times
-    return _with_extras(curator, planned, request, deltas, said)
+    made = (
+        _with_extras(curator, planned, request, deltas, said)
+        if planned.wanted
+        else _alone(curator, planned, request, said)
+    )
+    if not others:
+        return made
+    rng = noise.generator(curator.randomness)
+    return replace(made, beside={name: (variants, shuffled(variants, rng)) for name, variants in others.items()})
 
 
 def _alone(curator: Curator, planned: Planned, request: Request, said: list[str]) -> _Made:

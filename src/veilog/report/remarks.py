@@ -20,6 +20,14 @@ REMARKS = (
         "keeps them."
     ),
     gettext_noop(
+        "A second file, for {name}, was made of the same answers. Both together have the guarantee that each of them "
+        "states."
+    ),
+    gettext_noop(
+        "This is the file for {name}; another was made of the same answers. Both together have the guarantee that "
+        "each of them states. This one has no times and no attributes."
+    ),
+    gettext_noop(
         "Few variants seem to hold most cases: what is imagined starts from those that are certain to be real, and "
         "activities that none of them has are left out ({kept} of {activities} are there)."
     ),

@@ -114,7 +114,7 @@ def test_the_best_candidate_that_is_near_enough_is_chosen(weights: dict[tuple[in
     price, cap = aim.price / (0.05 + noise), 0.01 + aim.cap * noise
     fine = Weighted(given.pool, np.array([weights[row] for row in rows_of(given.pool)]))
     columns = columns_of(fine, given)
-    chosen = structured(fine, given, aim, noise, as_log, DEFAULTS)
+    (chosen,) = structured(fine, given, [aim], noise, as_log, DEFAULTS)
     assert chosen.counts.sum() == fine.counts.sum()
     assert chosen.counts.min() > 0
 
@@ -140,7 +140,7 @@ def test_a_rare_edge_and_a_rare_repetition_are_moved_away() -> None:
     weights = {(0, 1, 2): 900, (0, 2, 1): 12, (0, 1, 1, 2): 10, (0, 3, 2): 400}
     given = imagined(weights)
     fine = Weighted(given.pool, np.array([weights[row] for row in rows_of(given.pool)]))
-    chosen = structured(fine, given, DEFAULTS.models, 0.1, as_log, DEFAULTS)
+    (chosen,) = structured(fine, given, [DEFAULTS.models], 0.1, as_log, DEFAULTS)
     assert dict(zip(rows_of(chosen.traces), chosen.counts.tolist(), strict=True)) == {(0, 1, 2): 922, (0, 3, 2): 400}
 
 
@@ -160,7 +160,7 @@ def test_a_release_of_much_to_judge_tries_fewer_structures(monkeypatch: pytest.M
     numbers = []
     for work in (10**9, 1):
         judged.clear()
-        structured(fine, given, Aim(0.0, 5.0), 0.3, as_log, replace(DEFAULTS, structure_work=work))
+        structured(fine, given, [Aim(0.0, 5.0)], 0.3, as_log, replace(DEFAULTS, structure_work=work))
         numbers.append(list(judged))
     assert len(numbers[0]) > len(numbers[1]) == DEFAULTS.structure_fewest
     assert numbers[0][0] == numbers[1][0] == len(weights)
@@ -181,12 +181,12 @@ def test_the_curator_is_asked_the_same_whatever_the_release_is_for(monkeypatch: 
 
         monkeypatch.setattr(Curator, question, kept)
     seen = {}
-    for aim in ("detail", "similarity", "models"):
+    for aim in ("detail", "similarity", "models", "both"):
         asked.clear()
         released = openly.release(LOG, "evolve", epsilon=2, seed=5, for_=aim)
         seen[aim] = list(asked), released.guarantee.charges
     assert seen["detail"][0]
-    assert seen["detail"] == seen["similarity"] == seen["models"]
+    assert seen["detail"] == seen["similarity"] == seen["models"] == seen["both"]
 
 
 @pytest.mark.slow
@@ -200,3 +200,30 @@ def test_a_seed_repeats_the_structured_release(delta: Any) -> None:
     fine = openly.release(LOG, "evolve", epsilon=2, delta=delta, seed=4, for_="detail")
     assert first.variants.cases == fine.variants.cases
     assert len(first.variants) <= len(fine.variants)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [0, "1e-2"])
+def test_both_releases_are_those_that_each_would_have_been(delta: Any) -> None:
+    """With one seed: the same variants as of two releases, for the answers of one."""
+    alone = {
+        aim: openly.release(LOG, "evolve", epsilon=2, delta=delta, seed=4, for_=aim) for aim in ("similarity", "models")
+    }
+    both = openly.release(LOG, "evolve", epsilon=2, delta=delta, seed=4, for_="both")
+    assert list(both.beside) == ["models"]
+    models = both.beside["models"]
+    assert both.variants == alone["similarity"].variants
+    assert both.order.tolist() == alone["similarity"].order.tolist()
+    assert models.variants == alone["models"].variants
+    assert Counter(models.order.tolist()) == Counter(dict(enumerate(models.variants.counts.tolist())))
+    assert both.guarantee.charges == models.guarantee.charges == alone["models"].guarantee.charges
+    assert "both together" in both.remarks[-1].lower() and "file for models" in models.remarks[-1]
+    assert both.to_json()["beside"] == {
+        "models": {"cases": models.variants.cases, "events": models.variants.events, "variants": len(models.variants)}
+    }
+
+
+def test_with_real_variants_alone_there_is_nothing_beside() -> None:
+    planned = openly.planned("evolve", epsilon=2, delta="1e-2", for_="both", only_real=True)
+    assert planned.beside == ()
+    assert openly.planned("evolve", epsilon=2, for_="both").beside == ("models",)

@@ -415,6 +415,18 @@ def test_logs_of_very_many_variants_are_compared_after_all_the_rest(
         assert bool(made.beside.not_compared) != thorough
 
 
+@pytest.mark.slow
+def test_a_release_for_both_can_be_downloaded_twice(settings: Settings, tmp_path: Path) -> None:
+    path, out = tmp_path / "log.xes", tmp_path / "out"
+    files.write(hospital(40, seed=3), path)
+    out.mkdir()
+    task = Task("release", str(path), "log.xes", {}, request_of({**EVOLVE, "p_for": "both"}), str(out))
+    made = release_log(task, settings, silent)
+    assert isinstance(made, ReleasedLog) and not made.missing
+    for name in ("release.xes", "release.csv", "release.parquet"):
+        assert made.files[name] and made.files[name.replace(".", "-models.")]
+
+
 # A method of another package, from the form to the files.
 
 

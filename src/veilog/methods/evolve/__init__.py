@@ -15,26 +15,26 @@ Gaussian noise on the relations where that is expected to pay: (epsilon, delta) 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
 
-from veilog._typing import FloatArray, Int32Array, IntArray
+from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods.evolve import chain as chains
 from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.evolve.known import Known
-from veilog.methods.evolve.plan import Plan, deviation_of_gaussian, gaussian_pays
+from veilog.methods.evolve.plan import Plan
 from veilog.methods.evolve.real import only_real_variants
 from veilog.methods.evolve.real_variants import with_real
+from veilog.methods.evolve.relations import asked_chain, longest_trace, prepared
 from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of
 from veilog.methods.evolve.remarks import remark, remark_real, remark_unasked
 from veilog.methods.evolve.traces import (
-    PAD,
     Traces,
     distinct,
     nearest,
@@ -42,17 +42,19 @@ from veilog.methods.evolve.traces import (
     strings,
     strings_of,
 )
-from veilog.methods.evolve.triples import second_order, share_of_triples
 from veilog.methods.evolve.votes import Counted, fit, fit_of_counts, next_generation
 from veilog.methods.measured import ahead, measured
 from veilog.methods.method import DeltaOptional, Method, Request, advised
 from veilog.methods.settings import Bounds, LargestLog, Settings
-from veilog.privacy.curator import Curator, Features
+from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
 
 __all__ = ["EVOLVE", "EvolveSettings", "evolve"]
 
-_NO_DELTA = Fraction(0)
+_AIMS: Mapping[str, tuple[str, ...]] = {
+    "similarity": ("similarity",), "models": ("models",), "both": ("similarity", "models"), "detail": (),
+}  # fmt: skip
+"""What a release is moved for, and what further ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +69,9 @@ class EvolveSettings(Settings):
         Bounds(0, 0.9),
     ] = None
     for_: Annotated[
-        Literal["similarity", "models", "detail"],
-        "what the release is for: similarity to the log, models discovered from it, or all variants that votes tell of",
+        Literal["similarity", "models", "both", "detail"],
+        "what the release is for: similarity to the log, models discovered from it, a file for each of both, or all "
+        "variants that votes tell of",
     ] = "similarity"
     only_real: Annotated[bool, "with a delta, release only variants that are certain to be real"] = False
     largest_log: LargestLog = DEFAULTS.largest_log
@@ -86,7 +89,8 @@ def evolve(
     ``max_length``: the longest trace imagined. ``real_share``: the share of epsilon that finds frequent real variants,
     with a delta above 0; by default more where few variants hold most cases, which is asked then. Without a delta
     nothing goes there. ``for_``: what the release is for, which decides how far it may be moved to a structure from
-    which a model can be discovered (:mod:`veilog.methods.evolve.structure`). ``only_real``: with a delta, release such
+    which a model can be discovered (:mod:`veilog.methods.evolve.structure`); ``both`` releases a second one beside,
+    for models, of the same answers. ``only_real``: with a delta, release such
     variants alone, and imagine nothing.
     ``largest_log``: cases of the largest log expected; a budget too small even for it is refused before anything is
     asked.
@@ -101,13 +105,19 @@ def evolve(
         return only_real_variants(curator, request, constants, real_share)
     rng = generator(curator.randomness)
     plan, real = _opened(curator, request, constants, real_share)
-    shortened, known = _shortened(curator, plan, real, constants)
-    chain = _chain(curator, plan, constants, shortened, known, rng)
+    shortened, known = prepared(curator, plan, real, constants)
+    chain = asked_chain(curator, plan, constants, shortened, known, rng)
     pool, p, asked = _voted(curator, request, plan, chain, shortened, known, settings.rounds, rng)
-    aim = {"similarity": constants.similarity, "models": constants.models}.get(settings.for_)
-    remark(request, plan, shortened, aim is not None)
-    synthetic = release_of(activities, shortened, pool, p, asked[-1], plan, rng, known, aim)
-    return synthetic if real is None else _with_found(synthetic, real, request)
+    aims = [{"similarity": constants.similarity, "models": constants.models}[aim] for aim in _AIMS[settings.for_]]
+    remark(request, plan, shortened, bool(aims))
+    synthetic, *others = release_of(activities, shortened, pool, p, asked[-1], plan, rng, known, aims)
+    for name, other in zip(_beside(settings), others, strict=True):
+        request.beside(name, other if real is None else _with_found(other, real))
+    if real is None:
+        return synthetic
+    together = _with_found(synthetic, real)
+    remark_real(request, together, real)
+    return together
 
 
 def _voted(
@@ -148,13 +158,11 @@ def _voted(
     return pool, p, asked
 
 
-def _with_found(synthetic: Variants, real: Variants, request: Request) -> Variants:
+def _with_found(synthetic: Variants, real: Variants) -> Variants:
     """The release with the real variants that were found, by its own counts where it has them."""
     found = synthetic.to_dict()
     counts = [found.get(sequence, count) for sequence, count in zip(real.sequences, real.counts.tolist(), strict=True)]
-    together = with_real(synthetic, real.with_counts(counts))
-    remark_real(request, together, real)
-    return together
+    return with_real(synthetic, real.with_counts(counts))
 
 
 def _refuse_small_budget(epsilon: Fraction, settings: Constants) -> None:
@@ -204,7 +212,7 @@ def _opened(
         plan = Plan.of(curator, request.epsilon, settings, activities)
         limit, share = Fraction(str(settings.concentrated_from)), plan.take(plan.concentration_share())
         plan.learn_concentration(curator.concentration(settings.concentration_variants, limit, share), limit, share)
-        part, failure = plan.real_share(request.delta, _longest(curator, settings))
+        part, failure = plan.real_share(request.delta, longest_trace(curator, settings))
         share = plan.set_aside(part)
         if not share:
             remark_unasked(request)
@@ -213,146 +221,6 @@ def _opened(
     plan.real_epsilon = float(share)
     plan.learn_from_real(real.cases)
     return plan, real
-
-
-def _longest(curator: Curator, settings: Constants) -> int:
-    """Where cases are cut: public."""
-    return min(settings.max_length, curator.domain.longest or settings.max_length)
-
-
-def _sums(
-    curator: Curator,
-    features: Features,
-    size: int,
-    epsilon: Fraction,
-    settings: Constants,
-    purpose: str,
-    delta: Fraction = _NO_DELTA,
-) -> tuple[FloatArray, float]:
-    """Sums to which a case that has m features adds min(1, c/m) for each, and the scale c/epsilon of their noise.
-
-    With a delta a case adds its features divided by their L2 norm, and the noise is Gaussian; what is returned is the
-    scale of Laplace noise that varies as much. The norm is rounded up to parts of a feature.
-    """
-    if not delta:
-        one = 2**settings.scale_bits
-        answer = curator.sums(features, size, settings.contribution, epsilon, resolution=one, purpose=purpose)
-        return np.divide(answer, one, dtype=np.float64), settings.contribution / float(epsilon)
-    parts, one = 2**settings.norm_bits, 2 ** (settings.scale_bits - settings.norm_bits)
-
-    def in_parts(sequences: Sequences) -> chains.Triples:
-        owner, cell, value = (np.asarray(column, dtype=np.int64) for column in features(sequences))
-        return owner, cell, value * parts
-
-    answer = curator.sums(in_parts, size, parts, epsilon, delta=delta, resolution=one, purpose=purpose)
-    return np.divide(answer, one * parts, dtype=np.float64), deviation_of_gaussian(epsilon, delta) / math.sqrt(2)
-
-
-def _shortened(
-    curator: Curator, plan: Plan, real: Variants | None, settings: Constants
-) -> tuple[Shortened, Known | None]:
-    """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
-    frequent ones; and the real variants so prepared, if there are any."""
-    activities = curator.activities
-    longest = _longest(curator, settings)
-    everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), longest)
-    codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int32)
-    known = Known.of(real, codes, everything) if real else None
-    plan.anchored = plan.anchored and bool(known)
-    if real and known and plan.anchored:
-        reduced = _reduced(np.unique(known.traces.codes[known.traces.codes != PAD]), len(activities), longest)
-        return reduced, Known.of(real, codes, reduced)
-    if plan.wide:
-        shortened = _frequent(curator, plan, settings, longest)
-        return shortened, Known.of(real, codes, shortened) if real else None
-    return everything, known
-
-
-def _reduced(kept: Int32Array | IntArray, size: int, longest: int) -> Shortened:
-    states = np.full(size, -1, dtype=np.int32)
-    states[kept] = np.arange(len(kept))
-    return Shortened(states, len(kept), longest)
-
-
-def _frequent(curator: Curator, plan: Plan, settings: Constants, longest: int) -> Shortened:
-    """The activities of a wide alphabet that are frequent by a noisy answer."""
-    activities, size = curator.activities, len(curator.activities)
-    share = plan.take(plan.presence_share())
-
-    def features(sequences: Sequences) -> chains.Triples:
-        codes = public_codes(sequences, activities)[sequences.codes]
-        return chains.activity_features(codes, sequences.offsets, size)
-
-    present, b = _sums(curator, features, size, share, settings, "cases with an activity")
-    kept = np.flatnonzero(present >= settings.wide_keep * b)
-    if len(kept) < 3:
-        kept = np.sort(np.argsort(-present, kind="stable")[:3])
-    return _reduced(kept, size, longest)
-
-
-def _chain(
-    curator: Curator,
-    plan: Plan,
-    settings: Constants,
-    shortened: Shortened,
-    known: Known | None,
-    rng: np.random.Generator,
-) -> Chain:
-    """The chain of the process: of the real variants that are known, of noisy relations, or of both."""
-    if known and plan.anchored:
-        return known.chain(shortened.size, settings)
-    chain = _related(curator, plan, settings, shortened, rng)
-    return known.joined_with(chain, settings) if known else chain
-
-
-def _related(
-    curator: Curator, plan: Plan, settings: Constants, shortened: Shortened, rng: np.random.Generator
-) -> Chain:
-    activities, size = curator.activities, shortened.size
-    share = plan.take(plan.relations_share())
-
-    pairs = (size + 1) ** 2
-    with_repeats = plan.asks_repeats
-
-    def relations(sequences: Sequences) -> chains.Triples:
-        states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
-        question = chains.relation_and_repeat_features if with_repeats else chains.relation_features
-        return question(states, bounds, size)
-
-    purpose = "directly-follows relations" + (" and repeated activities" if with_repeats else "")
-    cells = pairs + (size if with_repeats else 0)
-    # Asked again: what real variants were found may have made the share smaller than it was when delta was kept.
-    delta = plan.delta if gaussian_pays(share, plan.delta, shortened.max_length, settings.contribution) else _NO_DELTA
-    noisy, b = _sums(curator, relations, cells, share, settings, purpose, delta)
-    if delta:
-        # A case adds about the root of its length, not c: from here on all is in the units of c for each case.
-        unit = settings.contribution * plan.cases / max(float(noisy.sum()), plan.cases)
-        noisy, b = noisy * unit, b * unit
-    else:
-        plan.learn_from_relations(float(noisy.sum()), b, cells)
-    chain = chains.clean(noisy[:pairs].reshape(size + 1, size + 1), b, plan.cases, plan.low, settings, rng)
-    if with_repeats:
-        chain = chains.with_repeats(chain, noisy[pairs:], b, settings)
-
-    return _with_triples(curator, plan, settings, shortened, chain, b)
-
-
-def _with_triples(
-    curator: Curator, plan: Plan, settings: Constants, shortened: Shortened, chain: Chain, b_relations: float
-) -> Chain:
-    """The chain, of the second order where triples are expected to tell more than the votes that they cost."""
-    part = share_of_triples(chain, plan.rest, plan.heard(), settings)
-    if not part:
-        return chain
-    share = plan.take_of_rest(part)
-    activities, size = curator.activities, shortened.size
-
-    def triples(sequences: Sequences) -> chains.Triples:
-        states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
-        return chains.trigram_features(states, bounds, size)
-
-    answer, b = _sums(curator, triples, (size + 1) ** 3, share, settings, "triples of following activities")
-    return second_order(chain, answer.reshape((size + 1,) * 3), b, b_relations)
 
 
 def _ask(
@@ -382,6 +250,10 @@ def _fitted(
     return fit_of_counts(prior, found, plan.estimates[0], plan.trust, sweeps)
 
 
+def _beside(settings: EvolveSettings) -> tuple[str, ...]:
+    return () if settings.only_real else _AIMS[settings.for_][1:]
+
+
 EVOLVE = Method(
     name="evolve",
     title="Made-up cases that resemble the real ones",
@@ -398,6 +270,7 @@ EVOLVE = Method(
     as_published="the same",
     run=evolve,
     settings=EvolveSettings,
+    beside=_beside,
     needs=lambda settings: frozenset({"activities"}),
     weighed=(
         f"highest mean similarity of the methods without a delta in {ahead('evolve')} measured cells "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,11 +69,11 @@ def release_of(
     plan: Plan,
     rng: np.random.Generator,
     known: Known | None,
-    aim: Aim | None,
-) -> Variants:
+    aims: Sequence[Aim],
+) -> list[Variants]:
     """Medoids of the fitted distribution, each for the cases near it: finer than the prototypes that were voted for.
 
-    With an aim they are moved to traces of a structure from which a model can be discovered.
+    For each aim a release in which they are moved to traces of a structure from which a model can be discovered.
     """
     settings = plan.settings
 
@@ -90,10 +91,11 @@ def release_of(
     if known:
         weights[: len(known)] = np.maximum(weights[: len(known)], max(1.0, smallest))
     fine = Weighted(chosen, rounded(weights, smallest, plan.cases), len(known) if known else 0)
-    if aim:
-        imagined = Imagined(pool, p, candidates, shortened.size)
-        fine = structured(fine, imagined, aim, _noise(pool, p, last, plan), log, settings)
-    return log(fine.traces, fine.counts)
+    if not aims:
+        return [log(fine.traces, fine.counts)]
+    imagined = Imagined(pool, p, candidates, shortened.size)
+    found = structured(fine, imagined, aims, _noise(pool, p, last, plan), log, settings)
+    return [log(moved.traces, moved.counts) for moved in found]
 
 
 def _noise(pool: Traces, p: FloatArray, last: Round, plan: Plan) -> float:

@@ -12,8 +12,9 @@ All of this is post-processing of noisy answers: nothing here can ask the curato
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -137,31 +138,47 @@ def candidates(fine: Weighted, columns: Traces, imagined: Imagined, settings: Co
 
 
 def structured(
-    fine: Weighted, imagined: Imagined, aim: Aim, noise: float, named: Named, settings: Constants
-) -> Weighted:
-    """Return the release with the best ``F - price * loss`` of all that are near enough to the fine one.
+    fine: Weighted, imagined: Imagined, aims: Sequence[Aim], noise: float, named: Named, settings: Constants
+) -> list[Weighted]:
+    """Return for each aim the release with the best ``F - price * loss`` of all that are near enough to the fine one.
 
     F is that of the model discovered from a release, judged by the fine release. ``noise`` is the part of the votes
     that is noise: so much of what the fine release says is not true anyway, and a distance is priced by it.
     """
-    price = aim.price / (settings.structure_noise + noise)
-    cap = settings.structure_cap + aim.cap * noise
     fine = fine.occurring()
     columns = columns_of(fine, imagined)
-    found = [one for one in candidates(fine, columns, imagined, settings) if one.loss <= cap]
     unmoved = Candidate(0.0, 0.0, np.arange(len(fine.counts)), 0.0)
+    found = sorted([unmoved, *candidates(fine, columns, imagined, settings)], key=lambda one: one.loss)
     prefixes = Prefixes.of(named(fine.traces, fine.counts))
     most = max(settings.structure_fewest, settings.structure_work // (len(prefixes) * imagined.size))
-    best, chosen = -np.inf, fine
-    for candidate in _spread(sorted([unmoved, *found], key=lambda one: one.loss), most):
+
+    def moved(candidate: Candidate) -> Weighted:
+        counts = np.bincount(candidate.goes, weights=fine.counts, minlength=len(columns)).astype(np.int64)
+        return Weighted(columns, counts, fine.real).occurring()
+
+    @cache
+    def f_score(candidate: Candidate) -> float:
+        release = moved(candidate)
+        tree = discover(named(release.traces, release.counts), noise=settings.miner_noise)
+        return judge(tree, prefixes).f_score
+
+    chosen = []
+    for aim in aims:
+        price = aim.price / (settings.structure_noise + noise)
+        near = [one for one in found if one.loss <= settings.structure_cap + aim.cap * noise]
+        chosen.append(moved(_best(_spread(near, most), price, f_score)))
+    return chosen
+
+
+def _best(ordered: list[Candidate], price: float, f_score: Callable[[Candidate], float]) -> Candidate:
+    """The candidate with the best ``F - price * loss``, of some in the order of their losses."""
+    best, chosen = -np.inf, ordered[0]
+    for candidate in ordered:
         if 1 - price * candidate.loss <= best:
             break  # not even a perfect model would do, and the others are farther away
-        counts = np.bincount(candidate.goes, weights=fine.counts, minlength=len(columns)).astype(np.int64)
-        release = Weighted(columns, counts, fine.real).occurring()
-        tree = discover(named(release.traces, release.counts), noise=settings.miner_noise)
-        value = judge(tree, prefixes).f_score - price * candidate.loss
+        value = f_score(candidate) - price * candidate.loss
         if value > best:
-            best, chosen = value, release
+            best, chosen = value, candidate
     return chosen
 
 
