@@ -139,7 +139,7 @@ class Constants:
     candidates_release: int = 4000
     release_factor: float = 4.0
     """Variants looked for in the fitted distribution, for one prototype of the last round."""
-    smallest_release: float = 0.12
+    smallest_release: float = 0.06
     """A released variant stands for so many cases divided by the epsilon of the last round, at least."""
 
     resampled: float = 0.40
