@@ -161,7 +161,8 @@ def floors(log: str, path: Path | None) -> dict[str, float]:
 
 
 def released_at(given: Given, cell: Cell) -> Measured:
-    """A release of evolve at epsilon 1, of which 0.4 is for times; a constant may have another value."""
+    """A release of evolve at epsilon 1, of which 0.4 is for times, with a delta for them or without; a constant may have
+    another value."""
     log, variants = read_once(cell.log, given.path), flow(cell.log, given.path, cell.run)
     name, _, value = str(cell.get("constant")).partition("=")
     where, _, name = name.rpartition(".")
@@ -170,7 +171,8 @@ def released_at(given: Given, cell: Cell) -> Measured:
     curator = Curator(log.variants, log=log, randomness=source)
     cases = released_cases(variants, noise.generator(source))
     with patch.object(module, name, ast.literal_eval(value)) if value else nullcontext():
-        moments = released_times(curator, Fraction("0.4"), cases, window=curator.events.window)
+        delta = Fraction(str(cell.get("delta") or "0"))
+        moments = released_times(curator, Fraction("0.4"), cases, window=curator.events.window, delta=delta)
     made = assembled(Details(cases, moments), log.metadata)
     scores, floor = PERFORMANCE.score(made, log, Asked()), floors(cell.log, given.path)
     real, found = (gaps_of(*original_of(one)) for one in (log, made))
@@ -297,7 +299,7 @@ def attribute_cells(plan: Plan) -> Iterator[Cell]:
 
 
 def released_cells(plan: Plan) -> Iterator[Cell]:
-    yield from grid("evolve", logs=(*plan.logs, *MADE_UP), constant=("",))(plan)
+    yield from grid("evolve", logs=(*plan.logs, *MADE_UP), constant=("",), delta=("", "1e-5"))(plan)
 
 
 CONSTANTS = (
