@@ -11,6 +11,7 @@ likeliest one: Kiefer and Wolfowitz 1956).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ __all__ = [
     "asked_values",
     "believed",
     "believed_in_rows",
+    "believed_together",
     "case_values",
     "evenly",
     "expected_error",
@@ -47,6 +49,8 @@ _RATIOS, _FINE = 28, 6
 _CLASS_SIZES = np.append(1.0, np.full(_RATIOS, float(_FINE)))
 _CLASSES = np.concatenate([[0], 1 + np.arange(_RATIOS * _FINE) // _FINE])
 _STEPS, _TILT = 40, 0.25
+_TOGETHER, _EVEN = 4, 0.005
+"""So many times at most a table is believed beside the product of its shares, and of this each cell has so much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +114,9 @@ def asked_values(curator: Curator, epsilon: Fraction, together: tuple[Chosen, ..
         return Marginal((coding,), least_squares(counts), scale, total)
     codings = tuple(one.coding() for one in together)
     counts, scale = asked(codings, epsilon), 1 / float(epsilon)
-    found, _ = believed(counts, evenly(counts), scale, typical=len(codings) > 1)
+    table = counts.reshape([coding.size + 1 for coding in codings])
+    found = believed_together(table, scale) if table.ndim > 1 else believed(counts, evenly(counts), scale)[0]
+    found = found.reshape(-1)
     return Marginal(codings, found / found.sum(), scale, max(float(counts.sum()), 1.0))
 
 
@@ -187,6 +193,30 @@ def believed(
     found = _median(chance, places) if typical else (chance * places).sum(axis=1) / chance.sum(axis=1)
     evidence = float((np.log(total) + top).sum())
     return np.asarray(np.maximum(found, 1e-12).reshape(noisy.shape)), evidence
+
+
+def believed_together(noisy: FloatArray, scale: float) -> FloatArray:
+    """Return typical counts of a table of several attributes, believed beside what these would have if each was by
+    itself: the product of their shares, or at first the same for every cell.
+
+    Shares of single attributes are sums of many cells, and better known than these. What is believed gives new shares,
+    and these are expected next, as long as that makes the noisy counts likelier.
+    """
+    even = evenly(noisy)
+    found, evidence = believed(noisy, even, scale, typical=True)
+    for _ in range(_TOGETHER):
+        beside = (1 - _EVEN) * _by_themselves(found) * (even.sum() / found.sum()) + _EVEN * even
+        new, likelier = believed(noisy, beside, scale, typical=True)
+        if likelier <= evidence:
+            break
+        found, evidence = new, likelier
+    return found
+
+
+def _by_themselves(table: FloatArray) -> FloatArray:
+    """The counts of a table of this sum in which nothing goes with anything else."""
+    alone = [table.sum(axis=tuple(other for other in range(table.ndim) if other != axis)) for axis in range(table.ndim)]
+    return np.asarray(functools.reduce(np.multiply.outer, alone) / table.sum() ** (table.ndim - 1))
 
 
 def believed_in_rows(
