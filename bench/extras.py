@@ -161,8 +161,8 @@ def floors(log: str, path: Path | None) -> dict[str, float]:
 
 
 def released_at(given: Given, cell: Cell) -> Measured:
-    """A release of evolve at epsilon 1, of which 0.4 is for times, with a delta for them or without; a constant may have
-    another value."""
+    """A release of evolve at epsilon 1, of which 0.4 is for times, with a delta for them or without; a constant may
+    have another value."""
     log, variants = read_once(cell.log, given.path), flow(cell.log, given.path, cell.run)
     name, _, value = str(cell.get("constant")).partition("=")
     where, _, name = name.rpartition(".")
