@@ -32,6 +32,8 @@ CALLS: dict[str, list[list[str]]] = {
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--ledger", "own.ledger"],
         ["release", "log.csv", "out.xes", *LAPLACE[:-2], ".9", "--no-compare", "--activities", "log", "--delta", "1e-6",
          "--ledger", "small.ledger"],
+        ["release", "log.csv", "out.xes", "-m", "evolve", "-p", "for=both", "--epsilon", "1", "--activities", "log",
+         "--no-compare", "--no-ledger"],
     ],
     "compare": [
         ["compare", "log.csv", "log.csv"],
@@ -65,6 +67,7 @@ MAPS = {
     "not_ranked",
     "numbers",
     "aspects",
+    "beside",
 }
 """Objects whose names depend on what was asked or what there is."""
 NUMBERS = {"line", "covered", "frequent", "normal_share", "most_cases", "nominal_delta"}

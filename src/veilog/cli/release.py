@@ -143,7 +143,7 @@ def release(
     if is_pipe(target):
         _send(place)
     account = None if released.entry is None else released.entry.account()
-    out.json(released.to_json() | ({} if account is None else {"account": account.totals()}), place)
+    out.json(released.to_json() | ({} if account is None else {"account": account.totals()}), place, *more)
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
     with shown_progress() as progress:
