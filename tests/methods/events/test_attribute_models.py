@@ -71,6 +71,27 @@ def test_a_table_of_several_attributes_is_believed_beside_their_shares(together:
     assert shares < shares_alone or together > 0.5
 
 
+def test_what_three_attributes_have_together_is_kept() -> None:
+    """The third says whether the first two differ, so the product of shares says nothing. Noise, far below the counts,
+    moved 0.017 of all with a deviation of 0.011 in 40 repetitions, at most 0.058."""
+    real = np.zeros((2, 2, 2))
+    for first in range(2):
+        for second in range(2):
+            real[first, second, first ^ second] = 500
+    noisy = real + np.random.default_rng(6).laplace(0, 10.0, real.shape)
+    found = believed_together(noisy, 10.0)
+    assert np.abs(found / found.sum() - real / real.sum()).sum() / 2 < 0.1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_tables_of_noise_alone_or_of_nothing_give_counts(seed: int) -> None:
+    noisy = np.random.default_rng(seed).laplace(0, 30.0, (3, 2, 5)) * (seed > 0)
+    found = believed_together(noisy, 30.0)
+    assert found.shape == noisy.shape
+    assert np.isfinite(found).all()
+    assert (found > 0).all()
+
+
 def test_a_table_without_noise_is_believed_as_it_is() -> None:
     table = np.array([[400.0, 0.0], [0.0, 600.0]])
     assert believed_together(table, 0.01) / 1000 == pytest.approx(table / 1000, abs=0.01)
