@@ -39,6 +39,10 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+ONE_LOG = {name for name in FILES if "models" not in name}
+"""What a release leaves that has no second log."""
+
+
 def no_room(path: object) -> OutputError:
     """What writing a file says when the disk is full."""
     error = OutputError("The file cannot be written.", path=str(path))
@@ -95,19 +99,20 @@ def test_a_release_that_cannot_be_kept_yet_waits_for_room(
     disk = Full(monkeypatch, (".parquet",), times=3)
     result = released(path, EVOLVE, settings, tmp_path / "out")
     assert disk.refused == ["release.parquet"] * 3
-    assert (result.missing, result.unwritten, set(result.files)) == ((), (), set(FILES))
+    assert (result.missing, result.unwritten, set(result.files)) == ((), (), ONE_LOG)
     assert len(Ledger.open(settings.ledger_of("")).show()[0].entries) == 1
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("both", [False, True], ids=["one log", "two logs"])
 def test_what_had_no_room_is_written_again_without_another_question(
-    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, both: bool
 ) -> None:
     first, second = tmp_path / "jobs" / "first", tmp_path / "jobs" / "second"
     first.mkdir(parents=True), second.mkdir()
     with monkeypatch.context() as patch:
         Full(patch, (".xes", ".csv"))
-        result = released(path, {**EVOLVE, "times": "0.3"}, settings, first)
+        result = released(path, {**EVOLVE, "times": "0.3", "p_for": "both" if both else "similarity"}, settings, first)
     assert result.unwritten == ("release.xes", "release.csv")
     page = pages.job_page(job("release", result, EVOLVE), record(read(path)), "once", settings=settings)
     assert "Your release is ready" not in page
@@ -116,13 +121,16 @@ def test_what_had_no_room_is_written_again_without_another_question(
     before = Ledger.open(settings.ledger_of("")).show()[0]
     task = Task("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)
-    assert (again.missing, again.unwritten, set(again.files)) == ((), (), set(FILES))
+    assert (again.missing, again.unwritten, set(again.files)) == ((), (), set(FILES) if both else ONE_LOG)
     after = Ledger.open(settings.ledger_of("")).show()[0]
     assert (after.spent, len(after.entries)) == (before.spent, 1)
-    assert len(after.entries[0].outputs) == 3
+    assert len(after.entries[0].outputs) == (6 if both else 3)
     kept, log, table = (files.read(second / f"release.{suffix}") for suffix in ("parquet", "xes", "csv"))
     assert kept.variants == log.variants == table.variants
     assert kept.metadata == log.metadata, "with its guarantee"
+    if both:
+        models = [files.read(second / f"release-models.{suffix}").variants for suffix in ("parquet", "xes", "csv")]
+        assert models[0] == models[1] == models[2]
     page = pages.job_page(job("release", again, EVOLVE), record(read(path)), "once", settings=settings)
     assert "Your release is ready" in page and "Write again" not in page
     failed = job("release", None, EVOLVE, state="failed", problem="No room.")

@@ -43,6 +43,8 @@ __all__ = ["release_log", "write_again"]
 
 _KEPT = "release.parquet"
 """The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
+_BESIDE = "models"
+"""What a release may have a second log for."""
 _LOGS = ("release.xes", "release.csv")
 _PAGES = ("outside.html", "dossier.html")
 """What may go where the release goes."""
@@ -157,14 +159,21 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, l
         progress(gettext("writing {file}", file=name), None)
         try:
             if name in _LOGS:
-                files.write(log, out / name, lossy=True)
-                entry.written(out / name)
+                for one, target in _with_models(log, kept, out / name):
+                    files.write(one, target, lossy=True)
+                    entry.written(target)
             else:
                 _write_page(log, out / name, progress)
         except VeilogError as error:
             missing.append(gettext("{file} was not written: {reason}", file=name, reason=_reason(error)))
             unwritten += [name] if _no_room(error) else []
     return replace(result, missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out))
+
+
+def _with_models(log: EventLog, kept: Path, target: Path) -> list[tuple[EventLog, Path]]:
+    """What is written again, and where: the log, and before it what was made beside it."""
+    beside = files.named_after(kept / _KEPT, _BESIDE)
+    return [*([(files.read(beside), files.named_after(target, _BESIDE))] if beside.exists() else []), (log, target)]
 
 
 def _gone() -> InputError:
