@@ -372,7 +372,7 @@ def test_a_declared_domain_shapes_the_gaps_too() -> None:
 
 
 def test_pairs_beyond_the_most_frequent_share_the_gaps_of_all() -> None:
-    with patch("veilog.methods._events.timestamps.MOST_PAIRS", 3):
+    with patch("veilog.methods._events.weighed.MOST_ROWS", 3):
         cases, times = timed(HOSPITAL, "50", 1)
     original, released = gaps_of(*original_of(HOSPITAL)), gaps_of(cases, times)
     frequent = sorted(original, key=lambda pair: len(original[pair]))[-3:]

@@ -12,7 +12,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated, Sequences
 
-__all__ = ["Block", "by_row", "counted", "in_blocks", "picked"]
+__all__ = ["Block", "by_row", "counted", "in_blocks", "picked", "spread"]
 
 BLOCK_EVENTS = 1_500_000
 """Of the released cases so many events are drawn at once: enough for what is drawn to have the shares that it should,
@@ -107,3 +107,13 @@ def picked(q: FloatArray, rows: IntArray, u: FloatArray) -> IntArray:
         found += step * ((last <= width) & (reached[rows, np.minimum(last, width) - 1] < wanted))
         step >>= 1
     return np.asarray(np.minimum(found, width - 1))
+
+
+def spread(u: FloatArray, rows: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Return numbers in [0, 1) of the same order in each row, spread evenly: one in each of n equal parts."""
+    order = by_row(rows, u)
+    number = np.bincount(rows)
+    row = rows[order]
+    rank = np.empty(len(rows))
+    rank[order] = np.arange(len(rows)) - (np.cumsum(number) - number)[row]
+    return np.asarray((rank + rng.random(len(rows))) / number[rows])

@@ -20,7 +20,7 @@ import numpy as np
 
 from veilog._typing import FloatArray
 from veilog.privacy.asking import Triples
-from veilog.privacy.cases import Cases
+from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import CaseFeatures, EventRounds
 from veilog.privacy.rounds import LEAST_DELTA, LEAST_EPSILON, strength_within
@@ -61,6 +61,7 @@ class Price:
         euclidean: float,
         *,
         alphabet: Sequence[str] = (),
+        codings: Sequence[Coding] = (),
         resolution: int = 1,
         purpose: str,
     ) -> FloatArray:
@@ -69,7 +70,14 @@ class Price:
         L2 norm ``euclidean``."""
         if self.rounds is None:
             answer = self.curator.events.sums(
-                features, size, bound, self.share, alphabet=alphabet, resolution=resolution, purpose=purpose
+                features,
+                size,
+                bound,
+                self.share,
+                alphabet=alphabet,
+                codings=codings,
+                resolution=resolution,
+                purpose=purpose,
             )
             return answer.astype(np.float64)
         assert self.rounds.asked == self.place, "what was paid for together is asked in the order of the weights"
@@ -81,7 +89,7 @@ class Price:
 
         limit = math.ceil(euclidean * parts)
         fine = self.rounds.UNIT // limit
-        found = self.rounds.sums(in_parts, size, limit, alphabet=alphabet, resolution=fine)
+        found = self.rounds.sums(in_parts, size, limit, alphabet=alphabet, codings=codings, resolution=fine)
         return np.asarray(found * (resolution / (parts * fine)), dtype=np.float64)
 
 

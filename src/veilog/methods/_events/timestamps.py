@@ -35,7 +35,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Repeated
 from veilog.methods._events.calendar import (
@@ -49,10 +49,11 @@ from veilog.methods._events.calendar import (
     drawn_starts,
 )
 from veilog.methods._events.durations import asked_durations, drawn_durations
-from veilog.methods._events.gap_bins import Bins, Cells, least_squares
-from veilog.methods._events.orders import Block, by_row, in_blocks, picked
+from veilog.methods._events.gap_bins import Bins, least_squares
+from veilog.methods._events.orders import Block, in_blocks, picked, spread
 from veilog.methods._events.prices import Price, prices
 from veilog.methods._events.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
+from veilog.methods._events.weighed import Spread, Things, Weighed, asked_spread
 from veilog.methods.method import advised
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases
@@ -64,19 +65,8 @@ __all__ = ["released_times"]
 
 GAPS_A_CASE = 6
 """In the answer on all pairs together."""
-PART_OF_A_CASE = (0.5, 3.0)
-"""In the answer on single pairs a case counts at most the first part of what one of the release does on average: long
-cases count less, which bends means, but the noise is small. Where the noise is no matter, up to the second part."""
-SMALL_LOG = 1_000
-"""Below this epsilon times number of released cases the first part holds; the part grows with the square root of it."""
-RARE_PAIRS = 0.35
-"""A gap counts the pair's frequency in the release to the power of minus this."""
-LEAST_FOUND = 0.05
-"""Of the gaps that the release lets expect at least this part is assumed, however low the noisy answer."""
 GUESS_DOUBT = 0.01
 """Standard deviation at which the public guess of how all gaps are spread counts beside the noisy answers."""
-FINEST = 64
-"""The lightest gap counts this many, so that weights are whole numbers."""
 FEW = 2_000
 SHARES = {
     "all": (4, 4),
@@ -92,8 +82,6 @@ SHARES = {
 """Hundredths of the epsilon, where it times the released cases is below ``FEW``, and from there on: few cases tell
 little of the calendar, but which steps take seconds and which take days."""
 RESOLUTION = 1024
-MOST_PAIRS = 2_000
-"""So many pairs, the most frequent of the release, have gaps of their own; the others share those of all pairs."""
 WIDE, REACH, NEAR = 10_800, 43_200, 0.3
 """From 3 hours on gaps are long enough to choose the time of day: within half a day and 0.3 of the gap of the plan."""
 ENOUGH = 1_000
@@ -132,13 +120,14 @@ def released_times(
         shares["pairs" if followed else "hours"] += sum(shares.pop(name) for name in unasked)
     elif not followed:
         shares["finer starts"] += shares.pop("together")
-    pairs = _Pairs.of(cases)
-    cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **_of_release(pairs)})
+    pairs = _pairs(cases)
+    of_pairs = {"pairs": pairs.ratio} if len(pairs.keys) else {}
+    cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **of_pairs})
     if followed:
-        gaps = _gaps(cost["pairs"], cost["all"], pairs, cases)
+        gaps = _gaps(cost["pairs"], cost["all"], pairs, cases.labels)
         durations = asked_durations(cost["durations"], cost["kinds"], cases)
         rows, lasting, kind = drawn_durations(durations, cases, rng)
-        steps = asked_steps(cost["steps"], gaps.pairs, cases.labels, lasting)
+        steps = asked_steps(cost["steps"], gaps.keys, cases.labels, lasting)
     hours = asked_hours(cost["hours"], len(cases))
     starts_in = window or MADE_UP_WINDOW
     parts = np.ones(1)
@@ -182,120 +171,25 @@ def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: 
 # Gaps ---------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Gaps:
-    """For each released pair, and after them for all others, a distribution over the bins and the slopes inside."""
-
-    bins: Bins
-    pairs: IntArray
-    """First times number of activities plus second, in order."""
-    q: FloatArray
-    steep: FloatArray
-    known: BoolArray
-    """Of which pairs the distribution is."""
+def _pairs(cases: Repeated) -> Weighed:
+    """The directly-follows pairs of the release (first times number of activities plus second), and their gaps."""
+    codes, size = cases.distinct.codes.astype(np.int64), len(cases.labels)
+    at = directly_following(cases.distinct.offsets, len(codes))
+    owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)[at]
+    at, owners = (part[cases.counts[owners] > 0] for part in (at, owners))
+    return Weighed.of(codes[at - 1] * size + codes[at], owners, cases.counts)
 
 
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """The directly-follows pairs of the release that have gaps of their own, and what gaps weigh; worked out for each
-    distinct sequence, of which there are ``counts`` cases."""
+def _gaps(price: Price, price_all: Price, pairs: Weighed, labels: tuple[str, ...]) -> Spread:
+    size = len(labels)
 
-    pairs: IntArray
-    of_gap: IntArray
-    """The place of each gap among the pairs, or the one after the last."""
-    weight: IntArray
-    """Of a gap of each pair."""
-    owners: IntArray
-    """The sequence of each gap."""
-    counts: IntArray
-
-    @staticmethod
-    def of(cases: Repeated) -> _Pairs:
-        codes, size = cases.distinct.codes.astype(np.int64), len(cases.labels)
-        at = directly_following(cases.distinct.offsets, len(codes))
-        owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)[at]
-        at, owners = (part[cases.counts[owners] > 0] for part in (at, owners))
-        pairs, of_gap = np.unique(codes[at - 1] * size + codes[at], return_inverse=True)
-        counts = np.bincount(of_gap, weights=cases.counts[owners])
-        frequent = np.sort(np.argsort(-counts, kind="stable")[:MOST_PAIRS])
-        row = np.full(len(pairs), len(frequent))
-        row[frequent] = np.arange(len(frequent))
-        most = counts.max(initial=1)
-        weight = np.round(FINEST * (counts[frequent] / most) ** -RARE_PAIRS).astype(np.int64)
-        return _Pairs(pairs[frequent], row[of_gap], weight, owners, cases.counts)
-
-    @property
-    def in_case(self) -> FloatArray:
-        """What the gaps of each sequence weigh."""
-        weights = np.append(self.weight, 0.0)[self.of_gap]
-        return np.asarray(np.bincount(self.owners, weights=weights, minlength=len(self.counts)))
-
-    def euclidean(self, alike: float) -> FloatArray:
-        """Return the L2 norm of what a case of each sequence adds, where two gaps of a pair are in one bin with this
-        chance."""
-        here = np.flatnonzero(self.of_gap < len(self.pairs))
-        size = max(1, len(self.pairs))
-        cells, often = np.unique(self.owners[here] * size + self.of_gap[here], return_counts=True)
-        squares = self.weight[cells % size] ** 2 * (often + often * (often - 1) * alike)
-        sums = np.bincount(cells // size, weights=squares, minlength=len(self.counts))
-        return np.asarray(np.sqrt(sums), dtype=np.float64)
-
-    def often(self, counting: FloatArray) -> FloatArray:
-        """Return how many gaps each pair has, where a case of each sequence counts so much."""
-        counted = (counting * self.counts)[self.owners]
-        found = np.bincount(self.of_gap, weights=counted, minlength=len(self.pairs) + 1)
-        return np.asarray(found[: len(self.pairs)], dtype=np.float64)
-
-    def total(self, of_each: FloatArray) -> float:
-        """Return what all cases have together of what a case of each sequence has."""
-        return float(of_each @ self.counts)
-
-
-def _of_release(pairs: _Pairs) -> dict[str, float]:
-    """The L2 bound over the L1 bound that the release says."""
-    if not len(pairs.pairs):
-        return {}
-    return {"pairs": pairs.total(pairs.euclidean(1)) / pairs.total(pairs.in_case)}
-
-
-def _gaps(price: Price, price_all: Price, known_pairs: _Pairs, cases: Repeated) -> _Gaps:
-    size = len(cases.labels)
-    pairs, weight, in_case = known_pairs.pairs, known_pairs.weight, known_pairs.in_case
-    epsilon = price.epsilon(known_pairs.total(in_case), known_pairs.total(known_pairs.euclidean(1)))
-    least, most = PART_OF_A_CASE
-    part = min(least * max(epsilon * len(cases) / SMALL_LOG, 1.0) ** 0.5, most)
-    having = max(int(known_pairs.counts[in_case > 0].sum()), 1)
-    often = known_pairs.often(np.ones(len(in_case)))
-    cells = Cells.of(often * weight * epsilon / max(part * known_pairs.total(in_case) / having, 1.0))
-    parent = _all_gaps(price_all, cells.bins)
-    # A sum has less noise when it is asked for than when it is made of answers.
-    if price.rounds is not None:
-        in_case = known_pairs.euclidean(float((parent**2).sum()))
-    bound = max(round(part * known_pairs.total(in_case) / having), 1)
-
-    def of_pairs(block: Cases) -> Triples:
+    def told(block: Cases) -> tuple[IntArray, IntArray, IntArray]:
         at, rows = known_gaps(block)
-        place = places(pairs, block.codes[at - 1], block.codes[at], size)
-        ours = place < len(pairs)
-        place, at = place[ours], at[ours]
-        return rows[ours], cells.told(place, block.times[at] - block.times[at - 1]), weight[place]
+        place = places(pairs.keys, block.codes[at - 1], block.codes[at], size)
+        return rows, place, block.times[at] - block.times[at - 1]
 
-    asked = price.sums(
-        of_pairs,
-        int(cells.starts[-1]),
-        bound,
-        bound,
-        alphabet=cases.labels,
-        purpose="gaps of released directly-follows pairs",
-    )
-    often = known_pairs.often(np.minimum(1.0, bound / np.maximum(in_case, 1e-9)))
-    # The release need not have as many cases as the log: scale what it lets expect to what was found.
-    found = float(asked.sum()) / max(float(often @ weight), 1.0)
-    expected = np.maximum(often * max(found, LEAST_FOUND), 1.0)
-    variances = 2 * (bound / price.epsilon() / weight) ** 2
-    asked = asked / np.repeat(weight, np.diff(cells.starts))
-    q = np.concatenate([cells.backed_off(asked, expected, variances, pairs % size, parent), parent[None, :]])
-    return _Gaps(cells.bins, pairs, q, cells.bins.slopes(q), np.append(cells.fineness > 0, False))
+    things = Things(told, labels, "gaps of released directly-follows pairs")
+    return asked_spread(price, pairs, things, pairs.keys % size, lambda bins: _all_gaps(price_all, bins))
 
 
 def _all_gaps(price: Price, bins: Bins) -> FloatArray:
@@ -323,16 +217,6 @@ def _shares(noisy: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
 # Drawing ------------------------------------------------------------------------------------------------------------
 
 
-def _spread(u: FloatArray, rows: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Numbers in [0, 1) of the same order in each row, spread evenly: one in each of n equal parts."""
-    order = by_row(rows, u)
-    number = np.bincount(rows)
-    row = rows[order]
-    rank = np.empty(len(rows))
-    rank[order] = np.arange(len(rows)) - (np.cumsum(number) - number)[row]
-    return np.asarray((rank + rng.random(len(rows))) / number[rows])
-
-
 @dataclass(frozen=True, eq=False)
 class _Lasting:
     """How many seconds cases last, and of what kinds they are: those of two events or more, by their places."""
@@ -347,7 +231,7 @@ class _Lasting:
         return _Lasting(self.rows[ours] - cases.start, self.seconds[ours], self.kind[ours])
 
 
-def _courses(gaps: _Gaps, block: Block, lasting: _Lasting, steps: Steps) -> FloatArray:
+def _courses(gaps: Spread, block: Block, lasting: _Lasting, steps: Steps) -> FloatArray:
     """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases.
 
     The gaps of a pair stand at even places of its distribution: however few they are, their mean is near to its. Then
@@ -358,8 +242,8 @@ def _courses(gaps: _Gaps, block: Block, lasting: _Lasting, steps: Steps) -> Floa
     at = directly_following(cases.offsets, len(cases.codes))
     owners = block.owners[at]
     codes = cases.codes.astype(np.int64)
-    where = Gaps.of(codes[at - 1], codes[at], owners, gaps.pairs, len(cases.labels))
-    bins = picked(gaps.q, where.pair, _spread(rng.random(len(at)), where.pair, rng))
+    where = Gaps.of(codes[at - 1], codes[at], owners, gaps.keys, len(cases.labels))
+    bins = picked(gaps.q, where.pair, spread(rng.random(len(at)), where.pair, rng))
     seconds = gaps.bins.drawn(bins, where.pair, gaps.steep, rng)
     seconds = np.where(seconds == 0, 1e-3 * rng.random(len(seconds)), seconds)
     took = np.bincount(owners, weights=seconds, minlength=len(cases))
