@@ -28,6 +28,10 @@ class Beyond:
         str | None,
         Parameter(help="START..END: when cases start (ISO dates); or log, to take it from the log."),
     ] = None
+    processing: Annotated[
+        str | None,
+        Parameter(help="The attribute that says when events began (start_timestamp): released with the times."),
+    ] = None
     attributes: Annotated[
         str | None,
         Parameter(
@@ -77,7 +81,7 @@ class Beyond:
 
     @property
     def wanted(self) -> bool:
-        return self.times is not None or self.attributes is not None
+        return self.times is not None or self.attributes is not None or self.processing is not None
 
     def arguments(self) -> dict[str, Any]:
         """As :func:`veilog.release` takes them."""
@@ -85,6 +89,7 @@ class Beyond:
         return {
             "times": self.times,
             "window": None if self.window is None else _window(self.window),
+            "processing": self.processing,
             "attributes": names,
             "attributes_share": self.attributes_share,
             "part": self.chosen,

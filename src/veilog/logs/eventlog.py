@@ -28,6 +28,7 @@ __all__ = [
     "EVENT_INDEX",
     "LIFECYCLE",
     "NESTED",
+    "START",
     "TIMESTAMP",
     "EventLog",
     "Statistics",
@@ -37,6 +38,8 @@ CASE = "case:concept:name"
 ACTIVITY = "concept:name"
 TIMESTAMP = "time:timestamp"
 LIFECYCLE = "lifecycle:transition"
+START = "start_timestamp"
+"""What pm4py calls the attribute that says when an event began, of which the timestamp is the end."""
 CASE_INDEX = "case:index"
 EVENT_INDEX = "event:index"
 NESTED = "xes:nested"

@@ -46,7 +46,8 @@ class Cases:
     """Of each event, microseconds since 1970 UTC, or ``UNKNOWN_TIME``."""
     offsets: IntArray
     attributes: Mapping[str, IntArray]
-    """Of each event, or of each case, the position of its value in the coding asked for, -1 for none of these."""
+    """Of each event, or of each case, the position of its value in the coding asked for, -1 for none of these; or a
+    moment, where it is one that is asked for."""
     of_events: frozenset[str] = frozenset()
     """Which attributes have a value for each event; the others have one for each case."""
 
@@ -87,6 +88,8 @@ class Coding:
     edges: tuple[float, ...] = ()
     others: bool = False
     """Whether values that are not listed have a place, the last one; otherwise they count as none."""
+    moments: bool = False
+    """Whether they are moments, told as microseconds since 1970 UTC; ``UNKNOWN_TIME`` for none."""
 
     @property
     def size(self) -> int:
@@ -163,7 +166,9 @@ class RawCases:
         """The whole column of an attribute, one integer for each kept event or each case."""
         column = attribute_column(self.log, coding.name)
         of_events = attribute_level(self.log, coding.name) == "event"
-        if coding.edges:
+        if coding.moments:
+            coded = _microseconds(column)
+        elif coding.edges:
             if pa.types.is_temporal(column.type):
                 column = pa.chunked_array([pa.array(self._days(_microseconds(column), of_events=of_events))])
             # Whole numbers beyond 2^53 are rounded, each by itself: no value of one case may stop the question.

@@ -118,6 +118,15 @@ class EventQuestions:
         first, last = ends[0] // _DAY, ends[1] // _DAY
         return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=last + 1)
 
+    def check_moments(self, name: str) -> None:
+        """Refuse an attribute that holds no times of events; from the log's columns, which the guarantee then says."""
+        if (self.kind(name), self.level(name)) != ("date", "event"):
+            raise ParameterError(
+                f"The attribute {name!r} holds no times of events.",
+                parameter="processing",
+                advice="Name the attribute of events that says when each of them began.",
+            )
+
     def _assume_columns(self) -> None:
         for condition in columns_taken(self._log):
             self._account.assume(condition)
@@ -125,6 +134,8 @@ class EventQuestions:
     def _check_codings(self, codings: Sequence[Coding]) -> None:
         """Refuse what the columns of the log cannot be coded as, before anything is charged."""
         for coding in codings:
+            if coding.moments:
+                self.check_moments(coding.name)
             if coding.edges and self.kind(coding.name) not in ("whole number", "number", "date"):
                 raise ParameterError(
                     f"The attribute {coding.name!r} holds no numbers, so a range cannot be its domain.",

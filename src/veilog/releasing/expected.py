@@ -145,13 +145,14 @@ def expectation(
 
 
 def _for_twin(plan: Planned, made: Variants, seed: int) -> Planned:
-    """The plan with what goes to attributes taken away, since a twin has none."""
+    """The plan with what goes to attributes and to starts of events taken away, since a twin has none."""
     wanted, trial = plan.wanted, on_made_up(plan)
-    rest = 1 - wanted.attributes_share
+    times = wanted.times * (1 - wanted.of_starts)
+    rest = 1 - wanted.attributes_share - wanted.times * wanted.of_starts
     return replace(
         trial,
         epsilon=trial.epsilon * rest,
-        wanted=replace(trial.wanted, times=wanted.times / rest),
+        wanted=replace(trial.wanted, times=times / rest),
         seed=seed,
     )
 

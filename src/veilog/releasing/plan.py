@@ -116,6 +116,7 @@ def plan(
     max_cases: int | None = None,
     times: Number | None = None,
     window: Window | str | None = None,
+    processing: str | None = None,
     attributes: Iterable[str] | None = None,
     attributes_share: Number | None = None,
     guessing_advantage: Number | None = None,
@@ -133,7 +134,7 @@ def plan(
     if guessing_advantage is not None:
         epsilon, told = _by_advantage(chosen, guessing_advantage, epsilon, delta, told)
     _check_certified(chosen, as_published)
-    wanted = Wanted.of(times, attributes, attributes_share, window)
+    wanted = Wanted.of(times, attributes, attributes_share, window, processing)
     declared = _declared(domain, activities)
     if wanted:
         _check_beyond(chosen, as_published)

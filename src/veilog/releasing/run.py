@@ -255,10 +255,12 @@ def _with_extras(
         ("control flow (variants)", _name(planned), [*for_labels, *made.for_flow])
     ]
     if made.details.times is not None:
-        done.append(("timestamps", "times", made.for_times))
+        starts = "" if planned.wanted.processing is None else f" and {planned.wanted.processing}"
+        done.append((f"timestamps{starts}", "times", made.for_times))
     columns = made.details.columns
-    if columns.events or columns.cases:
-        target = "attributes: " + ", ".join([*columns.cases, *columns.events])
+    names = [name for name in (*columns.cases, *columns.events) if name != planned.wanted.processing]
+    if names:
+        target = "attributes: " + ", ".join(names)
         done.append((target, "attributes", made.for_attributes))
     return _Made(made.variants, None, made.details, _NO_ORDER, done, said)
 
@@ -269,7 +271,9 @@ def _name(planned: Planned) -> str:
 
 def _beyond(wanted: Wanted) -> dict[str, object]:
     """What was asked for beyond variants, for the ledger."""
-    times = {"times": float(wanted.times)} if wanted.times else {}
+    times: dict[str, object] = {"times": float(wanted.times)} if wanted.times else {}
+    if wanted.processing is not None:
+        times["processing"] = wanted.processing
     shared = {"attributes": list(wanted.attributes), "attributes_share": float(wanted.attributes_share)}
     return {**times, **(shared if wanted.attributes else {})}
 

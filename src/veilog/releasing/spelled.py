@@ -36,6 +36,7 @@ def arguments(planned: Planned) -> dict[str, Any]:
         "domain": {name: list(values) for name, values in domain.attributes.items()} or None,
         "times": _text(wanted.times) if wanted.times else None,
         "window": wanted.window if wanted.window in (None, "log") else _ends(wanted.window),
+        "processing": wanted.processing,
         "attributes": list(wanted.attributes) or None,
         "attributes_share": _text(wanted.attributes_share) if wanted.attributes else None,
         "parameters": settings or None,  # apart: one may be called as another argument is, such as max_length
@@ -83,6 +84,7 @@ def as_command(planned: Planned, log: str, target: str, options: Iterable[tuple[
         ("--part", given.pop("part", None)),
         ("--times", given.pop("times", None)),
         ("--window", "..".join(_short(end) for end in ends) if isinstance(ends, list) else ends),
+        ("--processing", given.pop("processing", None)),
         ("--attributes", _listed(given.pop("attributes", None), "attributes")),
         ("--attributes-share", given.pop("attributes_share", None)),
         ("--activities", _listed(given.pop("activities", None), "activities")),

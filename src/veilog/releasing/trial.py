@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import START, TIMESTAMP, EventLog
 from veilog.logs.simulate import hospital
 from veilog.methods._events.assemble import Wanted
 from veilog.privacy.account.figures import round_up
@@ -49,7 +49,9 @@ def tried(plan: Planned) -> Guarantee:
     for stated in (*before, *after):
         trial = replace(trial, epsilon=trial.epsilon - stated.epsilon, delta=trial.delta - stated.delta)
     times = plan.wanted.times / (1 - plan.wanted.attributes_share)
-    guarantee = run_plan(replace(trial, wanted=replace(trial.wanted, times=times)), _made_up()).guarantee
+    began = None if plan.wanted.processing is None else START
+    trial = replace(trial, wanted=replace(trial.wanted, times=times, processing=began))
+    guarantee = run_plan(trial, _made_up()).guarantee
     if before or after:
         guarantee = replace(guarantee, charges=(*before, *guarantee.charges, *after))
         if guarantee.proven:
@@ -77,7 +79,7 @@ def on_made_up(plan: Planned) -> Planned:
         declared=plan.declared.taken_from_log(plan.undeclared),
         unit=plan.unit if plan.unit is ONE_CASE else Unit("person", plan.unit.most_cases),
         part=None,  # made-up cases are of no month; what a part is asked is what the whole is
-        wanted=replace(plan.wanted, attributes=(), attributes_share=Wanted().attributes_share),
+        wanted=replace(plan.wanted, attributes=(), attributes_share=Wanted().attributes_share, processing=None),
     )
 
 
@@ -104,4 +106,5 @@ def _values_asked(plan: Planned) -> tuple[Charge, ...]:
 
 @lru_cache(maxsize=1)
 def _made_up() -> EventLog:
-    return hospital(PATIENTS, seed=1)
+    made = hospital(PATIENTS, seed=1)
+    return replace(made, events=made.events.append_column(START, made.events.column(TIMESTAMP)))

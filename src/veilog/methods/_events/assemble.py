@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 DEFAULT_ATTRIBUTES_SHARE = Fraction(1, 4)
+OF_STARTS = Fraction(1, 5)
 _HOUR = 3_600_000_000
 _PIECE = 50_000
 """Cases of a release that are written at once."""
@@ -48,6 +49,8 @@ class Wanted:
     attributes_share: Fraction = Fraction(0)
     window: Window | Literal["log"] | None = None
     """In which cases start: declared, taken from the log (an assumption), or a made-up year."""
+    processing: str | None = None
+    """The attribute of events that says when they began, if that is released, too; paid for with the times."""
 
     @staticmethod
     def of(
@@ -55,6 +58,7 @@ class Wanted:
         attributes: Iterable[str] | None,
         attributes_share: Number | None,
         window: Window | str | None,
+        processing: str | None = None,
     ) -> Wanted:
         """What the user asked for, in exact numbers, or an error in the user's words."""
         names = () if attributes is None else (attributes,) if isinstance(attributes, str) else tuple(attributes)
@@ -84,15 +88,44 @@ class Wanted:
                 f"The window must be a pair of times, or 'log' to take it from the log, not {window!r}.",
                 parameter="window",
             )
+        _check_processing(processing, names, share_of_times)
         checked: Window | Literal["log"] | None = None
         if isinstance(window, str):
             checked = "log"
         elif window is not None:
             checked = _pair(window)
-        return Wanted(share_of_times, names, share, checked)
+        return Wanted(share_of_times, names, share, checked, processing)
+
+    @property
+    def of_starts(self) -> Fraction:
+        """Which part of the budget for times tells when events began."""
+        return Fraction(0) if self.processing is None else OF_STARTS
 
     def __bool__(self) -> bool:
         return bool(self.times or self.attributes)
+
+
+def _check_processing(processing: str | None, attributes: tuple[str, ...], times: Fraction) -> None:
+    if processing is None:
+        return
+    if not times:
+        raise ParameterError(
+            "When events began is released with a share for times only.",
+            parameter="processing",
+            advice="Add times, e.g. 0.3.",
+        )
+    if processing in attributes:
+        raise ParameterError(
+            f"The attribute {processing!r} is asked for twice, as the start of events and as an attribute.",
+            parameter="processing",
+            advice="Leave it out of the attributes.",
+        )
+    if processing in (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX) or not processing.strip():
+        raise ParameterError(
+            f"{processing!r} cannot say when events began.",
+            parameter="processing",
+            advice="Name the attribute of events that does; the timestamp of an event is its end.",
+        )
 
 
 def _pair(window: Window) -> Window:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import pyarrow as pa
+
 from veilog._typing import IntArray
+from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.variants import Repeated, Variants
 from veilog.methods._events.assemble import Details, Wanted, released_cases
 from veilog.methods._events.attributes import ReleasedColumns, released_attributes
 from veilog.methods._events.domains import Chosen, choose
+from veilog.methods._events.processing import with_starts
 from veilog.methods._events.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
@@ -62,6 +66,8 @@ def enriched(
         return len(curator.charges)
 
     begun = asked()
+    if wanted.processing is not None:
+        curator.events.check_moments(wanted.processing)
     found, rest = _attributes(curator, wanted, epsilon, delta, remark)
     flow_epsilon = epsilon * (1 - wanted.times - wanted.attributes_share)
     if not found:
@@ -70,11 +76,12 @@ def enriched(
     variants = flow(flow_epsilon)
     after_flow = asked()
     cases = released_cases(variants, generator(curator.randomness))
-    times = _times(curator, wanted, epsilon, delta_times, cases, remark)
+    times, starts = _times(curator, wanted, epsilon, delta_times, cases, remark)
     after_times = asked()
     columns = ReleasedColumns({}, {})
     if found and len(cases):
         columns = released_attributes(curator, rest, cases, found, times, remark)
+    columns = replace(columns, events={**starts, **columns.events})
     return Enriched(
         variants,
         Details(cases, times, columns),
@@ -101,12 +108,18 @@ def _times(
     delta: Fraction,
     cases: Repeated,
     remark: Callable[[str], None],
-) -> IntArray | None:
-    """Times for the released events, where asked for and there are any events."""
+) -> tuple[IntArray | None, dict[str, pa.Array]]:
+    """Times for the released events, where asked for and there are any events; and when these began, by its name."""
     if not wanted.times:
-        return None
+        return None, {}
     if cases.events == 0:
         remark("The release has no events, so it has no times.")
-        return None
+        return None, {}
     window = curator.events.window if wanted.window == "log" else wanted.window or curator.domain.window
-    return released_times(curator, epsilon * wanted.times, cases, window=window, delta=delta, remark=remark)
+    budget, for_starts = epsilon * wanted.times, wanted.of_starts
+    rest = 1 - for_starts
+    times = released_times(curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark)
+    if wanted.processing is None:
+        return times, {}
+    times, begun = with_starts(curator, budget * for_starts, delta * for_starts, cases, times, wanted.processing)
+    return times, {wanted.processing: pa.array(begun, pa.int64()).cast(TIMESTAMP_TYPE)}

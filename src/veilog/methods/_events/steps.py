@@ -84,12 +84,15 @@ class Steps:
     gaussian: bool
     """Whether the noise is Gaussian."""
 
-    def stretched(self, seconds: FloatArray, wanted: FloatArray, gaps: Gaps, known: BoolArray) -> FloatArray:
+    def stretched(
+        self, seconds: FloatArray, wanted: FloatArray, gaps: Gaps, known: FloatArray, fine: BoolArray
+    ) -> FloatArray:
         """Return gaps that add up to the durations ``wanted`` of cases, and in each table to about its parts of them;
         pairs that have little of the time keep it.
 
-        The gaps of pairs of which the distribution is ``known`` say only which of them is longer than another: they
-        are as long as they were, but for what the durations still want.
+        What comes out says of the gaps of a pair which of them is longer than another, and how long all are together.
+        As far as its distribution is ``known`` they are as they were drawn, but the long ones longer or shorter, until
+        they are as long together; those of a ``fine`` distribution all, but for what the durations still want.
         """
         owner = gaps.owner
         group = np.searchsorted(self.edges, wanted, side="right")[owner]
@@ -123,12 +126,18 @@ class Steps:
                 times(factors, cell)
             now = np.bincount(gaps.pair, weights=found)
             times(np.where(held, of_pairs / np.maximum(now, 1e-9), 1.0), gaps.pair)
-        ours = np.flatnonzero(known[gaps.pair])
-        if not len(ours):
-            return found
-        pair, own = gaps.pair[ours], seconds[ours]
-        found[ours[_longer(pair, found[ours])]] = own[_longer(pair, own)]
-        return _drawn_to(found, wanted, owner)
+        drawn = _as_drawn(seconds, found, gaps.pair, fine)
+        return _drawn_to(found + known[gaps.pair] * (drawn - found), wanted, owner)
+
+
+def _as_drawn(drawn: FloatArray, found: FloatArray, pair: IntArray, fine: BoolArray) -> FloatArray:
+    """Return the gaps of each pair in the order of those found, as they were drawn; long ones are changed until all of
+    the pair are as long as those found, or, of a fine one, not at all."""
+    order = _longer(pair, found)
+    together = [np.bincount(pair, weights=one, minlength=len(fine)) for one in (drawn, found)]
+    made = np.empty(len(found))
+    made[order] = _drawn_in_block(drawn[_longer(pair, drawn)], np.where(fine, *together), pair[order])
+    return made
 
 
 def _longer(pair: IntArray, seconds: FloatArray) -> IntArray:

@@ -53,7 +53,7 @@ from veilog.methods._events.gap_bins import Bins, least_squares
 from veilog.methods._events.orders import Block, in_blocks, picked, spread
 from veilog.methods._events.prices import Price, prices
 from veilog.methods._events.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
-from veilog.methods._events.weighed import Spread, Things, Weighed, asked_spread
+from veilog.methods._events.weighed import Spread, Things, Weighed, asked
 from veilog.methods.method import advised
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases
@@ -189,7 +189,7 @@ def _gaps(price: Price, price_all: Price, pairs: Weighed, labels: tuple[str, ...
         return rows, place, block.times[at] - block.times[at - 1]
 
     things = Things(told, labels, "gaps of released directly-follows pairs")
-    return asked_spread(price, pairs, things, pairs.keys % size, lambda bins: _all_gaps(price_all, bins))
+    return asked(price, pairs, things, lambda bins: _all_gaps(price_all, bins)).leaning(pairs.keys % size)
 
 
 def _all_gaps(price: Price, bins: Bins) -> FloatArray:
@@ -199,10 +199,10 @@ def _all_gaps(price: Price, bins: Bins) -> FloatArray:
         at, rows = known_gaps(block)
         return rows, bins.told(block.times[at] - block.times[at - 1]), np.ones(len(rows), dtype=np.int64)
 
-    asked = price.sums(
+    sums = price.sums(
         of_all, len(bins), GAPS_A_CASE, GAPS_A_CASE, resolution=RESOLUTION, purpose="gaps of all directly-follows pairs"
     )
-    found, doubt = _shares(asked / RESOLUTION, GAPS_A_CASE / price.epsilon())
+    found, doubt = _shares(sums / RESOLUTION, GAPS_A_CASE / price.epsilon())
     trust = [1 / doubt**2, np.full(len(bins), 1 / GUESS_DOUBT**2)]
     return least_squares(np.average([found, bins.guess], axis=0, weights=trust))
 
@@ -251,7 +251,7 @@ def _courses(gaps: Spread, block: Block, lasting: _Lasting, steps: Steps) -> Flo
     longer = np.lexsort((took[lasting.rows], lasting.kind))
     wanted[lasting.rows[longer]] = lasting.seconds[np.lexsort((lasting.seconds, lasting.kind))]
     found = np.zeros(len(cases.codes))
-    found[at] = steps.stretched(seconds, wanted, where, gaps.known)
+    found[at] = steps.stretched(seconds, wanted, where, gaps.known, gaps.fine)
     return found
 
 

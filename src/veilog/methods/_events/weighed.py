@@ -2,9 +2,7 @@
 
 One question, on public log-scaled bins: each row on parts of these bins, on the same or on several at once, by how many
 things it has in the release. The rarer a row is there, the heavier its things count, so that the noise drowns less of
-what is rare; a case counts at most half of what one of the release does on average, in large logs more. The rest is
-post-processing: the distribution of a row leans on those of its group and these on a common one, as far as noise drowns
-them.
+what is rare; a case counts at most half of what one of the release does on average, in large logs more.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from veilog.methods._events.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 
-__all__ = ["Spread", "Things", "Weighed", "asked_spread"]
+__all__ = ["Answer", "Spread", "Things", "Weighed", "asked"]
 
 PART_OF_A_CASE = (0.5, 3.0)
 """A case counts at most the first part of what one of the release does on average: long cases count less, which bends
@@ -96,18 +94,6 @@ class Weighed:
         return self.total(self.euclidean(1)) / self.total(self.in_case)
 
 
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """For each row, and after them for all others, a distribution over the bins and the slopes inside."""
-
-    bins: Bins
-    keys: IntArray
-    q: FloatArray
-    steep: FloatArray
-    known: BoolArray
-    """Of which rows the distribution is."""
-
-
 @dataclass(frozen=True)
 class Things:
     """What is asked of raw cases: which things they have, by row and by how long they take."""
@@ -119,11 +105,52 @@ class Things:
     codings: Sequence[Coding] = ()
 
 
-def asked_spread(
-    price: Price, weighed: Weighed, things: Things, group: IntArray, common: Callable[[Bins], FloatArray]
-) -> Spread:
-    """Return how long the things of each row take, from one noisy answer; ``group``: of each row; ``common``: how what
-    takes so long is spread over these bins, whatever its row."""
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """For each row, and after them for all others, a distribution over the bins and the slopes inside."""
+
+    bins: Bins
+    keys: IntArray
+    q: FloatArray
+    steep: FloatArray
+    fine: BoolArray
+    """Which rows were asked for on parts of bins."""
+    known: FloatArray
+    """How much of each distribution the answers tell; all of one that is fine."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What was found of each row in its cells, with noise."""
+
+    cells: Cells
+    keys: IntArray
+    found: FloatArray
+    expected: FloatArray
+    """How many things each row should have."""
+    variances: FloatArray
+    """Of a cell of each row."""
+    common: FloatArray
+    """How what takes so long is spread over the bins, whatever its row."""
+
+    def leaning(self, group: IntArray) -> Spread:
+        """Return distributions: those of the rows lean on those of their groups, and these on the common one, as far as
+        noise drowns them."""
+        return self._spread(*self.cells.backed_off(self.found, self.expected, self.variances, group, self.common))
+
+    def ending(self, like: FloatArray) -> Spread:
+        """Return distributions that lean on what each row is ``like``, as far as noise drowns them, and of which the
+        tails fall and end."""
+        return self._spread(*self.cells.leaning(self.found, self.expected, self.variances, like, ending=True))
+
+    def _spread(self, rows: FloatArray, known: FloatArray) -> Spread:
+        q, bins = np.concatenate([rows, self.common[None, :]]), self.cells.bins
+        fine = np.append(self.cells.fineness > 0, False)
+        return Spread(bins, self.keys, q, bins.slopes(q), fine, np.where(fine, 1.0, np.append(known, 0.0)))
+
+
+def asked(price: Price, weighed: Weighed, things: Things, common: Callable[[Bins], FloatArray]) -> Answer:
+    """Return how long the things of each row take; ``common`` gives how all are spread over the bins."""
     weight, in_case = weighed.weight, weighed.in_case
     epsilon = price.epsilon(weighed.total(in_case), weighed.total(weighed.euclidean(1)))
     least, most = PART_OF_A_CASE
@@ -131,8 +158,8 @@ def asked_spread(
     having = max(int(weighed.counts[in_case > 0].sum()), 1)
     often = weighed.often(np.ones(len(in_case)))
     cells = Cells.of(often * weight * epsilon / max(part * weighed.total(in_case) / having, 1.0))
-    parent = common(cells.bins)
     # A sum has less noise when it is asked for than when it is made of answers.
+    parent = common(cells.bins)
     if price.rounds is not None:
         in_case = weighed.euclidean(float((parent**2).sum()))
     bound = max(round(part * weighed.total(in_case) / having), 1)
@@ -143,7 +170,7 @@ def asked_spread(
         place = place[ours]
         return rows[ours], cells.told(place, took[ours]), weight[place]
 
-    asked = price.sums(
+    sums = price.sums(
         features,
         int(cells.starts[-1]),
         bound,
@@ -154,9 +181,7 @@ def asked_spread(
     )
     often = weighed.often(np.minimum(1.0, bound / np.maximum(in_case, 1e-9)))
     # The release need not have as many cases as the log: scale what it lets expect to what was found.
-    found = float(asked.sum()) / max(float(often @ weight), 1.0)
+    found = float(sums.sum()) / max(float(often @ weight), 1.0)
     expected = np.maximum(often * max(found, LEAST_FOUND), 1.0)
     variances = 2 * (bound / price.epsilon() / weight) ** 2
-    asked = asked / np.repeat(weight, np.diff(cells.starts))
-    q = np.concatenate([cells.backed_off(asked, expected, variances, group, parent), parent[None, :]])
-    return Spread(cells.bins, weighed.keys, q, cells.bins.slopes(q), np.append(cells.fineness > 0, False))
+    return Answer(cells, weighed.keys, sums / np.repeat(weight, np.diff(cells.starts)), expected, variances, parent)

@@ -1,0 +1,263 @@
+"""When released events began: how long each was worked on, apart from the time that its case waited.
+
+An event's timestamp is its end; where an attribute says when it began, the time between is its processing, and what is
+left of the time since the event before is waiting. Two questions (shares of the epsilon: ``SHARES``):
+
+- how long events are processed, by activity, on public log-scaled bins (:mod:`veilog.methods._events.weighed`);
+- which part of the events of a case, but its first, begin before the one before them ended, in all and by activity.
+
+The rest is post-processing. Where noise hides how long an activity takes, its events take some part of the time since
+the event before in the release. Processing is drawn, spread evenly over the distribution of the activity. Then events
+of an activity exchange theirs, at random, until as many begin before the event before them ended as should: but for
+that, processing does not depend on the time since the event before. Those that still take longer than this get time
+that their case waits for others: its duration stays, and the times of events between its first and its last move. No
+event begins before the first one of its case.
+
+Events without both times, and such as end before they began, contribute nothing. With a delta both questions have
+Gaussian noise where that is narrower.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.logs.variants import Repeated
+from veilog.methods._events.gap_bins import Bins
+from veilog.methods._events.orders import Block, in_blocks, picked, spread
+from veilog.methods._events.prices import Price, prices
+from veilog.methods._events.steps import directly_following
+from veilog.methods._events.weighed import Spread, Things, Weighed, asked
+from veilog.privacy.asking import Triples
+from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms.noise import generator
+
+__all__ = ["with_starts"]
+
+SHARES = {"processing": Fraction(4, 5), "overlaps": Fraction(1, 5)}
+TABLES = 2
+"""In which a case shares out 1 among its events: overlaps of all, and by activity."""
+ROUNDS = 100
+"""In each, events that are on the wrong side of the event before look for one to exchange with."""
+TRIED = 8
+"""So many times the events of an activity that are too many look for one, in a large log not all."""
+_ONE = 2_520
+"""What a case shares out, in so many parts."""
+_SECOND = 1_000_000
+
+
+def with_starts(
+    curator: Curator, epsilon: Fraction, delta: Fraction, cases: Repeated, times: IntArray, began: str
+) -> tuple[IntArray, IntArray]:
+    """Return the times of released events, some of them moved inside their case, and when each event began
+    (microseconds since 1970 UTC); ``began`` is the attribute that says so. They cost epsilon, and delta where the noise
+    is Gaussian."""
+    rng = generator(curator.randomness)
+    events = _events(cases)
+    cost = prices(curator, epsilon, delta, SHARES, {"processing": events.ratio, "overlaps": TABLES**-0.5})
+    took = _asked_processing(cost["processing"], events, cases, times, began, rng)
+    overlaps = _asked_overlaps(cost["overlaps"], cases, began)
+    ended, begun = times.copy(), times.copy()
+
+    def of_block(block: Block) -> None:
+        ours = times[block.events]
+        moved, seconds = _worked(took, overlaps, block, ours)
+        ended[block.events] = ours + moved * _SECOND
+        begun[block.events] = ended[block.events] - seconds * _SECOND
+
+    in_blocks(of_block, cases, rng)
+    return ended, begun
+
+
+# Asking -------------------------------------------------------------------------------------------------------------
+
+
+def _events(cases: Repeated) -> Weighed:
+    """The events of the release, by activity."""
+    codes = cases.distinct.codes.astype(np.int64)
+    owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)
+    there = cases.counts[owners] > 0
+    return Weighed.of(codes[there], owners[there], cases.counts)
+
+
+def _asked_processing(
+    price: Price, events: Weighed, cases: Repeated, times: IntArray, began: str, rng: np.random.Generator
+) -> Spread:
+    place_of = np.full(len(cases.labels) + 1, len(events.keys))  # the last one is that of codes that are -1
+    place_of[events.keys] = np.arange(len(events.keys))
+
+    def told(block: Cases) -> tuple[IntArray, IntArray, IntArray]:
+        at = np.flatnonzero(_known(block, began))
+        return block.owners[at], place_of[block.codes[at]], block.times[at] - block.attributes[began][at]
+
+    released = cases.rows(0, len(cases))
+    at = directly_following(released.offsets, len(released.codes))
+    parts = (np.maximum((times[at] - times[at - 1]) / _SECOND, 1.0) ** rng.random(len(at)) * _SECOND).astype(np.int64)
+    place = place_of[released.codes[at]]
+
+    def like(bins: Bins) -> FloatArray:
+        """Some part of the time since the event before: how that is spread, for each activity and, last, for all."""
+        found = np.zeros((len(events.keys) + 1, len(bins)))
+        np.add.at(found, (place, bins.told(parts)), 1.0)
+        found[-1] = found.sum(axis=0)
+        everything = found[-1] / found[-1].sum() if len(at) else bins.guess
+        return np.asarray((found + everything) / (found.sum(axis=1, keepdims=True) + 1))
+
+    things = Things(told, cases.labels, "how long events take, by activity", (Coding(began, moments=True),))
+    answer = asked(price, events, things, lambda bins: like(bins)[-1])
+    return answer.ending(like(answer.cells.bins)[:-1])
+
+
+def _known(block: Cases, began: str) -> BoolArray:
+    """Which events have a start and an end, in order."""
+    starts = block.attributes[began]
+    return np.asarray((starts != UNKNOWN_TIME) & (block.times != UNKNOWN_TIME) & (starts <= block.times))
+
+
+@dataclass(frozen=True, eq=False)
+class _Overlaps:
+    """Of the events of cases but their first, with noise, in cases: such as follow the event before and such as begin
+    before it ended; of all, in the first row, and by activity."""
+
+    follow: FloatArray
+    overlap: FloatArray
+    scale: float
+    """Of the Laplace noise, or of such noise that varies as much."""
+
+    def shares(self, expected: FloatArray) -> FloatArray:
+        """Return which part of each activity overlaps: drawn to that of all as far as noise explains what is apart
+        (DerSimonian, Laird 1986). ``expected``: what the activities have of all cases of the release."""
+        cases = max(float(self.follow[0] + self.overlap[0]), self.scale)
+        common = min(max(float(self.overlap[0]) / cases, 0.0), 1.0)
+        # The release need not have as many cases as the log.
+        sizes = np.maximum(expected * cases / max(float(expected.sum()), 1e-9), 1e-9)
+        raw = np.clip(self.overlap[1:] / sizes, 0.0, 1.0)
+        variance = 2 * self.scale**2 / sizes**2
+        weight = 1 / variance
+        apart = float((weight * (raw - common) ** 2).sum()) - (len(raw) - 1)
+        between = max(0.0, apart / max(float(weight.sum() - (weight**2).sum() / weight.sum()), 1e-18))
+        return np.asarray(common + between / (between + variance) * (raw - common))
+
+
+def _asked_overlaps(price: Price, cases: Repeated, began: str) -> _Overlaps:
+    """Return where events begin. A case adds 1 to each of two tables, shared out; what is rounded off is lost."""
+    size = len(cases.labels) + 1
+
+    def features(block: Cases) -> Triples:
+        known = _known(block, began)
+        known[block.offsets[:-1][block.lengths > 0]] = False
+        known[1:] &= block.times[:-1] != UNKNOWN_TIME
+        at = np.flatnonzero(known)
+        rows, code = block.owners[at], np.where(block.codes[at] < 0, size - 1, block.codes[at])
+        overlap = 1 * (block.attributes[began][at] < block.times[at - 1])
+        each = _ONE // np.bincount(rows, minlength=len(block))[rows]
+        return np.tile(rows, TABLES), np.concatenate([overlap, 2 + 2 * code + overlap]), np.tile(each, TABLES)
+
+    sums = price.sums(
+        features,
+        2 + 2 * size,
+        TABLES * _ONE,
+        TABLES**0.5 * _ONE,
+        alphabet=cases.labels,
+        codings=(Coding(began, moments=True),),
+        purpose="events that begin before the one before ended, in all and by activity, in 1/2520",
+    ).reshape(-1, 2)
+    return _Overlaps(sums[:, 0] / _ONE, sums[:, 1] / _ONE, TABLES / price.epsilon(TABLES, TABLES**0.5))
+
+
+# Drawing ------------------------------------------------------------------------------------------------------------
+
+
+def _worked(took: Spread, overlaps: _Overlaps, block: Block, times: IntArray) -> tuple[IntArray, IntArray]:
+    """Return by how many seconds each released event of a block moves, and how many it takes."""
+    cases, rng = block.sequences, block.rng
+    codes, size = cases.codes.astype(np.int64), len(cases.labels) + 1
+    row = np.minimum(np.searchsorted(took.keys, codes), len(took.keys) - 1)
+    row = np.where(took.keys[row] == codes, row, len(took.keys))
+    seconds = took.bins.drawn(picked(took.q, row, spread(rng.random(len(row)), row, rng)), row, took.steep, rng)
+    at = directly_following(cases.offsets, len(codes))
+    gaps, code, owner = (times[at] - times[at - 1]) / _SECOND, codes[at], block.owners[at]
+    expected = np.asarray(np.bincount(code, 1 / (cases.lengths[owner] - 1), minlength=size), dtype=np.float64)
+    wanted = np.round(overlaps.shares(expected) * np.bincount(code, minlength=size)).astype(np.int64)
+    drawn = _exchanged(seconds[at], gaps, code, wanted, rng)
+    longer = np.zeros(len(codes))
+    longer[at], seconds[at] = _made_room(drawn, gaps, _too_long(drawn, gaps, code, wanted, rng), owner, len(cases))
+    whole = cases.lengths[cases.lengths > 0]
+    firsts = cases.offsets[:-1][cases.lengths > 0]
+    moved = np.cumsum(longer)
+    moved = np.round(moved - np.repeat(moved[firsts], whole)).astype(np.int64)
+    lasting = np.floor(seconds).astype(np.int64)
+    since = times // _SECOND + moved
+    lasting[at] = np.minimum(lasting, since - np.repeat(since[firsts] - lasting[firsts], whole))[at]
+    return moved, lasting
+
+
+def _too_long(
+    seconds: FloatArray, gaps: FloatArray, codes: IntArray, wanted: IntArray, rng: np.random.Generator
+) -> BoolArray:
+    """Return which events, chosen at random, take longer than their gaps though they should not."""
+    over = rng.permutation(np.flatnonzero(seconds > gaps))
+    found = np.zeros(len(seconds), dtype=np.bool_)
+    found[over[_rank(codes[over], len(wanted)) >= wanted[codes[over]]]] = True
+    return found
+
+
+def _made_room(
+    seconds: FloatArray, gaps: FloatArray, too_long: BoolArray, owner: IntArray, cases: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return by how much gaps become longer or shorter, those of a case none together, and what events take then: those
+    that are too long for their gaps share the waiting of the others, in proportion, as far as there is any."""
+    need = np.where(too_long, seconds - gaps, 0.0)
+    waiting = np.maximum(gaps - seconds, 0.0)
+    wanted, there = (np.bincount(owner, of_each, minlength=cases) for of_each in (need, waiting))
+    given = np.minimum(wanted, there)
+    more, less = (np.divide(given, of, out=np.zeros(cases), where=of > 0)[owner] for of in (wanted, there))
+    longer = need * more - waiting * less
+    return longer, np.where(too_long, gaps + need * more, seconds)
+
+
+def _exchanged(
+    seconds: FloatArray, gaps: FloatArray, codes: IntArray, wanted: IntArray, rng: np.random.Generator
+) -> FloatArray:
+    """Return the seconds exchanged among events of the same code, at random, until of each code about as many as wanted
+    are longer than their gaps."""
+    found = seconds.copy()
+    order = np.argsort(codes, kind="stable")
+    number = np.bincount(codes, minlength=len(wanted))
+    first = np.cumsum(number) - number
+    for _ in range(ROUNDS):
+        over = found > gaps
+        excess = np.bincount(codes[over], minlength=len(wanted)) - wanted
+        if not excess.any():
+            break
+        looking = np.where(excess[codes] > 0, over, ~over & (excess[codes] < 0))
+        enough = rng.random(len(codes)) * number[codes] < TRIED * np.abs(excess[codes])
+        one = rng.permutation(np.flatnonzero(looking & enough))
+        other = order[first[codes[one]] + (rng.random(len(one)) * number[codes[one]]).astype(np.int64)]
+        change = 1 * (found[other] > gaps[one]) + (found[one] > gaps[other]) - over[one] - over[other]
+        useful = np.flatnonzero(change * np.sign(excess[codes[one]]) < 0)
+        one, other = _once(one[useful], other[useful])
+        fits = _rank(codes[one], len(wanted)) < np.abs(excess[codes[one]])
+        one, other = one[fits], other[fits]
+        found[one], found[other] = found[other], found[one]
+    return found
+
+
+def _rank(codes: IntArray, size: int) -> IntArray:
+    """Return for each number how many of the same there are before it."""
+    order, number = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=size)
+    rank = np.empty(len(codes), dtype=np.int64)
+    rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(number) - number, number)
+    return rank
+
+
+def _once(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
+    """Return those pairs of which neither place is in a pair before."""
+    both = np.stack([one, other], axis=1).ravel()
+    _, first, of_place = np.unique(both, return_index=True, return_inverse=True)
+    new = (first[of_place] == np.arange(len(both))).reshape(-1, 2).all(axis=1)
+    return one[new], other[new]
