@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from time_tools import started
 
 from veilog import Domain
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import START, EventLog
 from veilog.logs.simulate import hospital
 from veilog.logs.stored.disk import keep
 from veilog.logs.stored.store import StoredLog
@@ -25,7 +26,7 @@ from veilog.privacy.events import EventQuestions
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import Unit, bounded
 
-LOG = hospital(60, seed=4)
+LOG = started(hospital(60, seed=4))
 CUTS = st.sets(st.integers(1, LOG.cases.num_rows - 1), max_size=8)
 DOMAINS = st.sampled_from([Domain(), Domain(max_length=4), Domain(activities=LOG.variants.labels[::2], max_length=7)])
 
@@ -63,16 +64,27 @@ def rounds_of_sums(events: EventQuestions) -> list[list[int]]:
 
 
 CODINGS = (Coding("leucocytes", edges=(0.0, 5.0, 30.0)), Coding("urgency", ("1", "2", "3")))
+
+
+def moments(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """When events began: in parts of a case's day, and how long they took."""
+    began, known = block.attributes[START], block.attributes[START] != UNKNOWN_TIME
+    place = np.where(known, began // 10**9 % 90, 90)
+    return block.owners, place, np.where(known, np.minimum((block.times - began) // 10**6, 9), 1)
+
+
 QUESTIONS: dict[str, Callable[[EventQuestions], Any]] = {
     "sums": lambda e: e.sums(features, 100, 9, 1, alphabet=LOG.variants.labels[1:], codings=CODINGS).tolist(),
     "euclidean sums": lambda e: e.sums(features, 100, 9, 1, delta="1e-6", codings=CODINGS).tolist(),
     "fine sums": lambda e: e.sums(features, 100, 9, 1, codings=CODINGS, resolution=8).tolist(),
+    "sums of moments": lambda e: e.sums(moments, 100, 9, 1, codings=(Coding(START, moments=True),)).tolist(),
     "rounds of sums": lambda e: rounds_of_sums(e),
     "distinct": lambda e: [e.distinct(name, 1) for name in ("org:resource", "age group", "urgency", "leucocytes")],
     "frequent values": lambda e: [e.frequent_values(name, 2, 5, "0.1") for name in ("org:resource", "age group")],
     "most apart": lambda e: e.most_apart(features, ([30] * 50, [5] * 50), (0, 3), "0.01", codings=CODINGS),
     "window": lambda e: e.window,
     "columns": lambda e: [(e.level(n), e.kind(n)) for n in ("org:resource", "age group", "leucocytes", "cost")],
+    "check moments": lambda e: e.check_moments(START),
 }
 
 
@@ -91,7 +103,17 @@ def test_every_answer_is_that_in_memory(name: str, cuts: set[int], domain: Domai
 
 def test_every_question_is_tried() -> None:
     public = {name for name in vars(EventQuestions) if not name.startswith("_")}
-    assert public == {"sums", "rounds", "distinct", "frequent_values", "most_apart", "window", "level", "kind"}
+    assert public == {
+        "sums",
+        "rounds",
+        "distinct",
+        "frequent_values",
+        "most_apart",
+        "window",
+        "level",
+        "kind",
+        "check_moments",
+    }
 
 
 @pytest.mark.slow
@@ -119,6 +141,7 @@ def test_a_release_is_that_of_the_log_in_memory(unit: dict[str, Any]) -> None:
             seed=7,
             times="0.3",
             window="log",
+            processing=True,
             attributes=["urgency", "leucocytes"],
             domain=Domain(attributes={"leucocytes": (0.0, 30.0)}),
             **unit,

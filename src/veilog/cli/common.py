@@ -117,7 +117,11 @@ class Reading:
     activity: Annotated[str | None, Parameter(help="Column of the activity, for tables.")] = None
     timestamp: Annotated[str | None, Parameter(help="Column of the timestamp, for tables.")] = None
     lifecycle: Annotated[
-        str | None, Parameter(help="Keep only the events of this lifecycle:transition, e.g. complete.")
+        str | None,
+        Parameter(
+            help="Keep only the events of this lifecycle:transition, e.g. complete; intervals: a start and its end are "
+            "one event with a start_timestamp."
+        ),
     ] = None
     classifier: Annotated[
         str | None,

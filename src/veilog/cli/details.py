@@ -29,9 +29,11 @@ class Beyond:
         Parameter(help="START..END: when cases start (ISO dates); or log, to take it from the log."),
     ] = None
     processing: Annotated[
-        str | None,
-        Parameter(help="The attribute that says when events began (start_timestamp): released with the times."),
-    ] = None
+        bool,
+        Parameter(
+            negative="", help="With the times, release when events began (start_timestamp), so how long they take."
+        ),
+    ] = False
     attributes: Annotated[
         str | None,
         Parameter(
@@ -81,7 +83,7 @@ class Beyond:
 
     @property
     def wanted(self) -> bool:
-        return self.times is not None or self.attributes is not None or self.processing is not None
+        return self.times is not None or self.attributes is not None or self.processing
 
     def arguments(self) -> dict[str, Any]:
         """As :func:`veilog.release` takes them."""

@@ -92,7 +92,8 @@ def read(
     ``case``, ``activity`` and ``timestamp`` name the columns of a table whose names do not say it; a date and a time of
     day in two columns are ``timestamp="Date+Time"``. ``header`` is the line with the names of the columns, 0 where
     there is none, ``sheet`` one of a workbook, ``object_type`` the type of objects that are the cases of an
-    object-centric log. ``lifecycle`` keeps only the events of that transition (``"complete"``), ``"all"`` every one.
+    object-centric log. ``lifecycle`` keeps only the events of that transition (``"complete"``), ``"all"`` every one;
+    ``"intervals"`` makes a start and its end one event, which has a ``start_timestamp``.
     ``classifier`` names the attributes whose values make an activity (``"concept:name lifecycle:transition"``), or a
     classifier of the log. ``time_format`` says what ``5/6/2024`` means: ``"dd/mm/yyyy"`` or ``"mm/dd/yyyy"``.
     ``policies`` sets what happens on a finding (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come

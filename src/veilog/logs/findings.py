@@ -64,7 +64,10 @@ _RULES = (
          "keep", ("keep", "fail"), "The events of such a case are ordered by time, then by row."),
     Rule("lifecycle-transitions", "activities have several transitions, such as start and complete", "warning",
          "keep", ("keep", "fail"), "Every one counts as an event. --lifecycle complete keeps only those that are "
-         "complete; --classifier 'concept:name lifecycle:transition' tells them apart."),
+         "complete, --lifecycle intervals makes a start and its end one event; --classifier 'concept:name "
+         "lifecycle:transition' tells them apart."),
+    Rule("unpaired-transitions", "an event is a start without an end, or another transition", "warning", "drop",
+         ("drop", "fail"), "Starts and ends are made one event; what is neither is left out."),
     Rule("title-lines", "lines stand before the header of a table", "info", "drop", ("drop", "fail"),
          "They are left out. --header LINE says where the header is, --header 0 that there is none."),
     Rule("date-and-time", "the date and the time of day are in two columns", "info", "keep", ("keep", "fail"),
@@ -73,7 +76,8 @@ _RULES = (
          "They are counted from the beginning of 1970 in UTC; how large they are tells the unit."),
     Rule("start-and-end", "each row has a start and an end", "info", "keep", ("keep", "fail"),
          "The end is the time of the event, the start stays as its attribute. --lifecycle start takes the starts as "
-         "times, --lifecycle all makes two events of a row, start and complete."),
+         "times, --lifecycle all makes two events of a row, start and complete, --lifecycle intervals keeps the start "
+         "as a time, start_timestamp."),
     Rule("other-sheets", "a workbook has further sheets with data", "info", "drop", ("drop", "fail"),
          "They are not read. --sheet NAME chooses one."),
     Rule("event-without-object", "an event has no object of the type that is the case", "warning", "drop",
@@ -106,6 +110,7 @@ _THINGS = {
     "bad-value": "value",
     "duplicate-case-id": "case",
     "empty-trace": "case",
+    "unpaired-transitions": "event",
     "title-lines": "line",
     "other-sheets": "sheet",
     "event-without-object": "event",

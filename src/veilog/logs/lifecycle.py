@@ -1,6 +1,7 @@
-"""Life cycles: which transition of its activity an event is, and activities that several attributes tell together.
+"""Life cycles: which transition of its activity an event is, starts and ends that are one event, and activities that
+several attributes tell together.
 
-Both are decided event by event, so that what one case holds changes no other.
+All of it is decided event by event or case by case, so that what one case holds changes no other.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._language import gettext_noop
-from veilog._typing import BoolArray
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import LIFECYCLE
+from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 
-__all__ = ["EVERY", "INSTEAD", "Transitions", "joined", "no_life_cycle"]
+__all__ = ["EVERY", "INSTEAD", "INTERVALS", "Transitions", "as_intervals", "joined", "no_life_cycle", "wants_intervals"]
 
 
 INSTEAD = gettext_noop(
@@ -33,6 +35,9 @@ _SHOWN = 40
 """Letters of a transition that are shown."""
 EVERY = "all"
 """What is asked for where every transition is to count: then nothing need be said about it."""
+INTERVALS = "intervals"
+"""What is asked for where a start and its end are to be one event."""
+_BEGUN = "start"
 
 
 class Transitions:
@@ -98,6 +103,67 @@ class Transitions:
         """Whether some activity has several transitions."""
         pairs = {(label, step.strip().casefold()) for label, step in self._counts if step}
         return len({label for label, _ in pairs}) < len(pairs)
+
+
+def wants_intervals(lifecycle: str | None) -> bool:
+    """Return whether a start and its end are to be one event."""
+    return lifecycle is not None and lifecycle.strip().casefold() == INTERVALS
+
+
+def as_intervals(log: EventLog, findings: Findings) -> EventLog:
+    """Return the log with one event for each that is complete, which says when it began: as in pm4py an end belongs to
+    the first start of its activity in its case that has none yet. An end without a start has no start time; starts
+    without an end, and other transitions, are left out."""
+    if START in log.events.column_names:
+        raise ParameterError(
+            f"The log has {START!r} already.", parameter="lifecycle", advice="Leave the life cycle away."
+        )
+    if LIFECYCLE not in log.events.column_names:
+        raise no_life_cycle(INTERVALS)
+    steps = _Encoded(log.events.column(LIFECYCLE))
+    told = np.array([{_BEGUN: 1, _COMPLETE: -1}.get(name.strip().casefold(), 0) for name in steps.names])[steps.codes]
+    for wanted, value in ((_BEGUN, 1), (_COMPLETE, -1)):
+        if len(told) and not (told == value).any():
+            raise ParameterError(
+                f"No event is the transition {wanted!r}, so starts and ends cannot be one event.",
+                parameter="lifecycle",
+                advice="Leave the life cycle away, or name the transition that counts.",
+            )
+    begun = _starts_of(log.events.column(CASE_INDEX).to_numpy(), log.activity_codes[1], told)
+    ends = np.flatnonzero(told < 0)
+    unpaired = len(told) - len(ends) - int((begun[ends] >= 0).sum())
+    if unpaired:
+        findings.add("unpaired-transitions", f"{unpaired:,} of {len(told):,} events", count=unpaired)
+    times = log.events.column(TIMESTAMP).take(pa.array(begun[ends], mask=begun[ends] < 0))
+    events = log.events.take(pa.array(ends)).append_column(START, times)
+    place = events.column_names.index(EVENT_INDEX)
+    events = events.set_column(place, EVENT_INDEX, pa.array(np.arange(len(ends))))
+    return replace(log, events=events, findings=findings.result())
+
+
+def _starts_of(case: IntArray, code: IntArray, told: IntArray) -> IntArray:
+    """Return for each end (-1) the place of the start (1) that it belongs to, and -1 for one that has none: an end has
+    none where, of its activity in its case, there have been fewer starts than ends that have one."""
+    number = len(told)
+    order = np.lexsort((np.arange(number), code, case))
+    order = order[told[order] != 0]
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = (case[order[1:]] != case[order[:-1]]) | (code[order[1:]] != code[order[:-1]])
+    group, step = np.cumsum(first) - 1, told[order]
+    open_ = np.cumsum(step)
+    open_ -= (open_ - step)[np.flatnonzero(first)][group] if len(order) else 0
+    apart = group * (number + 1)  # so that no lowest number of an earlier group is lower
+    lowest = np.minimum.accumulate(np.minimum(open_, 0) - apart) + apart
+    before = np.where(first, 0, np.concatenate([[0], lowest[:-1]])[: len(order)])
+    paired = (step < 0) & (open_ >= before)
+    found = np.full(number, -1)
+    rank_of_end = np.cumsum(paired) - paired
+    rank_of_start = np.cumsum(step > 0) - (step > 0)
+    begins = np.flatnonzero(first)
+    starts = order[step > 0]
+    base_end, base_start = rank_of_end[begins][group], rank_of_start[begins][group]
+    found[order[paired]] = starts[(base_start + rank_of_end - base_end)[paired]]
+    return found
 
 
 def _most_frequent(steps: Sequence[tuple[str, int]]) -> str:

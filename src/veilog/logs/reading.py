@@ -7,7 +7,8 @@ from dataclasses import replace
 from veilog.errors import InputError, ParameterError
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import engine_of
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import LIFECYCLE, EventLog
+from veilog.logs.lifecycle import EVERY, as_intervals, wants_intervals
 from veilog.logs.reader import Asked, blaming, not_ours, reader_of
 from veilog.logs.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_roles
 from veilog.logs.source import Source, is_ibis, silent
@@ -31,6 +32,15 @@ def whole(source: Source, asked: Asked) -> EventLog:
             advice="Leave index away; it is for tables of a database.",
         )
     reader = reader_of(source)
+    intervals = wants_intervals(asked.declared.lifecycle)
+    if intervals:
+        if LIFECYCLE in (asked.declared.classifier or ""):
+            raise ParameterError(
+                "This classifier tells starts and ends apart, so they cannot be one event.",
+                parameter="classifier",
+                advice=f"Leave {LIFECYCLE} out of it, or the life cycle away.",
+            )
+        asked = replace(asked, declared=replace(asked.declared, lifecycle=EVERY))
     with blaming(source):
         tabular = table_reader_of(source)
         check_layout(source)
@@ -38,6 +48,7 @@ def whole(source: Source, asked: Asked) -> EventLog:
         if roles is not None:
             note(source, roles, asked.findings)
         log = reader.read(source, replace(asked, roles=roles))
+        log = as_intervals(log, asked.findings) if intervals else log
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
     found = replace(log, read_together=together, attributes_read_together=told)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
-from veilog.logs.lifecycle import EVERY, no_life_cycle
+from veilog.logs.lifecycle import EVERY, no_life_cycle, wants_intervals
 from veilog.logs.tables.times import DayOrder
 
 __all__ = [
@@ -197,6 +197,12 @@ def guess_roles(
 
 def declared_roles(columns: Sequence[str], declared: Declared, classifiers: Classifiers = ()) -> Roles:
     """The roles of these columns, with what the owner declares of life cycle, classifier and format of times."""
+    if wants_intervals(declared.lifecycle):
+        raise ParameterError(
+            "Here events are taken as they are, so a start and its end cannot be one.",
+            parameter="lifecycle",
+            advice="Read the log into memory, or keep one transition, such as complete.",
+        )
     roles = guess_roles(columns, case=declared.case, activity=declared.activity, timestamp=declared.timestamp)
     if declared.lifecycle is not None and roles.transition is None:
         roles = _of_rows(roles, declared.lifecycle)

@@ -120,11 +120,12 @@ class EventQuestions:
 
     def check_moments(self, name: str) -> None:
         """Refuse an attribute that holds no times of events; from the log's columns, which the guarantee then says."""
-        if (self.kind(name), self.level(name)) != ("date", "event"):
+        there = name in self._log.shape.events.column_names
+        if not there or (self.kind(name), self.level(name)) != ("date", "event"):
             raise ParameterError(
-                f"The attribute {name!r} holds no times of events.",
+                f"The log does not say when its events began: it has no times {name!r} of events.",
                 parameter="processing",
-                advice="Name the attribute of events that says when each of them began.",
+                advice="Read it with --lifecycle intervals where starts are events or a column; or leave that away.",
             )
 
     def _assume_columns(self) -> None:

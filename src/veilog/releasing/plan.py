@@ -116,7 +116,7 @@ def plan(
     max_cases: int | None = None,
     times: Number | None = None,
     window: Window | str | None = None,
-    processing: str | None = None,
+    processing: bool = False,
     attributes: Iterable[str] | None = None,
     attributes_share: Number | None = None,
     guessing_advantage: Number | None = None,

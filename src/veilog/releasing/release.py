@@ -35,7 +35,7 @@ def release(
     max_cases: int | None = None,
     times: Number | None = None,
     window: Window | str | None = None,
-    processing: str | None = None,
+    processing: bool = False,
     attributes: Iterable[str] | None = None,
     attributes_share: Number | None = None,
     ledger: Ledger | str | Path | None = None,
@@ -69,8 +69,8 @@ def release(
     ``max_cases``, chosen at random, are looked at; or ``person`` where nobody has more than ``max_cases`` cases.
 
     ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times;
-    ``"log"`` takes it from the log, which the guarantee says; None a made-up year). ``processing`` names the attribute
-    that says when events began, which is then released, too. ``attributes`` are released with
+    ``"log"`` takes it from the log, which the guarantee says; None a made-up year). With ``processing``
+    when events began (``start_timestamp``) is released, too. ``attributes`` are released with
     ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
 
     ``part`` releases some of the cases alone, by a public rule that looks at each case by itself: ``"month=2024-03"``

@@ -15,7 +15,7 @@ import numpy as np
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger, Reservation, settling
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import START, EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
@@ -255,10 +255,10 @@ def _with_extras(
         ("control flow (variants)", _name(planned), [*for_labels, *made.for_flow])
     ]
     if made.details.times is not None:
-        starts = "" if planned.wanted.processing is None else f" and {planned.wanted.processing}"
+        starts = f" and {START}" if planned.wanted.processing else ""
         done.append((f"timestamps{starts}", "times", made.for_times))
     columns = made.details.columns
-    names = [name for name in (*columns.cases, *columns.events) if name != planned.wanted.processing]
+    names = [name for name in (*columns.cases, *columns.events) if not (planned.wanted.processing and name == START)]
     if names:
         target = "attributes: " + ", ".join(names)
         done.append((target, "attributes", made.for_attributes))
@@ -272,8 +272,8 @@ def _name(planned: Planned) -> str:
 def _beyond(wanted: Wanted) -> dict[str, object]:
     """What was asked for beyond variants, for the ledger."""
     times: dict[str, object] = {"times": float(wanted.times)} if wanted.times else {}
-    if wanted.processing is not None:
-        times["processing"] = wanted.processing
+    if wanted.processing:
+        times["processing"] = True
     shared = {"attributes": list(wanted.attributes), "attributes_share": float(wanted.attributes_share)}
     return {**times, **(shared if wanted.attributes else {})}
 

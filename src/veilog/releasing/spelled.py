@@ -36,7 +36,7 @@ def arguments(planned: Planned) -> dict[str, Any]:
         "domain": {name: list(values) for name, values in domain.attributes.items()} or None,
         "times": _text(wanted.times) if wanted.times else None,
         "window": wanted.window if wanted.window in (None, "log") else _ends(wanted.window),
-        "processing": wanted.processing,
+        "processing": wanted.processing or None,
         "attributes": list(wanted.attributes) or None,
         "attributes_share": _text(wanted.attributes_share) if wanted.attributes else None,
         "parameters": settings or None,  # apart: one may be called as another argument is, such as max_length
@@ -84,7 +84,6 @@ def as_command(planned: Planned, log: str, target: str, options: Iterable[tuple[
         ("--part", given.pop("part", None)),
         ("--times", given.pop("times", None)),
         ("--window", "..".join(_short(end) for end in ends) if isinstance(ends, list) else ends),
-        ("--processing", given.pop("processing", None)),
         ("--attributes", _listed(given.pop("attributes", None), "attributes")),
         ("--attributes-share", given.pop("attributes_share", None)),
         ("--activities", _listed(given.pop("activities", None), "activities")),
@@ -93,7 +92,11 @@ def as_command(planned: Planned, log: str, target: str, options: Iterable[tuple[
         ("--seed", given.pop("seed", None)),
         *options,
     ]
-    flags = [f"--{name.replace('_', '-')}" for name in ("weak_guarantee", "as_published") if given.pop(name, False)]
+    flags = [
+        f"--{name.replace('_', '-')}"
+        for name in ("processing", "weak_guarantee", "as_published")
+        if given.pop(name, False)
+    ]
     for option, value in pairs:
         words += [] if value is None else [option, str(value)]
     for name, value in given.pop("parameters", {}).items():

@@ -49,8 +49,7 @@ def tried(plan: Planned) -> Guarantee:
     for stated in (*before, *after):
         trial = replace(trial, epsilon=trial.epsilon - stated.epsilon, delta=trial.delta - stated.delta)
     times = plan.wanted.times / (1 - plan.wanted.attributes_share)
-    began = None if plan.wanted.processing is None else START
-    trial = replace(trial, wanted=replace(trial.wanted, times=times, processing=began))
+    trial = replace(trial, wanted=replace(trial.wanted, times=times, processing=plan.wanted.processing))
     guarantee = run_plan(trial, _made_up()).guarantee
     if before or after:
         guarantee = replace(guarantee, charges=(*before, *guarantee.charges, *after))
@@ -79,7 +78,7 @@ def on_made_up(plan: Planned) -> Planned:
         declared=plan.declared.taken_from_log(plan.undeclared),
         unit=plan.unit if plan.unit is ONE_CASE else Unit("person", plan.unit.most_cases),
         part=None,  # made-up cases are of no month; what a part is asked is what the whole is
-        wanted=replace(plan.wanted, attributes=(), attributes_share=Wanted().attributes_share, processing=None),
+        wanted=replace(plan.wanted, attributes=(), attributes_share=Wanted().attributes_share, processing=False),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from openly import planned
+from time_tools import started
 
 from veilog.audits.watching import OPENING
 from veilog.logs.eventlog import EventLog
@@ -27,8 +28,7 @@ from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
 from veilog.testing.replaying import recorded_and_replayed, same
 
-LOG = hospital(60, seed=1)
-STRANGER = hospital(40, seed=9)
+LOG, STRANGER = started(hospital(60, seed=1)), started(hospital(40, seed=9), seed=1)
 ATTRIBUTES = ("age group", "org:resource")
 SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "evolve": (
@@ -38,7 +38,8 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"delta": 1e-2, "only_real": True},
         {"times": 0.3},
         {"times": 0.3, "window": "log"},
-        {"delta": 1e-2, "times": 0.3},
+        {"times": 0.3, "processing": True},
+        {"delta": 1e-2, "times": 0.3, "processing": True},
         {"delta": 0.1, "attributes": ATTRIBUTES, "epsilon": 90},
         {"epsilon": 8, "times": 0.2, "unit": "person", "max_cases": 2},
     ),
@@ -123,6 +124,7 @@ def test_with_equal_answers_a_neighbouring_log_gives_the_same_release(method: st
     opened = [asked[0] for asked, _, _ in tape.entries if asked[0] in OPENING]
     assert len(first.guarantee.charges) == len(paid) + opened.count("training") + opened.count("rounds")
     together = "delta" in settings and (method in ("laplace", "sacofa", "pripel") or "times" in settings)
+    together += together * ("processing" in settings)
     assert opened.count("rounds") == together, "with a delta deep trees pay for their levels together, and so do times"
 
 
@@ -131,7 +133,7 @@ def test_with_equal_answers_a_neighbouring_log_gives_the_same_release(method: st
 def test_with_equal_answers_a_log_of_other_people_gives_the_same_release(method: str) -> None:
     settings: dict[str, Any] = {"delta": 1e-2} if "delta" in str(METHODS[method].budget) else {}
     if not METHODS[method].full_log:
-        settings |= {"times": 0.2, "attributes": ATTRIBUTES}
+        settings |= {"times": 0.2, "attributes": ATTRIBUTES, "processing": True}
     domain = declared(LOG, STRANGER)
     first, second, tape = recorded_and_replayed(planned(method, domain=domain, epsilon=8, **settings), LOG, STRANGER)
     assert tape.position == len(tape.entries) > 0

@@ -32,7 +32,7 @@ def of_pairs(rows: np.ndarray, expected: list[float], variance: float, second: l
     cells = Cells(COARSE, np.full(len(rows), COARSEST))
     doubts = np.full(len(rows), variance)
     even = np.full(len(COARSE), 1 / len(COARSE))
-    q = cells.backed_off(rows.ravel(), np.array(expected), doubts, np.array(second), even)
+    q, _ = cells.backed_off(rows.ravel(), np.array(expected), doubts, np.array(second), even)
     return np.asarray(np.add.reduceat(q, np.arange(0, len(COARSE), 4), axis=1))
 
 
@@ -87,7 +87,7 @@ def test_pairs_of_different_fineness_are_found_again_without_noise() -> None:
         minlength=int(cells.starts[-1]),
     ).astype(np.float64)
     even = np.full(len(cells.bins), 1 / len(cells.bins))
-    q = cells.backed_off(counts, np.full(2, 1_000.0), np.full(2, 1e-6), np.arange(2), even)
+    q, _ = cells.backed_off(counts, np.full(2, 1_000.0), np.full(2, 1e-6), np.arange(2), even)
     drawn = cells.bins.drawn(
         rng.choice(len(even), 2_000, p=q[0]), np.zeros(2_000, dtype=np.int64), cells.bins.slopes(q), rng
     )

@@ -52,6 +52,10 @@ def test_bins_of_durations_are_as_fine_as_there_are_many_cases() -> None:
     assert durations.edges_of(8 * durations.FINE)[1:6] == pytest.approx(2.0 ** (np.arange(5) / 4))
 
 
+def unknown(pairs: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(pairs), np.zeros(pairs, dtype=np.bool_)
+
+
 @pytest.mark.parametrize("gaussian", [False, True])
 def test_one_cell_far_off_is_noise(gaussian: bool) -> None:
     """Of cases that last for years there are hardly any, though a cell has seven noise scales of them."""
@@ -226,7 +230,7 @@ def test_parts_of_durations_are_those_that_were_answered(gaussian: bool) -> None
     table = np.zeros((1, steps.PLACES))
     table[0, 0], table[0, -1] = 25, 75
     known = steps.Steps(np.zeros(0), (table,), (0.1,), gaussian)
-    found = known.stretched(np.full(200, 10.0), np.full(100, 400.0), gaps, np.zeros(2, dtype=np.bool_))
+    found = known.stretched(np.full(200, 10.0), np.full(100, 400.0), gaps, *unknown(2))
     assert np.bincount(owner, found) == pytest.approx(np.full(100, 400.0))
     assert found[1::2] == pytest.approx(np.full(100, 300.0), rel=0.02)
 
@@ -241,7 +245,7 @@ def test_pairs_with_little_of_the_time_keep_it() -> None:
     table = np.zeros((1, steps.PLACES))
     table[0, 0], table[0, -1] = 79, 20
     known = steps.Steps(np.zeros(0), (table,), (0.1,), False)
-    found = known.stretched(np.tile([9_999.0, 1.0], 99), np.full(99, 10_000.0), gaps, np.zeros(3, dtype=np.bool_))
+    found = known.stretched(np.tile([9_999.0, 1.0], 99), np.full(99, 10_000.0), gaps, *unknown(3))
     assert found[1::2] == pytest.approx(np.full(99, 1.0), rel=0.1)
 
 
@@ -255,9 +259,33 @@ def test_gaps_of_known_pairs_are_as_long_as_they_were() -> None:
     table[0, 0], table[0, -1] = 90, 10
     seconds = np.tile([100.0, 300.0, 300.0, 100.0], 50)
     known = steps.Steps(np.zeros(0), (table,), (0.1,), False)
-    found = known.stretched(seconds, np.full(100, 400.0), gaps, np.array([True, False]))
+    found = known.stretched(seconds, np.full(100, 400.0), gaps, np.array([1.0, 0.0]), np.array([True, False]))
     assert found[::2] == pytest.approx(np.full(100, 300.0))
     assert found[1::2] == pytest.approx(np.full(100, 100.0))
+
+
+def test_short_gaps_of_pairs_that_are_known_are_as_drawn_and_all_are_as_long_together() -> None:
+    """An answer gives a pair a tenth of the time that was drawn: its long gaps lose that, its short ones stay."""
+    cases = Sequences(("a", "b", "c"), np.tile([0, 1, 2], 200).astype(np.int32), np.arange(0, 601, 3))
+    at = steps.directly_following(cases.offsets, 600)
+    codes = cases.codes.astype(np.int64)
+    gaps = steps.Gaps.of(codes[at - 1], codes[at], np.repeat(np.arange(200), 2), np.array([1, 5]), 3)
+    table = np.zeros((1, steps.PLACES))
+    table[0, 0], table[0, -1] = 20, 180
+    answered = steps.Steps(np.zeros(0), (table,), (0.1,), False)
+    rng = np.random.default_rng(1)
+    seconds = rng.lognormal(3, 2, 400)
+    wanted = seconds.reshape(-1, 2).sum(axis=1)
+    never, known = (
+        answered.stretched(seconds, wanted, gaps, np.full(3, much), np.zeros(3, dtype=np.bool_)) for much in (0.0, 1.0)
+    )
+    first = np.arange(0, 400, 2)
+    drawn, before, after = (np.median(of[first]) for of in (seconds, never, known))
+    assert before < 0.6 * drawn
+    assert after == pytest.approx(drawn, rel=0.25)
+    assert after > 1.5 * before
+    made = steps._as_drawn(seconds, never, gaps.pair, np.zeros(3, dtype=np.bool_))
+    assert np.bincount(gaps.pair, made) == pytest.approx(np.bincount(gaps.pair, never))
 
 
 def test_parts_of_durations_that_noise_explains_stay_as_they_were_expected() -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from veilog._typing import Int32Array, IntArray
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Metadata
 from veilog.logs.variants import Repeated, Sequences, Variants
 from veilog.methods._events.attributes import ReleasedColumns
@@ -49,8 +49,8 @@ class Wanted:
     attributes_share: Fraction = Fraction(0)
     window: Window | Literal["log"] | None = None
     """In which cases start: declared, taken from the log (an assumption), or a made-up year."""
-    processing: str | None = None
-    """The attribute of events that says when they began, if that is released, too; paid for with the times."""
+    processing: bool = False
+    """Whether when events began is released, too; paid for with the times."""
 
     @staticmethod
     def of(
@@ -58,7 +58,7 @@ class Wanted:
         attributes: Iterable[str] | None,
         attributes_share: Number | None,
         window: Window | str | None,
-        processing: str | None = None,
+        processing: bool = False,
     ) -> Wanted:
         """What the user asked for, in exact numbers, or an error in the user's words."""
         names = () if attributes is None else (attributes,) if isinstance(attributes, str) else tuple(attributes)
@@ -99,14 +99,14 @@ class Wanted:
     @property
     def of_starts(self) -> Fraction:
         """Which part of the budget for times tells when events began."""
-        return Fraction(0) if self.processing is None else OF_STARTS
+        return OF_STARTS if self.processing else Fraction(0)
 
     def __bool__(self) -> bool:
         return bool(self.times or self.attributes)
 
 
-def _check_processing(processing: str | None, attributes: tuple[str, ...], times: Fraction) -> None:
-    if processing is None:
+def _check_processing(processing: bool, attributes: tuple[str, ...], times: Fraction) -> None:
+    if not processing:
         return
     if not times:
         raise ParameterError(
@@ -114,17 +114,11 @@ def _check_processing(processing: str | None, attributes: tuple[str, ...], times
             parameter="processing",
             advice="Add times, e.g. 0.3.",
         )
-    if processing in attributes:
+    if START in attributes:
         raise ParameterError(
-            f"The attribute {processing!r} is asked for twice, as the start of events and as an attribute.",
+            f"{START!r} is asked for twice, as the start of events and as an attribute.",
             parameter="processing",
             advice="Leave it out of the attributes.",
-        )
-    if processing in (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX) or not processing.strip():
-        raise ParameterError(
-            f"{processing!r} cannot say when events began.",
-            parameter="processing",
-            advice="Name the attribute of events that does; the timestamp of an event is its end.",
         )
 
 

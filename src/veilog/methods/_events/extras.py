@@ -9,7 +9,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from veilog._typing import IntArray
-from veilog.logs.eventlog import TIMESTAMP_TYPE
+from veilog.logs.eventlog import START, TIMESTAMP_TYPE
 from veilog.logs.variants import Repeated, Variants
 from veilog.methods._events.assemble import Details, Wanted, released_cases
 from veilog.methods._events.attributes import ReleasedColumns, released_attributes
@@ -66,8 +66,8 @@ def enriched(
         return len(curator.charges)
 
     begun = asked()
-    if wanted.processing is not None:
-        curator.events.check_moments(wanted.processing)
+    if wanted.processing:
+        curator.events.check_moments(START)
     found, rest = _attributes(curator, wanted, epsilon, delta, remark)
     flow_epsilon = epsilon * (1 - wanted.times - wanted.attributes_share)
     if not found:
@@ -109,7 +109,7 @@ def _times(
     cases: Repeated,
     remark: Callable[[str], None],
 ) -> tuple[IntArray | None, dict[str, pa.Array]]:
-    """Times for the released events, where asked for and there are any events; and when these began, by its name."""
+    """Times for the released events, where asked for and there are any; and when these began, by the name of that."""
     if not wanted.times:
         return None, {}
     if cases.events == 0:
@@ -119,7 +119,7 @@ def _times(
     budget, for_starts = epsilon * wanted.times, wanted.of_starts
     rest = 1 - for_starts
     times = released_times(curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark)
-    if wanted.processing is None:
+    if not wanted.processing:
         return times, {}
-    times, begun = with_starts(curator, budget * for_starts, delta * for_starts, cases, times, wanted.processing)
-    return times, {wanted.processing: pa.array(begun, pa.int64()).cast(TIMESTAMP_TYPE)}
+    times, begun = with_starts(curator, budget * for_starts, delta * for_starts, cases, times)
+    return times, {START: pa.array(begun, pa.int64()).cast(TIMESTAMP_TYPE)}

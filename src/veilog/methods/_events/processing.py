@@ -1,7 +1,7 @@
 """When released events began: how long each was worked on, apart from the time that its case waited.
 
-An event's timestamp is its end; where an attribute says when it began, the time between is its processing, and what is
-left of the time since the event before is waiting. Two questions (shares of the epsilon: ``SHARES``):
+An event's timestamp is its end; where ``start_timestamp`` says when it began, the time between is its processing, and
+what is left of the time since the event before is waiting. Two questions (shares of the epsilon: ``SHARES``):
 
 - how long events are processed, by activity, on public log-scaled bins (:mod:`veilog.methods._events.weighed`);
 - which part of the events of a case, but its first, begin before the one before them ended, in all and by activity.
@@ -25,6 +25,7 @@ from fractions import Fraction
 import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.logs.eventlog import START
 from veilog.logs.variants import Repeated
 from veilog.methods._events.gap_bins import Bins
 from veilog.methods._events.orders import Block, in_blocks, picked, spread
@@ -51,16 +52,15 @@ _SECOND = 1_000_000
 
 
 def with_starts(
-    curator: Curator, epsilon: Fraction, delta: Fraction, cases: Repeated, times: IntArray, began: str
+    curator: Curator, epsilon: Fraction, delta: Fraction, cases: Repeated, times: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Return the times of released events, some of them moved inside their case, and when each event began
-    (microseconds since 1970 UTC); ``began`` is the attribute that says so. They cost epsilon, and delta where the noise
-    is Gaussian."""
+    (microseconds since 1970 UTC). They cost epsilon, and delta where the noise is Gaussian."""
     rng = generator(curator.randomness)
     events = _events(cases)
     cost = prices(curator, epsilon, delta, SHARES, {"processing": events.ratio, "overlaps": TABLES**-0.5})
-    took = _asked_processing(cost["processing"], events, cases, times, began, rng)
-    overlaps = _asked_overlaps(cost["overlaps"], cases, began)
+    took = _asked_processing(cost["processing"], events, cases, times, rng)
+    overlaps = _asked_overlaps(cost["overlaps"], cases)
     ended, begun = times.copy(), times.copy()
 
     def of_block(block: Block) -> None:
@@ -85,14 +85,14 @@ def _events(cases: Repeated) -> Weighed:
 
 
 def _asked_processing(
-    price: Price, events: Weighed, cases: Repeated, times: IntArray, began: str, rng: np.random.Generator
+    price: Price, events: Weighed, cases: Repeated, times: IntArray, rng: np.random.Generator
 ) -> Spread:
     place_of = np.full(len(cases.labels) + 1, len(events.keys))  # the last one is that of codes that are -1
     place_of[events.keys] = np.arange(len(events.keys))
 
     def told(block: Cases) -> tuple[IntArray, IntArray, IntArray]:
-        at = np.flatnonzero(_known(block, began))
-        return block.owners[at], place_of[block.codes[at]], block.times[at] - block.attributes[began][at]
+        at = np.flatnonzero(_known(block))
+        return block.owners[at], place_of[block.codes[at]], block.times[at] - block.attributes[START][at]
 
     released = cases.rows(0, len(cases))
     at = directly_following(released.offsets, len(released.codes))
@@ -107,14 +107,14 @@ def _asked_processing(
         everything = found[-1] / found[-1].sum() if len(at) else bins.guess
         return np.asarray((found + everything) / (found.sum(axis=1, keepdims=True) + 1))
 
-    things = Things(told, cases.labels, "how long events take, by activity", (Coding(began, moments=True),))
+    things = Things(told, cases.labels, "how long events take, by activity", (Coding(START, moments=True),))
     answer = asked(price, events, things, lambda bins: like(bins)[-1])
     return answer.ending(like(answer.cells.bins)[:-1])
 
 
-def _known(block: Cases, began: str) -> BoolArray:
+def _known(block: Cases) -> BoolArray:
     """Which events have a start and an end, in order."""
-    starts = block.attributes[began]
+    starts = block.attributes[START]
     return np.asarray((starts != UNKNOWN_TIME) & (block.times != UNKNOWN_TIME) & (starts <= block.times))
 
 
@@ -143,17 +143,17 @@ class _Overlaps:
         return np.asarray(common + between / (between + variance) * (raw - common))
 
 
-def _asked_overlaps(price: Price, cases: Repeated, began: str) -> _Overlaps:
+def _asked_overlaps(price: Price, cases: Repeated) -> _Overlaps:
     """Return where events begin. A case adds 1 to each of two tables, shared out; what is rounded off is lost."""
     size = len(cases.labels) + 1
 
     def features(block: Cases) -> Triples:
-        known = _known(block, began)
+        known = _known(block)
         known[block.offsets[:-1][block.lengths > 0]] = False
         known[1:] &= block.times[:-1] != UNKNOWN_TIME
         at = np.flatnonzero(known)
         rows, code = block.owners[at], np.where(block.codes[at] < 0, size - 1, block.codes[at])
-        overlap = 1 * (block.attributes[began][at] < block.times[at - 1])
+        overlap = 1 * (block.attributes[START][at] < block.times[at - 1])
         each = _ONE // np.bincount(rows, minlength=len(block))[rows]
         return np.tile(rows, TABLES), np.concatenate([overlap, 2 + 2 * code + overlap]), np.tile(each, TABLES)
 
@@ -163,7 +163,7 @@ def _asked_overlaps(price: Price, cases: Repeated, began: str) -> _Overlaps:
         TABLES * _ONE,
         TABLES**0.5 * _ONE,
         alphabet=cases.labels,
-        codings=(Coding(began, moments=True),),
+        codings=(Coding(START, moments=True),),
         purpose="events that begin before the one before ended, in all and by activity, in 1/2520",
     ).reshape(-1, 2)
     return _Overlaps(sums[:, 0] / _ONE, sums[:, 1] / _ONE, TABLES / price.epsilon(TABLES, TABLES**0.5))
@@ -188,8 +188,9 @@ def _worked(took: Spread, overlaps: _Overlaps, block: Block, times: IntArray) ->
     longer[at], seconds[at] = _made_room(drawn, gaps, _too_long(drawn, gaps, code, wanted, rng), owner, len(cases))
     whole = cases.lengths[cases.lengths > 0]
     firsts = cases.offsets[:-1][cases.lengths > 0]
-    moved = np.cumsum(longer)
-    moved = np.round(moved - np.repeat(moved[firsts], whole)).astype(np.int64)
+    moves = np.cumsum(longer)
+    # To the nearest second, halves always up: gaps of whole seconds stay 0 or more.
+    moved = np.floor(moves - np.repeat(moves[firsts], whole) + 0.5).astype(np.int64)
     lasting = np.floor(seconds).astype(np.int64)
     since = times // _SECOND + moved
     lasting[at] = np.minimum(lasting, since - np.repeat(since[firsts] - lasting[firsts], whole))[at]

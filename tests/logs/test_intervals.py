@@ -1,0 +1,105 @@
+"""A start and its end as one event."""
+
+import itertools
+from collections import defaultdict, deque
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import veilog
+from veilog.errors import InputError, ParameterError
+from veilog.logs import files, lifecycle
+from veilog.logs.eventlog import START
+from veilog.logs.stored.storing import store
+
+ROWS = """case,activity,lifecycle:transition,timestamp
+1,a,start,2024-01-01 10:00
+1,b,Start,2024-01-01 10:30
+1,a,start,2024-01-01 10:40
+1,a,COMPLETE,2024-01-01 11:00
+1,b,complete,2024-01-01 11:30
+1,a,complete,2024-01-01 11:45
+1,a,complete,2024-01-01 11:50
+1,c,start,2024-01-01 12:00
+2,a,complete,2024-01-02 10:00
+2,a,start,2024-01-02 11:00
+2,a,schedule,2024-01-02 11:01
+2,a,complete,2024-01-02 12:00
+"""
+SPANS = (
+    "case,activity,start_time,end_time\n1,a,2024-01-01 10:00,2024-01-01 11:00\n1,b,2024-01-01 12:00,2024-01-01 13:00\n"
+)
+
+
+def intervals(folder: Path, text: str, **more: object) -> veilog.EventLog:
+    path = folder / "log.csv"
+    path.write_text(text)
+    return veilog.read(path, lifecycle="intervals", **more)
+
+
+def told(log: veilog.EventLog) -> list[tuple[str, str, str | None, str]]:
+    frame = log.to_pandas()
+    rows = zip(frame["case:concept:name"], frame["concept:name"], frame[START], frame["time:timestamp"], strict=True)
+    return [(c, a, None if s is None or s != s else f"{s:%d %H:%M}", f"{e:%d %H:%M}") for c, a, s, e in rows]
+
+
+def test_an_end_belongs_to_the_first_start_of_its_activity_that_has_none(tmp_path: Path) -> None:
+    log = intervals(tmp_path, ROWS)
+    assert told(log) == [
+        ("1", "a", "01 10:00", "01 11:00"),
+        ("1", "b", "01 10:30", "01 11:30"),
+        ("1", "a", "01 10:40", "01 11:45"),
+        ("1", "a", None, "01 11:50"),
+        ("2", "a", None, "02 10:00"),
+        ("2", "a", "02 11:00", "02 12:00"),
+    ]
+    (found,) = (f for f in log.findings if f.rule == "unpaired-transitions")
+    assert (found.count, found.policy) == (2, "drop"), "the start of c, and what is scheduled"
+    with pytest.raises(InputError, match="a start without an end"):
+        intervals(tmp_path, ROWS, policies={"unpaired-transitions": "fail"})
+
+
+def test_starts_and_ends_in_one_row_are_times_of_one_event(tmp_path: Path) -> None:
+    log = intervals(tmp_path, SPANS)
+    assert told(log) == [("1", "a", "01 10:00", "01 11:00"), ("1", "b", "01 12:00", "01 13:00")]
+    files.write(log, tmp_path / "log.xes")
+    again = veilog.read(tmp_path / "log.xes")
+    assert told(again) == told(log)
+
+
+def test_what_cannot_be_intervals_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="no 'lifecycle:transition'"):
+        intervals(tmp_path, "case,activity,timestamp\n1,a,2024-01-01 10:00\n")
+    with pytest.raises(ParameterError, match="transition 'start'"):
+        intervals(tmp_path, "\n".join(row for row in ROWS.splitlines() if ",start" not in row.lower()))
+    with pytest.raises(ParameterError, match="tells starts and ends apart"):
+        intervals(tmp_path, ROWS, classifier="concept:name lifecycle:transition")
+    files.write(veilog.read(tmp_path / "log.csv"), tmp_path / "plain.parquet")
+    with pytest.raises(ParameterError, match="taken as they are"):
+        store(tmp_path / "plain.parquet", lifecycle="intervals")
+    files.write(intervals(tmp_path, ROWS), tmp_path / "log.parquet")
+    with pytest.raises(ParameterError, match="has 'start_timestamp' already"):
+        veilog.read(tmp_path / "log.parquet", lifecycle="intervals")
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.sampled_from([1, -1, -1, 0, 1]))))
+def test_pairs_are_those_of_waiting_in_line(events: list[tuple[int, int, int]]) -> None:
+    events.sort(key=lambda event: event[0])
+    case, code, step = (
+        (np.array(column, dtype=np.int64) for column in zip(*events, strict=True))
+        if events
+        else [np.zeros(0, np.int64)] * 3
+    )
+    expected = np.full(len(events), -1)
+    for _, group in itertools.groupby(range(len(events)), key=lambda i: events[i][0]):
+        waiting: defaultdict[int, deque[int]] = defaultdict(deque)
+        for i in group:
+            line = waiting[events[i][1]]
+            if events[i][2] == 1:
+                line.append(i)
+            elif events[i][2] == -1 and line:
+                expected[i] = line.popleft()
+    assert np.array_equal(lifecycle._starts_of(case, code, step), expected)
