@@ -80,9 +80,9 @@ def test_what_cannot_be_intervals_is_refused(tmp_path: Path) -> None:
     files.write(veilog.read(tmp_path / "log.csv"), tmp_path / "plain.parquet")
     with pytest.raises(ParameterError, match="taken as they are"):
         store(tmp_path / "plain.parquet", lifecycle="intervals")
-    files.write(intervals(tmp_path, ROWS), tmp_path / "log.parquet")
+    files.write(intervals(tmp_path, ROWS), tmp_path / "log.xes")
     with pytest.raises(ParameterError, match="has 'start_timestamp' already"):
-        veilog.read(tmp_path / "log.parquet", lifecycle="intervals")
+        veilog.read(tmp_path / "log.xes", lifecycle="intervals")
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.sampled_from([1, -1, -1, 0, 1]))))

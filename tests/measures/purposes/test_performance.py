@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
@@ -97,6 +97,34 @@ def test_durations_of_steps_by_hand() -> None:
     # A pair that the release does not have counts as 1, one with an unknown time as none.
     assert scores(log([("a", 0), ("b", 2), ("c", None)]), original)["steps"] == pytest.approx((0.0 + 1.0) / 2)
     assert scores(original, used)["steps"] is None
+
+
+def test_medians_of_steps_by_hand() -> None:
+    original = log(*[[("a", 0.0), ("b", 2.0)]] * (OFTEN - 1), [("a", 0.0), ("b", 99.0)])
+    used = log([("a", 0.0), ("b", 1.0)], [("a", 0.0), ("b", 4.0)])
+    assert scores(used, original)["median_steps"] == pytest.approx(2.5 / 2 - 1)
+    assert scores(log([("b", 0.0), ("a", 1.0)]), original)["median_steps"] == 1.0
+    assert scores(original, used)["median_steps"] is None
+
+
+def started(timed: EventLog, hours: list[float | None]) -> EventLog:
+    """The log with the hours at which its events began."""
+    micros = pa.array([None if hour is None else round(hour * HOUR) for hour in hours], pa.int64())
+    return replace(timed, events=timed.events.append_column(START, micros.cast(TIMESTAMP_TYPE)))
+
+
+def test_processing_and_waiting_by_hand() -> None:
+    """b takes 1 hour of 3 and waits 2; what began before the event before ended did not wait; a takes half an hour."""
+    original = started(log(*[[("a", 0.0), ("b", 3.0)]] * OFTEN), [-0.5, 2.0] * OFTEN)
+    assert [scores(original, original)[name] for name in ("processing", "waiting")] == [0.0, 0.0]
+    used = started(log([("a", 0.0), ("b", 3.0)], [("a", 0.0), ("b", 4.0)]), [-1.0, 1.0, -1.0, -2.0])
+    found = scores(used, original)
+    assert found["processing"] == pytest.approx(((1 / 0.5 - 1) + (4 / 1 - 1)) / 2)
+    assert found["waiting"] == pytest.approx(1 - 0.5 / 2)
+    # An event of which nobody knows when it began takes no time.
+    assert scores(started(log([("a", 0.0), ("b", 3.0)]), [None, None]), original)["processing"] == 1.0
+    for one, other in ((original, log([("a", 0.0), ("b", 3.0)])), (log([("a", 0.0), ("b", 3.0)]), original)):
+        assert scores(one, other)["processing"] is scores(one, other)["waiting"] is None
 
 
 def test_a_case_without_events_has_its_marks_and_unknown_times_are_left_out() -> None:

@@ -17,8 +17,10 @@ code of theirs is here. All but the first two are earth mover's distances betwee
 Logs that share no time, as when a release starts in a made-up year, are laid on each other at their first events for
 the two distances of the calendar, as they are for the cases under way: that such a release has another date is known.
 
-The others compare means, by pair of activities that directly follow each other (those that the original has 30 times)
-and over all cases. An event has one time here, so what lies between two events is waiting and work together.
+The others compare means and medians, by pair of activities that directly follow each other (those that the original has
+30 times) and over all cases. What lies between two events is waiting and work together; where both logs say when their
+events began (``start_timestamp``), *processing* is the time from there to the event, and *waiting* that from the event
+before to there, 0 where it had not ended: their means are compared by activity.
 """
 
 from __future__ import annotations
@@ -29,9 +31,10 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, FloatArray, IntArray
-from veilog.logs.eventlog import TIMESTAMP, EventLog
+from veilog.logs.eventlog import START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.measures.durations import Spans, emd, mean_steps, spans, timed
 from veilog.measures.measure import Log
 from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
@@ -42,6 +45,7 @@ OFTEN = 30
 """How often a pair must occur in the original for its mean duration to be compared."""
 
 _HOUR = 3_600_000_000
+_WORK = ("processing", "waiting")
 _WHOLE_DAY = 23
 """Circadian distance of a weekday on which only one of the logs has events, as in the package."""
 
@@ -57,6 +61,8 @@ class _Timed:
     times: IntArray
     """Of every event; 0 where unknown."""
     spans: Spans
+    began: IntArray | None = None
+    """When every event began; its time where that is not known."""
 
     @cached_property
     def hours(self) -> IntArray:
@@ -96,7 +102,9 @@ def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
         "relative": emd(a.since_start, b.since_start),
         "cycle_time": emd((lasting_a - shortest) // _HOUR, (lasting_b - shortest) // _HOUR),
         "arrival": emd(a.arrivals - starts[0], b.arrivals - starts[1]),
-        "steps": _step_error(a, b, len(labels)),
+        "steps": _step_error(_steps(a, len(labels)), _steps(b, len(labels))),
+        "median_steps": _step_error(_median_steps(a, len(labels)), _median_steps(b, len(labels))),
+        **_work_errors(a, b, len(labels)),
         "median_duration": _relative_error(float(np.median(lasting_a)), float(np.median(lasting_b))),
         "mean_duration": _relative_error(float(lasting_a.mean()), float(lasting_b.mean())),
     }
@@ -113,7 +121,16 @@ def _read(log: EventLog, name: str, labels: dict[str, int]) -> _Timed:
         known=times.is_valid().to_numpy(zero_copy_only=False),
         times=times.fill_null(0).to_numpy(zero_copy_only=False),
         spans=spans(log, name),
+        began=_starts(log, times),
     )
+
+
+def _starts(log: EventLog, times: pa.Array) -> IntArray | None:
+    """Return when events began, if the log says it."""
+    if START not in log.events.column_names or not pa.types.is_timestamp(log.events.column(START).type):
+        return None
+    began = log.events.column(START).cast(TIMESTAMP_TYPE).cast(pa.int64()).combine_chunks()
+    return np.asarray(pc.coalesce(began, times, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _ngram_distance(a: _Timed, b: _Timed, n: int, labels: int) -> float:
@@ -155,13 +172,17 @@ def _circadian(a: IntArray, b: IntArray) -> float:
     return float(np.mean(distances))
 
 
-def _step_error(used: _Timed, judged: _Timed, labels: int) -> float | None:
-    """Return the median relative error of the mean duration over the original's frequent pairs; 1 for one not there."""
-    keys, counts, means = _steps(judged, labels)
+_Steps = tuple[IntArray, IntArray, FloatArray]
+"""Pairs of activities in order, how often they directly follow each other, and how long that takes."""
+
+
+def _step_error(used: _Steps, judged: _Steps) -> float | None:
+    """Return the median relative error over the original's frequent pairs; 1 for one that is not there."""
+    keys, counts, means = judged
     often = (counts >= OFTEN) & (means != 0)
     if not often.any():
         return None
-    own, _, kept = _steps(used, labels)
+    own, _, kept = used
     place = np.minimum(np.searchsorted(own, keys[often]), max(len(own) - 1, 0))
     there = own[place] == keys[often] if len(own) else np.zeros(int(often.sum()), dtype=np.bool_)
     errors = np.ones(len(place))
@@ -169,9 +190,55 @@ def _step_error(used: _Timed, judged: _Timed, labels: int) -> float | None:
     return float(np.median(errors))
 
 
-def _steps(log: _Timed, labels: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return the pairs that directly follow each other in order, how often with known times, and their mean time."""
+def _work_errors(used: _Timed, judged: _Timed, labels: int) -> dict[str, float | None]:
+    """Return the median relative errors of the mean processing and the mean waiting, over the original's frequent
+    activities; 1 for one that is not there."""
+    if used.began is None or judged.began is None:
+        return {"processing": None, "waiting": None}
+    found: dict[str, float | None] = {}
+    kept, real = (dict(zip(_WORK, _work(log, labels), strict=True)) for log in (used, judged))
+    for name in _WORK:
+        (there, means), (often, wanted) = kept[name], real[name]
+        compared = np.flatnonzero((often >= OFTEN) & (wanted > 0))
+        errors = np.where(there[compared] > 0, np.abs(means[compared] / wanted[compared] - 1), 1.0)
+        found[name] = float(np.median(errors)) if len(errors) else None
+    return found
+
+
+def _work(log: _Timed, labels: int) -> tuple[tuple[IntArray, FloatArray], tuple[IntArray, FloatArray]]:
+    """Return how often events of each activity have a time of processing, and one of waiting, and their means."""
+    assert log.began is not None
+    inner = np.ones(len(log.codes), dtype=np.bool_)
+    inner[log.offsets[:-1][np.diff(log.offsets) > 0]] = False
+    at = np.flatnonzero(inner & log.known & np.concatenate([[False], log.known[:-1]])[: len(log.codes)])
+    waited = np.maximum(log.began[at] - log.times[at - 1], 0)
+    took = (log.times - log.began)[log.known]
+    return _means(log.codes[log.known], took, labels), _means(log.codes[at], waited, labels)
+
+
+def _means(codes: IntArray, micros: IntArray, labels: int) -> tuple[IntArray, FloatArray]:
+    counts = np.bincount(codes, minlength=labels)
+    sums = np.zeros(labels, dtype=np.int64)  # of integers, so that no order of cases shows in them
+    np.add.at(sums, codes, micros // 1_000)
+    return counts, np.asarray(sums / np.maximum(counts, 1), dtype=np.float64)
+
+
+def _steps(log: _Timed, labels: int) -> _Steps:
+    """Return the pairs with known times, and their mean time."""
     return mean_steps(log.codes, log.offsets, log.known, log.times, labels)
+
+
+def _median_steps(log: _Timed, labels: int) -> _Steps:
+    """Return the pairs with known times, and the median of their times in seconds."""
+    inner = np.ones(len(log.codes), dtype=np.bool_)
+    inner[log.offsets[:-1][np.diff(log.offsets) > 0]] = False
+    at = np.flatnonzero(inner & log.known & np.concatenate([[False], log.known[:-1]])[: len(log.codes)])
+    keys = log.codes[at - 1] * labels + log.codes[at]
+    gaps = log.times[at] - log.times[at - 1]
+    order = np.lexsort((gaps, keys))
+    found, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
+    low, high = (gaps[order[first + half]] for half in ((counts - 1) // 2, counts // 2))
+    return found, counts, (low + high) / 2e6
 
 
 def _relative_error(used: float, judged: float) -> float | None:
@@ -231,6 +298,20 @@ PERFORMANCE = Purpose(
             "step duration error",
             "relative error of the mean time between two activities, the median "
             "over pairs that the original has 30 times",
+            "lower",
+        ),
+        Aspect("median_steps", "median step duration error", "the same of the median time", "lower"),
+        Aspect(
+            "processing",
+            "processing time error",
+            "relative error of the mean time that events take, the median over activities that the original has 30 "
+            "times; of logs that say when events began",
+            "lower",
+        ),
+        Aspect(
+            "waiting",
+            "waiting time error",
+            "the same of the mean time from the event before until an event begins",
             "lower",
         ),
         Aspect("median_duration", "median case duration error", "relative error of the median", "lower"),
