@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from time_tools import started
 from web_logs import job, read, record, released
 
 from veilog.logs import files
@@ -448,10 +449,22 @@ def test_what_an_older_release_kept_is_still_shown() -> None:
     assert results._kept(None) is None
 
 
+def test_starts_of_events_can_be_asked_for_where_the_log_has_them(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "started.xes"
+    files.write(started(hospital(40, seed=3)), path)
+    form = {"method": "evolve", "epsilon": "1", "times": "0.3", "processing": "yes", "labels": "log"}
+    found = every_page(path, "started.xes", form, settings)
+    page = found["refused"]
+    assert 'name="processing" value="yes" checked' in page
+    assert 'value="start_timestamp"' not in page, "not offered as an attribute, too"
+    assert "--times 0.3 --activities log --processing" in found["result"]
+
+
 def test_times_can_be_asked_for_where_variants_are_released(ordinary: dict[str, str]) -> None:
     for name, method in METHODS.items():
         can = method.takes_epsilon and not method.full_log
         assert ('name="times"' in ordinary[f"release {name}"]) == can, name
+        assert 'name="processing"' not in ordinary[f"release {name}"], "the log does not say when events began"
     assert "It finds labels privately" in ordinary["release df-laplace"]
     assert "deep trees get narrower noise" in ordinary["release laplace"]
     assert "frequent real variants can be added" in ordinary["release evolve"]

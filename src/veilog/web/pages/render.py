@@ -15,6 +15,7 @@ from markupsafe import Markup
 from veilog._language import current, gettext, gettext_noop, languages
 from veilog._version import __version__
 from veilog.errors import VeilogError
+from veilog.logs.eventlog import START
 from veilog.logs.reader import known_suffixes
 from veilog.measures.disclosure import KNOWN
 from veilog.releasing.plan import LARGEST_UNASKED
@@ -150,7 +151,8 @@ def release_form(
     if chosen is None:
         chosen, problem = all_cards[0], problem or gettext("There is no such method; the usual one is shown instead.")
     identifying = {name[3:] for name, said in log.columns.items() if name.startswith("is_") and said == IDENTIFYING}
-    names = [name for name in _attributes(found) if name not in identifying and "," not in name][:_OFFERED]
+    known = [name for name in _attributes(found) if name not in identifying and "," not in name]
+    names = [name for name in known if name != START][:_OFFERED]
     advantage, strength = advantage_in_words(given.get("epsilon", "1"), given.get("delta", "0"))
     return _page(
         "release.html",
@@ -164,6 +166,7 @@ def release_form(
         values=given,
         delta=delta_for(found.statistics.cases),
         attributes=names,
+        starts=START in known and START in found.event_attributes,
         asked_attributes=[name.strip() for name in given.get("attributes", "").split(",") if name.strip()],
         advantage=advantage,
         strength=strength,

@@ -169,6 +169,7 @@ def _asked_words(job: JobRecord) -> str:
     if given.get("unit", "case") != "case":
         words.append(gettext("for persons"))
     words += [gettext("with times")] if "times" in given else []
+    words += [gettext("with starts of events")] if "processing" in given else []
     words += [gettext("with attributes")] if "attributes" in given else []
     words += [gettext("cases of {part}", part=given["part"])] if "part" in given else []
     words += [gettext("as published")] if given.get("as_published", "") not in ("", "0", "False", "false") else []

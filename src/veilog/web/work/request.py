@@ -38,7 +38,7 @@ __all__ = [
 
 FIELDS = (
     *("method", "epsilon", "delta", "as_published", "unit", "max_cases"),
-    *("times", "window_start", "window_end", "attributes", "weak_guarantee"),
+    *("times", "window_start", "window_end", "processing", "attributes", "weak_guarantee"),
     *("labels", "activities", "longest", "max_length", "part"),
 )
 """The fields of the form; a parameter of a method is called ``p_`` and its name, what an attribute may hold ``d_``, and
@@ -191,6 +191,7 @@ def asked_for(form: Mapping[str, Any]) -> Plan:
         "max_cases": _whole(given, "max_cases"),
         "times": _number(given.get("times")),
         "window": _window(given.get("window_start"), given.get("window_end")),
+        "processing": given.get("processing", "") not in ("", "0", "false", "no"),
         "attributes": _listed(given.get("attributes", "")) or None,
         "domain": Domain(_labels(given), _longest(given), _values_of(given)),
         "weak_guarantee": _is_weak(given.get("weak_guarantee", "")),
