@@ -1,8 +1,6 @@
 """What tests of released times share: small logs, times for a log's own variants, and the gaps in them."""
 
 import datetime
-import zlib
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -75,27 +73,6 @@ def original_of(log: EventLog) -> tuple[Sequences, np.ndarray]:
 def durations_of(cases: Sequences, times: np.ndarray) -> np.ndarray:
     going = cases.lengths > 0
     return (times[cases.offsets[1:][going] - 1] - times[cases.offsets[:-1][going]]) / 1e6
-
-
-def started(log: EventLog, seed: int = 0, overlapping: tuple[str, ...] = ()) -> EventLog:
-    """The log with when its events began: log-normal times of processing with the medians of ``median_of``, which are
-    cut to the time since the event before but for ``overlapping`` activities."""
-    rng = np.random.default_rng(seed)
-    cases, times = original_of(log)
-    medians = np.array([median_of(label) for label in cases.labels])
-    took = medians[cases.codes] * rng.lognormal(0, 0.5, len(times))
-    inner = np.ones(len(times), dtype=bool)
-    inner[cases.offsets[:-1][cases.lengths > 0]] = False
-    gap = np.where(inner, np.diff(times, prepend=times[0]) / 1e6, np.inf)
-    free = np.isin(cases.codes, [cases.labels.index(label) for label in overlapping])
-    took = np.where(free, took, np.minimum(took, gap))
-    began = pa.array(times - np.floor(took).astype(np.int64) * 1_000_000).cast(TIMESTAMP_TYPE)
-    return replace(log, events=log.events.append_column(START, began))
-
-
-def median_of(label: str) -> float:
-    """Seconds that an activity takes, the same in each run: one to thirty minutes."""
-    return 60.0 * (1 + zlib.crc32(label.encode()) % 30)
 
 
 def processing_of(log: EventLog) -> tuple[dict[str, np.ndarray], np.ndarray]:

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from time_tools import started
 
 from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START, EventLog
-from veilog.logs.simulate import hospital
+from veilog.logs.simulate import hospital, started
 from veilog.logs.stored.disk import keep
 from veilog.logs.stored.store import StoredLog
 from veilog.methods import METHODS

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from time_tools import started
 from web_logs import job, read, record, released
 
 from veilog.logs import files
-from veilog.logs.simulate import hospital
+from veilog.logs.simulate import hospital, started
 from veilog.logs.twins import Sizes
 from veilog.methods import METHODS
 from veilog.releasing.expected import Interval

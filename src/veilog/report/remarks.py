@@ -197,6 +197,8 @@ QUESTIONS = (
     gettext_noop("smaller parts of the window in which cases start"),
     gettext_noop("hours and days of the week, in 1/2520"),
     gettext_noop("parts of durations by place, by activity and by pair, in 1/2520"),
+    gettext_noop("how long events take, by activity"),
+    gettext_noop("events that begin before the one before ended, in all and by activity, in 1/2520"),
     gettext_noop("gaps of all directly-follows pairs"),
     gettext_noop("gaps of released directly-follows pairs"),
     gettext_noop("the activities that enough cases have"),

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 from openly import planned
-from time_tools import started
 
 from veilog.audits.watching import OPENING
 from veilog.logs.eventlog import EventLog
-from veilog.logs.simulate import hospital
+from veilog.logs.simulate import hospital, started
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS, Settings, travag
 from veilog.methods.method import Request

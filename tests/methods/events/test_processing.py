@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from time_tools import HOSPITAL, YEAR, original_of, processing_of, started
+from time_tools import HOSPITAL, YEAR, original_of, processing_of
 
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
+from veilog.logs.simulate import started
 from veilog.logs.variants import Sequences
 from veilog.methods._events import processing
 from veilog.methods._events.assemble import Wanted, released_cases
@@ -134,8 +135,8 @@ def test_starts_cost_a_part_of_the_share_of_times() -> None:
     ]
     asked = {c.purpose.partition(" (")[0]: c.epsilon for c in release.guarantee.charges[-2:]}
     assert asked == {
-        "how long events take, by activity": Fraction("0.4") / 5 * 4 / 5,
-        "events that begin before the one before ended, in all and by activity, in 1/2520": Fraction("0.4") / 25,
+        "how long events take, by activity": Fraction("0.12") * 4 / 5,
+        "events that begin before the one before ended, in all and by activity, in 1/2520": Fraction("0.12") / 5,
     }
     assert [c.code for c in release.guarantee.conditions if "column" in c.code] == ["columns-from-log"]
     assert release.log.events.column(START).type == TIMESTAMP_TYPE

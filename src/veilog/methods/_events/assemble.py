@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 DEFAULT_ATTRIBUTES_SHARE = Fraction(1, 4)
-OF_STARTS = Fraction(1, 5)
+OF_STARTS = Fraction(3, 10)
 _HOUR = 3_600_000_000
 _PIECE = 50_000
 """Cases of a release that are written at once."""

@@ -6,12 +6,12 @@ what is left of the time since the event before is waiting. Two questions (share
 - how long events are processed, by activity, on public log-scaled bins (:mod:`veilog.methods._events.weighed`);
 - which part of the events of a case, but its first, begin before the one before them ended, in all and by activity.
 
-The rest is post-processing. Where noise hides how long an activity takes, its events take some part of the time since
-the event before in the release. Processing is drawn, spread evenly over the distribution of the activity. Then events
-of an activity exchange theirs, at random, until as many begin before the event before them ended as should: but for
-that, processing does not depend on the time since the event before. Those that still take longer than this get time
-that their case waits for others: its duration stays, and the times of events between its first and its last move. No
-event begins before the first one of its case.
+The rest is post-processing. Where noise hides how long an activity takes, its processing is log-normal, or none, or a
+mixture of both, as the answer lets expect. Processing is drawn, spread evenly over the distribution of the activity.
+Then events of an activity exchange theirs, at random, until as many begin before the event before them ended as should:
+but for that, processing does not depend on the time since the event before. Those that still take longer than this get
+time that their case waits for others: its duration stays, and the times of events between its first and its last move.
+No event begins before the first one of its case.
 
 Events without both times, and such as end before they began, contribute nothing. With a delta both questions have
 Gaussian noise where that is narrower.
@@ -27,7 +27,6 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import START
 from veilog.logs.variants import Repeated
-from veilog.methods._events.gap_bins import Bins
 from veilog.methods._events.orders import Block, in_blocks, picked, spread
 from veilog.methods._events.prices import Price, prices
 from veilog.methods._events.steps import directly_following
@@ -59,7 +58,7 @@ def with_starts(
     rng = generator(curator.randomness)
     events = _events(cases)
     cost = prices(curator, epsilon, delta, SHARES, {"processing": events.ratio, "overlaps": TABLES**-0.5})
-    took = _asked_processing(cost["processing"], events, cases, times, rng)
+    took = _asked_processing(cost["processing"], events, cases)
     overlaps = _asked_overlaps(cost["overlaps"], cases)
     ended, begun = times.copy(), times.copy()
 
@@ -84,9 +83,7 @@ def _events(cases: Repeated) -> Weighed:
     return Weighed.of(codes[there], owners[there], cases.counts)
 
 
-def _asked_processing(
-    price: Price, events: Weighed, cases: Repeated, times: IntArray, rng: np.random.Generator
-) -> Spread:
+def _asked_processing(price: Price, events: Weighed, cases: Repeated) -> Spread:
     place_of = np.full(len(cases.labels) + 1, len(events.keys))  # the last one is that of codes that are -1
     place_of[events.keys] = np.arange(len(events.keys))
 
@@ -94,22 +91,8 @@ def _asked_processing(
         at = np.flatnonzero(_known(block))
         return block.owners[at], place_of[block.codes[at]], block.times[at] - block.attributes[START][at]
 
-    released = cases.rows(0, len(cases))
-    at = directly_following(released.offsets, len(released.codes))
-    parts = (np.maximum((times[at] - times[at - 1]) / _SECOND, 1.0) ** rng.random(len(at)) * _SECOND).astype(np.int64)
-    place = place_of[released.codes[at]]
-
-    def like(bins: Bins) -> FloatArray:
-        """Some part of the time since the event before: how that is spread, for each activity and, last, for all."""
-        found = np.zeros((len(events.keys) + 1, len(bins)))
-        np.add.at(found, (place, bins.told(parts)), 1.0)
-        found[-1] = found.sum(axis=0)
-        everything = found[-1] / found[-1].sum() if len(at) else bins.guess
-        return np.asarray((found + everything) / (found.sum(axis=1, keepdims=True) + 1))
-
     things = Things(told, cases.labels, "how long events take, by activity", (Coding(START, moments=True),))
-    answer = asked(price, events, things, lambda bins: like(bins)[-1])
-    return answer.ending(like(answer.cells.bins)[:-1])
+    return asked(price, events, things, lambda bins: bins.guess).log_normal()
 
 
 def _known(block: Cases) -> BoolArray:

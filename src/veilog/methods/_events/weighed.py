@@ -130,6 +130,8 @@ class Answer:
     """How many things each row should have."""
     variances: FloatArray
     """Of a cell of each row."""
+    gaussian: bool
+    """Whether the noise is Gaussian."""
     common: FloatArray
     """How what takes so long is spread over the bins, whatever its row."""
 
@@ -138,10 +140,10 @@ class Answer:
         noise drowns them."""
         return self._spread(*self.cells.backed_off(self.found, self.expected, self.variances, group, self.common))
 
-    def ending(self, like: FloatArray) -> Spread:
-        """Return distributions that lean on what each row is ``like``, as far as noise drowns them, and of which the
-        tails fall and end."""
-        return self._spread(*self.cells.leaning(self.found, self.expected, self.variances, like, ending=True))
+    def log_normal(self) -> Spread:
+        """Return distributions that lean on log-normal times, or none, or a mixture, as far as noise drowns them."""
+        like = self.cells.log_normal(self.found, self.expected, self.variances, gaussian=self.gaussian)
+        return self._spread(*self.cells.leaning(self.found, self.expected, self.variances, like))
 
     def _spread(self, rows: FloatArray, known: FloatArray) -> Spread:
         q, bins = np.concatenate([rows, self.common[None, :]]), self.cells.bins
@@ -184,4 +186,12 @@ def asked(price: Price, weighed: Weighed, things: Things, common: Callable[[Bins
     found = float(sums.sum()) / max(float(often @ weight), 1.0)
     expected = np.maximum(often * max(found, LEAST_FOUND), 1.0)
     variances = 2 * (bound / price.epsilon() / weight) ** 2
-    return Answer(cells, weighed.keys, sums / np.repeat(weight, np.diff(cells.starts)), expected, variances, parent)
+    return Answer(
+        cells,
+        weighed.keys,
+        sums / np.repeat(weight, np.diff(cells.starts)),
+        expected,
+        variances,
+        price.rounds is not None,
+        parent,
+    )
