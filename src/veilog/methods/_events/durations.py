@@ -16,7 +16,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
-from veilog.methods._events.gap_bins import inside, least_squares, slopes
+from veilog.methods._events.gap_bins import inside, least_squares, likely, slopes
 from veilog.methods._events.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
@@ -28,11 +28,6 @@ LONGEST = 27
 FINE = 200
 MOST_AN_OCTAVE = 32
 """An octave has as many bins as (cases over noise scale) over ``FINE``, to the power of two thirds, but 1 to 32."""
-TAIL, TAIL_NOISES = 0.15, 100
-"""The longest cases, of which a histogram is taken to fall: this part of all, or so many noise scales where that is
-less."""
-END = 1.5
-"""A tail that ends an octave later is e to the power of this less likely."""
 MOST_KINDS = 64
 KIND_NOISES = 12
 """A kind has at least so many noise scales of cases."""
@@ -123,7 +118,7 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> Durati
 
     asked = price.sums(of_all, len(edges) - 1, 1, 1, purpose="durations of cases")
     everything = least_squares(
-        _likely(asked, 1 / price.epsilon(), len(edges) // LONGEST, gaussian=price.rounds is not None)
+        likely(asked, 1 / price.epsilon(), len(edges) // LONGEST, gaussian=price.rounds is not None)
     )
     kinds = Kinds.of(cases, max(KIND_NOISES / epsilon_kinds, number / MOST_KINDS))
     groups = int(np.clip((number * epsilon_kinds / CELL_NOISES) ** 0.5, 2, MOST_GROUPS))
@@ -152,46 +147,6 @@ def _ends(cases: Repeated) -> tuple[IntArray, IntArray]:
     """The last activity and the length of each released case of at least two events."""
     going = np.flatnonzero(cases.lengths >= 2)
     return cases.lasts[going], cases.lengths[going]
-
-
-def _likely(noisy: FloatArray, scale: float, an_octave: int = 1, *, gaussian: bool = False) -> FloatArray:
-    """Counts that are likely by noisy ones: they add up without ever falling, beyond most of the cases they never rise,
-    and they end.
-
-    The tail is told in octaves or halves of them, with as much noise as their bins together. Its end is not known: for
-    each there is a histogram that falls up to it, in steps (least squares), and these are weighed by how likely the
-    answer is given each (Akaike 1974), less for each octave up to the end. The law of the noise matters there: a single
-    bin far off is nothing to Laplace noise, and would be cases to a Gaussian.
-    """
-    merged = max(1, an_octave // 2)
-    tail_of = min(TAIL, TAIL_NOISES * scale / max(float(noisy.sum()), 1.0))
-    start = int(np.searchsorted(np.cumsum(least_squares(noisy)), 1 - tail_of))
-    start = len(noisy) - (len(noisy) - start) // merged * merged
-    reached, _ = _falling(np.cumsum(noisy[:start])[::-1])
-    body, tail = np.diff(reached[::-1], prepend=0.0), noisy[start:].reshape(-1, merged).sum(axis=1)
-    fits = np.zeros((len(tail) + 1, len(tail)))
-    unlikely = np.zeros(len(fits))
-    for end in range(len(fits)):
-        fits[end, :end], steps = _falling(tail[:end])
-        away = np.abs(tail - fits[end]) / (scale * merged**0.5)
-        # The noise of a sum of bins is nearly a Gaussian's.
-        law = away**2 / 4 if gaussian or merged > 1 else away
-        unlikely[end] = law.sum() + steps + END * end * merged / an_octave
-    weights = np.exp(unlikely.min() - unlikely)
-    return np.concatenate([body, np.repeat(weights @ fits / weights.sum(), merged) / merged])
-
-
-def _falling(noisy: FloatArray) -> tuple[FloatArray, int]:
-    """Return the numbers nearest to noisy ones that never rise or fall below 0, and how many there are above 0."""
-    steps: list[tuple[float, int]] = []
-    for count in noisy.tolist():
-        mean, size = count, 1
-        while steps and steps[-1][0] < mean:
-            before, many = steps.pop()
-            mean, size = (before * many + mean * size) / (many + size), many + size
-        steps.append((mean, size))
-    found = np.array([max(mean, 0.0) for mean, size in steps for _ in range(size)])
-    return found, sum(mean > 0 for mean, _ in steps)
 
 
 def fitted(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float) -> FloatArray:

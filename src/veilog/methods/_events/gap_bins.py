@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from veilog._typing import FloatArray, IntArray
 
-__all__ = ["Bins", "Cells", "inside", "least_squares", "likeliest", "slopes"]
+__all__ = ["Bins", "Cells", "inside", "least_squares", "likeliest", "likely", "slopes"]
 
 _HOUR, _DAY = 3600, 86_400
 _EDGES = np.array(
@@ -40,6 +40,12 @@ _FLOOR = 1e-12
 TRIMMED, TRIMMED_MOST = 0.5, 0.25
 """A bin of a pair below this many deviations of its noise, and below this part of the gaps, is left out: single
 draws of years would ruin the mean of a pair of minutes."""
+
+TAIL, TAIL_NOISES = 0.15, 100
+"""The longest cases, of which a histogram is taken to fall: this part of all, or so many noise scales where that is
+less."""
+END = 1.5
+"""A tail that ends an octave later is e to the power of this less likely."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +149,46 @@ def least_squares(noisy: FloatArray) -> FloatArray:
     return np.asarray(kept / kept.sum())
 
 
+def likely(noisy: FloatArray, scale: float, an_octave: int = 1, *, gaussian: bool = False) -> FloatArray:
+    """Return counts that are likely by noisy ones: they add up without ever falling, beyond most of the cases they
+    never rise, and they end.
+
+    The tail is told in octaves or halves of them, with as much noise as their bins together. Its end is not known: for
+    each there is a histogram that falls up to it, in steps (least squares), and these are weighed by how likely the
+    answer is given each (Akaike 1974), less for each octave up to the end. The law of the noise matters there: a single
+    bin far off is nothing to Laplace noise, and would be cases to a Gaussian.
+    """
+    merged = max(1, an_octave // 2)
+    tail_of = min(TAIL, TAIL_NOISES * scale / max(float(noisy.sum()), 1.0))
+    start = int(np.searchsorted(np.cumsum(least_squares(noisy)), 1 - tail_of))
+    start = len(noisy) - (len(noisy) - start) // merged * merged
+    reached, _ = _falling(np.cumsum(noisy[:start])[::-1])
+    body, tail = np.diff(reached[::-1], prepend=0.0), noisy[start:].reshape(-1, merged).sum(axis=1)
+    fits = np.zeros((len(tail) + 1, len(tail)))
+    unlikely = np.zeros(len(fits))
+    for end in range(len(fits)):
+        fits[end, :end], steps = _falling(tail[:end])
+        away = np.abs(tail - fits[end]) / (scale * merged**0.5)
+        # The noise of a sum of bins is nearly a Gaussian's.
+        law = away**2 / 4 if gaussian or merged > 1 else away
+        unlikely[end] = law.sum() + steps + END * end * merged / an_octave
+    weights = np.exp(unlikely.min() - unlikely)
+    return np.concatenate([body, np.repeat(weights @ fits / weights.sum(), merged) / merged])
+
+
+def _falling(noisy: FloatArray) -> tuple[FloatArray, int]:
+    """Return the numbers nearest to noisy ones that never rise or fall below 0, and how many there are above 0."""
+    steps: list[tuple[float, int]] = []
+    for count in noisy.tolist():
+        mean, size = count, 1
+        while steps and steps[-1][0] < mean:
+            before, many = steps.pop()
+            mean, size = (before * many + mean * size) / (many + size), many + size
+        steps.append((mean, size))
+    found = np.array([max(mean, 0.0) for mean, size in steps for _ in range(size)])
+    return found, sum(mean > 0 for mean, _ in steps)
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Which cells of bins are asked of each pair: one pair after the other, the finer the more gaps it has."""
@@ -197,15 +243,16 @@ class Cells:
         return q, 1 - (1 - kept) * (1 - known[second])
 
     def leaning(
-        self, found: FloatArray, expected: FloatArray, variances: FloatArray, like: FloatArray
+        self, found: FloatArray, expected: FloatArray, variances: FloatArray, like: FloatArray, *, ending: bool = False
     ) -> tuple[FloatArray, FloatArray]:
         """Return distributions of rows over the bins, of what was ``found`` in their cells: each drawn to what it is
-        ``like`` as far as noise explains what is apart; and how much of each is its own."""
+        ``like`` as far as noise explains what is apart, and ``ending`` in a tail that falls (:func:`likely`); and how
+        much of each is its own."""
         q, kept = np.empty((len(like), len(self.bins))), np.empty(len(like))
         for rows, cell, own in self._levels(found):
             above = np.maximum(like[rows], _FLOOR)
             doubts = variances[rows] * own.shape[1]
-            drawn, kept[rows] = _drawn_to(own, expected[rows], doubts, _sums_in(cell, above))
+            drawn, kept[rows] = _drawn_to(own, expected[rows], doubts, _sums_in(cell, above), ending=ending)
             q[rows] = _finer(drawn, cell, above)
         return q, kept
 
@@ -259,14 +306,18 @@ def _finer(q: FloatArray, cell: IntArray, like: FloatArray) -> FloatArray:
 
 
 def _drawn_to(
-    masses: FloatArray, total: FloatArray, variance: FloatArray, prior: FloatArray
+    masses: FloatArray, total: FloatArray, variance: FloatArray, prior: FloatArray, *, ending: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Noisy masses as distributions, drawn to others as far as noise explains what is apart (James, Stein 1961), and
     how much of each row is kept."""
     apart = masses / total[:, None] - prior
     spread = np.maximum((apart**2).sum(axis=1), 1e-18)
     kept = np.maximum(0.0, 1 - variance / total**2 / spread)[:, None]
-    found = np.stack([least_squares(row) for row in prior + kept * apart])
+    rows = prior + kept * apart
+    if ending:
+        scales = np.maximum(np.sqrt(variance / masses.shape[1] / 2) * kept[:, 0], _FLOOR)
+        rows = np.stack([likely(row * of, scale) for row, of, scale in zip(rows, total, scales.tolist(), strict=True)])
+    found = np.stack([least_squares(row) for row in rows])
     noise = np.sqrt(variance / masses.shape[1]) / total
     most = found.max(axis=1, keepdims=True)
     found = np.where(found < np.minimum(np.minimum(TRIMMED * noise, TRIMMED_MOST)[:, None], most), 0.0, found)

@@ -141,9 +141,10 @@ class Answer:
         return self._spread(*self.cells.backed_off(self.found, self.expected, self.variances, group, self.common))
 
     def log_normal(self) -> Spread:
-        """Return distributions that lean on log-normal times, or none, or a mixture, as far as noise drowns them."""
+        """Return distributions that lean on log-normal times, or none, or a mixture, as far as noise drowns them; their
+        tails fall and end."""
         like = self.cells.log_normal(self.found, self.expected, self.variances, gaussian=self.gaussian)
-        return self._spread(*self.cells.leaning(self.found, self.expected, self.variances, like))
+        return self._spread(*self.cells.leaning(self.found, self.expected, self.variances, like, ending=True))
 
     def _spread(self, rows: FloatArray, known: FloatArray) -> Spread:
         q, bins = np.concatenate([rows, self.common[None, :]]), self.cells.bins
