@@ -180,10 +180,12 @@ def released_at(given: Given, cell: Cell) -> Measured:
     real, found = (gaps_of(*original_of(one)) for one in (log, made))
     often = [pair for pair in found if len(real.get(pair, ())) >= OFTEN and real[pair].mean() > 0]
     off = [abs(found[pair].mean() / real[pair].mean() - 1) for pair in often]
+    factors = [abs(np.log((np.median(found[pair]) + 1) / (np.median(real[pair]) + 1))) for pair in often]  # seconds
     return Measured(
         {name: (scores[name] or 0.0) / max(floor[name], 1e-9) for name in DISTANCES}
-        | {name: scores[name] for name in ("median_duration", "mean_duration", "median_steps")}
+        | {name: scores[name] for name in ("median_duration", "mean_duration")}
         | {"pairs": float(np.median(off)) if off else None}
+        | {"pair medians": float(np.exp(np.median(factors))) if factors else None}
     )
 
 
@@ -370,7 +372,7 @@ def constant_cells(plan: Plan) -> Iterator[Cell]:
 
 _RELEASED = tuple(
     Column(name, name, ".2f", "spread")
-    for name in (*DISTANCES, "median_duration", "mean_duration", "pairs", "median_steps")
+    for name in (*DISTANCES, "median_duration", "mean_duration", "pairs", "pair medians")
 )
 _EPSILONS = ("0.1", "0.3", "1", "3", "10")
 BENCHMARKS = (
