@@ -113,11 +113,9 @@ def wants_intervals(lifecycle: str | None) -> bool:
 def as_intervals(log: EventLog, findings: Findings) -> EventLog:
     """Return the log with one event for each that is complete, which says when it began: as in pm4py an end belongs to
     the first start of its activity in its case that has none yet. An end without a start has no start time; starts
-    without an end, and other transitions, are left out."""
+    without an end, and other transitions, are left out. A log that says when its events began stays as it is."""
     if START in log.events.column_names:
-        raise ParameterError(
-            f"The log has {START!r} already.", parameter="lifecycle", advice="Leave the life cycle away."
-        )
+        return log
     if LIFECYCLE not in log.events.column_names:
         raise no_life_cycle(INTERVALS)
     steps = _Encoded(log.events.column(LIFECYCLE))

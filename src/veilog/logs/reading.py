@@ -40,7 +40,7 @@ def whole(source: Source, asked: Asked) -> EventLog:
                 parameter="classifier",
                 advice=f"Leave {LIFECYCLE} out of it, or the life cycle away.",
             )
-        asked = replace(asked, declared=replace(asked.declared, lifecycle=EVERY))
+        asked = replace(asked, declared=_plainly(asked.declared))
     with blaming(source):
         tabular = table_reader_of(source)
         check_layout(source)
@@ -76,9 +76,14 @@ def grouped(source: Source, asked: Asked) -> Grouped:
 
 def roles_of(source: Source, declared: Declared = AS_IT_IS) -> Roles | None:
     """Return which columns are taken for case, activity and timestamp, and why; None where the format says it (XES)."""
-    names = columns_of(source)
+    names, declared = columns_of(source), replace(_plainly(declared), classifier=None)
     with blaming(source):
-        return None if names is None else roles_among(names, replace(declared, classifier=None), source)
+        return None if names is None else roles_among(names, declared, source)
+
+
+def _plainly(declared: Declared) -> Declared:
+    """What is declared of the rows of a log of which a start and its end are to be one event."""
+    return replace(declared, lifecycle=EVERY) if wants_intervals(declared.lifecycle) else declared
 
 
 def columns_of(source: Source) -> list[str] | None:
