@@ -12,7 +12,8 @@ import pytest
 import veilog
 from veilog import InputError, ParameterError, Variants
 from veilog.logs.coarser import as_csv, coarser, proposed
-from veilog.logs.twins import BINS, Sizes, log_of, twin_of
+from veilog.logs.lengths import BINS
+from veilog.logs.twins import Sizes, log_of, twin_of
 
 LOG = Variants.from_dict({("a", "b", "c"): 60, ("a", "c"): 30, ("a", "b", "b", "c"): 9, ("d",): 1})
 
