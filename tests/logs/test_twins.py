@@ -58,6 +58,29 @@ def test_twins_of_noisy_sizes_are_of_sizes_that_may_have_given_them() -> None:
     assert {twin_of(replace(sizes, off=(0.0, 30.0)), seed).cases for seed in range(3)} == {300}
 
 
+def test_twins_of_noisy_lengths_are_of_lengths_that_may_have_given_the_answers() -> None:
+    answers = (3, 20, 90, 130, 80, 20, -10, 30, *[0] * 15)
+    shares = tuple(max(0, one) / 373 for one in answers)
+    sizes = Sizes(cases=340, length=3.5, activities=5, lengths=shares, off=(0.0, 10.0, 35.0), answers=answers)
+    made = [Sizes.of(twin_of(sizes, seed)) for seed in range(4)]
+    assert len({one.lengths for one in made}) == 4 and np.ptp([one.length for one in made]) > 0.3
+    assert all(2.5 < one.length < 7 for one in made)
+    told = [Sizes.of(twin_of(replace(sizes, off=(0.0, 10.0)), seed)) for seed in range(4)]
+    assert np.ptp([one.length for one in told]) < 0.3
+    with pytest.raises(ParameterError, match="23 bins of lengths"):
+        replace(sizes, answers=answers[1:])
+    for off in ((1.0,), (1.0, -1.0), (1.0, 2.0, 3.0, 4.0)):
+        with pytest.raises(ParameterError, match="Noise puts nothing off"):
+            replace(sizes, off=off)
+
+
+def test_there_may_be_no_more_variants_than_are_counted_together() -> None:
+    """Where nearly all cases are of the hundred most frequent variants, some twins have no more."""
+    sizes = Sizes(cases=300, length=4, activities=5, frequent=0.3, ten=0.7, hundred=0.97, off=(0.0, 30.0))
+    held = [Sizes.of(twin_of(sizes, seed)).hundred or 0 for seed in range(6)]
+    assert sum(share > 0.999 for share in held) >= 2
+
+
 def test_exact_sizes_of_a_log_are_those_of_its_variants() -> None:
     found = Sizes.of(LOG)
     assert (found.cases, found.activities, found.variants, found.frequent, found.ten) == (100, 4, 4, 0.6, 1.0)

@@ -54,6 +54,8 @@ class Lengths:
     """How likely each nearness (the rows) to each shape is."""
     shares: FloatArray
     """The expected number of cases in each bin, as shares of their sum."""
+    length: float
+    """The mean length: that of every nearness and shape, and the median of these."""
     _cases: int
     _edges: FloatArray
     _numbers: FloatArray
@@ -66,13 +68,12 @@ class Lengths:
         ``longest``."""
         shapes, usual = _usual(longest)
         told = np.asarray(answers, dtype=np.float64)
-        top = max(1.5 * cases, float(told.max()) + 10 * scale, 2.0)
-        edges: FloatArray = np.concatenate([[0.0], np.geomspace(0.5, top, _CELLS)])
-        numbers: FloatArray = np.concatenate([[0.0], (edges[1:-1] + edges[2:]) / 2, [top]])
+        edges = _cells(told, scale, cases)
+        numbers: FloatArray = np.concatenate([[0.0], (edges[1:-1] + edges[2:]) / 2, edges[-1:]])
         # Each bin's likelihoods may be larger by a factor of their own; the nearest cell has one.
         off = np.abs(told - numbers[:, None]) / scale
         likely: FloatArray = np.exp(off.min(axis=0) - off)
-        grid = np.geomspace(shapes[shapes > 0].min(), 1, _SHARES)
+        grid = np.geomspace(min(0.5, shapes[shapes > 0].min()), 1, _SHARES)
         places, bins = np.log(np.where(shapes > 0, shapes, grid[0])), np.arange(len(told))
         places = (places - math.log(grid[0])) / (math.log(grid[1]) - math.log(grid[0]))
         low = np.clip(places.astype(np.int64), 0, _SHARES - 2)
@@ -80,15 +81,17 @@ class Lengths:
         evidence, means = np.empty((len(_NEAR), len(shapes))), np.empty((len(_NEAR), *shapes.shape))
         for row, near in enumerate(_NEAR):
             mass = _mass(near * grid, edges * near / cases)
-            sums = np.maximum(mass @ likely, 1e-300)
+            sums = mass @ likely
             logs, mean = np.log(sums), (mass * numbers) @ likely / sums
             between = (1 - part) * logs[low, bins] + part * logs[low + 1, bins]
-            evidence[row] = np.where(there, between, np.log(likely[0])).sum(axis=1) + usual
+            evidence[row] = np.where(there, between, off.min(axis=0) - off[0]).sum(axis=1) + usual
             means[row] = np.where(there, (1 - part) * mean[low, bins] + part * mean[low + 1, bins], 0)
         chances = np.exp(evidence - evidence.max())
         chances /= chances.sum()
         expected = np.einsum("ij,ijk->k", chances, means)
-        return Lengths(shapes, chances, expected / expected.sum(), cases, edges, numbers, likely)
+        found = means @ MIDDLES / np.maximum(means.sum(axis=-1), 1e-9)
+        length = _median(found.ravel(), chances.ravel())
+        return Lengths(shapes, chances, expected / expected.sum(), length, cases, edges, numbers, likely)
 
     def drawn(self, rng: np.random.Generator) -> FloatArray:
         """Return shares of the bins, drawn from what is believed."""
@@ -100,7 +103,22 @@ class Lengths:
         for place, weights in zip(there, mass.cumsum(axis=1), strict=True):
             cell = np.searchsorted(weights, rng.random() * weights[-1], side="right")
             found[place] = self._numbers[min(int(cell), len(self._numbers) - 1)]
-        return found / found.sum() if found.any() else shape
+        shares: FloatArray = found / found.sum() if found.any() else shape
+        return shares
+
+
+def _cells(told: FloatArray, scale: float, cases: int) -> FloatArray:
+    """Where the cells of the integrals begin: the wider the more cases, and narrower than the noise where answers are
+    that are much more than noise. The first is for no cases at all, the last has no end."""
+    top = max(1.5 * cases, float(told.max()) + 10 * scale, 2.0)
+    near = told[told > 5 * scale, None] + scale * np.linspace(-5, 5, 21)
+    found: FloatArray = np.unique(np.concatenate([[0.0], np.geomspace(0.5, top, _CELLS), near[near > 0.5]]))
+    return found
+
+
+def _median(values: FloatArray, chances: FloatArray) -> float:
+    order = np.argsort(values, kind="stable")
+    return float(values[order][np.searchsorted(chances[order].cumsum(), 0.5)])
 
 
 def _mass(shapes: FloatArray, edges: FloatArray) -> FloatArray:
@@ -108,7 +126,8 @@ def _mass(shapes: FloatArray, edges: FloatArray) -> FloatArray:
     from scipy.special import gammainc
 
     below = gammainc(shapes[:, None], edges[None])
-    found: FloatArray = np.diff(below, axis=1, append=1.0)
+    # What is too unlikely for a float is no less likely than anything else that is.
+    found: FloatArray = np.diff(below, axis=1, append=1.0) + 1e-300
     return found
 
 

@@ -73,10 +73,10 @@ class Sizes(ToJson):
             _check("activities", self.activities, 1, MOST_ACTIVITIES)
         if self.variants is not None:
             _check("variants", self.variants, 1, self.cases)
-        if self.off is not None and not (
-            len(self.off) in (2, 3) and all(0 <= off < math.inf for off in self.off)
-        ):
+        if self.off is not None and not (len(self.off) in (2, 3) and all(0 <= off < math.inf for off in self.off)):
             raise ParameterError(f"Noise puts nothing off by {self.off!r} cases.", parameter="off")
+        if self.answers is not None and len(self.answers) != len(BINS):
+            raise ParameterError(f"There are {len(BINS)} bins of lengths, not {len(self.answers)}.", parameter="answers")
         for name in HEADS:
             share = getattr(self, name)
             if share is not None and not 0 < share <= 1:

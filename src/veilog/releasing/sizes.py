@@ -18,7 +18,7 @@ from veilog.errors import ParameterError
 from veilog.ledger.ledger import Entered, Ledger, settling
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.logs.lengths import BINS, MIDDLES, Lengths
+from veilog.logs.lengths import BINS, Lengths
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.twins import HEADS, MOST_CASES, Sizes, log_of, twin_of
 from veilog.logs.variants import Sequences, Variants
@@ -140,12 +140,12 @@ def ask_sizes(
         least = heads[name] = min(1.0, max(least, (answer + found) / (2 * found)))
     scale = 1 / float(epsilon * _LENGTHS)
     answers = tuple(bins.tolist())
-    shares = Lengths.of(answers, scale, found).shares
+    believed = Lengths.of(answers, scale, found)
     # The standard deviation of Laplace noise is its scale times the square root of 2.
     beside = math.sqrt(2) / (2 * float(each))
     off = (math.sqrt(2) / float(within) if within else 0.0, beside, math.sqrt(2) * scale)
-    length = float((shares * MIDDLES).sum())
-    return Sizes(cases=found, length=length, lengths=tuple(shares.tolist()), off=off, answers=answers, **heads)
+    lengths = tuple(believed.shares.tolist())
+    return Sizes(cases=found, length=believed.length, lengths=lengths, off=off, answers=answers, **heads)
 
 
 def _length_bins(sequences: Sequences) -> IntArray:
