@@ -74,6 +74,16 @@ def test_twins_of_noisy_lengths_are_of_lengths_that_may_have_given_the_answers()
             replace(sizes, off=off)
 
 
+def test_what_cannot_be_is_mended_in_each_twin_and_not_in_the_answers() -> None:
+    """An answer of more cases for one variant than for ten says nothing more of ten than their own answer."""
+    sizes = Sizes(cases=300, length=4, activities=5, frequent=0.7, ten=0.7, hundred=0.8, off=(0.0, 20.0))
+    told = replace(sizes, held=(210.0, 120.0, 240.0))
+    mended, given = ([Sizes.of(twin_of(one, seed)).ten or 0 for seed in range(5)] for one in (sizes, told))
+    assert max(given) < min(mended)
+    with pytest.raises(ParameterError, match="3 answers about the most frequent"):
+        replace(sizes, held=(1.0,))
+
+
 def test_there_may_be_no_more_variants_than_are_counted_together() -> None:
     """Where nearly all cases are of the hundred most frequent variants, some twins have no more."""
     sizes = Sizes(cases=300, length=4, activities=5, frequent=0.3, ten=0.7, hundred=0.97, off=(0.0, 30.0))

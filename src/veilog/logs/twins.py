@@ -65,6 +65,8 @@ class Sizes(ToJson):
     bins were answered, that of each bin (standard deviations); None where there is no noise, or nobody knows."""
     answers: Annotated[tuple[int, ...] | None, InJson(left_out="at its default")] = None
     """The number of cases in each bin of lengths as it was answered, with noise."""
+    held: Annotated[tuple[float, ...] | None, InJson(left_out="at its default")] = None
+    """How many cases the most frequent variants have (one, ten, a hundred) by their answers alone, possible or not."""
 
     def __post_init__(self) -> None:
         _check("cases", self.cases, 1, MOST_CASES)
@@ -76,7 +78,12 @@ class Sizes(ToJson):
         if self.off is not None and not (len(self.off) in (2, 3) and all(0 <= off < math.inf for off in self.off)):
             raise ParameterError(f"Noise puts nothing off by {self.off!r} cases.", parameter="off")
         if self.answers is not None and len(self.answers) != len(BINS):
-            raise ParameterError(f"There are {len(BINS)} bins of lengths, not {len(self.answers)}.", parameter="answers")
+            raise ParameterError(
+                f"There are {len(BINS)} bins of lengths, not {len(self.answers)}.", parameter="answers"
+            )
+        if self.held is not None and len(self.held) != len(HEADS):
+            said = f"There are {len(HEADS)} answers about the most frequent variants, not {len(self.held)}."
+            raise ParameterError(said, parameter="held")
         for name in HEADS:
             share = getattr(self, name)
             if share is not None and not 0 < share <= 1:
@@ -136,12 +143,13 @@ def _as_may_be(rng: np.random.Generator, sizes: Sizes, longest: int | None) -> S
     scale, beside = sizes.off[:2]
     cases = max(1, min(MOST_CASES, round(_likely(rng, sizes.cases, scale, 1, MOST_CASES))))
     found: dict[str, Any] = {}
+    answered = sizes.held or [sizes.cases * (getattr(sizes, name) or 0) for name in HEADS]
     before, held = 0, float(cases)
-    for name, number in reversed(HEADS.items()):
-        if (share := getattr(sizes, name)) is not None:
+    for (name, number), answer in reversed(list(zip(HEADS.items(), answered, strict=True))):
+        if getattr(sizes, name) is not None:
             # Their cases are half an answer and half of all cases, so half of what these are off. Of fewer variants
             # each has no fewer cases than of more.
-            middle = share * sizes.cases + (cases - sizes.cases) / 2
+            middle = answer + (cases - sizes.cases) / 2
             least = held * number / before if before else min(number, cases)
             # There may be no more variants than these: how many there are is of any order of magnitude up to all cases.
             whole = 0.0 if before or cases < 2 else min(1.0, math.log(number) / math.log(cases))
@@ -151,7 +159,7 @@ def _as_may_be(rng: np.random.Generator, sizes: Sizes, longest: int | None) -> S
     if sizes.answers is not None and len(sizes.off) > 2:
         believed = Lengths.of(sizes.answers, sizes.off[2] / math.sqrt(2), cases, longest)
         found["lengths"] = tuple(believed.drawn(rng).tolist())
-    return replace(sizes, cases=cases, variants=variants, off=None, answers=None, **found)
+    return replace(sizes, cases=cases, variants=variants, off=None, answers=None, held=None, **found)
 
 
 def _likely(

@@ -95,6 +95,8 @@ def twin(
         raise ParameterError("With an epsilon a log is asked, and there is none.", parameter="log")
     asked = _asked(log, parse_epsilon(epsilon), ledger, seed, cases)
     known = {name: value for name, value in declared.items() if value is not None}
+    if frequent is not None:
+        known["held"] = None  # of what is declared there is no answer
     return replace(asked, sizes=replace(asked.sizes, **known), seed=number, labels=labels)
 
 
@@ -133,11 +135,13 @@ def ask_sizes(
     bins = curator.histogram(_length_bins, len(BINS), epsilon * _LENGTHS, purpose="lengths of cases, for a twin")
     found = min(MOST_CASES, max(1, cases))
     heads: dict[str, Any] = {}
+    held = []
     least = 1 / found
     for name, number in HEADS.items():
         answer = curator.concentration(number, _HALF, each, purpose="cases of the most frequent variants, for a twin")
         # It is twice their cases less all cases; more variants hold no fewer cases.
-        least = heads[name] = min(1.0, max(least, (answer + found) / (2 * found)))
+        held.append((answer + found) / 2)
+        least = heads[name] = min(1.0, max(least, held[-1] / found))
     scale = 1 / float(epsilon * _LENGTHS)
     answers = tuple(bins.tolist())
     believed = Lengths.of(answers, scale, found)
@@ -145,7 +149,8 @@ def ask_sizes(
     beside = math.sqrt(2) / (2 * float(each))
     off = (math.sqrt(2) / float(within) if within else 0.0, beside, math.sqrt(2) * scale)
     lengths = tuple(believed.shares.tolist())
-    return Sizes(cases=found, length=believed.length, lengths=lengths, off=off, answers=answers, **heads)
+    said: dict[str, Any] = {"off": off, "answers": answers, "held": tuple(held)}
+    return Sizes(cases=found, length=believed.length, lengths=lengths, **heads, **said)
 
 
 def _length_bins(sequences: Sequences) -> IntArray:
