@@ -12,7 +12,8 @@ import pytest
 import veilog
 from veilog import InputError, ParameterError, Variants
 from veilog.logs.coarser import as_csv, coarser, proposed
-from veilog.logs.twins import BINS, Sizes, log_of, twin_of
+from veilog.logs.lengths import BINS
+from veilog.logs.twins import Sizes, log_of, twin_of
 
 LOG = Variants.from_dict({("a", "b", "c"): 60, ("a", "c"): 30, ("a", "b", "b", "c"): 9, ("d",): 1})
 
@@ -55,6 +56,39 @@ def test_twins_of_noisy_sizes_are_of_sizes_that_may_have_given_them() -> None:
     assert all(one.cases >= 1 for one in made) and len({one.cases for one in made}) == 6
     assert np.ptp([one.frequent or 0 for one in made]) > 0.05
     assert {twin_of(replace(sizes, off=(0.0, 30.0)), seed).cases for seed in range(3)} == {300}
+
+
+def test_twins_of_noisy_lengths_are_of_lengths_that_may_have_given_the_answers() -> None:
+    answers = (3, 20, 90, 130, 80, 20, -10, 30, *[0] * 15)
+    shares = tuple(max(0, one) / 373 for one in answers)
+    sizes = Sizes(cases=340, length=3.5, activities=5, lengths=shares, off=(0.0, 10.0, 35.0), answers=answers)
+    made = [Sizes.of(twin_of(sizes, seed)) for seed in range(4)]
+    assert len({one.lengths for one in made}) == 4 and np.ptp([one.length for one in made]) > 0.3
+    assert all(2.5 < one.length < 7 for one in made)
+    told = [Sizes.of(twin_of(replace(sizes, off=(0.0, 10.0)), seed)) for seed in range(4)]
+    assert np.ptp([one.length for one in told]) < 0.3
+    with pytest.raises(ParameterError, match="23 bins of lengths"):
+        replace(sizes, answers=answers[1:])
+    for off in ((1.0,), (1.0, -1.0), (1.0, 2.0, 3.0, 4.0)):
+        with pytest.raises(ParameterError, match="Noise puts nothing off"):
+            replace(sizes, off=off)
+
+
+def test_what_cannot_be_is_mended_in_each_twin_and_not_in_the_answers() -> None:
+    """An answer of more cases for one variant than for ten says nothing more of ten than their own answer."""
+    sizes = Sizes(cases=300, length=4, activities=5, frequent=0.7, ten=0.7, hundred=0.8, off=(0.0, 20.0))
+    told = replace(sizes, held=(210.0, 120.0, 240.0))
+    mended, given = ([Sizes.of(twin_of(one, seed)).ten or 0 for seed in range(5)] for one in (sizes, told))
+    assert max(given) < min(mended)
+    with pytest.raises(ParameterError, match="3 answers about the most frequent"):
+        replace(sizes, held=(1.0,))
+
+
+def test_there_may_be_no_more_variants_than_are_counted_together() -> None:
+    """Where nearly all cases are of the hundred most frequent variants, some twins have no more."""
+    sizes = Sizes(cases=300, length=4, activities=5, frequent=0.3, ten=0.7, hundred=0.97, off=(0.0, 30.0))
+    held = [Sizes.of(twin_of(sizes, seed)).hundred or 0 for seed in range(6)]
+    assert sum(share > 0.999 for share in held) >= 2
 
 
 def test_exact_sizes_of_a_log_are_those_of_its_variants() -> None:

@@ -51,7 +51,7 @@ def test_what_is_not_asked_without_noise_is_known_by_the_answers_alone(monkeypat
 def test_sizes_that_were_asked_know_how_far_noise_puts_them_off() -> None:
     asked = veilog.twin(LOG, epsilon="0.2", seed=1).sizes
     half = veilog.twin(LOG, epsilon="0.1", seed=1).sizes
-    assert asked.off is not None and half.off == pytest.approx((2 * asked.off[0], 2 * asked.off[1]))
+    assert asked.off is not None and half.off == pytest.approx(tuple(2 * off for off in asked.off))
     known = veilog.twin(LOG, epsilon="0.2", cases=1000, seed=1)
     assert known.sizes.cases == 1000 and known.sizes.off is not None and known.sizes.off[0] == 0
     assert "count" not in {charge.question for charge in known.guarantee.charges}  # type: ignore[union-attr]

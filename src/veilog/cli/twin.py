@@ -205,7 +205,7 @@ def _sizes_in(path: Path) -> Sizes:
     try:
         told = plain_json.loads(path.read_text(encoding="utf-8"))
         kept = dict(told["sizes"])
-        found = [name for name in ("lengths", "off") if kept.get(name) is not None]
+        found = [name for name in ("lengths", "off", "answers", "held") if kept.get(name) is not None]
         several: dict[str, Any] = {name: tuple(kept.pop(name)) for name in found}
         return Sizes(**kept, **several)
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -21,24 +21,21 @@ from veilog._plain import InJson, ToJson
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.lengths import BINS, ENDS, VARY, Lengths
 from veilog.logs.simulate import with_times
 from veilog.logs.variants import Variants
 from veilog.logs.walks import Process, Walks
 
-__all__ = ["BINS", "HEADS", "MOST_CASES", "Sizes", "log_of", "twin_of"]
+__all__ = ["HEADS", "MOST_CASES", "Sizes", "log_of", "twin_of"]
 
 HEADS = {"frequent": 1, "ten": 10, "hundred": 100}
 """Of how many of the most frequent variants a share of the cases is known, by its name."""
 MOST_CASES, MOST_ACTIVITIES, MOST_LENGTH = 10_000_000, 5_000, 1_000
-BINS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 19, 24, 30, 38, 48, 60, 80, 110, 150, 210, 300)
-"""Where the bins of lengths begin; the last has no end."""
 _FIT_CASES, _COUNT_CASES = 5_000, 20_000
 """Shares of the cases are fitted on so many; the number of variants needs all cases, and is left out beyond so many."""
 _SLIPS = (0.01, 0.05, 0.15, 0.0)
 """How often a step goes anywhere; tried in turn."""
 _SHARPNESS = (math.log(0.1), math.log(6.0), 7)
-_VARY = (0.2, 1.2)
-"""Between what the standard deviation of lengths is, as a share of the mean."""
 _EVENLY = np.array([0.8192, 0.6711, 0.5497])
 """Steps from the shape of one twin to that of the next, so that those of a few are spread evenly (the additive
 sequence of three dimensions)."""
@@ -63,9 +60,13 @@ class Sizes(ToJson):
     hundred: float | None = None
     lengths: Annotated[tuple[float, ...] | None, InJson(left_out="at its default")] = None
     """Share of the cases in each bin of lengths."""
-    off: Annotated[tuple[float, float] | None, InJson(left_out="at its default")] = None
-    """By how many cases noise puts their number off, and that of those of the most frequent variants beside that
-    (standard deviations); None where there is no noise, or nobody knows."""
+    off: Annotated[tuple[float, ...] | None, InJson(left_out="at its default")] = None
+    """By how many cases noise puts their number off, that of those of the most frequent variants beside that and, where
+    bins were answered, that of each bin (standard deviations); None where there is no noise, or nobody knows."""
+    answers: Annotated[tuple[int, ...] | None, InJson(left_out="at its default")] = None
+    """The number of cases in each bin of lengths as it was answered, with noise."""
+    held: Annotated[tuple[float, ...] | None, InJson(left_out="at its default")] = None
+    """How many cases the most frequent variants have (one, ten, a hundred) by their answers alone, possible or not."""
 
     def __post_init__(self) -> None:
         _check("cases", self.cases, 1, MOST_CASES)
@@ -74,8 +75,15 @@ class Sizes(ToJson):
             _check("activities", self.activities, 1, MOST_ACTIVITIES)
         if self.variants is not None:
             _check("variants", self.variants, 1, self.cases)
-        if self.off is not None and not (len(self.off) == 2 and all(0 <= off < math.inf for off in self.off)):
+        if self.off is not None and not (len(self.off) in (2, 3) and all(0 <= off < math.inf for off in self.off)):
             raise ParameterError(f"Noise puts nothing off by {self.off!r} cases.", parameter="off")
+        if self.answers is not None and len(self.answers) != len(BINS):
+            raise ParameterError(
+                f"There are {len(BINS)} bins of lengths, not {len(self.answers)}.", parameter="answers"
+            )
+        if self.held is not None and len(self.held) != len(HEADS):
+            said = f"There are {len(HEADS)} answers about the most frequent variants, not {len(self.held)}."
+            raise ParameterError(said, parameter="held")
         for name in HEADS:
             share = getattr(self, name)
             if share is not None and not 0 < share <= 1:
@@ -123,39 +131,51 @@ def twin_of(sizes: Sizes, seed: int, labels: tuple[str, ...] | None = None, long
     rng = np.random.default_rng([20, seed])
     number = sizes.activities or _unknown_activities(rng, sizes.length)
     names = _names(number) if labels is None else labels
-    sizes = _as_may_be(rng, sizes)
+    sizes = _as_may_be(rng, sizes, longest)
     walks = _fitted(rng, sizes, len(names), longest, (0.5 + seed * _EVENLY) % 1)
     return _as_told(walks.variants(names), sizes)
 
 
-def _as_may_be(rng: np.random.Generator, sizes: Sizes) -> Sizes:
+def _as_may_be(rng: np.random.Generator, sizes: Sizes, longest: int | None) -> Sizes:
     """Sizes of a log that may as well have given the same answers as the one that was asked."""
     if sizes.off is None:
         return sizes
-    scale, beside = sizes.off
+    scale, beside = sizes.off[:2]
     cases = max(1, min(MOST_CASES, round(_likely(rng, sizes.cases, scale, 1, MOST_CASES))))
     found: dict[str, Any] = {}
+    answered = sizes.held or [sizes.cases * (getattr(sizes, name) or 0) for name in HEADS]
     before, held = 0, float(cases)
-    for name, number in reversed(HEADS.items()):
-        if (share := getattr(sizes, name)) is not None:
+    for (name, number), answer in reversed(list(zip(HEADS.items(), answered, strict=True))):
+        if getattr(sizes, name) is not None:
             # Their cases are half an answer and half of all cases, so half of what these are off. Of fewer variants
             # each has no fewer cases than of more.
-            middle = share * sizes.cases + (cases - sizes.cases) / 2
+            middle = answer + (cases - sizes.cases) / 2
             least = held * number / before if before else min(number, cases)
-            least = max(1.0, least)
-            before, held = number, _likely(rng, middle, beside, least, held)
+            # There may be no more variants than these: how many there are is of any order of magnitude up to all cases.
+            whole = 0.0 if before or cases < 2 else min(1.0, math.log(number) / math.log(cases))
+            before, held = number, _likely(rng, middle, beside, max(1.0, least), held, whole)
             found[name] = held / cases
     variants = None if sizes.variants is None else min(sizes.variants, cases)
-    return replace(sizes, cases=cases, variants=variants, off=None, **found)
+    if sizes.answers is not None and len(sizes.off) > 2:
+        believed = Lengths.of(sizes.answers, sizes.off[2] / math.sqrt(2), cases, longest)
+        found["lengths"] = tuple(believed.drawn(rng).tolist())
+    return replace(sizes, cases=cases, variants=variants, off=None, answers=None, held=None, **found)
 
 
-def _likely(rng: np.random.Generator, answer: float, scale: float, least: float, most: float) -> float:
-    """A number that may have given a noisy answer; any order of magnitude is as usual as any other."""
+def _likely(
+    rng: np.random.Generator, answer: float, scale: float, least: float, most: float, whole: float = 0.0
+) -> float:
+    """A number that may have given a noisy answer; any order of magnitude is as usual as any other, and ``whole`` is
+    how likely it is the most before the answer is seen."""
     low, high = max(least, answer - 8 * scale), min(most, answer + 8 * scale)
     if low >= high:
         return min(most, max(least, answer))
     numbers = np.geomspace(low, high, 400)
-    chances = np.exp(-math.sqrt(2) * np.abs(numbers - answer) / scale)
+    # Of all orders of magnitude between the least and the most these are so many.
+    usual = np.full(400, (1 - whole) * math.log(high / low) / math.log(most / least) / 400)
+    if high == most:
+        usual[-1] += whole
+    chances = usual * np.exp(-math.sqrt(2) * np.abs(numbers - answer) / scale)
     return float(rng.choice(numbers, p=chances / chances.sum()))
 
 
@@ -211,11 +231,10 @@ def _ending(rng: np.random.Generator, sizes: Sizes, longest: int | None, vary: f
     if sizes.lengths is not None:
         shares = np.maximum(np.asarray(sizes.lengths, dtype=np.float64), 0)
         which = rng.choice(len(BINS), size=sizes.cases, p=shares / shares.sum())
-        ends = np.append(BINS[1:], 2 * BINS[-1] - BINS[-2])
-        lengths = rng.integers(np.asarray(BINS)[which], ends[which])
+        lengths = rng.integers(np.asarray(BINS)[which], np.asarray(ENDS)[which])
     else:
         # How much lengths vary differs from log to log; cases of the most frequent variant have the usual length.
-        form, share = 1 / np.interp(vary, (0, 1), _VARY) ** 2, min(sizes.frequent or 0.0, 0.99)
+        form, share = 1 / np.interp(vary, (0, 1), VARY) ** 2, min(sizes.frequent or 0.0, 0.99)
         frequent = int(share * sizes.cases)
         usual = min(1 + max(0.0, sizes.length - 1) * max(0.0, 1 - 1 / form), sizes.length / max(share, 1e-9))
         rest = max(0.0, (sizes.length - share * round(usual)) / (1 - share) - 1)

@@ -13,13 +13,14 @@ from typing import Annotated, Any
 import numpy as np
 
 from veilog._plain import InJson, ToJson
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Entered, Ledger, settling
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
+from veilog.logs.lengths import BINS, Lengths
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.twins import BINS, HEADS, MOST_CASES, Sizes, log_of, twin_of
+from veilog.logs.twins import HEADS, MOST_CASES, Sizes, log_of, twin_of
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.account.accounting import Number, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee
@@ -94,6 +95,8 @@ def twin(
         raise ParameterError("With an epsilon a log is asked, and there is none.", parameter="log")
     asked = _asked(log, parse_epsilon(epsilon), ledger, seed, cases)
     known = {name: value for name, value in declared.items() if value is not None}
+    if frequent is not None:
+        known["held"] = None  # of what is declared there is no answer
     return replace(asked, sizes=replace(asked.sizes, **known), seed=number, labels=labels)
 
 
@@ -132,35 +135,26 @@ def ask_sizes(
     bins = curator.histogram(_length_bins, len(BINS), epsilon * _LENGTHS, purpose="lengths of cases, for a twin")
     found = min(MOST_CASES, max(1, cases))
     heads: dict[str, Any] = {}
+    held = []
     least = 1 / found
     for name, number in HEADS.items():
         answer = curator.concentration(number, _HALF, each, purpose="cases of the most frequent variants, for a twin")
         # It is twice their cases less all cases; more variants hold no fewer cases.
-        least = heads[name] = min(1.0, max(least, (answer + found) / (2 * found)))
-    shares = _shares(bins, float(epsilon * _LENGTHS))
+        held.append((answer + found) / 2)
+        least = heads[name] = min(1.0, max(least, held[-1] / found))
+    scale = 1 / float(epsilon * _LENGTHS)
+    answers = tuple(bins.tolist())
+    believed = Lengths.of(answers, scale, found)
     # The standard deviation of Laplace noise is its scale times the square root of 2.
-    off = (math.sqrt(2) / float(within) if within else 0.0, math.sqrt(2) / (2 * float(each)))
-    length = float((shares * _middles()).sum())
-    return Sizes(cases=found, length=length, lengths=tuple(shares.tolist()), off=off, **heads)
+    beside = math.sqrt(2) / (2 * float(each))
+    off = (math.sqrt(2) / float(within) if within else 0.0, beside, math.sqrt(2) * scale)
+    lengths = tuple(believed.shares.tolist())
+    said: dict[str, Any] = {"off": off, "answers": answers, "held": tuple(held)}
+    return Sizes(cases=found, length=believed.length, lengths=lengths, **heads, **said)
 
 
 def _length_bins(sequences: Sequences) -> IntArray:
     return np.asarray(np.searchsorted(BINS, sequences.lengths, side="right") - 1, dtype=np.int64)
-
-
-def _middles() -> FloatArray:
-    middles: FloatArray = (np.asarray(BINS) + np.append(BINS[1:], 2 * BINS[-1] - BINS[-2]) - 1) / 2
-    return middles
-
-
-def _shares(bins: IntArray, epsilon: float) -> FloatArray:
-    """Shares of the lengths; what may well be noise alone counts for nothing, if anything is more than that."""
-    likely = np.where(bins > 2 / epsilon, bins, 0).astype(np.float64)
-    kept = likely if likely.any() else np.maximum(bins, 0.0)
-    if not kept.any():
-        kept[int(np.argmax(bins))] = 1.0
-    shares: FloatArray = kept / kept.sum()
-    return shares
 
 
 def sizes_of(**declared: float | None) -> Sizes:
