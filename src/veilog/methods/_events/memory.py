@@ -262,8 +262,8 @@ def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: in
         return _asked(curator, share, of_events, coding.size + 1, (), (coding,), f"values of {chosen.column}")
 
     if chosen.range is not None:
-        coding, counts, _ = asked_bins(asked, epsilon, chosen, cases)
-        return coding, np.maximum(counts[:-1], 0.0) + 1e-9
+        found = asked_bins(asked, epsilon, chosen, cases)
+        return found.codings[0], found.shares[:-1] * found.cases + 1e-9
     coding = chosen.coding()
     counts = asked(coding, epsilon)[:-1]
     return coding, believed(counts, evenly(counts), 1 / float(epsilon))[0]
