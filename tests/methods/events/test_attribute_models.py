@@ -20,8 +20,11 @@ from veilog.methods._events.marginals import (
     believed_together,
     evenly,
 )
+from veilog.methods._events.memory import asked_records
 from veilog.methods._events.together import agreeing
 from veilog.privacy.cases import Coding
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
 
 
 def test_the_first_of_contradicting_tables_yield_but_rows_still_differ() -> None:
@@ -163,8 +166,8 @@ def numbers_told(numbers: np.ndarray, epsilon: Fraction, rng: np.random.Generato
 
     def asked(coding: Coding, share: Fraction) -> np.ndarray:
         places = np.searchsorted(coding.edges, numbers, side="right") - 1
-        noise = np.round(rng.laplace(0, 1 / float(share), len(coding.edges)))
-        return np.bincount(places, minlength=len(coding.edges)) + noise
+        added = np.round(rng.laplace(0, 1 / float(share), len(coding.edges)))
+        return np.bincount(places, minlength=len(coding.edges)) + added
 
     chosen = Chosen("number", "case", "whole number", range=(0.0, 999.0))
     found = asked_bins(asked, epsilon, chosen, len(numbers))
@@ -200,3 +203,36 @@ def test_numbers_without_noise_are_told_as_they_are() -> None:
         [(numbers == value).mean() for value in (3, 500, 998)], abs=1e-3
     )
     assert found.shares[-1] == pytest.approx(0, abs=1e-3)
+
+
+@pytest.mark.slow
+def test_where_attributes_are_recorded_costs_less_where_few_of_them_differ() -> None:
+    """Half of these are recorded as the commonest are; then only one is not. What is found is the same."""
+    labels, cases = ("a", "b", "c"), 1000
+    spent = []
+    for ways in ("aabeca", "aaaaac"):
+        rows = [(case, name, place) for case in range(cases) for place, name in enumerate("abb")]
+        case, name, place = (list(column) for column in zip(*rows, strict=True))
+        rng, columns = np.random.default_rng(1), {}
+        for number, way in enumerate(ways):
+            own = rng.integers(2, size=cases)[case] if way != "c" else rng.integers(2, size=len(case))
+            held = [way in "ec" or (one == way and at < 2) for one, at in zip(name, place, strict=True)]
+            columns[f"x{number}"] = pa.array([f"v{v}" if h else None for v, h in zip(own, held, strict=True)])
+        events = {
+            "case:index": pa.array(case, pa.int64()),
+            "event:index": pa.array(range(len(case)), pa.int64()),
+            "concept:name": pa.array(name),
+            "time:timestamp": pa.array([None] * len(case), TIMESTAMP_TYPE),
+            **columns,
+        }
+        log = EventLog(pa.table(events), pa.table({"concept:name": [str(i) for i in range(cases)]}))
+        curator = Curator(log.variants, log=log, randomness=noise.seeded(1))
+        chosen = tuple(Chosen(name, "event", "text", values=("v0", "v1")) for name in columns)
+        found, cost = asked_records(curator, Fraction(3, 40), labels, chosen, cases, Fraction(1, 100))
+        assert sum(charge.epsilon for charge in curator.charges) == cost
+        assert [one.changes for one in found] == [way == "c" for way in ways]
+        assert [one.everywhere for one in found] == [way in "ec" for way in ways]
+        spent.append(cost)
+    assert spent[1] < spent[0] <= Fraction(3, 40)
+    _, cost = asked_records(curator, Fraction(3, 40), labels, chosen, cases, Fraction(3, 40))
+    assert cost == Fraction(3, 40)
