@@ -4,7 +4,8 @@
 make up so many variants a side: of the second log two fifths are the first's, two fifths differ by one or two events,
 one fifth is new. ``questions`` asks for times, attributes and persons of a log of so many events, read into memory or
 kept on disk, and ``amun`` releases it; both must give the same either way, which their digests show. ``--set size=N``
-for other sizes. ``large-events`` releases logs on disk by evolve with times and two attributes, Parquet to Parquet.
+for other sizes. ``large-events`` releases logs on disk by evolve with times and two attributes, Parquet to Parquet;
+``million-events`` a made-up hospital of a million events with times and four attributes, from memory and from disk.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from benchmark import CPU, NO_LOG, PEAK, WALL, Cells, benchmark, grid
 from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.experiments.summary import Column
+from veilog.logs import simulate
 from veilog.logs.eventlog import EventLog
-from veilog.logs.files import read
+from veilog.logs.files import read, write
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants
@@ -187,6 +189,29 @@ def with_times(log: EventLog | StoredLog) -> Release:
     return release(log, "evolve", domain=facts, epsilon=1, seed=1, **asked)
 
 
+def of_hospital(given: Given, cell: Cell) -> Measured:
+    """The made-up hospital with times and four attributes, two of them of events; the digest is of the file."""
+    path, target = given.folder / f"hospital-{cell.get('size')}.parquet", given.folder / "out.parquet"
+    if not path.exists():
+        write(simulate.hospital(int(cell.get("size")), 3), path)
+    staff = pq.read_table(path, columns=["org:resource"]).column(0).unique().drop_null().to_pylist()
+    ages = ("0-17", "18-39", "40-59", "60-79", "80+")
+    facts = Domain(
+        simulate.ACTIVITIES,
+        window=(datetime(2024, 1, 1), datetime(2026, 1, 5)),
+        attributes={"age group": ages, "urgency": (1, 5), "cost": (0, 3000), "org:resource": sorted(staff)},
+    )
+    asked = {"times": "0.3", "attributes": list(facts.attributes), "attributes_share": "0.3"}
+
+    def work() -> str:
+        made = release(opened(path, str(cell.get("how"))), "evolve", domain=facts, epsilon=1, seed=1, **asked)
+        made.save(target)
+        return f"{made.variants.events:,} events"
+
+    costs, text = timed(work)
+    return Measured(costs, texts={"result": f"{text}, {hashlib.sha256(target.read_bytes()).hexdigest()[:16]}"})
+
+
 def questions(log: EventLog) -> str:
     """A digest of the answers."""
     variants = log.variants
@@ -239,6 +264,16 @@ BENCHMARKS = (
         "Logs on disk with times and attributes.",
         with_events,
         grid("evolve", logs=NO_LOG, size=(1_000_000, 5_000_000, 50_000_000), quick={"size": 10_000}),
+        (CPU, WALL, PEAK, Column("result", "result", show="text")),
+        runs=1,
+        alone=True,
+        page="results/performance.md",
+    ),
+    benchmark(
+        "million-events",
+        "A million events with times and four attributes, from memory and from disk.",
+        of_hospital,
+        grid("evolve", logs=NO_LOG, size=134_500, how=("memory", "disk"), quick={"size": 1_000}),
         (CPU, WALL, PEAK, Column("result", "result", show="text")),
         runs=1,
         alone=True,

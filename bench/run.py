@@ -50,6 +50,7 @@ LONG += (
     "large",
     "large-releases",
     "large-events",
+    "million-events",
     "spark-events",
     "serve",
     "pages",

@@ -41,7 +41,8 @@ __all__ = ["ReleasedColumns", "foreseen_errors", "released_attributes"]
 
 RECORDS = (Fraction(2, 100), Fraction(20, 100))
 CASES_OF_RECORDS = 75
-"""Part of the epsilon for where events hold attributes, such that it times the cases is this, within these bounds."""
+"""Part of the epsilon for where events hold attributes, such that it times the cases is this at most, within these
+bounds."""
 PAIRS = Fraction(1, 4)
 """Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
 FEW_VALUES, TOGETHER = 4, 256
@@ -96,7 +97,7 @@ def released_attributes(
         price = min(max(price, Fraction(CASES_OF_RECORDS, len(cases))), epsilon * most)
     records: dict[str, Recorded] = {}
     if price:
-        found = asked_records(curator, price, cases.labels, of_events, len(cases))
+        found, price = asked_records(curator, price, cases.labels, of_events, len(cases), epsilon * least)
         records = {one.name: where for one, where in zip(of_events, found, strict=True)}
     parts = _together(chosen, records)
     rounds = rounds_paid(epsilon * PAIRS, len(cases), len(parts), len(flow))

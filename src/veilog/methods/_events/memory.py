@@ -35,6 +35,8 @@ NOISES = 4.0
 """So many noise scales a pattern has to have."""
 CONSTANT = 0.1
 """Up to this part of the cases in which its value changes an attribute is one of cases."""
+LEAST_KNOWN = 0.5
+"""An attribute that alone differs from the commonest pattern stands out if it is known in this part of the cases."""
 FINE = 4096
 """Parts of its range in which a number is looked at to see whether it changes."""
 EVENTS_A_CASE = (0.5, 3.0)
@@ -106,9 +108,19 @@ def _patterns(block: Cases, name: str, activities: int) -> tuple[IntArray, IntAr
 
 
 def asked_records(
-    curator: Curator, epsilon: Fraction, labels: tuple[str, ...], attributes: tuple[Chosen, ...], cases: int
-) -> tuple[Recorded, ...]:
-    """Return where events hold each of these attributes, of about so many cases."""
+    curator: Curator,
+    epsilon: Fraction,
+    labels: tuple[str, ...],
+    attributes: tuple[Chosen, ...],
+    cases: int,
+    least: Fraction = Fraction(0),
+) -> tuple[tuple[Recorded, ...], Fraction]:
+    """Return where events hold each of these attributes, of about so many cases, and what of epsilon was spent.
+
+    The fewer attributes differ from the commonest pattern by the first answer, the less the second has to cost: that
+    much of epsilon is left, but for what is the ``least`` to be spent in any case. The price follows from an answer,
+    and never exceeds what is left of epsilon, which is all that basic composition asks for.
+    """
     size = len(labels) + 4
     codings = tuple(
         one.coding(edges_of(one.lattice(FINE), one.unit) if one.range is not None else ()) for one in attributes
@@ -124,12 +136,14 @@ def asked_records(
     order = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
     patterns = order[(counts[order] >= NOISES / float(price)) | (np.arange(len(order)) == 0)]
     if len(codings) == 1:
-        return (_recorded(counts[patterns], patterns, len(labels), attributes[0]),)
+        return (_recorded(counts[patterns], patterns, len(labels), attributes[0]),), price
     # Those of values that are everywhere, or change, are few enough to be told apart whether or not they were found.
     patterns = np.concatenate([patterns, np.setdiff1d(len(labels) + np.arange(1, 4), patterns)])
     place = np.full(size, len(patterns))
     place[patterns] = np.arange(len(patterns))
     width = len(patterns) + 1
+    common = float(counts[order[0]]) - NOISES / float(price)
+    left = min(epsilon - price, max(least - price, _to_tell_apart(width, len(codings), common / cases, cases)))
 
     def of_others(block: Cases) -> Triples:
         found = [_patterns(block, coding.name, len(labels)) for coding in codings]
@@ -139,17 +153,30 @@ def asked_records(
         return rows[others], cells[others], np.ones(int(others.sum()), dtype=np.int64)
 
     purpose = "attributes that are recorded in another way than most"
-    tables = _asked(curator, epsilon - price, of_others, width * len(codings), labels, codings, purpose)
+    tables = _asked(curator, left, of_others, width * len(codings), labels, codings, purpose)
     # One of so many numbers is above so many noise scales by chance as rarely as a single one is above ``NOISES``.
-    least = max((NOISES + np.log(tables.size)) / float(epsilon - price), CONSTANT * cases / len(codings))
-    tables = np.where(tables < least, 0.0, tables).reshape(-1, width)
+    enough = max((NOISES + np.log(tables.size)) / float(left), CONSTANT * cases / len(codings))
+    tables = np.where(tables < enough, 0.0, tables).reshape(-1, width)
     tables *= max(1, int(tables.any(axis=1).sum()))
     # An attribute has the commonest pattern where it has no other, unless values that stay the same have another.
     staying = np.append(patterns < len(labels) + 2, False)[1:]
-    left = np.maximum(cases - tables.sum(axis=1), 0.0)
-    tables[:, 0] = np.where(tables[:, 1:][:, staying].any(axis=1), 0.0, left)
+    others = np.maximum(cases - tables.sum(axis=1), 0.0)
+    tables[:, 0] = np.where(tables[:, 1:][:, staying].any(axis=1), 0.0, others)
     ways = np.append(patterns, size - 1)  # a pattern that was not found may be any: the model of what changes is
-    return tuple(_recorded(row, ways, len(labels), one) for row, one in zip(tables, attributes, strict=True))
+    found = tuple(_recorded(row, ways, len(labels), one) for row, one in zip(tables, attributes, strict=True))
+    return found, price + left
+
+
+def _to_tell_apart(width: int, attributes: int, common: float, cases: int) -> Fraction:
+    """The epsilon at which attributes stand out, each in ``width`` counts, that a case shares itself out among because
+    they have another pattern than the commonest one, which this part of all has.
+
+    Of so many counts the highest noise is about the logarithm of their number in noise scales; what stands out is
+    ``NOISES`` above what is taken for noise, which is ``NOISES`` above that. A single one may be known in a part of the
+    cases only.
+    """
+    others = max(attributes * (1 - common), 1 / LEAST_KNOWN)
+    return Fraction((2 * NOISES + np.log(width * attributes)) * others / cases).limit_denominator(10**12)
 
 
 def _asked(
@@ -262,8 +289,8 @@ def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: in
         return _asked(curator, share, of_events, coding.size + 1, (), (coding,), f"values of {chosen.column}")
 
     if chosen.range is not None:
-        coding, counts, _ = asked_bins(asked, epsilon, chosen, cases)
-        return coding, np.maximum(counts[:-1], 0.0) + 1e-9
+        found = asked_bins(asked, epsilon, chosen, cases)
+        return found.codings[0], found.shares[:-1] * found.cases + 1e-9
     coding = chosen.coding()
     counts = asked(coding, epsilon)[:-1]
     return coding, believed(counts, evenly(counts), 1 / float(epsilon))[0]
