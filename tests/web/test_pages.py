@@ -448,6 +448,18 @@ def test_what_an_older_release_kept_is_still_shown() -> None:
     assert results._kept(None) is None
 
 
+def test_what_counts_of_starts_and_ends_can_be_chosen_where_there_are_any(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "steps.csv"
+    steps = [("start", 0), ("complete", 30)]
+    rows = [f"{case},a,{step},2024-01-0{case} 10:{minute:02}" for case in (1, 2) for step, minute in steps]
+    path.write_text("\n".join(["case,activity,lifecycle:transition,time", *rows]) + "\n")
+    page = pages.log_page(record(read(path)), ONCE, settings=settings)
+    assert '<option value="" selected>As they stand in the log</option>' in page
+    chosen = {"lifecycle": "intervals"}
+    again = pages.log_page(replace(record(read(path, chosen)), columns=chosen), ONCE, settings=settings)
+    assert '<option value="intervals" selected>A start and its end are one event</option>' in again
+
+
 def test_starts_of_events_can_be_asked_for_where_the_log_has_them(settings: Settings, tmp_path: Path) -> None:
     path = tmp_path / "started.xes"
     files.write(started(hospital(40, seed=3)), path)

@@ -49,7 +49,7 @@ _PLANS = 2
 _PLAN_SECONDS = 30.0
 _RECENT = 3600.0
 """Seconds within which the same release is asked about before it is made once more."""
-_ROLES = ("case", "activity", "timestamp", "time_format")
+_ROLES = ("case", "activity", "timestamp", "time_format", "lifecycle")
 _INSIDE = "inside.html"
 _EXAMPLE = "made-up-hospital.xes"
 _PATIENTS = 500

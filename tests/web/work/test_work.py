@@ -116,6 +116,19 @@ def test_what_a_date_means_is_asked_for_and_taken_as_chosen(tmp_path: Path) -> N
     assert read(path, {"time_format": "mm/dd/yyyy"}).measured.explorer.rows[0].chevrons[0][0] == "a"
 
 
+def test_what_counts_of_starts_and_ends_is_chosen(tmp_path: Path) -> None:
+    rows = [f"{case},{name},{step},2024-01-01 1{i}:{minute}" for case in (1, 2) for i, name in enumerate("ab")
+            for step, minute in (("start", "00"), ("complete", "30"))]  # fmt: skip
+    path = written(tmp_path / "log.csv", "case,activity,lifecycle:transition,time", *rows)
+    as_it_is, one, ends = (read(path, chosen) for chosen in ({}, {"lifecycle": "intervals"}, {"lifecycle": "complete"}))
+    assert [found.measured.statistics.events for found in (as_it_is, one, ends)] == [8, 4, 4]
+    assert "lifecycle-transitions" in [f.rule for f in as_it_is.findings]
+    assert "start_timestamp" in one.measured.event_attributes
+    wrong = read(path, {"lifecycle": "nothing"})
+    assert wrong.problem == "No event is the transition 'nothing'." and wrong.measured is None
+    assert wrong.columns is not None, "something else can be chosen"
+
+
 def test_a_name_that_a_page_cannot_show_whole_is_still_the_column(tmp_path: Path) -> None:
     name = "n" * 500 + "\x07"
     path = written(tmp_path / "log.csv", f"case,{name},timestamp", "1,a,2024-01-01", "1,b,2024-01-02")

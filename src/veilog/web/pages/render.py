@@ -73,8 +73,10 @@ _FILES = (
     ("dossier.html", gettext_noop("Dossier for whoever decides")),
     ("inside.html", gettext_noop("Inside report")),
 )
-_READING = ("case", "activity", "timestamp", "time_format")
+_READING = ("case", "activity", "timestamp", "time_format", "lifecycle")
 """How a log was read, where that was chosen."""
+_STEPS = ("lifecycle-transitions", "start-and-end")
+"""Findings of logs that have starts and ends."""
 _COLUMNS, _OFFERED, _NAME = 100, 50, 120
 """Columns whose meaning is asked for, attributes that a form offers, and the longest name of one."""
 
@@ -102,10 +104,17 @@ def log_page(log: LogRecord, once: str, *, settings: Settings | None = None) -> 
         result=result,
         guessed="guessed" in (how or {}).values(),
         how_words=HOW,
+        steps=_with_steps(log, result),
         columns=() if log.measured is None else _attributes(log.measured)[:_COLUMNS],
         once=once,
         again=job is not None and not job.ended,
     )
+
+
+def _with_steps(log: LogRecord, result: ReadLog | None) -> bool:
+    """Whether it is to be chosen what counts of starts and ends."""
+    found = () if result is None else result.findings
+    return bool(log.columns.get("lifecycle")) or any(f.rule in _STEPS for f in found)
 
 
 def exposure(log: LogRecord, *, settings: Settings | None = None) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from veilog._language import day_in_words, gettext, gettext_noop
-from veilog.errors import InputError, VeilogError
+from veilog.errors import InputError, ParameterError, VeilogError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, NESTED, EventLog
 from veilog.logs.findings import RULES, Finding, Findings, Policy
 from veilog.logs.reader import Asked
@@ -35,6 +35,7 @@ from veilog.web.work.stages import READING, Stages
 __all__ = ["in_words", "log_of", "read_log"]
 
 _PREVIEW_ROWS, _PREVIEW_COLUMNS = 6, 16
+_DECLARED = ("case", "activity", "timestamp", "time_format", "lifecycle")
 _COLUMNS, _NAME = 150, 120
 """How many columns a page lets choose from, and how much of a name it shows."""
 
@@ -55,7 +56,9 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
         found = replace(found, columns=replace(shown, taken=taken, how=how))
         try:
             roles = roles_of(source, _declared(columns))
-        except InputError as error:
+        except (InputError, ParameterError) as error:
+            if isinstance(error, ParameterError):
+                return _not_so(found, error)
             which = gettext("Say below which column is which.") if len(set(names)) == len(names) else ""
             return replace(found, problem=clean(error.problem), advice=which or plain_advice(error.advice))
         if roles is not None and found.preview is not None:
@@ -66,6 +69,8 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
         log = _read(source, columns, reading)
     except InputError as error:
         return _what_stops(found, source, columns, error)
+    except ParameterError as error:
+        return _not_so(found, error)
     if log.cases.num_rows == 0:
         raise InputError(gettext("The log has no cases."))
     return replace(
@@ -74,6 +79,11 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
         preview=found.preview or _shown_table(log.to_arrow().slice(0, _PREVIEW_ROWS)),
         measured=measured(log, stages.at("Counting who could be found")),
     )
+
+
+def _not_so(found: ReadLog, error: ParameterError) -> ReadLog:
+    """What is said of a log that cannot be read as was chosen, so that something else can be."""
+    return replace(found, problem=clean(error.problem), advice=plain_advice(error.advice))
 
 
 def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
@@ -101,8 +111,9 @@ def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> Eve
 
 
 def _declared(columns: Mapping[str, str]) -> Declared:
-    """The columns of case, activity and timestamp and the format of times, where they were chosen."""
-    return Declared(**{name: columns.get(name) or None for name in ("case", "activity", "timestamp", "time_format")})
+    """The columns of case, activity and timestamp, the format of times and what counts of starts and ends, where they
+    were chosen."""
+    return Declared(**{name: columns.get(name) or None for name in _DECLARED})
 
 
 def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
