@@ -71,6 +71,10 @@ REMARKS = (
     gettext_noop(
         "The times are rough: their epsilon, {epsilon}, times about {cases} cases is below {enough}. {advice}"
     ),
+    gettext_noop(
+        "How long events take is rough: the epsilon for it, {epsilon}, times about {cases} cases is below {enough} for "
+        "each of {activities} activities."
+    ),
     gettext_noop("The delta was not needed: with {depth} levels noise without one is as narrow."),
     gettext_noop("{cases} cases without events are left out: they have no time and no transition."),
     gettext_noop("{events} events are earlier than the event before them; their time since it counts as 0."),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from time_tools import HOSPITAL, YEAR, original_of, processing_of
 
 import veilog
+from veilog._language import spoken
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
 from veilog.logs.simulate import started
@@ -24,6 +25,7 @@ from veilog.methods._events.processing import with_starts
 from veilog.methods._events.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.report.stated import stated
 
 OVERLAPPING = ("Blood test", "ECG")
 LOG = started(HOSPITAL, overlapping=OVERLAPPING)
@@ -120,6 +122,20 @@ def test_starts_that_are_missing_or_after_the_end_tell_nothing() -> None:
     missing = pa.array([None] * len(LOG.events), TIMESTAMP_TYPE)
     made = [worked(replace(LOG, events=LOG.events.set_column(place, START, c)), "1", 7) for c in (late, missing)]
     assert np.array_equal(made[0].begun, made[1].begun)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("epsilon", "rough"), [("0.1", True), ("400", False)])
+def test_a_release_says_where_noise_hides_how_long_events_take(epsilon: str, rough: bool) -> None:
+    said: list[str] = []
+    source = noise.seeded(1)
+    cases = released_cases(LOG.variants, noise.generator(source))
+    curator = Curator(LOG.variants, log=LOG, randomness=source)
+    times = np.arange(cases.events) * 60_000_000
+    with_starts(curator, Fraction(epsilon), Fraction(0), cases, times, said.append)
+    assert any("How long events take is rough" in text for text in said) == rough
+    with spoken("nl"):
+        assert all(stated(text) != text for text in said)
 
 
 # What it costs, and what is refused

@@ -121,5 +121,5 @@ def _times(
     times = released_times(curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark)
     if not wanted.processing:
         return times, {}
-    times, begun = with_starts(curator, budget * for_starts, delta * for_starts, cases, times)
+    times, begun = with_starts(curator, budget * for_starts, delta * for_starts, cases, times, remark)
     return times, {START: pa.array(begun, pa.int64()).cast(TIMESTAMP_TYPE)}

@@ -19,6 +19,7 @@ Gaussian noise where that is narrower.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -41,6 +42,9 @@ __all__ = ["with_starts"]
 SHARES = {"processing": Fraction(4, 5), "overlaps": Fraction(1, 5)}
 TABLES = 2
 """In which a case shares out 1 among its events: overlaps of all, and by activity."""
+ENOUGH = 50
+"""Below this epsilon times number of cases for each activity, processing is rough: medians are off by a quarter or
+more (docs/results/times.md)."""
 ROUNDS = 100
 """In each, events that are on the wrong side of the event before look for one to exchange with."""
 TRIED = 8
@@ -51,7 +55,12 @@ _SECOND = 1_000_000
 
 
 def with_starts(
-    curator: Curator, epsilon: Fraction, delta: Fraction, cases: Repeated, times: IntArray
+    curator: Curator,
+    epsilon: Fraction,
+    delta: Fraction,
+    cases: Repeated,
+    times: IntArray,
+    remark: Callable[[str], None] = lambda text: None,
 ) -> tuple[IntArray, IntArray]:
     """Return the times of released events, some of them moved inside their case, and when each event began
     (microseconds since 1970 UTC). They cost epsilon, and delta where the noise is Gaussian."""
@@ -69,6 +78,11 @@ def with_starts(
         begun[block.events] = ended[block.events] - seconds * _SECOND
 
     in_blocks(of_block, cases, rng)
+    if epsilon * len(cases) < ENOUGH * len(events.keys):
+        remark(
+            f"How long events take is rough: the epsilon for it, {float(epsilon):g}, times about {len(cases):,} cases "
+            f"is below {ENOUGH} for each of {len(events.keys)} activities."
+        )
     return ended, begun
 
 
