@@ -236,7 +236,6 @@ def test_what_is_published_is_what_the_kept_rows_say(program: ModuleType) -> Non
 
 
 STALE = {
-    "claims": "audits of twenty minutes; after them tables of attributes were believed otherwise; a sample is the same",
     "large-events": "times of one machine",
     "spark-events": "times of one machine",
     "travag-program": "eleven minutes a training; of the day on which sums over events could be made elsewhere, before",
