@@ -22,7 +22,17 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 
-__all__ = ["EVERY", "INSTEAD", "INTERVALS", "Transitions", "as_intervals", "joined", "no_life_cycle", "wants_intervals"]
+__all__ = [
+    "COMPLETE",
+    "EVERY",
+    "INSTEAD",
+    "INTERVALS",
+    "Transitions",
+    "as_intervals",
+    "joined",
+    "no_life_cycle",
+    "wants_intervals",
+]
 
 
 INSTEAD = gettext_noop(
@@ -30,7 +40,8 @@ INSTEAD = gettext_noop(
     "--classifier 'concept:name lifecycle:transition' tells them apart."
 )
 """What is advised where nothing is complete."""
-_COMPLETE = "complete"
+COMPLETE = "complete"
+"""The transition that ends an activity."""
 _SHOWN = 40
 """Letters of a transition that are shown."""
 EVERY = "all"
@@ -85,13 +96,13 @@ class Transitions:
                     advice=f"The log has: {known}.",
                 )
             return
-        others = [(step, n) for step, n in totals.most_common() if step and step.strip().casefold() != _COMPLETE]
+        others = [(step, n) for step, n in totals.most_common() if step and step.strip().casefold() != COMPLETE]
         if told_apart or not others or not self._repeated():
             return
         (first, most), *more = [(step[:_SHOWN], n) for step, n in others]
         shown = f"{most:,} of {totals.total():,} events are `{first}`"
         shown += "".join(f", {n:,} are `{step}`" for step, n in more[:2]) + (", ..." if len(more) > 2 else "")
-        complete = any(step.strip().casefold() == _COMPLETE for step in totals)
+        complete = any(step.strip().casefold() == COMPLETE for step in totals)
         advice = "" if complete else INSTEAD.format(value=shlex.quote(_most_frequent(others)))
         findings.add("lifecycle-transitions", shown, count=sum(n for _, n in others), advice=advice)
 
@@ -110,17 +121,20 @@ def wants_intervals(lifecycle: str | None) -> bool:
     return lifecycle is not None and lifecycle.strip().casefold() == INTERVALS
 
 
-def as_intervals(log: EventLog, findings: Findings) -> EventLog:
+def as_intervals(log: EventLog, findings: Findings, transition: str = LIFECYCLE) -> EventLog:
     """Return the log with one event for each that is complete, which says when it began: as in pm4py an end belongs to
     the first start of its activity in its case that has none yet. An end without a start has no start time; starts
-    without an end, and other transitions, are left out. A log that says when its events began stays as it is."""
+    without an end, and other transitions, are left out. ``transition`` is the attribute that tells them.
+
+    A log that says when its events began stays as it is.
+    """
     if START in log.events.column_names:
         return log
-    if LIFECYCLE not in log.events.column_names:
+    if transition not in log.events.column_names:
         raise no_life_cycle(INTERVALS)
-    steps = _Encoded(log.events.column(LIFECYCLE))
-    told = np.array([{_BEGUN: 1, _COMPLETE: -1}.get(name.strip().casefold(), 0) for name in steps.names])[steps.codes]
-    for wanted, value in ((_BEGUN, 1), (_COMPLETE, -1)):
+    steps = _Encoded(log.events.column(transition))
+    told = np.array([{_BEGUN: 1, COMPLETE: -1}.get(name.strip().casefold(), 0) for name in steps.names])[steps.codes]
+    for wanted, value in ((_BEGUN, 1), (COMPLETE, -1)):
         if len(told) and not (told == value).any():
             raise ParameterError(
                 f"No event is the transition {wanted!r}, so starts and ends cannot be one event.",

@@ -8,7 +8,7 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import LIFECYCLE, EventLog
-from veilog.logs.lifecycle import EVERY, as_intervals, wants_intervals
+from veilog.logs.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
 from veilog.logs.reader import Asked, blaming, not_ours, reader_of
 from veilog.logs.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_roles
 from veilog.logs.source import Source, is_ibis, silent
@@ -48,7 +48,8 @@ def whole(source: Source, asked: Asked) -> EventLog:
         if roles is not None:
             note(source, roles, asked.findings)
         log = reader.read(source, replace(asked, roles=roles))
-        log = as_intervals(log, asked.findings) if intervals else log
+        if intervals:
+            log = as_intervals(log, asked.findings, (roles and roles.transition) or LIFECYCLE)
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
     found = replace(log, read_together=together, attributes_read_together=told)
@@ -63,7 +64,7 @@ def grouped(source: Source, asked: Asked) -> Grouped:
         return Grouped(log.variants, *log.span)
     with blaming(source):
         check_layout(source)
-        roles = roles_among(engine.columns(), asked.declared, source)
+        roles = roles_among(engine.columns(), _ends_alone(asked.declared), source)
         if source.engine == "duckdb" and source.name is not None:
             note(source, roles, asked.findings)
         result = engine.group(roles, asked.findings, asked.progress or silent)
@@ -72,6 +73,12 @@ def grouped(source: Source, asked: Asked) -> Grouped:
     together = (*asked.findings.read_together(), *others)
     variants = replace(result.variants, read_together=together)
     return replace(result, variants=variants if asked.coarser is None else asked.coarser.of_variants(variants))
+
+
+def _ends_alone(declared: Declared) -> Declared:
+    """What is declared where variants alone are wanted: where a start and its end are one event, it stands at its
+    end."""
+    return replace(declared, lifecycle=COMPLETE) if wants_intervals(declared.lifecycle) else declared
 
 
 def roles_of(source: Source, declared: Declared = AS_IT_IS) -> Roles | None:
