@@ -10,6 +10,8 @@ from web_logs import EVOLVE, read, record, written
 
 from veilog._language import spoken
 from veilog.errors import InputError
+from veilog.logs import files
+from veilog.logs.simulate import hospital, started
 from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import Settings
 from veilog.web.pages import render as pages
@@ -150,6 +152,16 @@ def test_attributes_that_cannot_be_released_are_refused_before_a_job_is_made(
 ) -> None:
     log = record(stays, {"is_Patienten-ID": "identifying"})
     assert said in dry_run(log, {**EVOLVE, **asked}, settings).problem
+
+
+def test_starts_of_events_come_with_times_and_not_as_an_attribute(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "started.xes"
+    files.write(started(hospital(40, seed=3)), path)
+    found, asked = read(path), {**EVOLVE, "times": "0.3", "processing": "yes"}
+    assert "attributes" not in said_at_import(record(found, {"is_start_timestamp": "release"}))
+    assert dry_run(record(found, {"is_start_timestamp": "release"}), asked, settings).plan.wanted.processing
+    refused = dry_run(record(found, {"is_start_timestamp": "identifying"}), asked, settings)
+    assert "was said to identify people" in refused.problem
 
 
 def test_values_of_attributes_are_listed_in_the_form(stays: ReadLog, settings: Settings) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from veilog._language import gettext, gettext_noop
 from veilog.errors import ParameterError, UndeclaredError
+from veilog.logs.eventlog import START
 from veilog.methods import Method, Parameter, method_named
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
@@ -98,6 +99,7 @@ def _of_method(name: str) -> bool:
 def said_at_import(log: LogRecord) -> dict[str, str]:
     """Return what a form takes over from the page on which the columns were told."""
     released = [name[3:] for name, value in log.columns.items() if name.startswith("is_") and value == RELEASE]
+    released = [name for name in released if name != START]  # it comes with the times, or not at all
     said = {"attributes": ",".join(released)} if released else {}
     if person := log.columns.get("person"):
         said |= {"unit": person, "max_cases": log.columns.get("max_cases", "")}
@@ -121,7 +123,7 @@ def refuse_attributes(planned: Plan, log: LogRecord) -> None:
     """Refuse attributes that the log does not have, or that were said to identify people."""
     measured = log.measured
     known = None if measured is None else {*measured.case_attributes, *measured.event_attributes}
-    for name in planned.wanted.attributes:
+    for name in (*planned.wanted.attributes, *([START] if planned.wanted.processing else [])):
         own = name.removeprefix("case:")
         if log.columns.get(f"is_{own}") == IDENTIFYING:
             raise ParameterError(
