@@ -32,12 +32,12 @@ from veilog.measures.purposes.attributes.purpose import ATTRIBUTES
 from veilog.measures.purposes.performance import OFTEN, PERFORMANCE
 from veilog.measures.purposes.purpose import Asked
 from veilog.measures.purposes.sides import split
-from veilog.methods._events import calendar, durations, gap_bins, steps
 from veilog.methods._events.assemble import OF_STARTS, Details, assembled, released_cases
-from veilog.methods._events.attributes import released_attributes
-from veilog.methods._events.domains import choose
-from veilog.methods._events.processing import with_starts
-from veilog.methods._events.timestamps import released_times
+from veilog.methods._events.attributes.domains import choose
+from veilog.methods._events.attributes.released import released_attributes
+from veilog.methods._events.times import calendar, durations, gap_bins, steps
+from veilog.methods._events.times.processing import with_starts
+from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise

@@ -11,7 +11,7 @@ from veilog.logs import simulate
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._events.assemble import released_cases
-from veilog.methods._events.timestamps import released_times
+from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 

@@ -12,7 +12,7 @@ from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.methods import Method, Settings
 from veilog.methods._events.assemble import Wanted
-from veilog.methods._events.attributes import foreseen_errors
+from veilog.methods._events.attributes.released import foreseen_errors
 from veilog.methods._events.extras import delta_shared_out
 from veilog.privacy.domain import PRIVATELY, Domain, Fact
 from veilog.privacy.part import Part

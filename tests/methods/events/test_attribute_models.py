@@ -11,8 +11,8 @@ import pytest
 import veilog
 from veilog import Domain
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
-from veilog.methods._events.domains import Chosen
-from veilog.methods._events.marginals import (
+from veilog.methods._events.attributes.domains import Chosen
+from veilog.methods._events.attributes.marginals import (
     Marginal,
     asked_bins,
     believed,
@@ -20,8 +20,8 @@ from veilog.methods._events.marginals import (
     believed_together,
     evenly,
 )
-from veilog.methods._events.memory import asked_records
-from veilog.methods._events.together import agreeing
+from veilog.methods._events.attributes.memory import asked_records
+from veilog.methods._events.attributes.together import agreeing
 from veilog.privacy.cases import Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilog.methods._events.gap_bins import COARSEST, FINEST, Bins, Cells, least_squares, likeliest
+from veilog.methods._events.fits import least_squares, likeliest
+from veilog.methods._events.times.gap_bins import COARSEST, FINEST, Bins, Cells
 
 COARSE = Bins.of()
 

@@ -18,11 +18,11 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
 from veilog.logs.simulate import started
 from veilog.logs.variants import Sequences
-from veilog.methods._events import processing
 from veilog.methods._events.assemble import Wanted, released_cases
 from veilog.methods._events.extras import enriched
-from veilog.methods._events.processing import with_starts
-from veilog.methods._events.timestamps import released_times
+from veilog.methods._events.times import processing
+from veilog.methods._events.times.processing import with_starts
+from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.report.stated import stated

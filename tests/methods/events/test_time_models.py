@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from time_tools import HOSPITAL, YEAR, durations_of, log_of, original_of, timed
 
 from veilog.logs.variants import Repeated, Sequences
-from veilog.methods._events import calendar, durations, gap_bins, steps
-from veilog.methods._events.prices import Price
+from veilog.methods._events import fits
+from veilog.methods._events.times import calendar, durations, steps
+from veilog.methods._events.times.prices import Price
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
@@ -60,20 +61,20 @@ def unknown(pairs: int) -> tuple[np.ndarray, np.ndarray]:
 def test_one_cell_far_off_is_noise(gaussian: bool) -> None:
     """Of cases that last for years there are hardly any, though a cell has seven noise scales of them."""
     noisy = np.array([600.0, 900.0, 300.0, 100.0, 0.0, 0.0, 0.0, 0.0, 0.0, 70.0])
-    assert gap_bins.likely(noisy, 10.0, gaussian=gaussian)[4:].sum() < 1
+    assert fits.likely(noisy, 10.0, gaussian=gaussian)[4:].sum() < 1
 
 
 def test_the_tail_of_fine_bins_keeps_what_its_octaves_have() -> None:
     """Fifty cases in every second of eight bins of an octave are no noise, though the bins rise."""
     noisy = np.concatenate([np.full(40, 1_000.0), np.tile([0.0, 50.0], 4), np.zeros(16)])
-    found = gap_bins.likely(noisy, 5.0, 8)
+    found = fits.likely(noisy, 5.0, 8)
     assert found[40:48].sum() == pytest.approx(200, rel=0.1)
     assert found[48:].sum() < 5
 
 
 def test_a_tail_never_rises_and_ends_where_only_noise_is_left() -> None:
     noisy = np.array([500.0, 800.0, 60.0, 20.0, 40.0, -9.0, 12.0, -30.0, 14.0])
-    found = gap_bins.likely(noisy, 10.0)
+    found = fits.likely(noisy, 10.0)
     assert found[0] == pytest.approx(500, rel=0.01)
     assert found[1] == pytest.approx(800, rel=0.01)
     assert (np.diff(found[1:]) <= 0).all()
@@ -84,7 +85,7 @@ def test_a_tail_never_rises_and_ends_where_only_noise_is_left() -> None:
 def test_counts_of_durations_are_never_negative_and_add_up_as_answered() -> None:
     """What is below 0 is taken from what comes before or after it, where most of the cases are."""
     noisy = np.array([5.0, -8.0, 300.0, -20.0, 400.0, 600.0, 700.0, 10.0, 0.0])
-    found = gap_bins.likely(noisy, 2.0)
+    found = fits.likely(noisy, 2.0)
     assert (found >= 0).all()
     assert np.cumsum(found)[2:7] == pytest.approx([287, 287, 677, 1277, 1977], abs=12)
     assert found[3] == pytest.approx(0, abs=1e-9)
@@ -92,7 +93,7 @@ def test_counts_of_durations_are_never_negative_and_add_up_as_answered() -> None
 
 def test_a_tail_that_stands_out_of_the_noise_stays() -> None:
     noisy = np.array([500.0, 800.0, 60.0, 30.0, 30.0, 30.0, 30.0])
-    assert gap_bins.likely(noisy, 1.0) == pytest.approx(noisy, rel=0.02)
+    assert fits.likely(noisy, 1.0) == pytest.approx(noisy, rel=0.02)
 
 
 def test_a_fitted_table_has_the_rows_and_columns_of_the_other_answers() -> None:

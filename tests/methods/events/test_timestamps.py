@@ -22,10 +22,10 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.methods._events import orders
 from veilog.methods._events.assemble import released_cases
-from veilog.methods._events.calendar import MADE_UP_WINDOW
 from veilog.methods._events.extras import delta_shared_out
-from veilog.methods._events.prices import Price, gaussian_weights
-from veilog.methods._events.timestamps import SHARES, released_times
+from veilog.methods._events.times.calendar import MADE_UP_WINDOW
+from veilog.methods._events.times.prices import Price, gaussian_weights
+from veilog.methods._events.times.timestamps import SHARES, released_times
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventQuestions, EventRounds
@@ -150,7 +150,7 @@ HOURS = [asked for epsilon in ("1", "1000") for asked in questions_of_times(SMAL
 """Of a few parts of the day, and of all hours."""
 
 
-with patch("veilog.methods._events.gap_bins.FINE", 3):
+with patch("veilog.methods._events.times.gap_bins.FINE", 3):
     FINE = questions_of_times(SMALL, "1000")[:4]
 """Of gaps and durations in bins as fine as much epsilon allows."""
 
@@ -372,7 +372,7 @@ def test_a_declared_domain_shapes_the_gaps_too() -> None:
 
 
 def test_pairs_beyond_the_most_frequent_share_the_gaps_of_all() -> None:
-    with patch("veilog.methods._events.weighed.MOST_ROWS", 3):
+    with patch("veilog.methods._events.times.weighed.MOST_ROWS", 3):
         cases, times = timed(HOSPITAL, "50", 1)
     original, released = gaps_of(*original_of(HOSPITAL)), gaps_of(cases, times)
     frequent = sorted(original, key=lambda pair: len(original[pair]))[-3:]

@@ -1,1 +1,1 @@
-"""From released variants to a released event log: times, attributes, cases."""
+"""From released variants to a released event log: its cases, their times and their attributes."""

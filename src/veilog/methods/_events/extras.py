@@ -12,10 +12,10 @@ from veilog._typing import IntArray
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE
 from veilog.logs.variants import Repeated, Variants
 from veilog.methods._events.assemble import Details, Wanted, released_cases
-from veilog.methods._events.attributes import ReleasedColumns, released_attributes
-from veilog.methods._events.domains import Chosen, choose
-from veilog.methods._events.processing import with_starts
-from veilog.methods._events.timestamps import released_times
+from veilog.methods._events.attributes.domains import Chosen, choose
+from veilog.methods._events.attributes.released import ReleasedColumns, released_attributes
+from veilog.methods._events.times.processing import with_starts
+from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
-from veilog.methods._events.gap_bins import Bins, Cells
-from veilog.methods._events.prices import Price
+from veilog.methods._events.times.gap_bins import Bins, Cells
+from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 

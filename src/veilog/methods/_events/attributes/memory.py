@@ -19,8 +19,8 @@ import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Repeated
-from veilog.methods._events.domains import Chosen, edges_of
-from veilog.methods._events.marginals import asked_bins, believed, believed_in_rows, evenly
+from veilog.methods._events.attributes.domains import Chosen, edges_of
+from veilog.methods._events.attributes.marginals import asked_bins, believed, believed_in_rows, evenly
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator

@@ -3,7 +3,7 @@
 An event's timestamp is its end; where ``start_timestamp`` says when it began, the time between is its processing, and
 what is left of the time since the event before is waiting. Two questions (shares of the epsilon: ``SHARES``):
 
-- how long events are processed, by activity, on public log-scaled bins (:mod:`veilog.methods._events.weighed`);
+- how long events are processed, by activity, on public log-scaled bins (:mod:`.weighed`);
 - which part of the events of a case, but its first, begin before the one before them ended, in all and by activity.
 
 The rest is post-processing. Where noise hides how long an activity takes, its processing is log-normal, or none, or a
@@ -29,9 +29,9 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import START
 from veilog.logs.variants import Repeated
 from veilog.methods._events.orders import Block, in_blocks, picked, spread
-from veilog.methods._events.prices import Price, prices
-from veilog.methods._events.steps import directly_following
-from veilog.methods._events.weighed import Spread, Things, Weighed, asked
+from veilog.methods._events.times.prices import Price, prices
+from veilog.methods._events.times.steps import directly_following
+from veilog.methods._events.times.weighed import Spread, Things, Weighed, asked
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
-from veilog.methods._events.memory import Persisting
+from veilog.methods._events.attributes.memory import Persisting
+from veilog.methods._events.attributes.together import agreeing, placed
 from veilog.methods._events.orders import Block, counted
-from veilog.methods._events.together import agreeing, placed
 
 __all__ = ["Given", "courses"]
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
-from veilog.methods._events.durations import fitted
 from veilog.methods._events.orders import by_row, picked
-from veilog.methods._events.prices import Price
+from veilog.methods._events.times.durations import fitted
+from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.domain import Window

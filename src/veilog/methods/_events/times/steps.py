@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
-from veilog.methods._events.gap_bins import likeliest
+from veilog.methods._events.fits import likeliest
 from veilog.methods._events.orders import by_row
-from veilog.methods._events.prices import Price
+from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 

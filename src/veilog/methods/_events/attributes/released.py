@@ -24,13 +24,13 @@ import pyarrow as pa
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.variants import Repeated
-from veilog.methods._events.courses import Given, courses
-from veilog.methods._events.domains import PARTS, Chosen, typed
-from veilog.methods._events.marginals import Marginal, asked_values, expected_error, joint_values
-from veilog.methods._events.memory import Persisting, Recorded, asked_persisting, asked_records
+from veilog.methods._events.attributes.courses import Given, courses
+from veilog.methods._events.attributes.domains import PARTS, Chosen, typed
+from veilog.methods._events.attributes.marginals import Marginal, asked_values, expected_error, joint_values
+from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
+from veilog.methods._events.attributes.together import drawn_together, grouped, placed, rounds_paid
+from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_flow
 from veilog.methods._events.orders import Block, counted, in_blocks
-from veilog.methods._events.together import drawn_together, grouped, placed, rounds_paid
-from veilog.methods._events.variables import InEvents, Variable, of_the_flow
 from veilog.methods.method import advised
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator

@@ -16,8 +16,9 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
-from veilog.methods._events.gap_bins import inside, least_squares, likely, slopes
-from veilog.methods._events.prices import Price
+from veilog.methods._events.fits import least_squares, likely
+from veilog.methods._events.times.gap_bins import inside, slopes
+from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 

@@ -21,8 +21,8 @@ from fractions import Fraction
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
-from veilog.methods._events.domains import PARTS, Chosen, edges_of
-from veilog.methods._events.gap_bins import least_squares
+from veilog.methods._events.attributes.domains import PARTS, Chosen, edges_of
+from veilog.methods._events.fits import least_squares
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator

@@ -12,7 +12,7 @@ The questions (a case's contributions are bounded before anything is added up; s
 - in a declared window, where in it the case starts, twice: in few parts of it, and in more where many cases start; and
   how that hangs together with its duration.
 
-With a delta all of them have Gaussian noise where that is narrower (:mod:`veilog.methods._events.prices`). What is
+With a delta all of them have Gaussian noise where that is narrower (:mod:`.prices`). What is
 bounded is then the L2 norm of what a case adds: by 6 in the first question, in the second by the same part of what
 cases of the release have.
 
@@ -38,7 +38,9 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Repeated
-from veilog.methods._events.calendar import (
+from veilog.methods._events.fits import least_squares
+from veilog.methods._events.orders import Block, in_blocks, picked, spread
+from veilog.methods._events.times.calendar import (
     DAYTIMES,
     MADE_UP_WINDOW,
     Clock,
@@ -48,12 +50,11 @@ from veilog.methods._events.calendar import (
     check,
     drawn_starts,
 )
-from veilog.methods._events.durations import asked_durations, drawn_durations
-from veilog.methods._events.gap_bins import Bins, least_squares
-from veilog.methods._events.orders import Block, in_blocks, picked, spread
-from veilog.methods._events.prices import Price, prices
-from veilog.methods._events.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
-from veilog.methods._events.weighed import Spread, Things, Weighed, asked
+from veilog.methods._events.times.durations import asked_durations, drawn_durations
+from veilog.methods._events.times.gap_bins import Bins
+from veilog.methods._events.times.prices import Price, prices
+from veilog.methods._events.times.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
+from veilog.methods._events.times.weighed import Spread, Things, Weighed, asked
 from veilog.methods.method import advised
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases

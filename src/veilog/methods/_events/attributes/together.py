@@ -20,9 +20,9 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
-from veilog.methods._events.marginals import believed
+from veilog.methods._events.attributes.marginals import believed
+from veilog.methods._events.attributes.variables import Variable
 from veilog.methods._events.orders import by_row, counted
-from veilog.methods._events.variables import Variable
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
