@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
-from rich.console import Group, RenderableType
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
 from veilog import display
 from veilog.cli.common import (
@@ -33,15 +29,13 @@ from veilog.cli.common import (
 )
 from veilog.cli.pipes import is_pipe
 from veilog.errors import InputError, ParameterError
-from veilog.ledger.accounts import in_figures
-from veilog.ledger.costs import Cost
-from veilog.ledger.counting import Composed, Planned, Together
+from veilog.ledger.counting import Together
 from veilog.ledger.ledger import Account, Ledger
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import parse_delta
-from veilog.privacy.account.figures import round_up, up
+from veilog.privacy.account.figures import round_up
 
-__all__ = ["AS_THERE_IS", "Keeping", "account_line", "account_view", "app"]
+__all__ = ["AS_THERE_IS", "Keeping", "app"]
 
 app = App(
     name="ledger",
@@ -183,7 +177,7 @@ def show(
     told = [account.to_json() | _together_json(composed[account.number]) for account in accounts]
     out.json({"ledger": str(kept.path), "accounts": told})
     for account in accounts:
-        out.show(_account_table(account, composed[account.number]))
+        out.show(display.account_table(account, composed[account.number]))
     if not accounts:
         out.show("The ledger has no account yet.")
 
@@ -228,7 +222,7 @@ def set_(
         kept = Ledger.open(place, create=True, waiting=progress, name=log.name, account=called)
         found = limits.set(kept, data, unit, number)
     out.json({"ledger": str(kept.path)} | found.to_json())
-    out.show(account_view(kept.path, found))
+    out.show(display.account_view(kept.path, found))
 
 
 @app.command
@@ -250,49 +244,6 @@ def export(
     out.show(display.key_values([("releases", releases), ("written to", str(target))]))
 
 
-def account_view(path: Path, account: Account) -> RenderableType:
-    """What is spent and left, in few lines."""
-    return Group(display.key_values([("ledger", str(path)), *_facts(account)]), *_remarks(account))
-
-
-def account_line(account: Account) -> str:
-    """What is spent and left, in a line."""
-    spent = "spent without a bound" if account.spent is None else f"{_cost(account.spent)} spent"
-    if account.budget is None or account.left is None:
-        return f"{spent} by all releases of this log; no budget is set: veilog ledger set LOG --epsilon BUDGET"
-    if account.left[0] == 0:
-        return f"{spent}; nothing is left of {_cost(account.budget)}"
-    return f"{spent}; {_cost(account.left, down=True)} of {_cost(account.budget)} are left"
-
-
-def _facts(account: Account) -> list[tuple[str, str]]:
-    facts = [("account", f"{account.number} ({account.name}), for one {_unit(account)}")]
-    spent, left = account.spent, account.left
-    facts.append(("spent", "without a bound" if spent is None else _cost(spent)))
-    if account.counting is not None and account.composed is not None:
-        facts.append(("composed", _cost(account.composed)))
-    facts.append(("protection left", account.strength))
-    if account.most_cases is not None:
-        facts.append(("holds for", f"a person of at most {account.most_cases} cases, the least that a release said"))
-    if account.of_parts:
-        facts.append(("parts", "of those of one rule the dearest counts, if every case stays in its part"))
-    if account.budget is not None and left is not None:
-        facts.append(("left", f"{_cost(left, down=True)} of {_cost(account.budget)}"))
-        facts.extend(_counted(account))
-    return facts
-
-
-def _counted(account: Account) -> Iterable[tuple[str, str]]:
-    """How releases are counted, where that is not by the sum."""
-    match account.counting:
-        case Planned(releases=releases, each=each):
-            yield "by a plan", f"{releases:,} releases of at most {_cost(each)}; {account.releases_left:,} are left"
-            yield "", f"protection when all of them are made: {account.planned_strength}"
-        case Composed():
-            half = " and half for its releases' deltas" if account.budget and account.budget[1] else ""
-            yield "by composition", f"each may be chosen after seeing earlier ones; half of delta is for that{half}"
-
-
 def _together(account: Account, delta: Fraction | None) -> Together | None:
     """What several releases cost together at a delta, where there is one."""
     at = delta if delta is not None else account.budget[1] if account.budget else None
@@ -305,65 +256,6 @@ def _together_json(found: Together | None) -> dict[str, object]:
         return {}
     planned, composed = (None if e is None else round_up(e) for e in (found.planned, found.composed))
     return {"together": {"delta": round_up(found.delta), "costs_planned": planned, "costs_chosen": composed}}
-
-
-def _in_words(found: Together | None) -> Iterable[tuple[str, str]]:
-    """The two numbers, each with what it takes for granted."""
-    if found is None:
-        return
-    if found.planned is None or found.composed is None:
-        yield "together", f"the deltas of the releases come to more than {in_figures(found.delta)}"
-        return
-    at = f"at delta = {in_figures(found.delta)}"
-    planned, composed = (f"epsilon = {up(e, 4)} {at}" for e in (found.planned, found.composed))
-    yield "together", f"{planned}, if what each costs was settled before the first"
-    yield "", f"{composed}, if that was chosen after seeing earlier ones, within a limit of so much"
-
-
-def _remarks(account: Account) -> Iterable[Text]:
-    if account.budget is None:
-        yield Text("No total budget is set; veilog ledger set LOG --epsilon BUDGET sets one.", style="yellow")
-    elif account.spent is None:
-        yield Text(
-            "Nothing is left: there was a release that nothing bounds, or one for another unit than the budget's.",
-            style="yellow",
-        )
-    elif account.left is not None and account.left[0] == 0:
-        yield Text("Nothing is left; further releases are refused.", style="yellow")
-
-
-def _unit(account: Account) -> str:
-    return account.unit if account.unit in ("case", "person") else f"person by {account.unit!r}"
-
-
-def _account_table(account: Account, together: Together | None) -> Group:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    parted = any(entry.part is not None for entry in account.entries)
-    for name in ("release", "time", "method", "epsilon", "delta", "unit", "cases", "state", "SHA-256 of the file"):
-        if name == "cases" and not parted:
-            continue
-        table.add_column(name, justify="right" if name in ("release", "epsilon", "delta") else "left")
-    for entry in account.entries:
-        table.add_row(
-            str(entry.number),
-            entry.time,
-            escape(entry.method + (" (as published)" if entry.as_published else "")),
-            "none" if entry.epsilon is None else in_figures(entry.epsilon),
-            "none" if entry.delta is None else in_figures(entry.delta),
-            escape(entry.unit),
-            *([escape(entry.part or "all")] if parted else []),
-            entry.state,
-            " ".join(digest[:12] for digest in entry.outputs),
-        )
-    heading = display.key_values([*_facts(account), *_in_words(together)])
-    return Group(heading, *_remarks(account), *([table] if account.entries else []), "")
-
-
-def _cost(cost: Cost, *, down: bool = False) -> str:
-    epsilon, delta = cost
-    return f"epsilon = {in_figures(epsilon, down=down)}" + (
-        f", delta = {in_figures(delta, down=down)}" if delta else ""
-    )
 
 
 def _beside(log: Path) -> Path:

@@ -41,7 +41,7 @@ from veilog.cli.common import (
     show_columns,
 )
 from veilog.cli.common import read_log as read_whole
-from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
+from veilog.cli.ledger import AS_THERE_IS, Keeping
 from veilog.cli.terminal import SafeConsole
 from veilog.errors import OutputError, ParameterError
 from veilog.releasing.meaning import json_of
@@ -114,7 +114,7 @@ def train(
     out.json(facts | ({} if account is None else {"account": account.totals()}), model)
     out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
     if trained.entry is not None and account is not None:
-        out.show(account_view(trained.entry.path, account))
+        out.show(display.account_view(trained.entry.path, account))
     out.show(f"Draw from it as often as you like: veilog sample {model} OUT")
 
 

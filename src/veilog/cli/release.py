@@ -34,7 +34,7 @@ from veilog.cli.common import (
 )
 from veilog.cli.details import NOTHING_MORE, Beyond
 from veilog.cli.large import fits, read_events
-from veilog.cli.ledger import AS_THERE_IS, Keeping, account_line, account_view
+from veilog.cli.ledger import AS_THERE_IS, Keeping
 from veilog.cli.pipes import in_words, is_pipe, send
 from veilog.cli.report import NO_REPORT, Reports
 from veilog.cli.twin import NOT_DRY, Trying, dry_run
@@ -150,13 +150,13 @@ def release(
         pages = list(reports.write(released, place, beside, comparison, progress))
     written = [in_words(target, out=True), *(str(path) for path in more)]
     if not details:
-        left = "" if account is None else account_line(account)
+        left = "" if account is None else display.account_line(account)
         then = _next(target, comparison, reports.report_outside)
         out.show(display.release_brief(released, [*written, *pages], comparison, left, then))
         return
     out.show(display.release_view(released, "; ".join(written)))
     if released.entry is not None and account is not None:
-        out.show(account_view(released.entry.path, account))
+        out.show(display.account_view(released.entry.path, account))
     if comparison is not None:
         out.show("\n[bold]What was kept[/] [dim](computed from the raw log: for you only, not part of the release)[/]")
         out.show(display.comparison_table(comparison))

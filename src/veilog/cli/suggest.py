@@ -26,7 +26,7 @@ from veilog.cli.common import (
     shown_progress,
 )
 from veilog.cli.large import fits
-from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
+from veilog.cli.ledger import AS_THERE_IS, Keeping
 from veilog.cli.pipes import in_words
 from veilog.cli.twin import activities_of
 from veilog.methods import method_named
@@ -111,7 +111,7 @@ def suggest(
     for note in notes:
         out.show(Text(f"For you only: {note}", style="magenta"))
     if found.entry is not None and account is not None:
-        out.show(account_view(found.entry.path, account))
+        out.show(display.account_view(found.entry.path, account))
 
 
 def _order(found: Suggestion) -> list[Table]:

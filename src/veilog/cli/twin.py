@@ -26,7 +26,7 @@ from veilog.cli.common import (
     shown_progress,
 )
 from veilog.cli.details import declared_list
-from veilog.cli.ledger import AS_THERE_IS, Keeping, account_view
+from veilog.cli.ledger import AS_THERE_IS, Keeping
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
@@ -169,7 +169,7 @@ def twin(
         screen.show(Text("\nIts sizes were paid for:", style="dim"))
         screen.show(display.guarantee_panel(found.guarantee, as_published=False))
     if found.entry is not None and account is not None:
-        screen.show(account_view(found.entry.path, account))
+        screen.show(display.account_view(found.entry.path, account))
     if out is not None:
         files.write(made, out)
         screen.show(

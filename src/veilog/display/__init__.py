@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from veilog.display.accounts import account_line, account_table, account_view
 from veilog.display.audits import audit_view
 from veilog.display.comparisons import comparison_table, comparison_view
 from veilog.display.logs import attributes_table, findings_table, info_table, persons_lines, variants_table
@@ -11,6 +12,9 @@ from veilog.display.risks import attack_lines, attack_tables, risk_lines, risk_t
 from veilog.display.tables import key_values
 
 __all__ = [
+    "account_line",
+    "account_table",
+    "account_view",
     "attack_lines",
     "attack_tables",
     "attributes_table",

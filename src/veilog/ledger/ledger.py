@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from veilog._files import atomic_target, check_writable
-from veilog.errors import BudgetError, OutputError, ParameterError, VeilogError
+from veilog.errors import BudgetError, OutputError, ParameterError
 from veilog.ledger import file as ledger_file
 from veilog.ledger.accounts import Account, as_csv, as_json, check_paid, check_unknown
 from veilog.ledger.book import (
@@ -55,7 +55,7 @@ from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.part import Part
 
-__all__ = ["Account", "Data", "Entered", "Entry", "Ledger", "Reservation", "fingerprint", "settling"]
+__all__ = ["Account", "Data", "Entered", "Entry", "Ledger", "Reservation", "fingerprint"]
 
 _PATIENCE = 10.0
 
@@ -383,29 +383,3 @@ class Entered:
             if self.number not in owner:
                 raise lost(book)
             return account_of(book, owner[self.number])
-
-
-@contextlib.contextmanager
-def settling(
-    reservation: Reservation | None,
-    claimed: Callable[[], Guarantee],
-    contacted: Callable[[], bool],
-    so_far: Callable[[], Guarantee] | None = None,
-) -> Iterator[None]:
-    """Settle a release when the block ends, at what it claims. When it fails, charge what was asked until then
-    (``so_far``; by default as claimed), or, if nothing was asked of the data yet (``contacted``), withdraw it. Where
-    even that fails, it stays reserved, which counts as spent. Whoever has no ledger passes None, and nothing happens.
-    """
-    if reservation is None:
-        yield
-        return
-    try:
-        yield
-    except BaseException:  # also Ctrl-C: what was asked was asked
-        with contextlib.suppress(VeilogError):
-            if contacted():
-                reservation.settle((so_far or claimed)())
-            else:
-                reservation.withdraw()
-        raise
-    reservation.settle(claimed())

@@ -14,7 +14,8 @@ import numpy as np
 
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError
-from veilog.ledger.ledger import Ledger, Reservation, settling
+from veilog.ledger.ledger import Ledger, Reservation
+from veilog.ledger.settling import settling
 from veilog.logs.eventlog import START, EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants

@@ -15,7 +15,8 @@ import numpy as np
 from veilog._plain import InJson, ToJson
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
-from veilog.ledger.ledger import Entered, Ledger, settling
+from veilog.ledger.ledger import Entered, Ledger
+from veilog.ledger.settling import settling
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.lengths import BINS, Lengths

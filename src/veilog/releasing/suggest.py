@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from veilog._notebook import frame
 from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError, VeilogError
-from veilog.ledger.ledger import Entered, Ledger, settling
+from veilog.ledger.ledger import Entered, Ledger
+from veilog.ledger.settling import settling
 from veilog.logs.eventlog import EventLog
 from veilog.logs.twins import Sizes
 from veilog.logs.variants import Variants

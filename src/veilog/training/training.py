@@ -14,7 +14,7 @@ from typing import Any, Unpack
 from veilog._version import __version__
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger, Reservation
-from veilog.ledger.ledger import settling as settling_at_once
+from veilog.ledger.settling import settling as settling_at_once
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.methods import Method, method_named, travag
