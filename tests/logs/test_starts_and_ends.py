@@ -71,6 +71,19 @@ def test_starts_and_ends_in_one_row_are_times_of_one_event(tmp_path: Path) -> No
     assert told(veilog.read(tmp_path / "log.xes", lifecycle="intervals")) == told(log), "as a comparison reads both"
 
 
+@pytest.mark.parametrize("names", ["start,end", "Beginn,Ende", "Debut,Fin", "startedAt,completedAt", "start,stop"])
+def test_starts_and_ends_are_known_by_usual_names(tmp_path: Path, names: str) -> None:
+    log = intervals(tmp_path, SPANS.replace("start_time,end_time", names))
+    assert told(log) == [("1", "a", "01 10:00", "01 11:00"), ("1", "b", "01 12:00", "01 13:00")]
+
+
+def test_a_life_cycle_that_was_mistyped_is_named(tmp_path: Path) -> None:
+    intervals(tmp_path, ROWS)
+    for wrong, right in (("interval", "intervals"), ("complet", "complete"), ("schedul", "schedule")):
+        with pytest.raises(ParameterError, match=f"(?i)Did you mean '{right}'"):
+            veilog.read(tmp_path / "log.csv", lifecycle=wrong)
+
+
 def test_what_cannot_be_intervals_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="no 'lifecycle:transition'"):
         intervals(tmp_path, "case,activity,timestamp\n1,a,2024-01-01 10:00\n")

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 
@@ -93,7 +93,7 @@ class Transitions:
                 raise ParameterError(
                     f"No event is the transition {self._said!r}.",
                     parameter="lifecycle",
-                    advice=f"The log has: {known}.",
+                    advice=f"{meant(self._wanted, (*totals, EVERY, INTERVALS))}The log has: {known}.",
                 )
             return
         others = [(step, n) for step, n in totals.most_common() if step and step.strip().casefold() != COMPLETE]

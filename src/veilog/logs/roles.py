@@ -149,8 +149,10 @@ _TIMESTAMP = (
     "time datetime date zeitpunkt zeit datum tijd",
     "horodatage dateheure datetheure dateevenement dateheureevenement heure datumtijd tijdstipgebeurtenis "
     "datumuhrzeit datumzeit ereigniszeit ereigniszeitpunkt occurredat createdat eventdate eventdatetime",
+    "end ende einde fin finish stop complete completed completedat finishedat endedat endat endezeit zeitende datefin",
 )
-_COMPLETIONS, _STARTS = _TIMESTAMP[1], _TIMESTAMP[2] + " start begin beginn beginzeit begintijd debut datedebut"
+_COMPLETIONS = f"{_TIMESTAMP[1]} {_TIMESTAMP[-1]}"
+_STARTS = _TIMESTAMP[2] + " startedat startat zeitstart start begin beginn beginzeit begintijd debut datedebut"
 _DATE = "date datum tag jour dag eventdate eventdatum ereignisdatum dateevenement datumgebeurtenis activitydate"
 _CLOCK = "time uhrzeit zeit heure uur tijd timeofday clock clocktime tageszeit heureevenement eventtime ereigniszeit"
 """Of a date and of a time of day that are two columns."""
