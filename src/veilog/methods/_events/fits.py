@@ -19,6 +19,8 @@ TAIL, TAIL_NOISES = 0.15, 100
 less."""
 END = 1.5
 """A tail that ends an octave later is e to the power of this less likely."""
+RISE = 2
+"""One that rises somewhere is less likely by this power of the number of places where it might."""
 
 
 def likeliest(
@@ -46,12 +48,14 @@ def least_squares(noisy: FloatArray) -> FloatArray:
 
 def likely(noisy: FloatArray, scale: float, an_octave: int = 1, *, gaussian: bool = False) -> FloatArray:
     """Return counts that are likely by noisy ones: they add up without ever falling, beyond most of the cases they
-    never rise, and they end.
+    hardly rise, and they end.
 
     The tail is told in octaves or halves of them, with as much noise as their bins together. Its end is not known: for
     each there is a histogram that falls up to it, in steps (least squares), and these are weighed by how likely the
-    answer is given each (Akaike 1974), less for each octave up to the end. The law of the noise matters there: a single
-    bin far off is nothing to Laplace noise, and would be cases to a Gaussian.
+    answer is given each (Akaike 1974), less for each octave up to the end. Some cases are of another kind and last all
+    about as long, far from the others: for each place there is a histogram, too, that falls to it and once more from
+    it, less likely by a factor for each place where that might be, and for the end. The law of the noise matters: a
+    single bin far off is nothing to Laplace noise, and would be cases to a Gaussian.
     """
     merged = max(1, an_octave // 2)
     tail_of = min(TAIL, TAIL_NOISES * scale / max(float(noisy.sum()), 1.0))
@@ -59,14 +63,18 @@ def likely(noisy: FloatArray, scale: float, an_octave: int = 1, *, gaussian: boo
     start = len(noisy) - (len(noisy) - start) // merged * merged
     reached, _ = _falling(np.cumsum(noisy[:start])[::-1])
     body, tail = np.diff(reached[::-1], prepend=0.0), noisy[start:].reshape(-1, merged).sum(axis=1)
-    fits = np.zeros((len(tail) + 1, len(tail)))
-    unlikely = np.zeros(len(fits))
-    for end in range(len(fits)):
-        fits[end, :end], steps = _falling(tail[:end])
-        away = np.abs(tail - fits[end]) / (scale * merged**0.5)
+    places = [(0, end) for end in range(len(tail) + 1)]
+    places += [(rise, end) for end in range(2, len(tail) + 1) for rise in range(1, end)]
+    fits, unlikely = np.zeros((len(places), len(tail))), np.zeros(len(places))
+    for row, (rise, end) in enumerate(places):
+        fits[row, :rise], before = _falling(tail[:rise])
+        fits[row, rise:end], after = _falling(tail[rise:end])
+        away = np.abs(tail - fits[row]) / (scale * merged**0.5)
         # The noise of a sum of bins is nearly a Gaussian's.
         law = away**2 / 4 if gaussian or merged > 1 else away
-        unlikely[end] = law.sum() + steps + END * end * merged / an_octave
+        unlikely[row] = (
+            law.sum() + before + after + END * end * merged / an_octave + RISE * bool(rise) * np.log(len(tail))
+        )
     weights = np.exp(unlikely.min() - unlikely)
     return np.concatenate([body, np.repeat(weights @ fits / weights.sum(), merged) / merged])
 

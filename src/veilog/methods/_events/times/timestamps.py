@@ -17,8 +17,8 @@ bounded is then the L2 norm of what a case adds: by 6 in the first question, in 
 cases of the release have.
 
 The rest is post-processing. The distribution of a pair leans on that of its second activity and this on all gaps, as
-far as noise drowns them. Gaps are drawn from them, spread evenly over the distribution of their pair; then they are
-stretched to the durations of cases, the longest most, and moved to the parts of durations that are known, while pairs
+far as noise drowns them. Gaps are drawn from them, spread evenly over the distribution of their pair, and handed out
+so that cases which last long have the long ones; then they are stretched to the durations of cases, the longest most, and moved to the parts of durations that are known, while pairs
 that have little of the time keep it, and the gaps of pairs that were asked on parts of bins are as long as they were
 drawn. In the end events after gaps of hours are moved to busy hours near by.
 
@@ -53,7 +53,15 @@ from veilog.methods._events.times.calendar import (
 from veilog.methods._events.times.durations import asked_durations, drawn_durations
 from veilog.methods._events.times.gap_bins import Bins
 from veilog.methods._events.times.prices import Price, prices
-from veilog.methods._events.times.steps import Gaps, Steps, asked_steps, directly_following, known_gaps, places
+from veilog.methods._events.times.steps import (
+    Gaps,
+    Steps,
+    asked_steps,
+    directly_following,
+    handed_out,
+    known_gaps,
+    places,
+)
 from veilog.methods._events.times.weighed import Spread, Things, Weighed, asked
 from veilog.methods.method import advised
 from veilog.privacy.asking import Triples
@@ -236,8 +244,9 @@ def _courses(gaps: Spread, block: Block, lasting: _Lasting, steps: Steps) -> Flo
     """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases.
 
     The gaps of a pair stand at even places of its distribution: however few they are, their mean is near to its. Then
-    of the cases of each kind the k-th longest course gets the k-th longest duration, so that both are bent as little
-    as can be, and each pair the part of the durations that it should have.
+    of the cases of each kind the k-th longest course gets the k-th longest duration, and the gaps of each pair are
+    handed out so that they fit these, so that both are bent as little as can be; and each pair gets the part of the
+    durations that it should have.
     """
     cases, rng = block.sequences, block.rng
     at = directly_following(cases.offsets, len(cases.codes))
@@ -251,6 +260,7 @@ def _courses(gaps: Spread, block: Block, lasting: _Lasting, steps: Steps) -> Flo
     wanted = np.zeros(len(cases))
     longer = np.lexsort((took[lasting.rows], lasting.kind))
     wanted[lasting.rows[longer]] = lasting.seconds[np.lexsort((lasting.seconds, lasting.kind))]
+    seconds = handed_out(seconds, wanted, where.pair, owners)
     found = np.zeros(len(cases.codes))
     found[at] = steps.stretched(seconds, wanted, where, gaps.known, gaps.fine)
     return found
