@@ -200,6 +200,8 @@ QUESTIONS = (
     gettext_noop("parts of the window in which cases start"),
     gettext_noop("smaller parts of the window in which cases start"),
     gettext_noop("hours and days of the week, in 1/2520"),
+    gettext_noop("hours and days of the week in which cases start, in 1/2520"),
+    gettext_noop("cases of which all times are whole days, hours or minutes"),
     gettext_noop("parts of durations by place, by activity and by pair, in 1/2520"),
     gettext_noop("how long events take, by activity"),
     gettext_noop("events that begin before the one before ended, in all and by activity, in 1/2520"),

@@ -146,7 +146,7 @@ moments = st.none() | st.integers(1_700_000_000, 1_740_000_000)
 raw_cases = st.lists(st.lists(st.tuples(st.sampled_from("abc"), moments), max_size=14), min_size=1, max_size=6)
 SMALL = log_of(*[[("a", 1_704_100_000 + 7 * i), ("b", 1_704_200_000), ("c", 1_704_200_000 + 9**i)] for i in range(7)])
 QUESTIONS = questions_of_times(SMALL, "1")
-HOURS = [asked for epsilon in ("1", "1000") for asked in questions_of_times(SMALL, epsilon)[5:6]]
+HOURS = [asked for epsilon in ("1", "1000") for asked in questions_of_times(SMALL, epsilon)[5:7]]
 """Of a few parts of the day, and of all hours."""
 
 
@@ -168,6 +168,8 @@ def test_these_questions_are_asked() -> None:
         "durations of cases by last activity and length",
         "parts of durations by place",
         "hours and days of the week",
+        "hours and days of the week in which cases start",
+        "cases of which all times are whole days",
         "parts of the window in which cases start",
         "smaller parts of the window in which cases start",
         "starts of cases by how long they last",
@@ -178,7 +180,7 @@ def test_these_questions_are_asked() -> None:
 @given(raw=raw_cases)
 def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[list[tuple[str, int | None]]]) -> None:
     """The answers for a log are the sums of those for its single cases, each of which is within the bound."""
-    for asked in (*QUESTIONS, *FINE, HOURS[1]):
+    for asked in (*QUESTIONS, *FINE, *HOURS[2:]):
         alone = [exact(log_of(case), asked) for case in raw]
         assert np.array_equal(exact(log_of(*raw), asked), sum(alone))
         bound = asked[2] * asked[3].get("resolution", 1)
@@ -187,7 +189,7 @@ def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[list[tuple[
 
 @given(raw=raw_cases)
 def test_hours_of_a_case_are_within_their_bound_in_squares(raw: list[list[tuple[str, int | None]]]) -> None:
-    assert [size for _, size, _, _ in HOURS] == [4 + 7, 24 + 7]
+    assert [size for _, size, _, _ in HOURS] == [4 + 7, 4 + 7, 24 + 7, 12 + 7]
     for asked in HOURS:
         assert all((exact(log_of(case), asked) ** 2).sum() <= 5 * 2_520**2 for case in raw)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from veilog._typing import FloatArray
 
-__all__ = ["least_squares", "likeliest", "likely"]
+__all__ = ["least_squares", "likeliest", "likely", "standing_out"]
 
 _FACTORS = np.linspace(-4.0, 4.0, 65)
 _FLOOR = 1e-12
@@ -90,3 +90,8 @@ def _falling(noisy: FloatArray) -> tuple[FloatArray, int]:
         steps.append((mean, size))
     found = np.array([max(mean, 0.0) for mean, size in steps for _ in range(size)])
     return found, sum(mean > 0 for mean, _ in steps)
+
+
+def standing_out(number: FloatArray | float, variance: FloatArray | float) -> FloatArray:
+    """Return the part of noisy numbers that noise does not explain (James, Stein 1961)."""
+    return np.asarray(np.maximum(0.0, 1 - variance / np.maximum(np.square(number), 1e-9)))

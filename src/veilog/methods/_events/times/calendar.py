@@ -1,13 +1,10 @@
-"""The calendar of a release: when cases start in a window, and how busy the hours of a week are.
+"""The calendar of a release: when cases start in a window, and how that hangs together with how long they last.
 
 Case starts are asked in two steps: how many start in each of 16 equal parts of the window; and then in parts into which
 the first answer says that these are best cut, down to a week or less where there are many cases. What is asked forms a
 tree of halves, of which all answers are made to agree (Hay, Rastogi, Miklau, Suciu, "Boosting the accuracy of
 differentially private histograms through consistency", 2010), from the whole window down: long times without a case are
 common, and so are times of which one half has as many as the other.
-
-Hours and days are asked as histograms, hours in the fewer parts the fewer cases there are; of their Fourier components
-those are kept that stand out of the noise.
 """
 
 from __future__ import annotations
@@ -19,20 +16,18 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
+from veilog.methods._events.fits import standing_out
 from veilog.methods._events.orders import by_row, picked
 from veilog.methods._events.times.durations import fitted
+from veilog.methods._events.times.hours import Clock
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
-from veilog.privacy.cases import UNKNOWN_TIME, Cases
+from veilog.privacy.cases import Cases
 from veilog.privacy.domain import Window
 
 __all__ = [
-    "DAYTIMES",
     "MADE_UP_WINDOW",
-    "WEEK_HOURS",
-    "Clock",
     "Together",
-    "asked_hours",
     "asked_starts",
     "asked_together",
     "check",
@@ -56,23 +51,11 @@ OUTSIDE = 4.0
 """Cases start outside the window as far as this many variances do not explain that they are missing in it."""
 CELL_NOISES, DEEPEST = 4, 6
 """Starts and durations are cut at a half, a quarter and so on, while so many noise scales of cases are left."""
-HARMONIC = 1.5
-"""A Fourier component is kept as far as it is above this many times the power that noise has."""
-DAYTIMES = (2, 1)
-"""What a case counts in the hours and in the days."""
-PARTS_OF_A_DAY = (24, 12, 8, 6, 4)
-DAY_NOISES = 4
-"""As many parts of the day are told apart as have so many noise scales of cases each, were all hours alike."""
-WEEK_HOURS = 168
 
 _ANY = 1 / 12
 """Variance of a share that may be anything."""
 _SECOND = 1_000_000
-_HOUR, _DAY, _WEEK = 3_600, 86_400, 604_800
-_MONDAY = 4 * _DAY
-"""1970-01-05, the first Monday of the clock."""
-_ONE = 2_520
-"""One hour and one day a case, in so many parts."""
+_WEEK = 604_800
 
 
 def check(window: Window | None) -> None:
@@ -177,7 +160,7 @@ class _Halves:
         total = float(counts[-1].sum())
         outside = number - total  # of the cases, those that start outside a declared window, as far as noise shows
         variance = float((1 / np.maximum(known[-1], 1e-300)).sum())
-        found = [np.array([max(number - outside * float(_standing_out(outside, OUTSIDE * variance)), 1.0)])]
+        found = [np.array([max(number - outside * float(standing_out(outside, OUTSIDE * variance)), 1.0)])]
         for halves, sure in zip(counts[::-1], known[::-1], strict=True):
             found.append(_split(found[-1], halves.reshape(-1, 2), sure.reshape(-1, 2)))
         return found[1:]
@@ -205,17 +188,9 @@ def _split(found: FloatArray, halves: FloatArray, known: FloatArray) -> FloatArr
     return np.stack([found * first, found * (1 - first)], axis=1).ravel()
 
 
-def _standing_out(number: FloatArray | float, variance: FloatArray | float) -> FloatArray:
-    """Return the part of noisy numbers that noise does not explain (James, Stein 1961)."""
-    return np.asarray(np.maximum(0.0, 1 - variance / np.maximum(np.square(number), 1e-9)))
-
-
-def drawn_starts(
-    number: int, shares: FloatArray, hours: FloatArray, window: Window, rng: np.random.Generator
-) -> IntArray:
+def drawn_starts(number: int, shares: FloatArray, clock: Clock, window: Window, rng: np.random.Generator) -> IntArray:
     """Return the seconds at which cases start: a part of the window, then a busy hour of this part."""
     first, last = int(window[0].timestamp()), int(window[1].timestamp())
-    clock = Clock.of(hours)
     edges = clock.reached(first + np.arange(len(shares) + 1) * (last - first) / len(shares))
     part = rng.choice(len(shares), size=number, p=shares)
     starts = clock.when(edges[part] + rng.random(number) * (edges[part + 1] - edges[part]))
@@ -269,80 +244,3 @@ def asked_together(price: Price, starts: IntArray, lasting: FloatArray, window: 
     columns = np.bincount(np.searchsorted(of_starts, starts, side="right"), minlength=size) / len(starts)
     table = asked.reshape(-1, size)
     return Together(of_starts, of_durations, fitted(table, rows, columns, 2 / price.epsilon() ** 2))
-
-
-# Hours --------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Clock:
-    """A clock that goes by, hour after hour of the week, as fast as it is busy."""
-
-    hours: FloatArray
-    """What it shows when each hour of a week begins, and when the week ends."""
-
-    @staticmethod
-    def of(busy: FloatArray) -> Clock:
-        return Clock(np.concatenate([[0.0], np.cumsum(busy + 1e-9)]))
-
-    def reached(self, seconds: FloatArray) -> FloatArray:
-        """Return what it shows at times in seconds since 1970 UTC."""
-        weeks, rest = np.divmod((seconds - _MONDAY) / _HOUR, WEEK_HOURS)
-        return np.asarray(weeks * self.hours[-1] + np.interp(rest, np.arange(WEEK_HOURS + 1), self.hours))
-
-    def when(self, shown: FloatArray) -> IntArray:
-        """Return when it shows this, in whole seconds."""
-        weeks, rest = np.divmod(shown, self.hours[-1])
-        hours = weeks * WEEK_HOURS + np.interp(rest, self.hours, np.arange(WEEK_HOURS + 1))
-        return np.asarray(np.floor(hours * _HOUR).astype(np.int64) + _MONDAY)
-
-
-def asked_hours(price: Price, number: int) -> FloatArray:
-    """Return how busy each of the 168 hours of a week is (mean 1): hour of the day times day of the week, of about
-    ``number`` cases.
-
-    Few cases tell few hours apart: the noise of a Fourier component grows with the number of parts of the day that are
-    asked. A case adds 2 to these parts and 1 to the days, shared out among its events, so 3 in all, and the root of 5
-    at most in squares.
-    """
-    root = sum(weight**2 for weight in DAYTIMES) ** 0.5
-    of_hours, of_days = DAYTIMES
-    epsilon = price.epsilon(sum(DAYTIMES), root) / sum(DAYTIMES)
-    enough = [parts for parts in PARTS_OF_A_DAY if number * of_hours * epsilon >= DAY_NOISES * parts]
-    parts = enough[0] if enough else PARTS_OF_A_DAY[-1]
-
-    def features(block: Cases) -> Triples:
-        known = np.flatnonzero(block.times != UNKNOWN_TIME)
-        owners = block.owners[known]
-        part = _ONE // np.bincount(owners, minlength=len(block))[owners]
-        seconds = block.times[known] // _SECOND - _MONDAY
-        cells = np.concatenate([seconds % _DAY * parts // _DAY, parts + seconds // _DAY % 7])
-        return np.concatenate([owners, owners]), cells, np.concatenate([of_hours * part, of_days * part])
-
-    asked = price.sums(
-        features,
-        parts + 7,
-        sum(DAYTIMES) * _ONE,
-        root * _ONE,
-        purpose="hours and days of the week, in 1/2520",
-    )
-    asked[:parts], asked[parts:] = asked[:parts] / of_hours, asked[parts:] / of_days
-    hours = _smoothed(asked[:parts] / _ONE, 2 / (of_hours * epsilon) ** 2, 24)
-    days = _smoothed(asked[parts:] / _ONE, 2 / (of_days * epsilon) ** 2, 7)
-    busy = np.outer(days, hours).ravel()
-    return np.asarray(busy / busy.mean())
-
-
-def _smoothed(noisy: FloatArray, variance: float, size: int) -> FloatArray:
-    """Return noisy numbers round a circle without the Fourier components that noise explains, none below 0, as shares
-    of ``size`` parts; where there are more of these, they are the smoothest that have such sums."""
-    parts = len(noisy)
-    components = np.fft.rfft(noisy)
-    components[1:] *= _standing_out(np.abs(components[1:]), HARMONIC * parts * variance)
-    components[0] = max(components[0].real, 1e-6 * parts)
-    if parts < size:
-        components = components[: (parts + 1) // 2]
-        inside = np.exp(2j * np.pi * np.outer(np.arange(len(components)), np.arange(size // parts)) / size)
-        components = components / inside.mean(axis=1)
-    found = np.maximum(np.fft.irfft(components, size), 0.0)
-    return np.asarray(found / found.sum())

@@ -137,19 +137,24 @@ def handed_out(seconds: FloatArray, wanted: FloatArray, pair: IntArray, owner: I
 
     All gaps of a case can be short or long together, and nothing but its duration tells. So gaps are drawn to what is
     wanted of their cases, and of those of a pair the k-th longest gets the k-th longest length, again and again, while
-    that helps. Where gaps that are drawn by themselves add up to such durations hardly any changes its place.
+    that helps. Where gaps that are drawn by themselves add up to such durations they stay.
     """
     ordered = seconds[_longer(pair, seconds)]
-    going, before = wanted > 0, np.inf
+    going = wanted > 0
+
+    def off(found: FloatArray) -> float:
+        took = np.bincount(owner, weights=found, minlength=len(wanted))
+        return float(np.abs(np.log((took[going] + 1) / (wanted[going] + 1))).sum())
+
+    now = off(seconds)
     for _ in range(EXCHANGES):
-        took = np.bincount(owner, weights=seconds, minlength=len(wanted))
-        off = float(np.abs(np.log((took[going] + 1) / (wanted[going] + 1))).mean()) if going.any() else 0.0
-        if off > EXCHANGED * before:
-            break
-        before = off
         drawn = _drawn_to(seconds, wanted, owner)
-        seconds = np.empty_like(seconds)
-        seconds[_longer(pair, drawn)] = ordered
+        found = np.empty_like(seconds)
+        found[_longer(pair, drawn)] = ordered
+        before, now = now, off(found)
+        if now > EXCHANGED * before:
+            break
+        seconds = found
     return seconds
 
 

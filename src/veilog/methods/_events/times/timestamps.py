@@ -8,7 +8,9 @@ The questions (a case's contributions are bounded before anything is added up; s
   counts at most half of what one of the release does on average, in large logs more;
 - how long the case lasts, on octaves or parts of them, and on fewer bins by its last activity and its length;
 - which part of its duration each gap takes, by its place in the case, and in large logs also by activity and by pair;
-- hours of the day, of few cases parts of it, and days of the week of a case's events, shared out among these;
+- hours of the day, of few cases parts of it, and days of the week of a case's events, shared out among these, and of
+  its first event;
+- whether all its times are whole days, hours or minutes;
 - in a declared window, where in it the case starts, twice: in few parts of it, and in more where many cases start; and
   how that hangs together with its duration.
 
@@ -18,9 +20,10 @@ cases of the release have.
 
 The rest is post-processing. The distribution of a pair leans on that of its second activity and this on all gaps, as
 far as noise drowns them. Gaps are drawn from them, spread evenly over the distribution of their pair, and handed out
-so that cases which last long have the long ones; then they are stretched to the durations of cases, the longest most, and moved to the parts of durations that are known, while pairs
-that have little of the time keep it, and the gaps of pairs that were asked on parts of bins are as long as they were
-drawn. In the end events after gaps of hours are moved to busy hours near by.
+so that cases which last long have the long ones. Then they are stretched to the durations of cases, the longest most,
+and moved to the parts of durations that are known, while pairs that have little of the time keep it, and the gaps of
+pairs that were asked on parts of bins are as long as they were drawn. In the end events after gaps of hours are moved
+to busy hours near by, and times to whole days, hours or minutes where those of the log are.
 
 Missing timestamps and gaps below 0 contribute nothing. Cases that start outside a declared window count in no
 part of it.
@@ -41,10 +44,7 @@ from veilog.logs.variants import Repeated
 from veilog.methods._events.fits import least_squares
 from veilog.methods._events.orders import Block, in_blocks, picked, spread
 from veilog.methods._events.times.calendar import (
-    DAYTIMES,
     MADE_UP_WINDOW,
-    Clock,
-    asked_hours,
     asked_starts,
     asked_together,
     check,
@@ -52,6 +52,7 @@ from veilog.methods._events.times.calendar import (
 )
 from veilog.methods._events.times.durations import asked_durations, drawn_durations
 from veilog.methods._events.times.gap_bins import Bins
+from veilog.methods._events.times.hours import DAYTIMES, Clock, asked_hours, asked_unit, of_others
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.steps import (
     Gaps,
@@ -79,11 +80,13 @@ GUESS_DOUBT = 0.01
 FEW = 2_000
 SHARES = {
     "all": (4, 4),
-    "pairs": (38, 26),
-    "durations": (29, 27),
+    "pairs": (36, 25),
+    "durations": (28, 26),
     "kinds": (3, 5),
     "steps": (11, 14),
-    "hours": (8, 5),
+    "hours": (7, 4),
+    "first hours": (2, 2),
+    "unit": (2, 1),
     "starts": (3, 8),
     "finer starts": (3, 8),
     "together": (1, 3),
@@ -93,12 +96,18 @@ little of the calendar, but which steps take seconds and which take days."""
 RESOLUTION = 1024
 WIDE, REACH, NEAR = 10_800, 43_200, 0.3
 """From 3 hours on gaps are long enough to choose the time of day: within half a day and 0.3 of the gap of the plan."""
+QUIET, FAR, FAR_NEAR = 0.5, 216_000, 0.75
+"""Where that is half as busy as hours are on average, or less: within 60 hours, so that any day has others beside it
+that are not of a weekend, and 0.75 of the gap."""
 ENOUGH = 1_000
 """Below this epsilon times number of cases, times are rough."""
 
 _SECOND = 1_000_000
 _NO_DELTA = Fraction(0)
-_L2_OVER_L1 = {**dict.fromkeys(SHARES, 1.0), "hours": math.hypot(*DAYTIMES) / sum(DAYTIMES)}
+_L2_OVER_L1 = {
+    **dict.fromkeys(SHARES, 1.0),
+    **dict.fromkeys(("hours", "first hours"), math.hypot(*DAYTIMES) / sum(DAYTIMES)),
+}
 """The bound of what a case adds to each question in the L2 norm over that in the L1 norm, at most."""
 
 
@@ -119,18 +128,10 @@ def released_times(
         raise ParameterError("The release has no events, so there are no times to give.", parameter="times")
     check(window)
     rng = generator(curator.randomness)
-    many = epsilon * len(cases) >= FEW
-    shares = {name: Fraction(parts[many], 100) for name, parts in SHARES.items()}
     followed = bool((cases.lengths >= 2).any())
-    if not followed:
-        shares["hours"] += sum(shares.pop(name) for name in ("pairs", "all", "durations", "kinds", "steps"))
-    if window is None:
-        unasked = ("starts", "finer starts", "together")
-        shares["pairs" if followed else "hours"] += sum(shares.pop(name) for name in unasked)
-    elif not followed:
-        shares["finer starts"] += shares.pop("together")
     pairs = _pairs(cases)
     of_pairs = {"pairs": pairs.ratio} if len(pairs.keys) else {}
+    shares = _shares_of(epsilon, len(cases), followed=followed, windowed=window is not None)
     cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **of_pairs})
     if followed:
         gaps = _gaps(cost["pairs"], cost["all"], pairs, cases.labels)
@@ -138,12 +139,14 @@ def released_times(
         rows, lasting, kind = drawn_durations(durations, cases, rng)
         steps = asked_steps(cost["steps"], gaps.keys, cases.labels, lasting)
     hours = asked_hours(cost["hours"], len(cases))
+    first_hours = asked_hours(cost["first hours"], len(cases), hours) if followed else hours
+    unit = asked_unit(cost["unit"], len(cases))
     starts_in = window or MADE_UP_WINDOW
     parts = np.ones(1)
     if window is not None:
         parts = asked_starts(cost["starts"], cost["finer starts"], window, len(cases))
     _remarks(remark, float(epsilon), len(cases), window)
-    starts = drawn_starts(len(cases), parts, hours, starts_in, rng)
+    starts = drawn_starts(len(cases), parts, Clock.of(first_hours), starts_in, rng)
     times = np.zeros(cases.events, dtype=np.int64)
     seconds = times.view(np.float64)  # until the times are known: there may be many
     if followed:
@@ -158,13 +161,29 @@ def released_times(
         if window is not None:
             starts = asked_together(cost["together"], starts, took, window).matched(starts, took, rng)
 
-    clock = Clock.of(hours)
+    clock = Clock.of(of_others(hours, first_hours, cases.lengths))
 
     def walk(block: Block) -> None:
-        times[block.events] = _walk(starts[block.cases], seconds[block.events], block, clock) * _SECOND
+        times[block.events] = _walk(starts[block.cases], seconds[block.events], block, clock) // unit * unit * _SECOND
 
     in_blocks(walk, cases, rng)
     return times
+
+
+def _shares_of(epsilon: Fraction, cases: int, *, followed: bool, windowed: bool) -> dict[str, Fraction]:
+    """Return the share of each question that is asked, where cases are ``followed`` by a second event or none is, and
+    start in a window or not."""
+    many = epsilon * cases >= FEW
+    shares = {name: Fraction(parts[many], 100) for name, parts in SHARES.items()}
+    if not followed:
+        of_gaps = ("pairs", "all", "durations", "kinds", "steps", "first hours")
+        shares["hours"] += sum(shares.pop(name) for name in of_gaps)
+    if not windowed:
+        of_windows = ("starts", "finer starts", "together")
+        shares["pairs" if followed else "hours"] += sum(shares.pop(name) for name in of_windows)
+    elif not followed:
+        shares["finer starts"] += shares.pop("together")
+    return shares
 
 
 def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: Window | None) -> None:
@@ -280,9 +299,18 @@ def _walk(starts: IntArray, seconds: FloatArray, block: Block, clock: Clock) -> 
         events = cases.offsets[going] + position
         times[events] = times[events - 1] + seconds[events].astype(np.int64)
         wide = events[seconds[events] >= WIDE]
+        planned_at, before = planned[wide], times[wide - 1]
         reach = np.minimum(REACH, NEAR * seconds[wide])
-        # None before the event before; within what is near, the busier the hour the likelier.
-        early = np.maximum(planned[wide] - reach, times[wide - 1])
-        first, last = clock.reached(early), clock.reached(np.maximum(planned[wide] + reach, early))
-        times[wide] = np.maximum(clock.when(first + block.rng.random(len(wide)) * (last - first)), times[wide - 1])
+        first, last = _shown(clock, planned_at, reach, before)
+        # A weekend is longer than that: where hardly anything is near, as far as the days beside it.
+        quiet = last - first < QUIET * 2 * reach / 3_600
+        reach = np.minimum(FAR, FAR_NEAR * seconds[wide[quiet]])
+        first[quiet], last[quiet] = _shown(clock, planned_at[quiet], reach, before[quiet])
+        times[wide] = np.maximum(clock.when(first + block.rng.random(len(wide)) * (last - first)), before)
     return times
+
+
+def _shown(clock: Clock, planned: FloatArray, reach: FloatArray, before: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return what the clock shows so long before and after what is planned, but not before the event before."""
+    early = np.maximum(planned - reach, before)
+    return clock.reached(early), clock.reached(np.maximum(planned + reach, early))
