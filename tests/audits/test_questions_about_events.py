@@ -1,5 +1,5 @@
 """Single questions about events, audited from inside as releases ask them: what goes together event by event, how long
-events take, and which begin before the one before them ended.
+events take, which begin before the one before them ended, at which hours cases start, and if times are whole units.
 
 A release is made whole; of what it asked only one question is asked again, with a fault or without, so that nothing
 else of the release covers one. The case that is there or not has many more events than count, all alike.
@@ -60,7 +60,7 @@ def started(long: bool) -> EventLog:
     very long case take two, so that all but its first begin before that."""
     log = teams(long)
     case = log.events.column("case:index").to_numpy()
-    ended = (np.arange(len(case)) * 60 + 1_700_000_000) * 1_000_000
+    ended = (np.arange(len(case)) * 60 + 1_700_000_040) * 1_000_000
     began = ended - np.where(case == CASES, 120, 60) * 1_000_000
     columns = {"time:timestamp": ended, START: began}
     for name, micros in columns.items():
@@ -79,6 +79,7 @@ DOMAIN = Domain(
 ATTRIBUTES = openly.planned(
     "df-laplace", epsilon=20, domain=DOMAIN, attributes=["product", "team"], attributes_share="0.8"
 )
+TIMES = openly.planned("df-laplace", epsilon=200, domain=DOMAIN, times="0.8")
 STARTS = openly.planned("df-laplace", epsilon=20, domain=DOMAIN, times="0.8", processing=True)
 
 
@@ -99,6 +100,8 @@ QUESTIONS = {
     "together": Question("event by event", ATTRIBUTES, LOGS, 0.6),
     "processing": Question("how long events take", STARTS, STARTED, 0.6),
     "overlaps": Question("begin before the one before ended", STARTS, STARTED, 0.3),
+    "first hours": Question("of the week in which cases start", TIMES, STARTED, 0.3),
+    "unit": Question("whole days, hours or minutes", TIMES, STARTED, 0.6),
 }
 
 
@@ -186,6 +189,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 PLANTED = [
     *(("together", fault) for fault in FAULTS),
     *(("processing", fault) for fault in ("clip missing", "half the noise", "not charged")),
+    *((name, fault) for name in ("first hours", "unit") for fault in ("half the noise", "not charged")),
     ("overlaps", "half the noise"),  # what a case shares out never has to be clipped
 ]
 

@@ -72,6 +72,10 @@ REMARKS = (
         "The times are rough: their epsilon, {epsilon}, times about {cases} cases is below {enough}. {advice}"
     ),
     gettext_noop(
+        "By noisy answers {part} % of the cases start outside the declared window. They are in the release, and start "
+        "inside it: what they last and how many they are is real, when they start is not."
+    ),
+    gettext_noop(
         "How long events take is rough: the epsilon for it, {epsilon}, times about {cases} cases is below {enough} for "
         "each of {activities} activities."
     ),

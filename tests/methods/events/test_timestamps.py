@@ -1,6 +1,7 @@
 """Times of a release: exactly their share of epsilon, no real gap copied, close to the original where they can be."""
 
 import datetime
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -202,6 +203,25 @@ def test_missing_times_and_gaps_below_zero_contribute_nothing() -> None:
         assert exact(log_of([("a", base), ("b", base + 5)]), gaps).sum() > 0
     assert exact(log_of([("a", base), ("b", base + 5)]), together).sum() == 1024
     assert exact(log_of([("a", None), ("b", None)]), QUESTIONS[2]).sum() == 0
+
+
+def test_cases_that_start_outside_the_window_are_told_by_noisy_answers() -> None:
+    said: list[str] = []
+    for year in (2024, 2020):
+        start = int(datetime.datetime(year, 2, 1, tzinfo=datetime.UTC).timestamp())
+        log = log_of(*[[("a", start + 60 * i), ("b", start + 60 * i + 900)] for i in range(900)])
+        curator = Curator(log.variants, log=log, randomness=noise.seeded(1))
+        cases = released_cases(log.variants, np.random.default_rng(0))
+        said.append("; ".join(told(curator, cases, "2", YEAR)))
+    assert "outside the declared window" not in said[0]
+    assert re.search(r"(9\d|100) % of the cases start outside the declared window", said[1])
+
+
+def told(curator: Curator, cases: Any, epsilon: str, window: Any) -> list[str]:
+    """What is remarked when these cases get times."""
+    found: list[str] = []
+    released_times(curator, Fraction(epsilon), cases, window=window, remark=found.append)
+    return found
 
 
 def test_a_log_without_any_time_still_gets_some() -> None:

@@ -77,8 +77,9 @@ def _levels_of(window: Window) -> int:
     return max(1, int(np.ceil(np.log2(int((window[1] - window[0]).total_seconds()) / _WEEK))))
 
 
-def asked_starts(price: Price, price_finer: Price, window: Window, number: int) -> FloatArray:
-    """Return the shares of cases that start in each of 2^n equal parts of the window, of about ``number`` cases.
+def asked_starts(price: Price, price_finer: Price, window: Window, number: int) -> tuple[FloatArray, float]:
+    """Return the shares of cases that start in each of 2^n equal parts of the window, of about ``number`` cases; and
+    which part of all cases starts outside it, as far as noise shows.
 
     A case adds 1 to each of two answers: to its part of few, and to its part of those into which the first answer says
     that these are best cut.
@@ -109,7 +110,7 @@ def asked_starts(price: Price, price_finer: Price, window: Window, number: int) 
     place = np.repeat(np.arange(len(cells)), [1 << (levels - level) for level, _ in cells])
     tree.add(cells, asked(price_finer, place, purpose="smaller parts of the window in which cases start"), price_finer)
     found = tree.fitted(number)[-1]
-    return np.asarray(found / found.sum())
+    return np.asarray(found / found.sum()), max(0.0, 1 - float(found.sum()) / max(number, 1))
 
 
 @dataclass(frozen=True, eq=False)

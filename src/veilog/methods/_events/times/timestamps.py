@@ -99,6 +99,8 @@ WIDE, REACH, NEAR = 10_800, 43_200, 0.3
 QUIET, FAR, FAR_NEAR = 0.5, 216_000, 0.75
 """Where that is half as busy as hours are on average, or less: within 60 hours, so that any day has others beside it
 that are not of a weekend, and 0.75 of the gap."""
+OUTSIDE = 0.05
+"""From this part of all cases on it is remarked that they start outside the window."""
 ENOUGH = 1_000
 """Below this epsilon times number of cases, times are rough."""
 
@@ -142,10 +144,10 @@ def released_times(
     first_hours = asked_hours(cost["first hours"], len(cases), hours) if followed else hours
     unit = asked_unit(cost["unit"], len(cases))
     starts_in = window or MADE_UP_WINDOW
-    parts = np.ones(1)
+    parts, outside = np.ones(1), 0.0
     if window is not None:
-        parts = asked_starts(cost["starts"], cost["finer starts"], window, len(cases))
-    _remarks(remark, float(epsilon), len(cases), window)
+        parts, outside = asked_starts(cost["starts"], cost["finer starts"], window, len(cases))
+    _remarks(remark, float(epsilon), len(cases), window, outside)
     starts = drawn_starts(len(cases), parts, Clock.of(first_hours), starts_in, rng)
     times = np.zeros(cases.events, dtype=np.int64)
     seconds = times.view(np.float64)  # until the times are known: there may be many
@@ -186,9 +188,14 @@ def _shares_of(epsilon: Fraction, cases: int, *, followed: bool, windowed: bool)
     return shares
 
 
-def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: Window | None) -> None:
+def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: Window | None, outside: float) -> None:
     if window is None:
         remark("No window was declared: cases start evenly over a made-up year (2000). Only gaps and hours are real.")
+    if outside >= OUTSIDE:
+        remark(
+            f"By noisy answers {100 * outside:.0f} % of the cases start outside the declared window. They are in the "
+            "release, and start inside it: what they last and how many they are is real, when they start is not."
+        )
     if epsilon * cases < ENOUGH:
         remark(
             f"The times are rough: their epsilon, {epsilon:g}, times about {cases:,} cases is below {ENOUGH:,}. "
