@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmark import CPU, benchmark, grid
+from calendars import KINDS
 from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.experiments.summary import Column
@@ -32,10 +33,11 @@ from veilog.measures.purposes.attributes.purpose import ATTRIBUTES
 from veilog.measures.purposes.performance import OFTEN, PERFORMANCE
 from veilog.measures.purposes.purpose import Asked
 from veilog.measures.purposes.sides import split
+from veilog.methods._events import fits
 from veilog.methods._events.assemble import OF_STARTS, Details, assembled, released_cases
 from veilog.methods._events.attributes.domains import choose
 from veilog.methods._events.attributes.released import released_attributes
-from veilog.methods._events.times import calendar, durations, gap_bins, steps
+from veilog.methods._events.times import durations, gap_bins, hours, steps
 from veilog.methods._events.times.processing import with_starts
 from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
@@ -139,12 +141,12 @@ MADE_UP = {
 }
 DISTANCES = ("cycle_time", "relative", "absolute", "arrival", "circadian")
 HALVINGS = {"traffic_fines": 3}
-MODULES = {"calendar": calendar, "durations": durations, "gap_bins": gap_bins, "steps": steps}
+MODULES = {"durations": durations, "fits": fits, "gap_bins": gap_bins, "hours": hours, "steps": steps}
 
 
 @cache
 def read_once(log: str, path: Path | None) -> EventLog:
-    return MADE_UP[log]() if path is None else files.read(path)
+    return (MADE_UP | KINDS)[log]() if path is None else files.read(path)
 
 
 @cache
@@ -168,7 +170,7 @@ def released_at(given: Given, cell: Cell) -> Measured:
     log, variants = read_once(cell.log, given.path), flow(cell.log, given.path, cell.run)
     name, _, value = str(cell.get("constant")).partition("=")
     where, _, name = name.rpartition(".")
-    module = MODULES[where or ("steps" if hasattr(steps, name) else "calendar")]
+    module = MODULES[where or "steps"]
     source = noise.seeded(1000 + cell.run)
     curator = Curator(log.variants, log=log, randomness=source)
     cases = released_cases(variants, noise.generator(source))
@@ -351,7 +353,7 @@ def attribute_cells(plan: Plan) -> Iterator[Cell]:
 
 
 def released_cells(plan: Plan) -> Iterator[Cell]:
-    yield from grid("evolve", logs=(*plan.logs, *MADE_UP), constant=("",), delta=("", "1e-5"))(plan)
+    yield from grid("evolve", logs=(*plan.logs, *MADE_UP, *KINDS), constant=("",), delta=("", "1e-5"))(plan)
 
 
 def worked_cells(plan: Plan) -> Iterator[Cell]:
@@ -360,14 +362,14 @@ def worked_cells(plan: Plan) -> Iterator[Cell]:
 
 CONSTANTS = (
     *("", "PLACES=4", "PLACES=7", "LEAN=1.0", "LEAN=2.0", "ROUNDS=5", "ROUNDS=20", "HELD=0.01", "HELD=0.05"),
-    *("DAY_NOISES=2", "DAY_NOISES=8", "DAYTIMES=(1,1)", "DAYTIMES=(3,1)"),
+    *("EXCHANGES=5", "hours.DAY_NOISES=2", "hours.DAY_NOISES=8", "hours.DAYTIMES=(1,1)", "hours.DAYTIMES=(3,1)"),
     *("gap_bins.FINE=150", "gap_bins.FINE=600", "durations.FINE=100", "durations.FINE=400"),
-    *("durations.END=1.0", "durations.END=2.0", "durations.TAIL_NOISES=50", "durations.TAIL_NOISES=200"),
+    *("fits.END=1.0", "fits.END=2.0", "fits.TAIL_NOISES=50", "fits.TAIL_NOISES=200", "fits.RISE=1", "fits.RISE=3"),
 )
 
 
 def constant_cells(plan: Plan) -> Iterator[Cell]:
-    yield from grid("evolve", logs=(*plan.logs, *MADE_UP), constant=CONSTANTS)(plan)
+    yield from grid("evolve", logs=(*plan.logs, *MADE_UP, *KINDS), constant=CONSTANTS)(plan)
 
 
 _RELEASED = tuple(
