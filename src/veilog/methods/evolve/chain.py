@@ -322,13 +322,35 @@ def _least_absolute(noisy: FloatArray, b: float, most: float) -> FloatArray | No
     return flow if flow[n - 1].sum() > 0 else None
 
 
-def with_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants) -> Chain:
-    """The chain with memory: an activity that hardly repeats, by ``noisy`` numbers of cases, occurs at most once."""
+def with_repeats(
+    chain: Chain, noisy: FloatArray, b: float, longest: int, settings: Constants
+) -> Chain:
+    """The chain with memory: an activity that hardly repeats, by ``noisy`` numbers of cases, occurs at most once.
+
+    Not so one that occurs more often than there are cases to have it, beyond what noise does: some must repeat it
+    then. Where they do so very often they are few, for a case adds the less to every number the longer it is, and
+    what ``noisy`` says of them is noise. They are as many at least as have all of what is left over if each of them
+    has as many events as a case of ``longest`` can.
+    """
     occurrences = chain.flow[:, :-1].sum(axis=0)
-    once = noisy < np.maximum(settings.once_below * occurrences, b)
-    repeats = np.where(once, 0.0, noisy / np.maximum(occurrences, 1e-9))
+    most, over, deviation = _left_over(chain.flow, b)
+    once = noisy < np.maximum(settings.once_below * np.minimum(occurrences, most), b)
+    once &= over <= settings.beyond * deviation
+    cases = np.clip(noisy, over / max(longest - 1, 1), np.maximum(most, b))
+    repeats = np.where(once, 0.0, cases / np.maximum(occurrences, 1e-9))
     itself = np.flatnonzero(once)
     flow, support = chain.flow.copy(), chain.support.copy()
     flow[itself, itself] = 0.0
     support[itself, itself] = False
     return Chain(flow, support, chain.second, repeats)
+
+
+def _left_over(flow: FloatArray, b: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of each activity how many cases have it at most, how much oftener it occurs, and the deviation of that."""
+    size = len(flow) - 1
+    occurrences, itself = flow[:, :-1].sum(axis=0), flow.diagonal()[:-1]
+    # A case that has it leaves the start, and comes to it from elsewhere.
+    most = np.minimum(flow[size].sum(), occurrences - itself)
+    summed = (flow[:, :-1] > 0).sum(axis=0) + (flow[size] > 0).sum()
+    by_itself = itself >= occurrences - flow[size].sum()
+    return most, occurrences - most, b * np.sqrt(2.0 * np.where(by_itself, 1, summed))
