@@ -231,7 +231,44 @@ def _standing_out(noisy: FloatArray, b: float, settings: Constants) -> tuple[Flo
     _repair(kept, noisy, b, into_end=True)
     _repair(kept, noisy, b, into_end=False)
     floor = 0.2 * threshold
-    return _balanced(np.where(kept, np.maximum(noisy - b, floor), 0.0), kept, floor), kept
+    flow = np.where(kept, np.maximum(noisy - b, floor), 0.0)
+    _, over, deviation = _left_over(flow, b)
+    for state in np.flatnonzero(over > settings.beyond * deviation).tolist():
+        # A case has its activity at most as often as it may have events, so as many cases come to it, and leave it.
+        least = flow[:, state].sum() / settings.max_length
+        for x, y in _way_through(kept, noisy, state):
+            kept[x, y] = True
+            flow[x, y] = max(flow[x, y], least)
+    return _balanced(flow, kept, floor), kept
+
+
+def _way_through(kept: BoolArray, noisy: FloatArray, state: int) -> list[tuple[int, int]]:
+    """The steps of a way from the start to the state, and of one from there to the end, where those that are kept make
+    none: each the way whose least step is the largest, a step that is kept being larger than any other."""
+    steps = []
+    for cells, answers in ((kept, noisy), (kept.T, noisy.T)):  # the end is the start of the ways back
+        way = _widest(np.where(cells, np.inf, answers), len(noisy) - 1, state)
+        if not all(cells[step] for step in way):
+            steps += way if cells is kept else [(y, x) for x, y in way]
+    return steps
+
+
+def _widest(width: FloatArray, first: int, last: int) -> list[tuple[int, int]]:
+    """The steps of the way from the first state to the last whose least width is largest (Dijkstra's algorithm)."""
+    best, came = width[first].copy(), np.full(len(width), first)
+    left = np.ones(len(width), dtype=bool)
+    left[first] = False
+    while left[last]:
+        state = int(np.where(left, best, -np.inf).argmax())
+        left[state] = False
+        through = np.minimum(best[state], width[state])
+        wider = left & (through > best)
+        best[wider], came[wider] = through[wider], state
+    way, state = [], last
+    while state != first:
+        way.append((int(came[state]), state))
+        state = int(came[state])
+    return way
 
 
 def _averaged(
@@ -322,21 +359,19 @@ def _least_absolute(noisy: FloatArray, b: float, most: float) -> FloatArray | No
     return flow if flow[n - 1].sum() > 0 else None
 
 
-def with_repeats(
-    chain: Chain, noisy: FloatArray, b: float, longest: int, settings: Constants
-) -> Chain:
+def with_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants) -> Chain:
     """The chain with memory: an activity that hardly repeats, by ``noisy`` numbers of cases, occurs at most once.
 
     Not so one that occurs more often than there are cases to have it, beyond what noise does: some must repeat it
     then. Where they do so very often they are few, for a case adds the less to every number the longer it is, and
     what ``noisy`` says of them is noise. They are as many at least as have all of what is left over if each of them
-    has as many events as a case of ``longest`` can.
+    is as long as a case may be.
     """
     occurrences = chain.flow[:, :-1].sum(axis=0)
     most, over, deviation = _left_over(chain.flow, b)
     once = noisy < np.maximum(settings.once_below * np.minimum(occurrences, most), b)
     once &= over <= settings.beyond * deviation
-    cases = np.clip(noisy, over / max(longest - 1, 1), np.maximum(most, b))
+    cases = np.clip(noisy, over / settings.max_length, np.maximum(most, b))
     repeats = np.where(once, 0.0, cases / np.maximum(occurrences, 1e-9))
     itself = np.flatnonzero(once)
     flow, support = chain.flow.copy(), chain.support.copy()

@@ -143,7 +143,7 @@ def _related(
         plan.learn_from_relations(float(noisy.sum()), b, cells)
     chain = chains.clean(noisy[:pairs].reshape(size + 1, size + 1), b, plan.cases, plan.low, settings, rng)
     if with_repeats:
-        chain = chains.with_repeats(chain, noisy[pairs:], b, shortened.max_length, settings)
+        chain = chains.with_repeats(chain, noisy[pairs:], b, settings)
 
     return _with_triples(curator, plan, settings, shortened, chain, b)
 
