@@ -5,7 +5,8 @@ A relation is a pair (x, y) of states; state A stands for the start where x is A
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -377,7 +378,33 @@ def with_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants)
     flow, support = chain.flow.copy(), chain.support.copy()
     flow[itself, itself] = 0.0
     support[itself, itself] = False
-    return Chain(flow, support, chain.second, repeats)
+    found = Chain(flow, support, chain.second, repeats)
+    return _with_few_that_repeat(found, noisy, cases, b, settings)
+
+
+def _with_few_that_repeat(chain: Chain, noisy: FloatArray, cases: FloatArray, b: float, settings: Constants) -> Chain:
+    """The chain with chances after two states where fewer ``cases`` repeat an activity, by ``noisy`` answers and beyond
+    their noise, than would if it followed itself with the same chance each time: those that repeat it do so often.
+
+    An activity that comes again with a chance of p is repeated by p of the cases that have it, and these are 1 - p of
+    its occurrences.
+    """
+    p = chain.next_chances()
+    occurrences, again = chain.flow[:, :-1].sum(axis=0), p.diagonal()[:-1]
+    few = np.maximum(noisy, 0) + settings.beyond * math.sqrt(2) * b < occurrences * again * (1 - again)
+    if not few.any():
+        return chain
+    second = np.repeat(p[None], len(p), axis=0)
+    for state in np.flatnonzero(few).tolist():
+        itself, row = chain.flow[state, state], p[state].copy()
+        row[state] = 0.0
+        first = min(1.0, cases[state] / (occurrences[state] - itself))
+        second[:, state] = row * (1 - first) / row.sum()
+        second[:, state, state] = first
+        more = max(0.0, 1 - cases[state] / itself)
+        second[state, state] = row * (1 - more) / row.sum()
+        second[state, state, state] = more
+    return replace(chain, second=second)
 
 
 def _left_over(flow: FloatArray, b: float) -> tuple[FloatArray, FloatArray, FloatArray]:
