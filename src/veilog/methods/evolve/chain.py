@@ -16,6 +16,7 @@ from scipy.optimize import linprog
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Traces
+from veilog.methods.evolve.ways import connect, left_over
 
 __all__ = [
     "Chain",
@@ -233,43 +234,8 @@ def _standing_out(noisy: FloatArray, b: float, settings: Constants) -> tuple[Flo
     _repair(kept, noisy, b, into_end=False)
     floor = 0.2 * threshold
     flow = np.where(kept, np.maximum(noisy - b, floor), 0.0)
-    _, over, deviation = _left_over(flow, b)
-    for state in np.flatnonzero(over > settings.beyond * deviation).tolist():
-        # A case has its activity at most as often as it may have events, so as many cases come to it, and leave it.
-        least = flow[:, state].sum() / settings.max_length
-        for x, y in _way_through(kept, noisy, state):
-            kept[x, y] = True
-            flow[x, y] = max(flow[x, y], least)
+    connect(kept, noisy, flow, b, settings)
     return _balanced(flow, kept, floor), kept
-
-
-def _way_through(kept: BoolArray, noisy: FloatArray, state: int) -> list[tuple[int, int]]:
-    """The steps of a way from the start to the state, and of one from there to the end, where those that are kept make
-    none: each the way whose least step is the largest, a step that is kept being larger than any other."""
-    steps = []
-    for cells, answers in ((kept, noisy), (kept.T, noisy.T)):  # the end is the start of the ways back
-        way = _widest(np.where(cells, np.inf, answers), len(noisy) - 1, state)
-        if not all(cells[step] for step in way):
-            steps += way if cells is kept else [(y, x) for x, y in way]
-    return steps
-
-
-def _widest(width: FloatArray, first: int, last: int) -> list[tuple[int, int]]:
-    """The steps of the way from the first state to the last whose least width is largest (Dijkstra's algorithm)."""
-    best, came = width[first].copy(), np.full(len(width), first)
-    left = np.ones(len(width), dtype=bool)
-    left[first] = False
-    while left[last]:
-        state = int(np.where(left, best, -np.inf).argmax())
-        left[state] = False
-        through = np.minimum(best[state], width[state])
-        wider = left & (through > best)
-        best[wider], came[wider] = through[wider], state
-    way, state = [], last
-    while state != first:
-        way.append((int(came[state]), state))
-        state = int(came[state])
-    return way
 
 
 def _averaged(
@@ -364,15 +330,15 @@ def with_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants)
     """The chain with memory: an activity that hardly repeats, by ``noisy`` numbers of cases, occurs at most once.
 
     Not so one that occurs more often than there are cases to have it, beyond what noise does: some must repeat it
-    then. Where they do so very often they are few, for a case adds the less to every number the longer it is, and
-    what ``noisy`` says of them is noise. They are as many at least as have all of what is left over if each of them
-    is as long as a case may be.
+    then (the pigeonhole principle). Where they do so very often they are few by weight, for a case adds the less to
+    every number the longer it is, and what ``noisy`` says of them is noise. They are at least as many as what is left
+    over would need if each of them had as many events as a case may have.
     """
     occurrences = chain.flow[:, :-1].sum(axis=0)
-    most, over, deviation = _left_over(chain.flow, b)
+    most, over, deviation = left_over(chain.flow, b)
     once = noisy < np.maximum(settings.once_below * np.minimum(occurrences, most), b)
     once &= over <= settings.beyond * deviation
-    cases = np.clip(noisy, over / settings.max_length, np.maximum(most, b))
+    cases = np.maximum(np.minimum(noisy, np.maximum(most, b)), over / settings.max_length)
     repeats = np.where(once, 0.0, cases / np.maximum(occurrences, 1e-9))
     itself = np.flatnonzero(once)
     flow, support = chain.flow.copy(), chain.support.copy()
@@ -405,14 +371,3 @@ def _with_few_that_repeat(chain: Chain, noisy: FloatArray, cases: FloatArray, b:
         second[state, state] = row * (1 - more) / row.sum()
         second[state, state, state] = more
     return replace(chain, second=second)
-
-
-def _left_over(flow: FloatArray, b: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Of each activity how many cases have it at most, how much oftener it occurs, and the deviation of that."""
-    size = len(flow) - 1
-    occurrences, itself = flow[:, :-1].sum(axis=0), flow.diagonal()[:-1]
-    # A case that has it leaves the start, and comes to it from elsewhere.
-    most = np.minimum(flow[size].sum(), occurrences - itself)
-    summed = (flow[:, :-1] > 0).sum(axis=0) + (flow[size] > 0).sum()
-    by_itself = itself >= occurrences - flow[size].sum()
-    return most, occurrences - most, b * np.sqrt(2.0 * np.where(by_itself, 1, summed))
