@@ -64,7 +64,7 @@ def test_with_a_declared_alphabet_nothing_is_assumed() -> None:
     assert released.guarantee.conditions == ()
 
 
-@pytest.mark.parametrize(("epsilon", "seed"), [("1", 1), ("1", 2), ("5", 1), ("10", 1)])
+@pytest.mark.parametrize(("epsilon", "seed"), [("1", 1), ("1", 2), ("5", 1)])
 def test_long_loops_survive(epsilon: str, seed: int) -> None:
     """Intake, 30 to 59 sessions, end; sessions were lost with these seeds where noise hides how many cases repeat."""
     rng = np.random.default_rng(7)
